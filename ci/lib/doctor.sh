@@ -1,0 +1,67 @@
+# shellcheck shell=bash
+# What ci/roce would do here and what is missing. Changes nothing.
+
+doctor() {
+    local way why taken='' missing jdk
+    echo "Ways to RDMA devices, best first"
+    for way in host rxe vm; do
+        why=$("why_no_$way")
+        if [ -z "$why" ]; then
+            [ -n "$taken" ] || taken=$way
+            printf '  %-5s yes  %s\n' "$way" "$("about_$way")"
+        else
+            printf '  %-5s no   %s\n' "$way" "$why"
+        fi
+    done
+    [ "$ON" = auto ] || taken=$ON
+    echo
+    if [ -n "$taken" ]; then echo "ci/roce would take: $taken"; else echo "ci/roce would take: none, there is no way"; fi
+    if have_apt; then
+        local wanted=("${RDMA_TOOLS[@]}" "${BUILD_TOOLS[@]}" "${TEST_TOOLS[@]}")
+        [ "$taken" != vm ] || wanted+=("${VM_TOOLS[@]}")
+        mapfile -t missing < <(missing_of "${wanted[@]}")
+        echo "Missing packages:   ${missing[*]:-none}"
+        [ ${#missing[@]} = 0 ] || echo "                    (installed when first needed; or: apt-get install ${missing[*]})"
+    else
+        echo "Missing packages:   unknown, there is no apt here; needed are rdma-core's libraries and tools, QEMU, Maven, a C compiler"
+    fi
+    jdk=$(find_jdk)
+    if [ -n "$jdk" ]; then
+        echo "JDK:                $jdk ($(jdk_version "$jdk"))"
+    else
+        echo "JDK:                none of version 25 or newer; ci/roce installs openjdk-25-jdk-headless where apt has it"
+    fi
+    if command -v mvn >/dev/null; then echo "Maven:              $(command -v mvn)"; else echo "Maven:              none"; fi
+    echo "Lockable memory:    $(ulimit -l) KiB (registered memory is locked; in the VM it is unlimited)"
+    [ -n "$taken" ]
+}
+
+about_host() {
+    local active
+    active=$(active_devices)
+    echo "active: ${active//$'\n'/, }"
+}
+
+about_rxe() {
+    if [ -e /sys/module/rdma_rxe ]; then echo "rdma_rxe is loaded"; else echo "kernel $(uname -r) has rdma_rxe"; fi
+}
+
+about_vm() {
+    local why verdict accelerator
+    VM=$CACHE/vm/$(vm_recipe)
+    why=$(why_kvm_cannot_be_tried)
+    if [ -n "$why" ]; then
+        accelerator="software emulation, as $why"
+    elif command -v qemu-system-x86_64 >/dev/null && verdict=$(kvm_verdict_file) && [ -e "$verdict" ]; then
+        verdict=$(cat "$verdict")
+        accelerator=KVM
+        [ "$verdict" = works ] || accelerator="software emulation, as /dev/kvm was tried and $verdict"
+    else
+        accelerator="/dev/kvm to be tried when first used"
+    fi
+    if [ -e "$VM/complete" ]; then
+        echo "kernel $(cat "$VM/version"), $accelerator"
+    else
+        echo "kernel from $(kernel_meta_package) (not made yet), $accelerator"
+    fi
+}

@@ -1,0 +1,135 @@
+# shellcheck shell=bash
+# This project: building it, its demo, its tests.
+
+JDK_PLACES=(/usr/lib/jvm /usr/lib64/jvm /usr/java /usr/jdk /usr/local/java /opt/java /opt/hostedtoolcache
+    "$HOME/.sdkman/candidates/java" "$HOME/.jdks" "$HOME/.m2/jdks" "$HOME/.gradle/jdks" "$HOME/.local/share/mise/installs/java"
+    "$HOME/.asdf/installs/java" "$HOME/.jenv/versions" "$HOME/.jabba/jdk" "$HOME/.jbang/cache/jdks")
+# Short-lived JVMs under emulation: what C1 makes is good enough and starts soonest (measured: 10 s against 16 s for one test).
+BRISK_JVM=(-XX:TieredStopAtLevel=1 -XX:+UseSerialGC)
+DEMO_LIMIT=180
+TEST_LIMIT=1800
+
+# Prints the home of a JDK 25 or newer, or nothing.
+find_jdk() {
+    local home variable on_path=''
+    if on_path=$(command -v javac); then on_path=$(dirname "$(dirname "$(readlink -f "$on_path")")"); fi
+    {
+        for variable in ${!JAVA*}; do
+            [[ $variable != *_HOME ]] || printf '%s\n' "${!variable}"
+        done
+        printf '%s\n' "$on_path"
+        for home in "${JDK_PLACES[@]}"; do printf '%s\n' "$home"/*; done
+    } | while read -r home; do
+        if [ -x "$home/bin/javac" ] && [ "$(jdk_version "$home")" -ge 25 ]; then
+            printf '%s\n' "$home"
+            break
+        fi
+    done
+}
+
+jdk_version() { # HOME : its feature number
+    local version=0
+    [ ! -r "$1/release" ] || version=$(sed -nE 's/^JAVA_VERSION="([0-9]+).*/\1/p' "$1/release")
+    echo "${version:-0}"
+}
+
+need_jdk() {
+    JDK=$(find_jdk)
+    if [ -z "$JDK" ] && [ "$INSTALL" = yes ] && have_apt && can_be_installed openjdk-25-jdk-headless; then
+        install_packages openjdk-25-jdk-headless || true
+        JDK=$(find_jdk)
+    fi
+    [ -n "$JDK" ] || fail 69 "$(no_jdk)"
+    export JAVA_25_HOME=$JDK # one more place where Maven's toolchains look
+}
+
+no_jdk() {
+    echo "Verbena needs a JDK 25 or newer and none was found: looked at JAVA_HOME and JAVA*_HOME, the javac on the PATH, and" \
+        "${JDK_PLACES[*]/#$HOME/\~}; install one with \"apt install openjdk-25-jdk\" (Debian 13, Ubuntu 24.04 and later)," \
+        "\"dnf install java-25-openjdk-devel\" (Fedora) or \"sdk install java 25-tem\" (sdkman, any Linux), or point" \
+        "JAVA_HOME at one."
+}
+
+can_be_installed() { # PACKAGE
+    [ -n "$(apt-cache policy "$1" 2>/dev/null | sed -nE 's/^ *Candidate: ([^(].*)/\1/p')" ] ||
+        { quietly "apt-get update" as_root apt-get -q update &&
+            [ -n "$(apt-cache policy "$1" 2>/dev/null | sed -nE 's/^ *Candidate: ([^(].*)/\1/p')" ]; }
+}
+
+maven() { # ARGUMENTS…
+    (cd "$PROJECT" && mvn -B -ntp -q "$@")
+}
+
+build() { # MAVEN_ARGUMENTS…
+    need "building" "${BUILD_TOOLS[@]}"
+    need_jdk
+    say "building with Maven and $JDK (the first time downloads what Maven needs)"
+    maven "$@" >&2 || fail 1 "the build failed"
+}
+
+jar_of() { # MODULE : its jar
+    printf '%s\n' "$PROJECT/$1/target/verbena-$1"-*.jar
+}
+
+up_to_date() {
+    local jar
+    jar=$(jar_of native-test)
+    [ -e "$jar" ] && [ -z "$(cd "$PROJECT" && find pom.xml ./*/pom.xml ./*/src/main -newer "$jar" -print -quit)" ]
+}
+
+demo() {
+    if up_to_date; then need_jdk; else build -DskipTests -Dformat.skip package; fi
+    LIMIT=${LIMIT:-$DEMO_LIMIT}
+    run_with_devices "$JDK/bin/java" "${BRISK_JVM[@]}" --enable-native-access=dev.verbena,dev.verbena.bindings \
+        --module-path "$(jar_of bindings):$(jar_of core):$(jar_of native-test)" \
+        --module dev.verbena.tools/dev.verbena.tools.Demo
+}
+
+# All unit tests here, then all tests of native-test on devices; one line of numbers at the end.
+run_tests() { # [FILTER] : Class, Class#method, with * as in Maven's -Dtest
+    local filter=${1-} options=() native=0 reports
+    need "the tests" "${TEST_TOOLS[@]}" "${RDMA_TOOLS[@]}"
+    rm -rf "$PROJECT"/*/target/surefire-reports
+    [ -z "$filter" ] || options=("-Dtest=$filter" -Dsurefire.failIfNoSpecifiedTests=false)
+    # The tests of native-test run below, on devices; failing unit tests are counted at the end, not here.
+    build verify -Dverbena.headers=required -Dnative-test.skip -Dmaven.test.failure.ignore "${options[@]}"
+    LIMIT=${LIMIT:-$TEST_LIMIT}
+    mkdir -p "$RESULTS"
+    reports=$RESULTS/native-test-reports
+    rm -rf "$reports"
+    # In a subshell: it ends itself where there is no way to devices, and the numbers are wanted all the same.
+    (run_with_devices "$JDK/bin/java" "${BRISK_JVM[@]}" --enable-native-access=ALL-UNNAMED -Dverbena.device=required \
+        -cp "$(native_test_class_path)" org.junit.platform.console.ConsoleLauncher execute --disable-banner \
+        --disable-ansi-colors --details=tree --scan-classpath="$PROJECT/native-test/target/test-classes" \
+        --reports-dir="$reports" --include-methodname="$(method_pattern "$filter")") || native=$?
+    sum_up "$native" "$reports"
+}
+
+native_test_class_path() {
+    printf '%s' "$PROJECT/native-test/target/test-classes:$PROJECT/native-test/target/classes:"
+    cat "$PROJECT/native-test/target/test-class-path"
+}
+
+method_pattern() { # FILTER
+    local class=${1%%#*} method='*'
+    [[ $1 != *#* ]] || method=${1#*#}
+    class=${class:-*}
+    printf '^(.*[.$])?%s#%s$' "${class//\*/.*}" "${method//\*/.*}"
+}
+
+sum_up() { # EXIT_CODE_OF_THE_DEVICE_RUN ITS_REPORTS
+    local files line numbers
+    files=("$PROJECT"/*/target/surefire-reports/TEST-*.xml "$2"/TEST-*.xml)
+    line=$(cat "${files[@]}" 2>/dev/null | awk '
+        function number(name) { return match($0, " " name "=\"[0-9]+\"") ? substr($0, RSTART + length(name) + 3) + 0 : 0 }
+        /<testsuite / { tests += number("tests"); failed += number("failures") + number("errors"); skipped += number("skipped") }
+        END { print tests - failed - skipped, failed + 0, skipped + 0 }')
+    read -ra numbers <<<"$line"
+    if [ "$1" != 0 ] && [ "${numbers[1]}" = 0 ]; then
+        say "the run on devices ended with exit code $1"
+        numbers[1]=1
+    fi
+    if [ "$((numbers[0] + numbers[1]))" = 0 ]; then say "no test ran"; fi
+    echo "${numbers[0]} passed, ${numbers[1]} failed, ${numbers[2]} skipped"
+    [ "${numbers[1]}" = 0 ] && [ "${numbers[0]}" != 0 ]
+}

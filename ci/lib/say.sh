@@ -1,0 +1,31 @@
+# shellcheck shell=bash
+# What ci/roce says goes to standard error: standard output belongs to the command it runs.
+
+say() { printf 'roce: %s\n' "$*" >&2; }
+
+detail() { [ "$VERBOSE" = no ] || say "$@"; }
+
+fail() { # EXIT_CODE SENTENCE…
+    local code=$1
+    shift
+    say "$@"
+    exit "$code"
+}
+
+usage_error() { fail 64 "$* (ci/roce help)"; }
+
+# Runs a command whose output matters only when it fails.
+quietly() { # WHAT COMMAND…
+    local what=$1 log
+    shift
+    log=$(mktemp)
+    if [ "$VERBOSE" = yes ]; then
+        "$@" >&2 || { rm -f "$log"; return 1; }
+    elif ! "$@" >"$log" 2>&1; then
+        say "$what failed:"
+        tail -n 20 "$log" >&2
+        rm -f "$log"
+        return 1
+    fi
+    rm -f "$log"
+}

@@ -1,0 +1,281 @@
+# shellcheck shell=bash
+# A micro VM: QEMU, a distribution kernel, an initramfs of our own making, and this machine's root file system read-only under
+# a tmpfs. Nothing is installed into it and no image is downloaded.
+#
+# The kernel comes from the distribution's package, which is unpacked and not installed. What is made of it is kept in
+# $CACHE/vm, outside the checkout.
+
+VM_BOOT_LIMIT=180 # seconds; 6 to 10 are usual under software emulation, a busy two-core machine may need many more
+KVM_PROBE_LIMIT=15 # seconds for a guest that powers off at once; a working KVM needs 1 or 2
+VM_MEMORY=${VERBENA_VM_MEMORY:-3G}
+
+# Modules the guest loads, in this order, each after what it depends on. Those a kernel does not have are built in or not
+# needed there: 6.1 wants crc32_generic (without it `rdma link add` fails with ENOENT), newer kernels have none.
+VM_MODULES=(virtio_pci virtio_console virtio_rng 9pnet_virtio 9p overlay
+    crc32_generic crc32c_generic crc32_pclmul veth ib_uverbs rdma_ucm rdma_rxe)
+
+# Says why there can be no VM here, or nothing.
+why_no_vm() {
+    if [ "$(uname -m)" != x86_64 ]; then
+        echo "the micro VM is made for x86_64 only, this is $(uname -m)"
+    elif ! have_apt; then
+        echo "the kernel is taken from a Debian or Ubuntu package, and there is no apt here"
+    fi
+}
+
+prepare_vm() {
+    local why
+    why=$(why_no_vm)
+    [ -z "$why" ] || fail 69 "no micro VM: $why"
+    need "the micro VM" "${VM_TOOLS[@]}"
+    local recipe
+    recipe=$(vm_recipe)
+    VM=$CACHE/vm/$recipe
+    mkdir -p "$CACHE/vm"
+    # Two runs may start at once on a new machine: one makes it, the other waits for that.
+    exec {lock}>"$CACHE/vm/lock"
+    flock "$lock"
+    [ -e "$VM/complete" ] || make_vm
+    touch "$VM/complete" # when last used
+    find_accelerator
+    exec {lock}>&-
+}
+
+# Changes whenever what is made here would: the kernel asked for, the modules, this file, the guest's init.
+vm_recipe() {
+    printf '%s-%s\n' "$(kernel_meta_package)" \
+        "$({ echo "${VM_MODULES[@]}"; cat "$CI_DIR/lib/vm.sh" "$CI_DIR/vm/init"; } | sha256sum | cut -c1-12)"
+}
+
+kernel_meta_package() {
+    if [ -n "${VERBENA_KERNEL_PACKAGE-}" ]; then
+        echo "$VERBENA_KERNEL_PACKAGE"
+    elif grep -qs '^ID=ubuntu' /etc/os-release; then
+        echo linux-image-generic
+    else
+        echo linux-image-amd64
+    fi
+}
+
+# The package with the kernel itself, and on Ubuntu those with its modules, behind a name that only points at the newest.
+kernel_packages() { # META
+    local found
+    found=$(apt-cache depends --no-recommends --no-suggests --no-conflicts --no-breaks --no-replaces --no-enhances "$1" 2>/dev/null |
+        sed -nE 's/^ *Depends: (linux-(image|modules|modules-extra)-[0-9].*)$/\1/p')
+    if [ -z "$found" ] && [[ $1 =~ ^linux-image-[0-9] ]]; then found=$1; fi
+    # linux-image-…-generic depends on linux-modules-… itself.
+    local image
+    image=$(grep -m1 '^linux-image-' <<<"$found") || return 1
+    { echo "$found"; apt-cache depends "$image" | sed -nE 's/^ *Depends: (linux-modules-[0-9].*)$/\1/p'; } | sort -u
+}
+
+make_vm() {
+    local made packages meta
+    meta=$(kernel_meta_package)
+    made=$(mktemp -d "$CACHE/vm/making.XXXXXX")
+    packages=$(kernel_packages "$meta") || {
+        quietly "apt-get update" as_root apt-get -q update || true
+        packages=$(kernel_packages "$meta") || fail 69 "no kernel for the micro VM: apt knows no package $meta"
+    }
+    say "making the micro VM from packages (once): ${packages//$'\n'/ }, busybox-static"
+    mkdir "$made/debs" "$made/unpacked" "$made/busybox"
+    # shellcheck disable=SC2086 # a list of words
+    (cd "$made/debs" && with_fresh_lists apt-get -q download $packages busybox-static) ||
+        fail 69 "the packages for the micro VM could not be downloaded"
+    for deb in "$made"/debs/*.deb; do
+        case $deb in
+            */busybox-static_*) dpkg-deb -x "$deb" "$made/busybox" ;;
+            *) dpkg-deb -x "$deb" "$made/unpacked" ;;
+        esac
+    done
+    cp "$made"/unpacked/boot/vmlinuz-* "$made/kernel"
+    find "$made/busybox" -path '*bin/busybox' -type f -exec cp {} "$made/busybox-static" \;
+    make_initramfs "$made" >"$made/initramfs" || fail 69 "the micro VM's initramfs could not be made"
+    basename "$made"/unpacked/boot/vmlinuz-* | sed 's/^vmlinuz-//' >"$made/version"
+    rm -rf "$made/debs" "$made/unpacked" "$made/busybox"
+    touch "$made/complete"
+    rm -rf "$VM"
+    mv "$made" "$VM"
+}
+
+make_initramfs() { # FOLDER : prints the archive
+    local root=$1/initramfs.d lib kernel name module
+    lib=$1/unpacked
+    [ -d "$lib/lib/modules" ] || lib=$lib/usr
+    kernel=$(basename "$lib"/lib/modules/*)
+    mkdir -p "$root"/{bin,modules,proc,sys,dev,host,scratch,root}
+    cp "$1/busybox-static" "$root/bin/busybox"
+    cp "$CI_DIR/vm/init" "$root/init"
+    chmod 755 "$root/init" "$root/bin/busybox"
+    PATH=$PATH:/usr/sbin:/sbin depmod -b "$lib" "$kernel"
+    for name in "${VM_MODULES[@]}"; do
+        PATH=$PATH:/usr/sbin:/sbin modprobe -d "$lib" -S "$kernel" --show-depends "$name" 2>/dev/null || true
+    done | awk '$1 == "insmod" && !seen[$2]++ { print $2 }' >"$1/modules"
+    if ! grep -q '/rdma_rxe\.ko' "$1/modules"; then
+        say "kernel $kernel has no module rdma_rxe (Debian's cloud kernels have none, for instance)"
+        return 1
+    fi
+    while read -r module; do
+        name=$(basename "$module")
+        case $name in
+            *.xz) xz -dc "$module" >"$root/modules/${name%.xz}" ;;
+            *.zst) zstd -dcq "$module" >"$root/modules/${name%.zst}" ;;
+            *.gz) gzip -dc "$module" >"$root/modules/${name%.gz}" ;;
+            *) cp "$module" "$root/modules/$name" ;;
+        esac || return
+        name=${name%%.*}
+        echo "$name.ko" >>"$root/modules/order"
+    done <"$1/modules"
+    (cd "$root" && find . | "$1/busybox-static" cpio -o -H newc 2>/dev/null | gzip -1)
+    rm -rf "$root"
+}
+
+# Sets ACCELERATOR: kvm where it was seen to boot a guest, else tcg. /dev/kvm alone proves nothing: it can exist, accept a
+# guest, and never run it.
+find_accelerator() {
+    local verdict
+    ACCELERATOR=tcg
+    WHY_NO_KVM=$(why_kvm_cannot_be_tried)
+    [ -z "$WHY_NO_KVM" ] || return 0
+    verdict=$(kvm_verdict_file)
+    if [ ! -e "$verdict" ]; then
+        say "trying out /dev/kvm (once, $KVM_PROBE_LIMIT s at most)"
+        if probe_kvm; then echo works; else echo "it booted no guest within $KVM_PROBE_LIMIT s"; fi >"$verdict"
+    fi
+    WHY_NO_KVM=$(cat "$verdict")
+    [ "$WHY_NO_KVM" != works ] || ACCELERATOR=kvm WHY_NO_KVM=''
+}
+
+why_kvm_cannot_be_tried() {
+    if [ ! -e /dev/kvm ]; then
+        echo "there is no /dev/kvm"
+    elif [ ! -r /dev/kvm ] || [ ! -w /dev/kvm ]; then
+        echo "/dev/kvm may not be used by $(id -un)"
+    fi
+}
+
+# The answer holds until the machine boots anew or QEMU changes.
+kvm_verdict_file() {
+    echo "$CACHE/vm/kvm-$({ cat /proc/sys/kernel/random/boot_id; qemu-system-x86_64 --version; } | sha256sum | cut -c1-12)"
+}
+
+# The real kernel with an init that powers off at once, under a limit. A QEMU that hangs in the kernel may take its time to
+# die even of KILL, so nothing waits for it beyond the limit.
+probe_kvm() {
+    local console code
+    console=$(mktemp)
+    code=0
+    timeout -k 2 "$KVM_PROBE_LIMIT" qemu-system-x86_64 -M q35 -accel kvm -cpu host -m 512M -kernel "$VM/kernel" \
+        -initrd "$VM/initramfs" -append "console=ttyS0 panic=-1 quiet verbena.probe" -display none -nic none -no-reboot \
+        -serial "file:$console" </dev/null >/dev/null 2>&1 || code=$?
+    [ "$code" = 0 ] && grep -q 'verbena: alive' "$console" || code=1
+    rm -f "$console"
+    return "$code"
+}
+
+# Starts the guest: FRONT is where the command's terminal goes (stdio) or empty.
+qemu() { # FRONT
+    local machine=(-M q35 -accel "tcg,thread=multi,tb-size=512" -cpu max)
+    [ "$ACCELERATOR" = tcg ] || machine=(-M q35 -accel kvm -cpu host)
+    local front=()
+    [ -z "$1" ] || front=(-chardev "stdio,id=terminal,signal=off" -device "virtconsole,chardev=terminal")
+    share() { # TAG PATH [OPTIONS]
+        printf '%s\n' -fsdev "local,id=$1,path=${2//,/,,},security_model=none,multidevs=remap${3-}" \
+            -device "virtio-9p-pci,fsdev=$1,mount_tag=$1"
+    }
+    local shares
+    mapfile -t shares < <(share host / ,readonly=on; share run "$RUN"; share results "$RESULTS")
+    qemu-system-x86_64 "${machine[@]}" -m "$VM_MEMORY" -smp "$(nproc)" -kernel "$VM/kernel" -initrd "$VM/initramfs" \
+        -append "console=ttyS0 panic=-1 oops=panic quiet mitigations=off verbena.run=$RUN verbena.ci=$CI_DIR" \
+        -display none -nic none -no-reboot -serial "file:$RUN/console" -device virtio-rng-pci -device virtio-serial-pci \
+        "${front[@]}" -chardev "pipe,id=control,path=$RUN/control" \
+        -device virtserialport,chardev=control,name=verbena.control "${shares[@]}"
+}
+
+# What the guest is to do, as a script it runs: this folder, this environment, that command.
+write_guest_command() { # COMMAND…
+    {
+        export -p | grep -vE '^declare -x (BASH[A-Z_]*|SHLVL|PWD|OLDPWD|_)(=|$)'
+        printf 'export PATH=%q\n' "$PATH:/usr/local/sbin:/usr/sbin:/sbin"
+        printf 'cd %q || exit 126\nexec' "$PWD"
+        printf ' %q' "$@"
+        printf '\n'
+    } >"$RUN/command"
+    printf '%s\n' "$RESULTS" >"$RUN/results"
+}
+
+run_in_vm() { # COMMAND…
+    write_guest_command "$@"
+    : >"$RUN/console"
+    : >"$RUN/stdout"
+    : >"$RUN/stderr"
+    set -m # process groups of their own: Ctrl-C is for this script, which passes it to the command in the guest
+    {
+        qemu '' </dev/null >"$RUN/qemu" 2>&1
+        echo gone >"$RUN/control.out"
+    } &
+    VM_GROUP=$!
+    local tails=()
+    tail -s 0.1 --pid="$VM_GROUP" -n +1 -f "$RUN/stdout" 2>/dev/null &
+    tails+=($!)
+    tail -s 0.1 --pid="$VM_GROUP" -n +1 -f "$RUN/stderr" >&2 2>/dev/null &
+    tails+=($!)
+    [ "$VERBOSE" = no ] || { tail -s 0.1 --pid="$VM_GROUP" -n +1 -f "$RUN/console" >&2 & }
+    set +m
+    at_exit kill_vm
+    # shellcheck disable=SC2317 # follow calls it
+    deliver_to_command() {
+        if [ "$1" = KILL ]; then kill_vm; else echo "$1" >"$RUN/control.in"; fi
+    }
+    local code=0
+    follow "$VM_BOOT_LIMIT" || code=$?
+    wait_for_power_off
+    wait "${tails[@]}" 2>/dev/null || true
+    [ "$code" != 70 ] || explain_dead_vm
+    return "$code"
+}
+
+wait_for_power_off() {
+    DEADLINE=$((SECONDS + GRACE))
+    while kill -0 "$VM_GROUP" 2>/dev/null && [ "$SECONDS" -lt "$DEADLINE" ]; do
+        next_event
+    done
+    kill_vm
+    { wait "$VM_GROUP" || true; } 2>/dev/null # bash would remark on a job that was killed
+}
+
+kill_vm() {
+    if kill -s KILL -- "-$VM_GROUP" 2>/dev/null; then echo gone >"$RUN/control.out"; fi
+}
+
+explain_dead_vm() {
+    say "the end of the guest's console:"
+    tail -n 40 "$RUN/console" | tr -d '\r' >&2
+    sed 's/^/qemu: /' "$RUN/qemu" >&2
+    if grep -aq 'Kernel panic' "$RUN/console"; then
+        say "the guest's kernel panicked (see above)"
+    else
+        say "the micro VM ended before the command did (its console is above)"
+    fi
+}
+
+# The same on the terminal. QEMU has to be in the foreground to read it, so the boot limit is watched from the background.
+interactive_in_vm() { # COMMAND…
+    local settings code
+    write_guest_command "$@"
+    stty size >"$RUN/terminal"
+    settings=$(stty -g)
+    : >"$RUN/console"
+    at_exit stty "$settings"
+    say "booting; the shell's files live in memory, only those in $RESULTS stay"
+    (
+        trap '' INT
+        read -r -t "$VM_BOOT_LIMIT" _ <"$RUN/control.out" || pkill -KILL -f "path=$RUN/control" || true
+    ) &
+    stty raw -echo
+    qemu stdio 2>"$RUN/qemu" || true
+    stty "$settings"
+    read -r code 2>/dev/null <"$RUN/exit" || code=70
+    [ "$code" != 70 ] || explain_dead_vm
+    return "$code"
+}

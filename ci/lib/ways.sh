@@ -1,0 +1,116 @@
+# shellcheck shell=bash
+# The three ways to two RDMA devices, best first: host, rxe, vm. Each has why_no_WAY, which says in a line why it cannot be
+# taken here or says nothing, and run_on_WAY.
+
+why_no_host() {
+    local device active
+    active=$(active_devices)
+    if [ -z "$active" ]; then
+        echo "no device with an active port in /sys/class/infiniband"
+        return
+    fi
+    for device in /dev/infiniband/uverbs*; do
+        [ -r "$device" ] && [ -w "$device" ] && return
+    done
+    echo "device ${active//$'\n'/, } is active, but no /dev/infiniband/uverbs* may be opened by $(id -un)"
+}
+
+why_no_rxe() {
+    if [ ! -e /sys/module/rdma_rxe ] && ! PATH=$PATH:/usr/sbin:/sbin modprobe -nq rdma_rxe 2>/dev/null; then
+        echo "kernel $(uname -r) has no module rdma_rxe"
+    elif [ "$(id -u)" != 0 ] && ! sudo -n true 2>/dev/null; then
+        echo "making network devices needs root, and sudo does not give it to $(id -un) unasked"
+    fi
+}
+
+# Sets WAY, or ends with the reasons.
+choose_way() {
+    local way why reasons=''
+    if [ "$ON" != auto ]; then
+        why=$("why_no_$ON")
+        [ -z "$why" ] || fail 69 "--on $ON cannot be had here: $why"
+        WAY=$ON
+        return
+    fi
+    for way in host rxe vm; do
+        why=$("why_no_$way")
+        if [ -z "$why" ]; then
+            WAY=$way
+            detail "taking the way '$way'"
+            return
+        fi
+        reasons+="; $way: $why"
+    done
+    fail 69 "no way to RDMA devices here: ${reasons#; }"
+}
+
+# Sees to devices and gives the ready way in WAY.
+prepare_way() {
+    choose_way
+    need "a command on RDMA devices" "${RDMA_TOOLS[@]}"
+    mkdir -p "$RESULTS"
+    RESULTS=$(cd "$RESULTS" && pwd)
+    export VERBENA_RESULTS=$RESULTS
+    if [ "$WAY" = rxe ] && ! prepare_rxe; then
+        [ "$ON" = auto ] || fail 69 "Soft-RoCE could not be set up on this kernel"
+        say "Soft-RoCE could not be set up on this kernel: taking the micro VM"
+        WAY=vm
+    fi
+    [ "$WAY" != vm ] || prepare_vm
+    [ "$WAY" = vm ] || ulimit -l unlimited 2>/dev/null || true # registered memory is locked memory
+    say "$(describe_way)"
+}
+
+describe_way() {
+    local active
+    case $WAY in
+        vm)
+            if [ "$ACCELERATOR" = kvm ]; then
+                echo "micro VM, kernel $(cat "$VM/version"), KVM"
+            else
+                echo "micro VM, kernel $(cat "$VM/version"), software emulation ($WHY_NO_KVM)"
+            fi
+            ;;
+        *)
+            active=$(active_devices)
+            echo "on this machine's kernel, devices ${active//$'\n'/, }"
+            ;;
+    esac
+}
+
+prepare_rxe() {
+    # The names of links and devices are fixed, so one at a time.
+    exec {ROCE_LOCK}>"${TMPDIR:-/tmp}/verbena-roce.$(id -u).lock"
+    flock "$ROCE_LOCK"
+    [ -e /sys/module/rdma_rxe ] || quietly "modprobe rdma_rxe" as_root modprobe rdma_rxe || return
+    roce_down as_root # what a killed run left
+    if ! quietly "making two Soft-RoCE devices" roce_up as_root; then
+        roce_down as_root
+        return 1
+    fi
+    at_exit roce_down as_root
+}
+
+run_with_devices() { # COMMAND…
+    make_run_folder
+    prepare_way
+    local code=0
+    if [ "$WAY" = vm ]; then
+        run_in_vm "$@" || code=$?
+    else
+        start_here "$@"
+        at_exit deliver_to_command KILL
+        follow "$GRACE" || code=$?
+    fi
+    return "$code"
+}
+
+interactive_with_devices() { # COMMAND…
+    make_run_folder
+    prepare_way
+    if [ "$WAY" = vm ]; then
+        interactive_in_vm "$@"
+    else
+        "$@"
+    fi
+}
