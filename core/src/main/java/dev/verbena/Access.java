@@ -1,0 +1,41 @@
+package dev.verbena;
+
+import dev.verbena.internal.verbs.VerbsObjects;
+
+/**
+ * What may be done to a memory region, as NDK's NDK_MR_FLAG_* say it. Reading it locally is always
+ * allowed.
+ */
+public enum Access {
+    /** Receives and reads may write into it. */
+    LOCAL_WRITE(0x1, VerbsObjects.LOCAL_WRITE),
+    /** The peer may read it. */
+    REMOTE_READ(0x2, VerbsObjects.REMOTE_READ),
+    /** The peer may write into it; contains {@link #LOCAL_WRITE}. */
+    REMOTE_WRITE(0x5, VerbsObjects.REMOTE_WRITE | VerbsObjects.LOCAL_WRITE);
+
+    private final int value;
+    private final int verbs;
+
+    Access(int value, int verbs) {
+        this.value = value;
+        this.verbs = verbs;
+    }
+
+    /**
+     * NDK's value. {@link #REMOTE_WRITE} has two bits: test {@code (flags & x) == x}.
+     *
+     * @return the flag's bits
+     */
+    public int value() {
+        return value;
+    }
+
+    static int verbs(Access[] rights) {
+        int bits = 0;
+        for (Access right : rights) {
+            bits |= right.verbs;
+        }
+        return bits;
+    }
+}

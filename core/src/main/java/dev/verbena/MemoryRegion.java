@@ -1,0 +1,89 @@
+package dev.verbena;
+
+import dev.verbena.internal.verbs.VerbsObjects;
+
+import java.lang.foreign.MemorySegment;
+
+/**
+ * Registered memory: NDK's MR, verbs' {@code ibv_mr}.
+ *
+ * <p>May be used from any thread. Closing it while requests that name it are under way makes those
+ * fail.
+ */
+public final class MemoryRegion extends NativeObject {
+    private final MemorySegment memory;
+    private final long address;
+    private final int localToken;
+    private final int remoteToken;
+
+    MemoryRegion(ProtectionDomain domain, MemorySegment memory, Access... rights) {
+        super(domain);
+        try {
+            this.memory = usable(memory);
+            this.address =
+                    VerbenaException.check(
+                            VerbsObjects.registerMemory(
+                                    domain.address(), memory, Access.verbs(rights)),
+                            "ibv_reg_mr(%d bytes)".formatted(memory.byteSize()),
+                            "Registered memory is locked memory: see \"ulimit -l\" (in a container"
+                                    + " --ulimit memlock=-1 and --cap-add IPC_LOCK), and whether the"
+                                    + " memory may be written to.");
+        } catch (RuntimeException e) {
+            abandon();
+            throw e;
+        }
+        this.localToken = VerbsObjects.localKey(address);
+        this.remoteToken = VerbsObjects.remoteKey(address);
+    }
+
+    private static MemorySegment usable(MemorySegment memory) {
+        if (!memory.isNative()) {
+            throw new IllegalArgumentException(
+                    "This memory segment is on the Java heap, where the collector moves things:"
+                            + " RDMA needs native memory, as from Arena.ofShared().allocate(…) or"
+                            + " FileChannel.map(…, arena)");
+        }
+        if (memory.byteSize() == 0) {
+            throw new IllegalArgumentException("There is nothing to register in 0 bytes");
+        }
+        return memory;
+    }
+
+    /**
+     * The memory.
+     *
+     * @return the segment it was registered with
+     */
+    public MemorySegment memory() {
+        return memory;
+    }
+
+    /**
+     * The token for requests posted here (NdkGetLocalTokenFromMr).
+     *
+     * @return 32 opaque bits
+     */
+    public int localToken() {
+        return localToken;
+    }
+
+    /**
+     * The token for the peer's reads and writes (NdkGetRemoteTokenFromMr). As a Java int it may be
+     * negative; it is passed on as it is.
+     *
+     * @return 32 opaque bits
+     */
+    public int remoteToken() {
+        return remoteToken;
+    }
+
+    @Override
+    void destroy() {
+        VerbenaException.check(VerbsObjects.deregisterMemory(address), "ibv_dereg_mr", "");
+    }
+
+    @Override
+    public String toString() {
+        return "MemoryRegion of %d bytes at 0x%x".formatted(memory.byteSize(), memory.address());
+    }
+}

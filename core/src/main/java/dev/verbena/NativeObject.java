@@ -1,0 +1,93 @@
+package dev.verbena;
+
+import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.atomic.AtomicInteger;
+
+/**
+ * The life of every NDK object: closed once by its owner, destroyed when nothing made from it is
+ * left.
+ *
+ * <p>NDK lets the close of an object pend on its dependants, where verbs answers EBUSY. A count
+ * does that: one for the owner, one for each dependant; whoever brings it to zero runs the native
+ * destroy.
+ */
+abstract class NativeObject implements AutoCloseable {
+    private final NativeObject[] parents;
+    private final AtomicInteger holders = new AtomicInteger(1);
+    private final AtomicBoolean closed = new AtomicBoolean();
+
+    /** Holds the parents; a subclass that cannot be made after all calls {@link #abandon}. */
+    NativeObject(NativeObject... parents) {
+        this.parents = parents;
+        int held = 0;
+        try {
+            for (NativeObject parent : parents) {
+                parent.hold();
+                held++;
+            }
+        } finally {
+            if (held < parents.length) {
+                for (int i = 0; i < held; i++) {
+                    parents[i].letGo();
+                }
+            }
+        }
+    }
+
+    /** Frees the native object; runs once, after the last dependant's. */
+    abstract void destroy();
+
+    /** What has to be stopped at the owner's close already, before dependants are gone. */
+    void shut() {}
+
+    /** Undoes the constructor where the native object could not be made. */
+    final void abandon() {
+        closed.set(true);
+        for (NativeObject parent : parents) {
+            parent.letGo();
+        }
+    }
+
+    final void ensureOpen() {
+        if (closed.get()) {
+            throw new IllegalStateException(this + " is closed");
+        }
+    }
+
+    private void hold() {
+        ensureOpen();
+        int seen;
+        do {
+            seen = holders.get();
+            if (seen == 0) {
+                throw new IllegalStateException(this + " is closed");
+            }
+        } while (!holders.compareAndSet(seen, seen + 1));
+    }
+
+    private void letGo() {
+        if (holders.decrementAndGet() == 0) {
+            try {
+                destroy();
+            } finally {
+                for (NativeObject parent : parents) {
+                    parent.letGo();
+                }
+            }
+        }
+    }
+
+    /**
+     * Closes this object; again does nothing. What was made from it stays usable, and the native
+     * object is destroyed with the last of that.
+     *
+     * @throws VerbenaException when the native destroy fails; the object is closed all the same
+     */
+    @Override
+    public final void close() {
+        if (closed.compareAndSet(false, true)) {
+            shut();
+            letGo();
+        }
+    }
+}

@@ -1,0 +1,83 @@
+package dev.verbena;
+
+import dev.verbena.internal.verbs.VerbsObjects;
+
+import java.lang.foreign.MemorySegment;
+
+/**
+ * What belongs together: queue pairs, and the memory they may use. NDK's PD, verbs' {@code ibv_pd}.
+ *
+ * <p>May be used from any thread.
+ */
+public final class ProtectionDomain extends NativeObject {
+    private final Adapter adapter;
+    private final long address;
+
+    ProtectionDomain(Adapter adapter) {
+        super(adapter);
+        this.adapter = adapter;
+        long answer = VerbsObjects.allocatePd(adapter.context());
+        if (answer < 0) {
+            abandon();
+            throw VerbenaException.of("ibv_alloc_pd(" + adapter.name() + ")", answer, "");
+        }
+        this.address = answer;
+    }
+
+    /**
+     * Registers memory with the device (NdkCreateMr and NdkRegisterMr): pins it and makes tokens
+     * for it.
+     *
+     * <p>The memory stays the caller's. It has to stay allocated until the region is closed: the
+     * device does not know of arenas, and would go on writing where something else may live by
+     * then.
+     *
+     * @param memory native memory, at least one byte: from an {@link java.lang.foreign.Arena}, a
+     *     mapped file, a direct buffer
+     * @param rights what may be done to it; none lets the device read it for sends and writes from
+     *     here
+     * @return the region, to be closed by the caller before the memory is freed
+     * @throws IllegalArgumentException for memory on the Java heap, which moves, and for none at
+     *     all
+     * @throws VerbenaException when it cannot be pinned; most often the limit of lockable memory is
+     *     too low
+     */
+    public MemoryRegion register(MemorySegment memory, Access... rights) {
+        return new MemoryRegion(this, memory, rights);
+    }
+
+    /**
+     * Makes a queue pair (NdkCreateQp). Receives may be posted to it at once, initiator requests
+     * once it is connected.
+     *
+     * @param initiatorCompletions where the completions of sends go
+     * @param receiveCompletions where those of receives go; may be the same
+     * @param limits how deep and how wide it is
+     * @return a new one, to be closed by the caller
+     * @throws VerbenaException with INVALID_PARAMETER when a limit is beyond the device
+     */
+    public QueuePair createQueuePair(
+            CompletionQueue initiatorCompletions,
+            CompletionQueue receiveCompletions,
+            QueuePairLimits limits) {
+        return new QueuePair(this, initiatorCompletions, receiveCompletions, limits);
+    }
+
+    Adapter adapter() {
+        return adapter;
+    }
+
+    long address() {
+        return address;
+    }
+
+    @Override
+    void destroy() {
+        VerbenaException.check(VerbsObjects.deallocatePd(address), "ibv_dealloc_pd", "");
+    }
+
+    @Override
+    public String toString() {
+        return "ProtectionDomain of " + adapter.name();
+    }
+}

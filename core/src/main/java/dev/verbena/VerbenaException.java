@@ -1,0 +1,88 @@
+package dev.verbena;
+
+import dev.verbena.internal.verbs.Errno;
+
+/** A control call failed. The message says what failed, why, and what to do about it. */
+public final class VerbenaException extends RuntimeException {
+    private static final long serialVersionUID = 1L;
+
+    /** The NDK status. */
+    private final Status status;
+
+    /** The C function that failed, or "". */
+    private final String verb;
+
+    /** Its errno, or 0. */
+    private final int errno;
+
+    VerbenaException(Status status, String message) {
+        super(message);
+        this.status = status;
+        this.verb = "";
+        this.errno = 0;
+    }
+
+    private VerbenaException(String verb, int errno, String advice) {
+        super(
+                "%s failed: %s. %s"
+                        .formatted(verb, Errno.describe(errno), advice.isEmpty() ? "" : advice)
+                        .strip());
+        this.status = statusOf(errno);
+        this.verb = verb;
+        this.errno = errno;
+    }
+
+    /** For a call that answered a negative errno. */
+    static VerbenaException of(String verb, long negativeErrno, String advice) {
+        return new VerbenaException(verb, (int) -negativeErrno, advice);
+    }
+
+    /** Passes an address or a zero on, and throws on a negative errno. */
+    static long check(long answer, String verb, String advice) {
+        if (answer < 0) {
+            throw of(verb, answer, advice);
+        }
+        return answer;
+    }
+
+    static Status statusOf(int errno) {
+        return switch (errno) {
+            case 0 -> Status.SUCCESS;
+            case Errno.EINVAL -> Status.INVALID_PARAMETER;
+            case Errno.ENOMEM, Errno.EAGAIN -> Status.INSUFFICIENT_RESOURCES;
+            case Errno.EBUSY -> Status.DEVICE_BUSY;
+            case Errno.EACCES, Errno.EPERM, Errno.EFAULT -> Status.ACCESS_VIOLATION;
+            case Errno.ENOSYS, Errno.EOPNOTSUPP -> Status.NOT_SUPPORTED;
+            case Errno.EIO, Errno.ENODEV -> Status.DEVICE_REMOVED;
+            case Errno.ETIMEDOUT -> Status.IO_TIMEOUT;
+            default -> Status.INTERNAL_ERROR;
+        };
+    }
+
+    /**
+     * The NDK status.
+     *
+     * @return never a success
+     */
+    public Status status() {
+        return status;
+    }
+
+    /**
+     * The C function that failed.
+     *
+     * @return its name, or "" when no C function was called
+     */
+    public String verb() {
+        return verb;
+    }
+
+    /**
+     * The C function's errno.
+     *
+     * @return a positive number, or 0 when no C function was called
+     */
+    public int errno() {
+        return errno;
+    }
+}

@@ -1,0 +1,83 @@
+package dev.verbena.internal.queue;
+
+/**
+ * The 64 bits that travel with a request and come back with its completion, when nothing else about
+ * a failed one can be trusted (its opcode for one: the man page says so, and rxe leaves 0 there).
+ *
+ * <p>From the top: 1 bit direction, 15 bits generation, 16 bits slot in the completion queue's
+ * table, 32 bits sequence number.
+ */
+public final class WorkId {
+    /** How many queue pairs one completion queue can serve. */
+    public static final int SLOTS = 1 << 16;
+
+    private static final int GENERATIONS = 1 << 15;
+
+    private WorkId() {}
+
+    /**
+     * The part that stays the same for one queue.
+     *
+     * @param slot in the completion queue's table
+     * @param generation how often the slot was used before; only its low bits count
+     * @param receive whether it is a receive queue
+     * @return the upper half
+     */
+    public static long queue(int slot, int generation, boolean receive) {
+        return (receive ? 1L << 63 : 0)
+                | (long) (generation & GENERATIONS - 1) << 48
+                | (long) slot << 32;
+    }
+
+    /**
+     * A request's id.
+     *
+     * @param queue what {@link #queue} gave
+     * @param sequence what the queue's {@link RequestFifo} gave
+     * @return the {@code wr_id}
+     */
+    public static long of(long queue, int sequence) {
+        return queue | sequence & 0xFFFF_FFFFL;
+    }
+
+    /**
+     * Whether it is a receive.
+     *
+     * @param id a {@code wr_id}
+     * @return false for what the initiator queue posted
+     */
+    public static boolean isReceive(long id) {
+        return id < 0;
+    }
+
+    /**
+     * The slot in the completion queue's table.
+     *
+     * @param id a {@code wr_id}
+     * @return below {@link #SLOTS}
+     */
+    public static int slot(long id) {
+        return (int) (id >>> 32) & SLOTS - 1;
+    }
+
+    /**
+     * Whether an id is one of a queue's.
+     *
+     * @param id a {@code wr_id}
+     * @param queue what {@link #queue} gave
+     * @return false for what an earlier user of the slot left behind
+     */
+    public static boolean belongsTo(long id, long queue) {
+        return (id ^ queue) >>> 32 == 0;
+    }
+
+    /**
+     * The request's sequence number.
+     *
+     * @param id a {@code wr_id}
+     * @return what the queue's {@link RequestFifo} gave
+     */
+    public static int sequence(long id) {
+        return (int) id;
+    }
+}

@@ -1,0 +1,117 @@
+package dev.verbena.internal.verbs;
+
+import static java.lang.foreign.ValueLayout.JAVA_INT;
+import static java.lang.foreign.ValueLayout.JAVA_LONG;
+
+import dev.verbena.bindings.LibIbverbs;
+
+import java.lang.foreign.Arena;
+import java.lang.foreign.FunctionDescriptor;
+import java.lang.foreign.Linker;
+import java.lang.foreign.MemoryLayout;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.StructLayout;
+import java.lang.invoke.MethodHandle;
+
+/**
+ * The exported functions of libibverbs, with errno captured, which jextract's own handles do not
+ * do.
+ *
+ * <p>{@link RdmaCore#problemWithVerbs} must have answered "" before this class is initialised.
+ */
+@SuppressWarnings("restricted") // making downcalls is what this module asks native access for
+final class Calls {
+    private static final Linker LINKER = Linker.nativeLinker();
+    private static final StructLayout STATE = Linker.Option.captureStateLayout();
+    private static final long ERRNO =
+            STATE.byteOffset(MemoryLayout.PathElement.groupElement("errno"));
+
+    static final MethodHandle GET_DEVICE_LIST =
+            capturing(
+                    LibIbverbs.ibv_get_device_list$address(),
+                    LibIbverbs.ibv_get_device_list$descriptor());
+    static final MethodHandle FREE_DEVICE_LIST =
+            capturing(
+                    LibIbverbs.ibv_free_device_list$address(),
+                    LibIbverbs.ibv_free_device_list$descriptor());
+    static final MethodHandle OPEN_DEVICE =
+            capturing(
+                    LibIbverbs.ibv_open_device$address(), LibIbverbs.ibv_open_device$descriptor());
+    static final MethodHandle CLOSE_DEVICE =
+            capturing(
+                    LibIbverbs.ibv_close_device$address(),
+                    LibIbverbs.ibv_close_device$descriptor());
+    static final MethodHandle QUERY_DEVICE =
+            capturing(
+                    LibIbverbs.ibv_query_device$address(),
+                    LibIbverbs.ibv_query_device$descriptor());
+    static final MethodHandle QUERY_PORT =
+            capturing(LibIbverbs.ibv_query_port$address(), LibIbverbs.ibv_query_port$descriptor());
+    static final MethodHandle QUERY_GID_TABLE =
+            capturing(
+                    LibIbverbs._ibv_query_gid_table$address(),
+                    LibIbverbs._ibv_query_gid_table$descriptor());
+    static final MethodHandle ALLOC_PD =
+            capturing(LibIbverbs.ibv_alloc_pd$address(), LibIbverbs.ibv_alloc_pd$descriptor());
+    static final MethodHandle DEALLOC_PD =
+            capturing(LibIbverbs.ibv_dealloc_pd$address(), LibIbverbs.ibv_dealloc_pd$descriptor());
+    static final MethodHandle REG_MR =
+            capturing(LibIbverbs.ibv_reg_mr$address(), LibIbverbs.ibv_reg_mr$descriptor());
+    static final MethodHandle DEREG_MR =
+            capturing(LibIbverbs.ibv_dereg_mr$address(), LibIbverbs.ibv_dereg_mr$descriptor());
+    static final MethodHandle CREATE_CQ =
+            capturing(LibIbverbs.ibv_create_cq$address(), LibIbverbs.ibv_create_cq$descriptor());
+    static final MethodHandle DESTROY_CQ =
+            capturing(LibIbverbs.ibv_destroy_cq$address(), LibIbverbs.ibv_destroy_cq$descriptor());
+    static final MethodHandle CREATE_QP =
+            capturing(LibIbverbs.ibv_create_qp$address(), LibIbverbs.ibv_create_qp$descriptor());
+    static final MethodHandle MODIFY_QP =
+            capturing(LibIbverbs.ibv_modify_qp$address(), LibIbverbs.ibv_modify_qp$descriptor());
+    static final MethodHandle DESTROY_QP =
+            capturing(LibIbverbs.ibv_destroy_qp$address(), LibIbverbs.ibv_destroy_qp$descriptor());
+
+    /**
+     * {@code int post(struct ibv_qp *, struct ibv_…_wr *, struct ibv_…_wr **)}: post_send and
+     * post_recv, the pointer first.
+     */
+    static final MethodHandle POST =
+            LINKER.downcallHandle(FunctionDescriptor.of(JAVA_INT, JAVA_LONG, JAVA_LONG, JAVA_LONG));
+
+    /** {@code int poll_cq(struct ibv_cq *, int, struct ibv_wc *)}, the pointer first. */
+    static final MethodHandle POLL_CQ =
+            LINKER.downcallHandle(FunctionDescriptor.of(JAVA_INT, JAVA_LONG, JAVA_INT, JAVA_LONG));
+
+    private Calls() {}
+
+    private static MethodHandle capturing(MemorySegment function, FunctionDescriptor descriptor) {
+        return LINKER.downcallHandle(function, descriptor, Linker.Option.captureCallState("errno"));
+    }
+
+    /** Where a call leaves its errno. */
+    static MemorySegment state(Arena arena) {
+        return arena.allocate(STATE);
+    }
+
+    /** For functions that answer NULL and set errno: the address, or the negative errno. */
+    static long pointer(MemorySegment answer, MemorySegment state) {
+        return answer.address() != 0 ? answer.address() : -errno(state);
+    }
+
+    /**
+     * For functions that answer the error by value: 0, or the negative errno. Some answer -1 and
+     * set errno instead (those that the library forwards to older code).
+     */
+    static int value(int answer, MemorySegment state) {
+        return answer == -1 ? -errno(state) : -Math.abs(answer);
+    }
+
+    private static int errno(MemorySegment state) {
+        int errno = state.get(JAVA_INT, ERRNO);
+        return errno == 0 ? Errno.EIO : errno; // failed without saying why; 0 would read as success
+    }
+
+    /** A downcall throws nothing; what it could throw is a mistake in this package. */
+    static AssertionError mistake(Throwable t) {
+        return new AssertionError("calling libibverbs", t);
+    }
+}

@@ -1,0 +1,105 @@
+package dev.verbena.internal.verbs;
+
+import static java.lang.foreign.ValueLayout.ADDRESS;
+import static java.lang.foreign.ValueLayout.JAVA_INT;
+
+import dev.verbena.bindings.ibv_device;
+
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+
+/** The RDMA devices of this machine at one moment: {@code ibv_get_device_list}. */
+public final class DeviceList implements AutoCloseable {
+    private final MemorySegment devices; // struct ibv_device *[size]
+    private final int size;
+    private final int error;
+
+    private DeviceList(MemorySegment devices, int size, int error) {
+        this.devices = devices;
+        this.size = size;
+        this.error = error;
+    }
+
+    /**
+     * Asks the library. A kernel without RDMA (ENOSYS) is a machine with no devices, not an error.
+     *
+     * @return the list, with {@link #error} set when it could not be had
+     */
+    @SuppressWarnings("restricted") // the library's array has the size the library says
+    public static DeviceList get() {
+        try (Arena arena = Arena.ofConfined()) {
+            MemorySegment state = Calls.state(arena);
+            MemorySegment count = arena.allocate(JAVA_INT);
+            MemorySegment list = (MemorySegment) Calls.GET_DEVICE_LIST.invokeExact(state, count);
+            long answer = Calls.pointer(list, state);
+            if (answer < 0) {
+                return new DeviceList(
+                        MemorySegment.NULL, 0, answer == -Errno.ENOSYS ? 0 : (int) answer);
+            }
+            int size = count.get(JAVA_INT, 0);
+            return new DeviceList(list.reinterpret(size * ADDRESS.byteSize()), size, 0);
+        } catch (Throwable t) {
+            throw Calls.mistake(t);
+        }
+    }
+
+    /**
+     * Why there is no list.
+     *
+     * @return 0, or a negative errno
+     */
+    public int error() {
+        return error;
+    }
+
+    /**
+     * How many devices there are.
+     *
+     * @return 0 or more
+     */
+    public int size() {
+        return size;
+    }
+
+    /**
+     * A device's name, as {@code ibv_devices} prints it.
+     *
+     * @param index below {@link #size}
+     * @return its name
+     */
+    public String name(int index) {
+        return ibv_device.name(device(index)).getString(0);
+    }
+
+    /**
+     * Opens a device; it outlives this list.
+     *
+     * @param index below {@link #size}
+     * @return the address of its {@code ibv_context}, or a negative errno
+     */
+    public long open(int index) {
+        try (Arena arena = Arena.ofConfined()) {
+            MemorySegment state = Calls.state(arena);
+            return Calls.pointer(
+                    (MemorySegment) Calls.OPEN_DEVICE.invokeExact(state, device(index)), state);
+        } catch (Throwable t) {
+            throw Calls.mistake(t);
+        }
+    }
+
+    private MemorySegment device(int index) {
+        return Native.at(devices.getAtIndex(ADDRESS, index).address(), ibv_device.sizeof());
+    }
+
+    @Override
+    public void close() {
+        if (devices.address() == 0) {
+            return;
+        }
+        try (Arena arena = Arena.ofConfined()) {
+            Calls.FREE_DEVICE_LIST.invokeExact(Calls.state(arena), devices);
+        } catch (Throwable t) {
+            throw Calls.mistake(t);
+        }
+    }
+}

@@ -1,0 +1,82 @@
+package dev.verbena.internal.verbs;
+
+import dev.verbena.bindings.Verbs;
+
+/**
+ * Linux errno values: those that verbs and librdmacm answer, with their names and what they mean.
+ */
+public final class Errno {
+    /** Operation not permitted. */
+    public static final int EPERM = Verbs.EPERM;
+
+    /** No such file or directory. */
+    public static final int ENOENT = 2;
+
+    /** I/O error. */
+    public static final int EIO = Verbs.EIO;
+
+    /** Try again. */
+    public static final int EAGAIN = Verbs.EAGAIN;
+
+    /** Out of memory. */
+    public static final int ENOMEM = Verbs.ENOMEM;
+
+    /** Permission denied. */
+    public static final int EACCES = Verbs.EACCES;
+
+    /** Bad address. */
+    public static final int EFAULT = 14;
+
+    /** In use. */
+    public static final int EBUSY = Verbs.EBUSY;
+
+    /** No such device. */
+    public static final int ENODEV = Verbs.ENODEV;
+
+    /** Invalid argument. */
+    public static final int EINVAL = Verbs.EINVAL;
+
+    /** Not implemented. */
+    public static final int ENOSYS = Verbs.ENOSYS;
+
+    /** Not supported. */
+    public static final int EOPNOTSUPP = Verbs.EOPNOTSUPP;
+
+    /** Timed out. */
+    public static final int ETIMEDOUT = Verbs.ETIMEDOUT;
+
+    private Errno() {}
+
+    /**
+     * Says an errno in words.
+     *
+     * @param errno a positive errno
+     * @return as in "out of memory (ENOMEM, errno 12)"
+     */
+    public static String describe(int errno) {
+        return switch (errno) {
+            case EPERM -> words("operation not permitted", "EPERM", errno);
+            case ENOENT -> words("no such file or device", "ENOENT", errno);
+            case EIO -> words("input/output error", "EIO", errno);
+            case EAGAIN -> words("not now, try again", "EAGAIN", errno);
+            case ENOMEM -> words("out of memory", "ENOMEM", errno);
+            case EACCES -> words("permission denied", "EACCES", errno);
+            case EFAULT -> words("bad address", "EFAULT", errno);
+            case EBUSY -> words("still in use", "EBUSY", errno);
+            case ENODEV -> words("no such device", "ENODEV", errno);
+            case EINVAL -> words("invalid argument", "EINVAL", errno);
+            case ENOSYS -> words("not implemented", "ENOSYS", errno);
+            case EOPNOTSUPP -> words("not supported", "EOPNOTSUPP", errno);
+            case ETIMEDOUT -> words("timed out", "ETIMEDOUT", errno);
+            case Verbs.EADDRINUSE -> words("address in use", "EADDRINUSE", errno);
+            case Verbs.EADDRNOTAVAIL -> words("address not available", "EADDRNOTAVAIL", errno);
+            case Verbs.ECONNREFUSED -> words("connection refused", "ECONNREFUSED", errno);
+            case Verbs.EINTR -> words("interrupted", "EINTR", errno);
+            default -> "errno " + errno;
+        };
+    }
+
+    private static String words(String text, String name, int errno) {
+        return "%s (%s, errno %d)".formatted(text, name, errno);
+    }
+}

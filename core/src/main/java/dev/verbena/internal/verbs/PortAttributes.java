@@ -1,0 +1,41 @@
+package dev.verbena.internal.verbs;
+
+import dev.verbena.bindings.Verbs;
+
+/**
+ * What {@code ibv_query_port} says, as far as it is used here.
+ *
+ * @param error 0, or a negative errno and nothing else is valid
+ * @param state {@code enum ibv_port_state}
+ * @param activeMtu {@code enum ibv_mtu}
+ * @param gidTableLength entries in the GID table, used or not
+ * @param maxMessage the longest message
+ * @param lid the local identifier; 0 on Ethernet
+ * @param linkLayer {@code IBV_LINK_LAYER_…}
+ */
+public record PortAttributes(
+        int error,
+        int state,
+        int activeMtu,
+        int gidTableLength,
+        long maxMessage,
+        int lid,
+        int linkLayer) {
+    /**
+     * Whether the link is up.
+     *
+     * @return true in {@code IBV_PORT_ACTIVE}
+     */
+    public boolean active() {
+        return state == Verbs.IBV_PORT_ACTIVE;
+    }
+
+    /**
+     * Whether the link is Ethernet (RoCE) rather than InfiniBand.
+     *
+     * @return true on Ethernet
+     */
+    public boolean ethernet() {
+        return linkLayer == Verbs.IBV_LINK_LAYER_ETHERNET;
+    }
+}

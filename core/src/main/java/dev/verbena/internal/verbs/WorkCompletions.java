@@ -1,0 +1,88 @@
+package dev.verbena.internal.verbs;
+
+import static java.lang.foreign.ValueLayout.JAVA_INT;
+import static java.lang.foreign.ValueLayout.JAVA_LONG;
+
+import dev.verbena.bindings.Verbs;
+import dev.verbena.bindings.ibv_wc;
+
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+
+/** An array of {@code ibv_wc} in native memory that lives as long as this object. */
+public final class WorkCompletions {
+    /** {@code IBV_WC_SUCCESS}. */
+    public static final int SUCCESS = Verbs.IBV_WC_SUCCESS;
+
+    private static final long SIZE = ibv_wc.sizeof();
+    private static final long ID = ibv_wc.wr_id$offset();
+    private static final long STATUS = ibv_wc.status$offset();
+    private static final long VENDOR_ERROR = ibv_wc.vendor_err$offset();
+    private static final long BYTES = ibv_wc.byte_len$offset();
+
+    private final MemorySegment array;
+    private final int capacity;
+
+    /**
+     * Makes room.
+     *
+     * @param capacity how many completions
+     */
+    public WorkCompletions(int capacity) {
+        this.capacity = capacity;
+        this.array = Arena.ofAuto().allocate(SIZE * capacity, Long.BYTES);
+    }
+
+    /**
+     * How many fit.
+     *
+     * @return 1 or more
+     */
+    public int capacity() {
+        return capacity;
+    }
+
+    long address() {
+        return array.address();
+    }
+
+    /**
+     * The {@code wr_id}.
+     *
+     * @param index which completion
+     * @return what the request was posted with
+     */
+    public long id(int index) {
+        return array.get(JAVA_LONG, SIZE * index + ID);
+    }
+
+    /**
+     * The {@code enum ibv_wc_status}.
+     *
+     * @param index which completion
+     * @return its value
+     */
+    public int status(int index) {
+        return array.get(JAVA_INT, SIZE * index + STATUS);
+    }
+
+    /**
+     * The provider's own error code.
+     *
+     * @param index which completion
+     * @return {@code vendor_err}
+     */
+    public int vendorError(int index) {
+        return array.get(JAVA_INT, SIZE * index + VENDOR_ERROR);
+    }
+
+    /**
+     * The message's length, for a successful receive.
+     *
+     * @param index which completion
+     * @return {@code byte_len} as an unsigned number
+     */
+    public long bytes(int index) {
+        return Integer.toUnsignedLong(array.get(JAVA_INT, SIZE * index + BYTES));
+    }
+}

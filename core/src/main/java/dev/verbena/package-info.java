@@ -1,0 +1,25 @@
+/**
+ * One class for each NDK object. An {@link dev.verbena.Adapter} makes completion queues and
+ * protection domains; a {@link dev.verbena.ProtectionDomain} registers memory and makes queue
+ * pairs; a {@link dev.verbena.QueuePair} sends and receives; a {@link dev.verbena.CompletionQueue}
+ * says what became of it.
+ *
+ * <h2>Errors</h2>
+ *
+ * Posting returns a {@link dev.verbena.Status} and neither throws nor allocates, because a full
+ * queue and a missing connection are ordinary there. Everything else throws {@link
+ * dev.verbena.VerbenaException}.
+ *
+ * <h2>Lifetime</h2>
+ *
+ * Every object is closed once, in any order. An object that others were made from stays alive
+ * underneath until the last of them is closed, as in NDK, where such a close pends. A closed object
+ * answers {@link java.lang.IllegalStateException}.
+ *
+ * <h2>Threads</h2>
+ *
+ * Making and closing objects may be done from any thread. Posts to one queue, and polls of one
+ * completion queue, are to be serialised by the caller, as NDK asks; when they are not, they wait
+ * for each other and nothing breaks but speed.
+ */
+package dev.verbena;

@@ -1,0 +1,12 @@
+/**
+ * RDMA for Java with the semantics of the Network Direct Kernel interface (NDK), mapped onto real
+ * work requests of {@code libibverbs}.
+ *
+ * <p>Start at {@link dev.verbena.Adapter}. The module calls native code: run with {@code
+ * --enable-native-access=dev.verbena,dev.verbena.bindings}.
+ */
+module dev.verbena {
+    requires dev.verbena.bindings;
+
+    exports dev.verbena;
+}

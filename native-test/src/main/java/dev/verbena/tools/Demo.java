@@ -1,0 +1,165 @@
+package dev.verbena.tools;
+
+import dev.verbena.Access;
+import dev.verbena.Adapter;
+import dev.verbena.BufferList;
+import dev.verbena.CompletionQueue;
+import dev.verbena.Completions;
+import dev.verbena.MemoryRegion;
+import dev.verbena.Port;
+import dev.verbena.ProtectionDomain;
+import dev.verbena.QueuePair;
+import dev.verbena.QueuePairLimits;
+import dev.verbena.Status;
+import dev.verbena.VerbenaException;
+
+import java.io.PrintStream;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.util.List;
+import java.util.concurrent.TimeUnit;
+
+/**
+ * The first message: 64 KiB from one RDMA device to another, told step by step. {@code ci/roce
+ * demo} runs it.
+ *
+ * <p>It uses the first two devices whose link is up, or one of them twice when there is only one.
+ */
+public final class Demo {
+    private static final int BYTES = 64 * 1024;
+    private static final long DEADLINE = TimeUnit.SECONDS.toNanos(30);
+
+    private Demo() {}
+
+    /**
+     * Runs the demo. Exit code 0 when the message arrived as it was sent, otherwise 1.
+     *
+     * @param arguments none
+     */
+    public static void main(String[] arguments) {
+        try {
+            run(System.out);
+        } catch (VerbenaException | IllegalStateException e) {
+            System.err.println(e.getMessage());
+            System.exit(1);
+        }
+    }
+
+    /**
+     * Runs the demo.
+     *
+     * @param out where it tells what it does
+     * @throws VerbenaException when a step fails
+     * @throws IllegalStateException when there is no device, or the message did not arrive as it
+     *     was sent
+     */
+    public static void run(PrintStream out) {
+        List<String> names = Adapter.names();
+        out.printf("RDMA devices here: %s%n", names.isEmpty() ? "none" : String.join(", ", names));
+        List<String> active = Adapter.activeNames();
+        if (active.isEmpty()) {
+            throw new IllegalStateException(
+                    "The demo needs an RDMA device whose link is up; \"ci/roce demo\" makes two, of Soft-RoCE");
+        }
+        try (Adapter sending = Adapter.open(active.getFirst());
+                Adapter receiving = Adapter.open(active.get(Math.min(1, active.size() - 1)))) {
+            sendOneMessage(out, sending, receiving);
+        }
+    }
+
+    private static void sendOneMessage(PrintStream out, Adapter sending, Adapter receiving) {
+        describe(out, "sender", sending);
+        describe(out, "receiver", receiving);
+        try (Arena arena = Arena.ofConfined();
+                ProtectionDomain sendingDomain = sending.createProtectionDomain();
+                ProtectionDomain receivingDomain = receiving.createProtectionDomain();
+                CompletionQueue sent = sending.createCompletionQueue(1);
+                CompletionQueue received = receiving.createCompletionQueue(1);
+                QueuePair sender =
+                        sendingDomain.createQueuePair(sent, sent, QueuePairLimits.depths(1, 1));
+                QueuePair receiver =
+                        receivingDomain.createQueuePair(
+                                received, received, QueuePairLimits.depths(1, 1));
+                MemoryRegion source = sendingDomain.register(arena.allocate(BYTES, 4096));
+                MemoryRegion target =
+                        receivingDomain.register(arena.allocate(BYTES, 4096), Access.LOCAL_WRITE)) {
+            out.printf(
+                    "Registered %,d bytes of off-heap memory on each: sender's token 0x%08x, receiver's 0x%08x%n",
+                    BYTES, source.localToken(), target.localToken());
+
+            sender.connect(receiver.address());
+            receiver.connect(sender.address());
+            out.printf(
+                    "Connected %s of %s to %s of %s%n",
+                    sender, sending.name(), receiver, receiving.name());
+
+            fill(source.memory());
+            post(out, receiving, "receive", receiver.receive(2, whole(target)));
+            long start = System.nanoTime();
+            post(out, sending, "send", sender.send(1, whole(source)));
+
+            Completions completions = new Completions(1);
+            await(received, completions, receiving);
+            long micros = (System.nanoTime() - start) / 1_000;
+            out.printf(
+                    "%s received %,d bytes after %,d us: %s%n",
+                    receiving.name(), completions.bytes(0), micros, completions.status(0));
+            long got = completions.bytes(0);
+            await(sent, completions, sending);
+            out.printf(
+                    "%s was told that its send is over: %s%n",
+                    sending.name(), completions.status(0));
+
+            long difference = source.memory().mismatch(target.memory());
+            if (got != BYTES || difference != -1) {
+                throw new IllegalStateException(
+                        "The message arrived wrong: %,d bytes, first difference at byte %,d"
+                                .formatted(got, difference));
+            }
+            out.printf("All %,d bytes are those that were sent.%n", BYTES);
+        }
+    }
+
+    private static void describe(PrintStream out, String role, Adapter adapter) {
+        Port port = adapter.ports().stream().filter(Port::active).findFirst().orElseThrow();
+        out.printf(
+                "%-9s %s, port %d, %s, MTU %d%s%n",
+                role + ":",
+                adapter.name(),
+                port.number(),
+                port.linkLayer(),
+                port.mtuBytes(),
+                port.linkLayer() == Port.LinkLayer.ETHERNET
+                        ? ", GID " + port.preferredGid()
+                        : ", LID " + port.lid());
+    }
+
+    private static void fill(MemorySegment memory) {
+        // No two of its 32-bit words are equal, so a lost, doubled or moved packet shows.
+        for (long i = 0; i < memory.byteSize() / Integer.BYTES; i++) {
+            memory.setAtIndex(ValueLayout.JAVA_INT, i, (int) (i * 0x9E3779B1L));
+        }
+    }
+
+    private static BufferList whole(MemoryRegion region) {
+        return new BufferList(1).add(region, 0, region.memory().byteSize());
+    }
+
+    private static void post(PrintStream out, Adapter adapter, String what, Status status) {
+        status.orThrow();
+        out.printf("%s posted a %s of %,d bytes%n", adapter.name(), what, BYTES);
+    }
+
+    private static void await(CompletionQueue queue, Completions completions, Adapter adapter) {
+        long deadline = System.nanoTime() + DEADLINE;
+        while (queue.poll(completions) == 0) {
+            if (System.nanoTime() > deadline) {
+                throw new IllegalStateException(
+                        "No completion on " + adapter.name() + " within 30 s");
+            }
+            Thread.onSpinWait();
+        }
+        completions.status(0).orThrow();
+    }
+}

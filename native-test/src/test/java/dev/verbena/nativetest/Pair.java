@@ -1,0 +1,101 @@
+package dev.verbena.nativetest;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.verbena.Access;
+import dev.verbena.Adapter;
+import dev.verbena.BufferList;
+import dev.verbena.CompletionQueue;
+import dev.verbena.Completions;
+import dev.verbena.MemoryRegion;
+import dev.verbena.ProtectionDomain;
+import dev.verbena.QueuePair;
+import dev.verbena.QueuePairLimits;
+
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.util.List;
+import java.util.concurrent.TimeUnit;
+
+/** Two queue pairs, on two devices where there are two, each with all it needs. */
+final class Pair implements AutoCloseable {
+    /** One end. */
+    static final class Side implements AutoCloseable {
+        final Adapter adapter;
+        final ProtectionDomain domain;
+        final CompletionQueue completionQueue;
+        final QueuePair queuePair;
+        final Arena arena = Arena.ofShared();
+
+        Side(String device, QueuePairLimits limits) {
+            adapter = Adapter.open(device);
+            domain = adapter.createProtectionDomain();
+            completionQueue =
+                    adapter.createCompletionQueue(limits.initiatorDepth() + limits.receiveDepth());
+            queuePair = domain.createQueuePair(completionQueue, completionQueue, limits);
+        }
+
+        MemoryRegion memory(long bytes) {
+            return domain.register(arena.allocate(bytes, 64), Access.LOCAL_WRITE);
+        }
+
+        /** Waits for exactly one completion. */
+        Completions completion() {
+            Completions completions = new Completions(1);
+            long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(30);
+            while (completionQueue.poll(completions) == 0) {
+                assertThat(System.nanoTime())
+                        .as("a completion on %s within 30 s", adapter.name())
+                        .isLessThan(deadline);
+                Thread.onSpinWait();
+            }
+            return completions;
+        }
+
+        @Override
+        public void close() {
+            queuePair.close();
+            completionQueue.close();
+            domain.close();
+            adapter.close();
+            // Registered memory may not be freed before its region is closed; regions left open end
+            // with the process.
+        }
+    }
+
+    final Side left;
+    final Side right;
+
+    Pair(QueuePairLimits limits) {
+        List<String> devices = RdmaDevices.active();
+        left = new Side(devices.getFirst(), limits);
+        right = new Side(devices.get(Math.min(1, devices.size() - 1)), limits);
+    }
+
+    static Pair connected(int depth) {
+        return new Pair(QueuePairLimits.depths(depth, depth)).connect();
+    }
+
+    Pair connect() {
+        left.queuePair.connect(right.queuePair.address());
+        right.queuePair.connect(left.queuePair.address());
+        return this;
+    }
+
+    static BufferList whole(MemoryRegion region) {
+        return new BufferList(1).add(region, 0, region.memory().byteSize());
+    }
+
+    static void fill(MemorySegment memory, int seed) {
+        for (long i = 0; i < memory.byteSize(); i++) {
+            memory.set(ValueLayout.JAVA_BYTE, i, (byte) (seed + i * 31 + (i >> 8)));
+        }
+    }
+
+    @Override
+    public void close() {
+        left.close();
+        right.close();
+    }
+}

@@ -1,0 +1,50 @@
+package dev.verbena.nativetest;
+
+import dev.verbena.Adapter;
+import dev.verbena.VerbenaException;
+
+import org.junit.jupiter.api.extension.ConditionEvaluationResult;
+import org.junit.jupiter.api.extension.ExecutionCondition;
+import org.junit.jupiter.api.extension.ExtensionContext;
+
+import java.util.List;
+import java.util.concurrent.atomic.AtomicBoolean;
+
+/** The devices to test on, and what {@link NeedsDevices} means. */
+final class RdmaDevices implements ExecutionCondition {
+    private static final AtomicBoolean SAID = new AtomicBoolean();
+
+    /**
+     * The names of the devices whose link is up; empty where there are none, or no library to ask.
+     */
+    static List<String> active() {
+        try {
+            return Adapter.activeNames();
+        } catch (VerbenaException e) {
+            return List.of();
+        }
+    }
+
+    /** Asks once for each test class; devices do not come and go meanwhile. */
+    @Override
+    public ConditionEvaluationResult evaluateExecutionCondition(ExtensionContext context) {
+        if (context.getTestMethod().isPresent()) {
+            return ConditionEvaluationResult.enabled("asked for the class");
+        }
+        List<String> active = active();
+        if (!active.isEmpty()) {
+            return ConditionEvaluationResult.enabled("devices: " + active);
+        }
+        String sentence = "there is no RDMA device with an active link here";
+        if (System.getProperty("verbena.device", "optional").equals("required")) {
+            throw new IllegalStateException("-Dverbena.device=required, but " + sentence);
+        }
+        if (SAID.compareAndSet(false, true)) {
+            System.err.println(
+                    "SKIPPED: all tests on real devices, "
+                            + sentence
+                            + ". To run them anywhere, on Soft-RoCE: ci/roce test");
+        }
+        return ConditionEvaluationResult.disabled(sentence);
+    }
+}
