@@ -28,7 +28,7 @@ run_at_exit() {
     for undo in "${AT_EXIT[@]}"; do eval "$undo" || true; done
 }
 
-# Waits for the command's end and returns its exit code.
+# Waits for the command's end and returns its exit code; FOLLOWED_TO is then the event that ended it.
 follow() { # BOOT_LIMIT
     local event value code=''
     PHASE=boot DEADLINE=$((SECONDS + $1)) INTERRUPTED=''
@@ -48,6 +48,8 @@ follow() { # BOOT_LIMIT
         fi
     done
     trap - INT TERM HUP
+    # shellcheck disable=SC2034 # for wait_for_power_off
+    FOLLOWED_TO=$event
     [ "$PHASE" != late ] || code=124
     [ -z "$INTERRUPTED" ] || [ "$code" != 70 ] || code=130
     return "$code"
