@@ -1,0 +1,106 @@
+package dev.verbena;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import org.junit.jupiter.api.Test;
+
+import java.util.ArrayList;
+import java.util.List;
+
+class NativeObjectTest {
+    private final List<String> destroyed = new ArrayList<>();
+
+    private final class Thing extends NativeObject {
+        private final String name;
+
+        Thing(String name, NativeObject... parents) {
+            super(parents);
+            this.name = name;
+        }
+
+        @Override
+        void destroy() {
+            destroyed.add(name);
+        }
+
+        @Override
+        public String toString() {
+            return name;
+        }
+    }
+
+    @Test
+    void whateverTheOrderOfClosingChildrenAreDestroyedFirst() {
+        for (List<Integer> order : permutations(List.of(0, 1, 2, 3))) {
+            destroyed.clear();
+            Thing adapter = new Thing("adapter");
+            Thing domain = new Thing("domain", adapter);
+            Thing queue = new Thing("queue", adapter);
+            Thing pair = new Thing("pair", domain, queue, queue);
+            List<Thing> all = List.of(adapter, domain, queue, pair);
+            for (int i : order) {
+                all.get(i).close();
+                all.get(i).close(); // again does nothing
+            }
+            assertThat(destroyed)
+                    .as("closed in order %s", order)
+                    .containsExactlyInAnyOrder("adapter", "domain", "queue", "pair")
+                    .endsWith("adapter");
+            assertThat(destroyed.indexOf("pair"))
+                    .isLessThan(destroyed.indexOf("domain"))
+                    .isLessThan(destroyed.indexOf("queue"));
+        }
+    }
+
+    @Test
+    void nothingIsMadeFromAClosedObjectEvenWhileItPends() {
+        Thing adapter = new Thing("adapter");
+        Thing domain = new Thing("domain", adapter);
+        adapter.close();
+        assertThat(destroyed).isEmpty();
+        assertThatThrownBy(() -> new Thing("late", adapter))
+                .isInstanceOf(IllegalStateException.class)
+                .hasMessage("adapter is closed");
+        domain.close();
+        assertThat(destroyed).containsExactly("domain", "adapter");
+    }
+
+    @Test
+    void parentsAreLetGoWhenOneOfThemIsClosed() {
+        Thing domain = new Thing("domain");
+        Thing queue = new Thing("queue");
+        queue.close();
+        assertThatThrownBy(() -> new Thing("pair", domain, queue))
+                .isInstanceOf(IllegalStateException.class);
+        domain.close();
+        assertThat(destroyed).containsExactly("queue", "domain");
+    }
+
+    @Test
+    void parentsAreLetGoWhenAChildCannotBeMade() {
+        Thing domain = new Thing("domain");
+        Thing region = new Thing("region", domain);
+        region.abandon();
+        region.close();
+        domain.close();
+        assertThat(destroyed).containsExactly("domain");
+    }
+
+    private static List<List<Integer>> permutations(List<Integer> items) {
+        if (items.isEmpty()) {
+            return List.of(List.of());
+        }
+        List<List<Integer>> all = new ArrayList<>();
+        for (Integer first : items) {
+            List<Integer> rest = new ArrayList<>(items);
+            rest.remove(first);
+            for (List<Integer> tail : permutations(rest)) {
+                List<Integer> one = new ArrayList<>(List.of(first));
+                one.addAll(tail);
+                all.add(one);
+            }
+        }
+        return all;
+    }
+}

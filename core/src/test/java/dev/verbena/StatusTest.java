@@ -1,0 +1,135 @@
+package dev.verbena;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatCode;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.EnumSource;
+
+import java.util.Arrays;
+import java.util.Map;
+import java.util.TreeMap;
+import java.util.stream.Collectors;
+
+class StatusTest {
+    @Test
+    void theValuesAreThoseOfNtstatus() {
+        Map<String, Integer> expected = new TreeMap<>();
+        """
+        SUCCESS 00000000
+        PENDING 00000103
+        BUFFER_OVERFLOW 80000005
+        DEVICE_BUSY 80000011
+        NO_MORE_ENTRIES 8000001A
+        ACCESS_VIOLATION C0000005
+        INVALID_PARAMETER C000000D
+        INVALID_DEVICE_REQUEST C0000010
+        BUFFER_TOO_SMALL C0000023
+        INVALID_PARAMETER_MIX C0000030
+        DATA_OVERRUN C000003C
+        DATA_ERROR C000003E
+        SHARING_VIOLATION C0000043
+        INSUFFICIENT_RESOURCES C000009A
+        IO_TIMEOUT C00000B5
+        NOT_SUPPORTED C00000BB
+        BAD_NETWORK_NAME C00000CC
+        INTERNAL_ERROR C00000E5
+        CANCELLED C0000120
+        REMOTE_RESOURCES C000013D
+        INVALID_ADDRESS C0000141
+        INVALID_BUFFER_SIZE C0000206
+        TOO_MANY_ADDRESSES C0000209
+        ADDRESS_ALREADY_EXISTS C000020A
+        CONNECTION_REFUSED C0000236
+        ADDRESS_ALREADY_ASSOCIATED C0000238
+        CONNECTION_INVALID C000023A
+        CONNECTION_ACTIVE C000023B
+        NETWORK_UNREACHABLE C000023C
+        HOST_UNREACHABLE C000023D
+        CONNECTION_ABORTED C0000241
+        DEVICE_REMOVED C00002B6
+        IMPLEMENTATION_LIMIT C000042B
+        """
+                .lines()
+                .map(line -> line.split(" "))
+                .forEach(pair -> expected.put(pair[0], Integer.parseUnsignedInt(pair[1], 16)));
+        assertThat(
+                        Arrays.stream(Status.values())
+                                .collect(Collectors.toMap(Status::name, Status::value)))
+                .containsExactlyInAnyOrderEntriesOf(expected);
+    }
+
+    @ParameterizedTest
+    @EnumSource(Status.class)
+    void successIsTheSignedTest(Status status) {
+        assertThat(status.isSuccess())
+                .isEqualTo(status == Status.SUCCESS || status == Status.PENDING);
+    }
+
+    @Test
+    void failuresThrowWithNameValueAndMeaning() {
+        assertThatCode(Status.SUCCESS::orThrow).doesNotThrowAnyException();
+        assertThatCode(Status.PENDING::orThrow).doesNotThrowAnyException();
+        assertThatThrownBy(Status.NO_MORE_ENTRIES::orThrow)
+                .isInstanceOfSatisfying(
+                        VerbenaException.class,
+                        e -> assertThat(e.status()).isEqualTo(Status.NO_MORE_ENTRIES))
+                .hasMessage(
+                        "NO_MORE_ENTRIES (0x8000001A): the queue is full: poll for completions, then post again");
+    }
+
+    @ParameterizedTest
+    @CsvSource({
+        "0, SUCCESS, SUCCESS",
+        "1, DATA_OVERRUN, BUFFER_OVERFLOW",
+        "2, INTERNAL_ERROR, INTERNAL_ERROR",
+        "4, ACCESS_VIOLATION, ACCESS_VIOLATION",
+        "5, CANCELLED, CANCELLED",
+        "8, ACCESS_VIOLATION, ACCESS_VIOLATION",
+        "9, REMOTE_RESOURCES, BUFFER_OVERFLOW",
+        "10, ACCESS_VIOLATION, ACCESS_VIOLATION",
+        "11, REMOTE_RESOURCES, REMOTE_RESOURCES",
+        "12, IO_TIMEOUT, IO_TIMEOUT",
+        "13, IO_TIMEOUT, IO_TIMEOUT",
+        "19, INTERNAL_ERROR, INTERNAL_ERROR",
+        "21, INTERNAL_ERROR, INTERNAL_ERROR",
+        "99, INTERNAL_ERROR, INTERNAL_ERROR"
+    })
+    void verbsStatusesAreMapped(int raw, Status initiator, Status receive) {
+        assertThat(CompletionStatus.of(raw, false)).isEqualTo(initiator);
+        assertThat(CompletionStatus.of(raw, true)).isEqualTo(receive);
+    }
+
+    @Test
+    void aFailedVerbSaysVerbErrnoAndAdvice() {
+        VerbenaException e = VerbenaException.of("ibv_reg_mr", -12, "See ulimit -l.");
+        assertThat(e)
+                .hasMessage("ibv_reg_mr failed: out of memory (ENOMEM, errno 12). See ulimit -l.");
+        assertThat(e.verb()).isEqualTo("ibv_reg_mr");
+        assertThat(e.errno()).isEqualTo(12);
+        assertThat(e.status()).isEqualTo(Status.INSUFFICIENT_RESOURCES);
+        assertThat(VerbenaException.of("ibv_x", -22, "").getMessage())
+                .isEqualTo("ibv_x failed: invalid argument (EINVAL, errno 22).");
+        assertThat(VerbenaException.of("ibv_x", -77, "").getMessage())
+                .isEqualTo("ibv_x failed: errno 77.");
+    }
+
+    @ParameterizedTest
+    @CsvSource({
+        "22, INVALID_PARAMETER",
+        "12, INSUFFICIENT_RESOURCES",
+        "16, DEVICE_BUSY",
+        "13, ACCESS_VIOLATION",
+        "95, NOT_SUPPORTED",
+        "38, NOT_SUPPORTED",
+        "5, DEVICE_REMOVED",
+        "110, IO_TIMEOUT",
+        "77, INTERNAL_ERROR"
+    })
+    void errnosAreMapped(int errno, Status status) {
+        assertThat(VerbenaException.statusOf(errno)).isEqualTo(status);
+    }
+}

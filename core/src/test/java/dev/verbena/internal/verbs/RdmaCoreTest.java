@@ -1,0 +1,20 @@
+package dev.verbena.internal.verbs;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import org.junit.jupiter.api.Test;
+
+class RdmaCoreTest {
+    @Test
+    void aMissingLibraryIsOneSentenceWithThePackagesToInstall() {
+        assertThat(RdmaCore.problemWith("libnot-there.so.1", "some-debian-package", "some-fedora"))
+                .isEqualTo(
+                        "libnot-there.so.1, the RDMA library of rdma-core, cannot be loaded: install it with"
+                                + " \"apt install some-debian-package\" (Debian, Ubuntu) or \"dnf install some-fedora\" (Fedora)");
+    }
+
+    @Test
+    void aPresentLibraryIsNoProblem() {
+        assertThat(RdmaCore.problemWith("libc.so.6", "libc6", "glibc")).isEmpty();
+    }
+}
