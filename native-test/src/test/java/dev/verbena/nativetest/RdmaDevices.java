@@ -7,6 +7,8 @@ import org.junit.jupiter.api.extension.ConditionEvaluationResult;
 import org.junit.jupiter.api.extension.ExecutionCondition;
 import org.junit.jupiter.api.extension.ExtensionContext;
 
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.List;
 import java.util.concurrent.atomic.AtomicBoolean;
 
@@ -23,6 +25,13 @@ final class RdmaDevices implements ExecutionCondition {
         } catch (VerbenaException e) {
             return List.of();
         }
+    }
+
+    /**
+     * Whether a device is of the rxe driver: that one has a file naming the interface it stands on.
+     */
+    static boolean isSoftRoce(String device) {
+        return Files.exists(Path.of("/sys/class/infiniband", device, "parent"));
     }
 
     /** Asks once for each test class; devices do not come and go meanwhile. */
