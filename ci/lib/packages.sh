@@ -58,6 +58,6 @@ need() { # WHAT_FOR PACKAGE…
     mapfile -t missing < <(missing_of "$@")
     [ ${#missing[@]} -gt 0 ] || return 0
     [ "$INSTALL" = yes ] ||
-        fail 69 "$what needs these packages, and --no-install says not to install them: apt-get install ${missing[*]}"
-    install_packages "${missing[@]}" || fail 69 "$what needs these packages: apt-get install ${missing[*]}"
+        fail 69 "$what needs packages that --no-install says not to install: apt-get install ${missing[*]}"
+    install_packages "${missing[@]}" || fail 69 "$what needs packages that could not be installed: apt-get install ${missing[*]}"
 }

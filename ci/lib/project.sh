@@ -57,12 +57,12 @@ can_be_installed() { # PACKAGE
 }
 
 maven() { # ARGUMENTS…
-    (cd "$PROJECT" && mvn -B -ntp -q "$@")
+    (cd "$PROJECT" && mvn -B -ntp -q -Dstyle.color=never "$@")
 }
 
 build() { # MAVEN_ARGUMENTS…
-    need "building" "${BUILD_TOOLS[@]}"
     need_jdk
+    need "building" "${BUILD_TOOLS[@]}"
     say "building with Maven and $JDK (the first time downloads what Maven needs)"
     maven "$@" >&2 || fail 1 "the build failed"
 }
@@ -88,7 +88,8 @@ demo() {
 # All unit tests here, then all tests of native-test on devices; one line of numbers at the end.
 run_tests() { # [FILTER] : Class, Class#method, with * as in Maven's -Dtest
     local filter=${1-} options=() native=0 reports
-    need "the tests" "${TEST_TOOLS[@]}" "${RDMA_TOOLS[@]}"
+    need_jdk
+    need "testing" "${TEST_TOOLS[@]}" "${RDMA_TOOLS[@]}"
     rm -rf "$PROJECT"/*/target/surefire-reports
     [ -z "$filter" ] || options=("-Dtest=$filter" -Dsurefire.failIfNoSpecifiedTests=false)
     # The tests of native-test run below, on devices; failing unit tests are counted at the end, not here.

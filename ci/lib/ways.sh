@@ -47,7 +47,7 @@ choose_way() {
 # Sees to devices and gives the ready way in WAY.
 prepare_way() {
     choose_way
-    need "a command on RDMA devices" "${RDMA_TOOLS[@]}"
+    need "running on RDMA devices" "${RDMA_TOOLS[@]}"
     mkdir -p "$RESULTS"
     RESULTS=$(cd "$RESULTS" && pwd)
     export VERBENA_RESULTS=$RESULTS

@@ -2,7 +2,7 @@ package dev.verbena.bindings;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 
 import java.lang.foreign.GroupLayout;
@@ -30,8 +30,8 @@ class LayoutTest {
         }
     }
 
-    @BeforeEach
-    void compilerAndHeaders() throws Exception {
+    @BeforeAll
+    static void compilerAndHeaders() throws Exception {
         CCompiler.required();
     }
 
