@@ -67,14 +67,14 @@ build() { # MAVEN_ARGUMENTS…
     maven "$@" >&2 || fail 1 "the build failed"
 }
 
-jar_of() { # MODULE : its jar
-    printf '%s\n' "$PROJECT/$1/target/verbena-$1"-*.jar
+jar_of() { # MODULE : its jar, and not the two that a release adds
+    find "$PROJECT/$1/target" -maxdepth 1 -name "verbena-$1-*.jar" ! -name '*-sources.jar' ! -name '*-javadoc.jar' 2>/dev/null
 }
 
 up_to_date() {
     local jar
     jar=$(jar_of native-test)
-    [ -e "$jar" ] && [ -z "$(cd "$PROJECT" && find pom.xml ./*/pom.xml ./*/src/main -newer "$jar" -print -quit)" ]
+    [ -n "$jar" ] && [ -z "$(cd "$PROJECT" && find pom.xml ./*/pom.xml ./*/src/main -newer "$jar" -print -quit)" ]
 }
 
 demo() {
