@@ -57,7 +57,8 @@ can_be_installed() { # PACKAGE
 }
 
 maven() { # ARGUMENTS…
-    (cd "$PROJECT" && mvn -B -ntp -q -Dstyle.color=never "$@")
+    # Maven 3.8 ends each run with escape sequences, colours off or not.
+    (cd "$PROJECT" && mvn -B -ntp -q "$@" 2>&1 | sed -u $'s/\x1b\\[[0-9;]*m//g')
 }
 
 build() { # MAVEN_ARGUMENTS…

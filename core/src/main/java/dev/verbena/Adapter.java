@@ -130,15 +130,27 @@ public final class Adapter extends NativeObject {
      * @throws VerbenaException when the device does not answer
      */
     public List<Port> ports() {
-        ensureOpen();
+        hold();
+        try {
+            return queryPorts();
+        } finally {
+            letGo();
+        }
+    }
+
+    private List<Port> queryPorts() {
         List<PortAttributes> found = new ArrayList<>();
         for (int number = 1; number <= attributes.ports(); number++) {
             PortAttributes port = context.queryPort(number);
             VerbenaException.check(port.error(), "ibv_query_port(" + name + ")", "");
             found.add(port);
         }
-        List<GidTableEntry> gids =
-                context.queryGids(found.stream().mapToInt(PortAttributes::gidTableLength).sum());
+        List<GidTableEntry> gids = new ArrayList<>();
+        VerbenaException.check(
+                context.queryGids(
+                        found.stream().mapToInt(PortAttributes::gidTableLength).sum(), gids),
+                "ibv_query_gid_table(" + name + ")",
+                "");
         List<Port> ports = new ArrayList<>();
         for (int i = 0; i < found.size(); i++) {
             PortAttributes port = found.get(i);
@@ -167,9 +179,12 @@ public final class Adapter extends NativeObject {
         return new Port.GidEntry(entry.index(), new Gid(entry.high(), entry.low()), type);
     }
 
-    /** The first port whose link is up. */
+    /**
+     * The first port whose link is up; for those who hold this adapter, which may be closed
+     * already.
+     */
     Port activePort() {
-        return ports().stream()
+        return queryPorts().stream()
                 .filter(Port::active)
                 .findFirst()
                 .orElseThrow(

@@ -2,6 +2,8 @@ package dev.verbena;
 
 import dev.verbena.internal.verbs.SgeArray;
 
+import java.util.Objects;
+
 /**
  * Which bytes a request sends, or where it puts what comes: an array of NDK_SGE in native memory,
  * which are the bytes of {@code ibv_sge} too. Made once and filled anew for each post.
@@ -46,15 +48,17 @@ public final class BufferList {
      * @param offset the first byte, counted from the region's start
      * @param length how many bytes; verbs has 32 bits for it, so 4 GiB less one at most
      * @return this list
+     * @throws IllegalStateException for a closed region
      * @throws IndexOutOfBoundsException for bytes outside the region, and when the list is full
      */
     public BufferList add(MemoryRegion region, long offset, long length) {
-        java.util.Objects.checkFromIndexSize(offset, length, region.memory().byteSize());
+        region.ensureOpen();
+        Objects.checkFromIndexSize(offset, length, region.memory().byteSize());
         if (length > 0xFFFF_FFFFL) {
             throw new IndexOutOfBoundsException(
                     "One buffer holds 4 GiB less one byte at most, not " + length);
         }
-        java.util.Objects.checkIndex(size, capacity);
+        Objects.checkIndex(size, capacity);
         entries.set(size, region.memory().address() + offset, (int) length, region.localToken());
         lengths[size] = length;
         size++;

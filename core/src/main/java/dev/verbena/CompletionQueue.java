@@ -18,7 +18,8 @@ public final class CompletionQueue extends NativeObject {
     private final long address;
     private final Gate gate = new Gate();
 
-    // Under the gate: who a completion's slot stands for, and how often each slot was given out.
+    // Under the gate: which slots are taken, for whom, and how often each was given out.
+    private boolean[] taken = new boolean[8];
     private QueuePair[] queuePairs = new QueuePair[8];
     private int[] generations = new int[8];
 
@@ -40,9 +41,9 @@ public final class CompletionQueue extends NativeObject {
                             VerbsObjects.createCq(adapter.context(), depth),
                             "ibv_create_cq(depth %d)".formatted(depth),
                             "");
-        } catch (RuntimeException e) {
+        } catch (Throwable t) {
             abandon();
-            throw e;
+            throw t;
         }
     }
 
@@ -61,9 +62,7 @@ public final class CompletionQueue extends NativeObject {
     public int poll(Completions completions) {
         completions.clear();
         int count;
-        if (!gate.enter()) {
-            throw new IllegalStateException(this + " is closed");
-        }
+        enterGate();
         try {
             count = adapter.context().pollCq(address, completions.raw());
             for (int i = 0; i < count; i++) {
@@ -80,23 +79,24 @@ public final class CompletionQueue extends NativeObject {
             Reference.reachabilityFence(completions);
         }
         if (count < 0) {
-            throw VerbenaException.of(
-                    "ibv_poll_cq", count, "The queue may have been overrun: make it deeper.");
+            // A number of the provider's choice (mlx5: -1), not an errno.
+            throw new VerbenaException(
+                    Status.INTERNAL_ERROR,
+                    "ibv_poll_cq answered %d: %s is broken, as after an overrun; it and its queue pairs have to be made anew, the queue deeper"
+                            .formatted(count, this));
         }
         return completions.size();
     }
 
     /**
-     * Enters a queue pair in the table and returns its slot and generation, as {@link WorkId#queue}
-     * takes them.
+     * Takes a slot for one queue and returns what its work ids begin with. Until {@link #enter},
+     * nothing is delivered to it.
      */
-    long attach(QueuePair queuePair, boolean receive) {
-        if (!gate.enter()) {
-            throw new IllegalStateException(this + " is closed");
-        }
+    long reserve(boolean receive) {
+        enterGate();
         try {
             int slot = 0;
-            while (slot < queuePairs.length && queuePairs[slot] != null) {
+            while (slot < taken.length && taken[slot]) {
                 slot++;
             }
             if (slot == WorkId.SLOTS) {
@@ -104,23 +104,39 @@ public final class CompletionQueue extends NativeObject {
                         Status.INSUFFICIENT_RESOURCES,
                         "One completion queue serves %d queues at most".formatted(WorkId.SLOTS));
             }
-            if (slot == queuePairs.length) {
+            if (slot == taken.length) {
+                taken = Arrays.copyOf(taken, 2 * slot);
                 queuePairs = Arrays.copyOf(queuePairs, 2 * slot);
                 generations = Arrays.copyOf(generations, 2 * slot);
             }
-            queuePairs[slot] = queuePair;
-            return WorkId.queue(slot, generations[slot]++, receive);
+            taken[slot] = true;
+            return WorkId.queue(slot, ++generations[slot], receive);
         } finally {
             gate.leave();
         }
     }
 
-    void detach(long queue) {
+    /** Delivers completions to a queue pair from now on; its fields are all set. */
+    void enter(long queue, QueuePair queuePair) {
+        enterGate();
+        queuePairs[WorkId.slot(queue)] = queuePair;
+        gate.leave();
+    }
+
+    /** Gives a slot back. */
+    void release(long queue) {
         // The gate may be shut: the owner closed this queue before its queue pairs. Then nobody
         // polls.
         if (gate.enter()) {
             queuePairs[WorkId.slot(queue)] = null;
+            taken[WorkId.slot(queue)] = false;
             gate.leave();
+        }
+    }
+
+    private void enterGate() {
+        if (!gate.enter()) {
+            throw new IllegalStateException(this + " is closed");
         }
     }
 

@@ -11,6 +11,7 @@ import java.lang.foreign.MemorySegment;
  * fail.
  */
 public final class MemoryRegion extends NativeObject {
+    private final ProtectionDomain domain;
     private final MemorySegment memory;
     private final long address;
     private final int localToken;
@@ -18,6 +19,7 @@ public final class MemoryRegion extends NativeObject {
 
     MemoryRegion(ProtectionDomain domain, MemorySegment memory, Access... rights) {
         super(domain);
+        this.domain = domain;
         try {
             this.memory = usable(memory);
             this.address =
@@ -28,10 +30,11 @@ public final class MemoryRegion extends NativeObject {
                             "Registered memory is locked memory: see \"ulimit -l\" (in a container"
                                     + " --ulimit memlock=-1 and --cap-add IPC_LOCK), and whether the"
                                     + " memory may be written to.");
-        } catch (RuntimeException e) {
+        } catch (Throwable t) {
             abandon();
-            throw e;
+            throw t;
         }
+        domain.keep(this);
         this.localToken = VerbsObjects.localKey(address);
         this.remoteToken = VerbsObjects.remoteKey(address);
     }
@@ -42,6 +45,13 @@ public final class MemoryRegion extends NativeObject {
                     "This memory segment is on the Java heap, where the collector moves things:"
                             + " RDMA needs native memory, as from Arena.ofShared().allocate(…) or"
                             + " FileChannel.map(…, arena)");
+        }
+        if (!memory.scope().isAlive()) {
+            throw new IllegalStateException("This memory is gone: its arena was closed");
+        }
+        if (!memory.isAccessibleBy(Thread.currentThread())) {
+            throw new WrongThreadException(
+                    "This memory is confined to another thread (Arena.ofConfined): register it there, or use Arena.ofShared()");
         }
         if (memory.byteSize() == 0) {
             throw new IllegalArgumentException("There is nothing to register in 0 bytes");
@@ -79,6 +89,7 @@ public final class MemoryRegion extends NativeObject {
 
     @Override
     void destroy() {
+        domain.forget(this);
         VerbenaException.check(VerbsObjects.deregisterMemory(address), "ibv_dereg_mr", "");
     }
 

@@ -54,7 +54,8 @@ abstract class NativeObject implements AutoCloseable {
         }
     }
 
-    private void hold() {
+    /** Keeps the native object alive until {@link #letGo}, whoever closes what meanwhile. */
+    final void hold() {
         ensureOpen();
         int seen;
         do {
@@ -65,7 +66,7 @@ abstract class NativeObject implements AutoCloseable {
         } while (!holders.compareAndSet(seen, seen + 1));
     }
 
-    private void letGo() {
+    final void letGo() {
         if (holders.decrementAndGet() == 0) {
             try {
                 destroy();

@@ -3,6 +3,8 @@ package dev.verbena;
 import dev.verbena.internal.verbs.VerbsObjects;
 
 import java.lang.foreign.MemorySegment;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
 
 /**
  * What belongs together: queue pairs, and the memory they may use. NDK's PD, verbs' {@code ibv_pd}.
@@ -12,6 +14,11 @@ import java.lang.foreign.MemorySegment;
 public final class ProtectionDomain extends NativeObject {
     private final Adapter adapter;
     private final long address;
+
+    // A device writes into registered memory whoever still holds a reference to it: what is
+    // registered is kept from the
+    // garbage collector, which would free the memory of an automatic arena or a direct buffer.
+    private final Set<MemoryRegion> regions = ConcurrentHashMap.newKeySet();
 
     ProtectionDomain(Adapter adapter) {
         super(adapter);
@@ -39,6 +46,8 @@ public final class ProtectionDomain extends NativeObject {
      * @return the region, to be closed by the caller before the memory is freed
      * @throws IllegalArgumentException for memory on the Java heap, which moves, and for none at
      *     all
+     * @throws IllegalStateException for memory whose arena was closed
+     * @throws WrongThreadException for memory confined to another thread
      * @throws VerbenaException when it cannot be pinned; most often the limit of lockable memory is
      *     too low
      */
@@ -61,6 +70,14 @@ public final class ProtectionDomain extends NativeObject {
             CompletionQueue receiveCompletions,
             QueuePairLimits limits) {
         return new QueuePair(this, initiatorCompletions, receiveCompletions, limits);
+    }
+
+    void keep(MemoryRegion region) {
+        regions.add(region);
+    }
+
+    void forget(MemoryRegion region) {
+        regions.remove(region);
     }
 
     Adapter adapter() {

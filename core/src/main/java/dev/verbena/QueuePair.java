@@ -11,7 +11,10 @@ import dev.verbena.internal.verbs.WorkRequests;
 
 import java.lang.foreign.Arena;
 import java.lang.ref.Reference;
+import java.util.ArrayDeque;
+import java.util.Deque;
 import java.util.concurrent.ThreadLocalRandom;
+import java.util.concurrent.atomic.AtomicBoolean;
 
 /**
  * One end of a reliable connection, with an initiator queue and a receive queue: NDK's QP, verbs'
@@ -32,12 +35,13 @@ public final class QueuePair extends NativeObject {
     private final long address;
     private final int number;
     private final int firstSequence = ThreadLocalRandom.current().nextInt() & SEQUENCE_BITS;
-    private final Arena arena = Arena.ofShared();
+    private final Arena arena;
     private final WorkRequests requests;
 
     private final Gate initiatorGate = new Gate();
     private final RequestFifo initiated;
     private final long initiatorQueue;
+    private final AtomicBoolean connecting = new AtomicBoolean();
     private volatile boolean connected;
 
     private final Gate receiveGate = new Gate();
@@ -54,20 +58,28 @@ public final class QueuePair extends NativeObject {
         this.receiveCompletions = receiveCompletions;
         this.limits = limits;
         Adapter adapter = domain.adapter();
-        long made = 0;
+        Deque<Runnable> undo = new ArrayDeque<>();
+        undo.push(this::abandon);
         try {
             checkLimits(adapter, limits);
             if (initiatorCompletions.adapter() != adapter
                     || receiveCompletions.adapter() != adapter) {
                 throw new VerbenaException(
                         Status.INVALID_PARAMETER_MIX,
-                        "A queue pair and its completion queues are of one adapter; this domain is"
-                                + " of "
+                        "A queue pair and its completion queues are of one adapter; this domain is of "
                                 + adapter.name());
             }
             this.port = adapter.activePort();
             this.gid = port.linkLayer() == Port.LinkLayer.ETHERNET ? port.preferredGid() : null;
-            made =
+            this.initiated = new RequestFifo(limits.initiatorDepth());
+            this.received = new RequestFifo(limits.receiveDepth());
+            long initiatorSlot = initiatorCompletions.reserve(false);
+            undo.push(() -> initiatorCompletions.release(initiatorSlot));
+            this.initiatorQueue = initiatorSlot;
+            long receiveSlot = receiveCompletions.reserve(true);
+            undo.push(() -> receiveCompletions.release(receiveSlot));
+            this.receiveQueue = receiveSlot;
+            long made =
                     VerbenaException.check(
                             VerbsObjects.createQp(
                                     domain.address(),
@@ -80,25 +92,23 @@ public final class QueuePair extends NativeObject {
                             "ibv_create_qp",
                             "The device takes each of these limits, perhaps not together: "
                                     + limits);
+            undo.push(() -> VerbsObjects.destroyQp(made));
+            this.address = made;
             VerbenaException.check(
                     VerbsObjects.toInit(made, port.number(), REMOTE_RIGHTS),
                     "ibv_modify_qp(INIT)",
                     "");
-        } catch (RuntimeException e) {
-            if (made > 0) {
-                VerbsObjects.destroyQp(made);
-            }
-            arena.close();
-            abandon();
-            throw e;
+            this.number = VerbsObjects.queuePairNumber(made);
+            Arena room = Arena.ofShared();
+            undo.push(room::close);
+            this.arena = room;
+            this.requests = new WorkRequests(adapter.context(), made, room);
+            initiatorCompletions.enter(initiatorSlot, this);
+            receiveCompletions.enter(receiveSlot, this);
+        } catch (Throwable t) {
+            undo.forEach(Runnable::run);
+            throw t;
         }
-        this.address = made;
-        this.number = VerbsObjects.queuePairNumber(made);
-        this.requests = new WorkRequests(adapter.context(), made, arena);
-        this.initiated = new RequestFifo(limits.initiatorDepth());
-        this.received = new RequestFifo(limits.receiveDepth());
-        this.initiatorQueue = initiatorCompletions.attach(this, false);
-        this.receiveQueue = receiveCompletions.attach(this, true);
     }
 
     private static void checkLimits(Adapter adapter, QueuePairLimits limits) {
@@ -140,38 +150,46 @@ public final class QueuePair extends NativeObject {
      * @throws VerbenaException when the device refuses the address
      */
     public void connect(QueuePairAddress peer) {
-        if (!initiatorGate.enter()) {
-            throw new IllegalStateException(this + " is closed");
-        }
+        hold();
         try {
-            if (connected) {
+            if (!connecting.compareAndSet(false, true)) {
                 throw new IllegalStateException(this + " is connected already");
             }
-            int mtu = Math.min(port.mtuBytes(), peer.mtuBytes());
-            VerbenaException.check(
-                    VerbsObjects.toReadyToReceive(
-                            address,
-                            new PathAttributes(
-                                    port.number(),
-                                    gid == null ? 0 : gid.index(),
-                                    gid != null,
-                                    VerbsContext.mtuOf(mtu),
-                                    peer.queuePairNumber(),
-                                    peer.firstSequenceNumber(),
-                                    peer.lid(),
-                                    peer.gid().high(),
-                                    peer.gid().low(),
-                                    1)),
-                    "ibv_modify_qp(RTR, peer %s)".formatted(peer.gid()),
-                    "Is the peer's address reachable from GID %s (ip route get)?".formatted(gid));
-            VerbenaException.check(
-                    VerbsObjects.toReadyToSend(address, firstSequence, 1),
-                    "ibv_modify_qp(RTS)",
-                    "");
-            connected = true;
+            try {
+                modifyToConnected(peer);
+            } finally {
+                connecting.set(connected);
+            }
         } finally {
-            initiatorGate.leave();
+            letGo();
         }
+    }
+
+    /**
+     * Not in the gate: the step to ready-to-receive may ask the network for the peer's Ethernet
+     * address.
+     */
+    private void modifyToConnected(QueuePairAddress peer) {
+        int mtu = Math.min(port.mtuBytes(), peer.mtuBytes());
+        VerbenaException.check(
+                VerbsObjects.toReadyToReceive(
+                        address,
+                        new PathAttributes(
+                                port.number(),
+                                gid == null ? 0 : gid.index(),
+                                gid != null,
+                                VerbsContext.mtuOf(mtu),
+                                peer.queuePairNumber(),
+                                peer.firstSequenceNumber(),
+                                peer.lid(),
+                                peer.gid().high(),
+                                peer.gid().low(),
+                                1)),
+                "ibv_modify_qp(RTR, peer %s)".formatted(peer.gid()),
+                "Is the peer's address reachable from GID %s (ip route get)?".formatted(gid));
+        VerbenaException.check(
+                VerbsObjects.toReadyToSend(address, firstSequence, 1), "ibv_modify_qp(RTS)", "");
+        connected = true;
     }
 
     /**
@@ -283,8 +301,8 @@ public final class QueuePair extends NativeObject {
 
     @Override
     void destroy() {
-        initiatorCompletions.detach(initiatorQueue);
-        receiveCompletions.detach(receiveQueue);
+        initiatorCompletions.release(initiatorQueue);
+        receiveCompletions.release(receiveQueue);
         arena.close();
         VerbenaException.check(VerbsObjects.destroyQp(address), "ibv_destroy_qp", "");
     }

@@ -14,7 +14,9 @@
  *
  * Every object is closed once, in any order. An object that others were made from stays alive
  * underneath until the last of them is closed, as in NDK, where such a close pends. A closed object
- * answers {@link java.lang.IllegalStateException}.
+ * answers {@link java.lang.IllegalStateException} to whatever would reach the device, a closed
+ * queue pair's posts {@link dev.verbena.Status#CONNECTION_INVALID}; what is merely remembered, such
+ * as a name or a token, can still be asked for.
  *
  * <h2>Threads</h2>
  *

@@ -7,8 +7,8 @@ import java.lang.invoke.VarHandle;
  * Lets one thread at a time into a short stretch of native calls, and none after it was shut.
  *
  * <p>NDK lets a close run beside a post, and the native object must not go away under the post's
- * feet. Waiting is spinning: what happens inside takes well below a microsecond, or one short
- * system call, and never blocks.
+ * feet. Waiting is spinning: what happens inside is a post or a poll: well below a microsecond, or
+ * one short system call, and never blocking.
  */
 public final class Gate {
     private static final int OPEN = 0;

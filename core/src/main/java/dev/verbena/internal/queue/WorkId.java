@@ -8,7 +8,10 @@ package dev.verbena.internal.queue;
  * table, 32 bits sequence number.
  */
 public final class WorkId {
-    /** How many queue pairs one completion queue can serve. */
+    /**
+     * How many queues one completion queue can serve; a queue pair that reports to it with both
+     * counts twice.
+     */
     public static final int SLOTS = 1 << 16;
 
     private static final int GENERATIONS = 1 << 15;

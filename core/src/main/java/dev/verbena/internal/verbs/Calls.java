@@ -110,8 +110,17 @@ final class Calls {
         return errno == 0 ? Errno.EIO : errno; // failed without saying why; 0 would read as success
     }
 
-    /** A downcall throws nothing; what it could throw is a mistake in this package. */
+    /**
+     * What a downcall threw. Unchecked ones are the caller's business, as of memory whose arena was
+     * closed meanwhile; there are no others.
+     */
     static AssertionError mistake(Throwable t) {
+        if (t instanceof RuntimeException e) {
+            throw e;
+        }
+        if (t instanceof Error e) {
+            throw e;
+        }
         return new AssertionError("calling libibverbs", t);
     }
 }

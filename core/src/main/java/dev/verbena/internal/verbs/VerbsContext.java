@@ -11,8 +11,8 @@ import dev.verbena.bindings.ibv_port_attr;
 
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
 import java.nio.ByteOrder;
-import java.util.ArrayList;
 import java.util.List;
 
 /**
@@ -24,8 +24,8 @@ import java.util.List;
  * handles are unbound and shared, which the JIT likes best.
  */
 public final class VerbsContext {
-    private static final long GID_HIGH = ibv_gid_entry.gid$offset();
-    private static final java.lang.foreign.ValueLayout.OfLong BIG_ENDIAN_LONG =
+    private static final long GID = ibv_gid_entry.gid$offset();
+    private static final ValueLayout.OfLong BIG_ENDIAN_LONG =
             JAVA_LONG_UNALIGNED.withOrder(ByteOrder.BIG_ENDIAN);
 
     private final MemorySegment context;
@@ -121,12 +121,12 @@ public final class VerbsContext {
      * Asks for the GIDs in use on all ports.
      *
      * @param atMost the sum of the ports' table lengths
-     * @return them; empty when there is none or they cannot be had
+     * @param gids where they are added
+     * @return 0, or a negative errno
      */
-    public List<GidTableEntry> queryGids(int atMost) {
-        List<GidTableEntry> gids = new ArrayList<>();
+    public long queryGids(int atMost, List<GidTableEntry> gids) {
         if (atMost == 0) {
-            return gids;
+            return 0;
         }
         try (Arena arena = Arena.ofConfined()) {
             MemorySegment state = Calls.state(arena);
@@ -147,10 +147,10 @@ public final class VerbsContext {
                                 ibv_gid_entry.port_num(entry),
                                 ibv_gid_entry.gid_index(entry),
                                 ibv_gid_entry.gid_type(entry),
-                                entry.get(BIG_ENDIAN_LONG, GID_HIGH),
-                                entry.get(BIG_ENDIAN_LONG, GID_HIGH + Long.BYTES)));
+                                entry.get(BIG_ENDIAN_LONG, GID),
+                                entry.get(BIG_ENDIAN_LONG, GID + Long.BYTES)));
             }
-            return gids;
+            return Math.min(count, 0); // a count, or the negative errno itself
         } catch (Throwable t) {
             throw Calls.mistake(t);
         }

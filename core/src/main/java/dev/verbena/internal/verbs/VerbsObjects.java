@@ -34,12 +34,12 @@ public final class VerbsObjects {
     // vanished is IO_TIMEOUT.
     private static final int ACK_TIMEOUT = 14;
     private static final int RETRIES = 7;
-    // A peer that has no receive posted: 6 tries (7 would be for ever, where NDK expects an end),
-    // each after 1.28 ms, the
-    // twelfth value of the table in InfiniBand's section 9.7.5.2.8; NDK consumers post receives
-    // first.
+    // A peer that has no receive posted is asked 6 times again (7 would be for ever, where NDK
+    // expects an end), each after 655 ms,
+    // which is what 0 stands for: about 4 s, more than a pause of its garbage collector, until
+    // IO_TIMEOUT.
     private static final int RECEIVER_NOT_READY_RETRIES = 6;
-    private static final int RECEIVER_NOT_READY_TIMER = 12;
+    private static final int RECEIVER_NOT_READY_TIMER = 0;
     private static final int HOP_LIMIT = 64;
 
     private VerbsObjects() {}
