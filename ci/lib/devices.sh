@@ -43,6 +43,6 @@ roce_down() { # [SUDO_FUNCTION]
 active_devices() {
     local state
     for state in /sys/class/infiniband/*/ports/*/state; do
-        [ -e "$state" ] && grep -q ACTIVE "$state" && basename "${state%/ports/*}"
+        if [ -e "$state" ] && grep -q ACTIVE "$state"; then basename "${state%/ports/*}"; fi
     done | sort -u
 }

@@ -5,6 +5,8 @@
 #   started    the command runs; until then, it is set-up that takes time
 #   ended N    the command's exit code
 #   gone       what it ran in (the VM) is no more
+#   unheard    nobody reads its output any more (as in ci/roce run -- yes | head)
+#   signal     this script got one; only to end a wait
 # A way to devices that starts a command defines deliver_to_command SIGNAL; after KILL it must see to a line "gone".
 
 GRACE=10 # seconds between asking a command to end and ending it
@@ -42,6 +44,7 @@ follow() { # BOOT_LIMIT
             started) PHASE=running DEADLINE=${LIMIT:+$((SECONDS + LIMIT))} ;;
             ended) code=$value ;;
             gone) code=70 ;;
+            unheard) code=141; deliver_to_command KILL ;;
         esac
         if [ -z "$event" ] && [ -n "$DEADLINE" ] && [ "$SECONDS" -ge "$DEADLINE" ]; then
             deadline_came "$1"
@@ -55,7 +58,7 @@ follow() { # BOOT_LIMIT
     return "$code"
 }
 
-# Sets event and value, or leaves them empty when the deadline has come or a signal was handled.
+# Sets event and value, or leaves them empty when the deadline has come.
 next_event() {
     if [ -z "$DEADLINE" ]; then
         read -r event value <&"$EVENTS" || true
@@ -84,6 +87,7 @@ deadline_came() { # BOOT_LIMIT
 }
 
 interrupted() { # SIGNAL
+    echo signal >"$RUN/control.out" # bash goes on with the read that the signal interrupted, deadline and all
     if [ -n "$INTERRUPTED" ] || [ "$PHASE" = boot ]; then # asked twice, or nothing to ask yet
         INTERRUPTED=$1
         deliver_to_command KILL
@@ -101,7 +105,10 @@ start_here() { # COMMAND…
         trap : INT TERM HUP # the command itself gets them; this shell lives on to tell its end
         code=0
         echo started >"$RUN/control.out"
-        "$@" </dev/null || code=$?
+        (
+            [ -z "${ROCE_LOCK-}" ] || exec {ROCE_LOCK}<&- # what the command leaves behind shall not keep it
+            exec "$@"
+        ) </dev/null {EVENTS}<&- || code=$?
         echo "ended $code" >"$RUN/control.out"
     ) &
     HERE=$!

@@ -38,13 +38,22 @@ as_root() {
 
 # Package lists age: a package that cannot be had is tried once more with fresh ones.
 with_fresh_lists() { # COMMAND…
-    "$@" >/dev/null 2>&1 || { quietly "apt-get update" as_root apt-get -q update && quietly "$*" "$@"; }
+    "$@" >/dev/null 2>&1 || { update_lists && quietly "$*" "$@"; }
+}
+
+update_lists() {
+    if [ "$INSTALL" = no ]; then
+        say "apt's package lists are missing or old, and --no-install says not to touch them: apt-get update"
+        return 1
+    fi
+    quietly "apt-get update" as_root apt-get -q update
 }
 
 install_packages() { # PACKAGE…
     [ $# -gt 0 ] || return 0
     say "installing with apt-get: $*"
-    with_fresh_lists as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -y install --no-install-recommends "$@"
+    with_fresh_lists as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -y \
+        -o DPkg::Lock::Timeout=300 install --no-install-recommends "$@"
 }
 
 # Sees to it that packages are there, or says which are not and ends.

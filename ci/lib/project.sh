@@ -11,18 +11,16 @@ TEST_LIMIT=1800
 
 # Prints the home of a JDK 25 or newer, or nothing.
 find_jdk() {
-    local home variable on_path=''
-    if on_path=$(command -v javac); then on_path=$(dirname "$(dirname "$(readlink -f "$on_path")")"); fi
-    {
-        for variable in ${!JAVA*}; do
-            [[ $variable != *_HOME ]] || printf '%s\n' "${!variable}"
-        done
-        printf '%s\n' "$on_path"
-        for home in "${JDK_PLACES[@]}"; do printf '%s\n' "$home"/*; done
-    } | while read -r home; do
+    local home variable on_path homes=()
+    for variable in ${!JAVA*}; do
+        [[ $variable != *_HOME ]] || homes+=("${!variable}")
+    done
+    if on_path=$(command -v javac); then homes+=("$(dirname "$(dirname "$(readlink -f "$on_path")")")"); fi
+    for home in "${JDK_PLACES[@]}"; do homes+=("$home"/*); done
+    for home in "${homes[@]}"; do
         if [ -x "$home/bin/javac" ] && [ "$(jdk_version "$home")" -ge 25 ]; then
             printf '%s\n' "$home"
-            break
+            return
         fi
     done
 }
@@ -52,7 +50,7 @@ no_jdk() {
 
 can_be_installed() { # PACKAGE
     [ -n "$(apt-cache policy "$1" 2>/dev/null | sed -nE 's/^ *Candidate: ([^(].*)/\1/p')" ] ||
-        { quietly "apt-get update" as_root apt-get -q update &&
+        { update_lists &&
             [ -n "$(apt-cache policy "$1" 2>/dev/null | sed -nE 's/^ *Candidate: ([^(].*)/\1/p')" ]; }
 }
 
@@ -88,23 +86,28 @@ demo() {
 
 # All unit tests here, then all tests of native-test on devices; one line of numbers at the end.
 run_tests() { # [FILTER] : Class, Class#method, with * as in Maven's -Dtest
-    local filter=${1-} options=() native=0 reports
+    local filter=${1-} options=() launcher=() native=0 reports unit
     need_jdk
     need "testing" "${TEST_TOOLS[@]}" "${RDMA_TOOLS[@]}"
     rm -rf "$PROJECT"/*/target/surefire-reports
-    [ -z "$filter" ] || options=("-Dtest=$filter" -Dsurefire.failIfNoSpecifiedTests=false)
+    if [ -n "$filter" ]; then
+        options=("-Dtest=$filter" -Dsurefire.failIfNoSpecifiedTests=false)
+    else
+        launcher=(--fail-if-no-tests)
+    fi
     # The tests of native-test run below, on devices; failing unit tests are counted at the end, not here.
     build verify -Dverbena.headers=required -Dnative-test.skip -Dmaven.test.failure.ignore "${options[@]}"
+    unit=$(numbers "$PROJECT"/*/target/surefire-reports/TEST-*.xml)
+    say "unit tests: $(in_words "$unit")"
     LIMIT=${LIMIT:-$TEST_LIMIT}
     mkdir -p "$RESULTS"
-    reports=$RESULTS/native-test-reports
+    reports=$(cd "$RESULTS" && pwd -P)/native-test-reports
     rm -rf "$reports"
-    # In a subshell: it ends itself where there is no way to devices, and the numbers are wanted all the same.
-    (run_with_devices "$JDK/bin/java" "${BRISK_JVM[@]}" --enable-native-access=ALL-UNNAMED -Dverbena.device=required \
+    run_with_devices "$JDK/bin/java" "${BRISK_JVM[@]}" --enable-native-access=ALL-UNNAMED -Dverbena.device=required \
         -cp "$(native_test_class_path)" org.junit.platform.console.ConsoleLauncher execute --disable-banner \
         --disable-ansi-colors --details=tree --scan-classpath="$PROJECT/native-test/target/test-classes" \
-        --reports-dir="$reports" --include-methodname="$(method_pattern "$filter")") || native=$?
-    sum_up "$native" "$reports"
+        --reports-dir="$reports" --include-methodname="$(method_pattern "$filter")" "${launcher[@]}" || native=$?
+    sum_up "$unit" "$(numbers "$reports"/TEST-*.xml)" "$native"
 }
 
 native_test_class_path() {
@@ -119,19 +122,34 @@ method_pattern() { # FILTER
     printf '^(.*[.$])?%s#%s$' "${class//\*/.*}" "${method//\*/.*}"
 }
 
-sum_up() { # EXIT_CODE_OF_THE_DEVICE_RUN ITS_REPORTS
-    local files line numbers
-    files=("$PROJECT"/*/target/surefire-reports/TEST-*.xml "$2"/TEST-*.xml)
-    line=$(cat "${files[@]}" 2>/dev/null | awk '
+# Prints how many tests of JUnit's reports passed, failed and were skipped.
+numbers() { # REPORT…
+    cat "$@" 2>/dev/null | awk '
         function number(name) { return match($0, " " name "=\"[0-9]+\"") ? substr($0, RSTART + length(name) + 3) + 0 : 0 }
         /<testsuite / { tests += number("tests"); failed += number("failures") + number("errors"); skipped += number("skipped") }
-        END { print tests - failed - skipped, failed + 0, skipped + 0 }')
-    read -ra numbers <<<"$line"
-    if [ "$1" != 0 ] && [ "${numbers[1]}" = 0 ]; then
-        say "the run on devices ended with exit code $1"
-        numbers[1]=1
+        END { print tests - failed - skipped, failed + 0, skipped + 0 }' || true
+}
+
+in_words() { # PASSED FAILED SKIPPED, in one word
+    local number
+    read -ra number <<<"$1"
+    echo "${number[0]} passed, ${number[1]} failed, ${number[2]} skipped"
+}
+
+sum_up() { # NUMBERS_OF_UNIT_TESTS NUMBERS_OF_NATIVE_TESTS EXIT_CODE_OF_THE_LATTER
+    local unit native failed
+    read -ra unit <<<"$1"
+    read -ra native <<<"$2"
+    if [ "$3" != 0 ] && [ "${native[1]}" = 0 ]; then
+        say "the run on devices ended with exit code $3: counted as one failure"
+        native[1]=1
     fi
-    if [ "$((numbers[0] + numbers[1]))" = 0 ]; then say "no test ran"; fi
-    echo "${numbers[0]} passed, ${numbers[1]} failed, ${numbers[2]} skipped"
-    [ "${numbers[1]}" = 0 ] && [ "${numbers[0]}" != 0 ]
+    failed=$((unit[1] + native[1]))
+    in_words "$((unit[0] + native[0])) $failed $((unit[2] + native[2]))"
+    case $3 in 124 | 130 | 137 | 143) return "$3" ;; esac
+    if [ "$((unit[0] + native[0] + failed))" = 0 ]; then
+        say "no test ran"
+        return 1
+    fi
+    [ "$failed" = 0 ]
 }

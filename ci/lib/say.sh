@@ -14,6 +14,13 @@ fail() { # EXIT_CODE SENTENCE…
 
 usage_error() { fail 64 "$* (ci/roce help)"; }
 
+# Waits for a lock, not silently and not for ever.
+take_lock() { # DESCRIPTOR WHO_HAS_IT
+    flock -n "$1" && return
+    say "waiting, as $2"
+    flock -w 900 "$1" || fail 69 "$2, for 15 minutes now"
+}
+
 # Runs a command whose output matters only when it fails.
 quietly() { # WHAT COMMAND…
     local what=$1 log

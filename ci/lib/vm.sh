@@ -33,11 +33,13 @@ prepare_vm() {
     VM=$CACHE/vm/$recipe
     mkdir -p "$CACHE/vm"
     # Two runs may start at once on a new machine: one makes it, the other waits for that.
+    local lock
     exec {lock}>"$CACHE/vm/lock"
-    flock "$lock"
-    [ -e "$VM/complete" ] || make_vm
+    take_lock "$lock" "another ci/roce is making the micro VM"
+    [ -e "$VM/complete" ] || make_vm || fail 69 "the micro VM could not be made"
     touch "$VM/complete" # when last used
-    find_accelerator
+    find_accelerator "$lock"
+    flock -u "$lock" # not only closed: a QEMU that hangs may still hold the descriptor
     exec {lock}>&-
 }
 
@@ -59,43 +61,51 @@ kernel_meta_package() {
 
 # The package with the kernel itself, and on Ubuntu those with its modules, behind a name that only points at the newest.
 kernel_packages() { # META
-    local found
+    local found image
     found=$(apt-cache depends --no-recommends --no-suggests --no-conflicts --no-breaks --no-replaces --no-enhances "$1" 2>/dev/null |
         sed -nE 's/^ *Depends: (linux-(image|modules|modules-extra)-[0-9].*)$/\1/p')
-    if [ -z "$found" ] && [[ $1 =~ ^linux-image-[0-9] ]]; then found=$1; fi
-    # linux-image-…-generic depends on linux-modules-… itself.
-    local image
+    if [[ $1 =~ ^linux-image-[0-9] ]]; then # a kernel by its own name
+        apt-cache show "$1" >/dev/null 2>&1 || return 1
+        found+=$'\n'$1
+        if apt-cache show "linux-modules-extra-${1#linux-image-}" >/dev/null 2>&1; then
+            found+=$'\n'linux-modules-extra-${1#linux-image-}
+        fi
+    fi
     image=$(grep -m1 '^linux-image-' <<<"$found") || return 1
-    { echo "$found"; apt-cache depends "$image" | sed -nE 's/^ *Depends: (linux-modules-[0-9].*)$/\1/p'; } | sort -u
+    # Ubuntu's linux-image-… depends on linux-modules-… itself.
+    { echo "$found"; apt-cache depends "$image" | sed -nE 's/^ *Depends: (linux-modules-[0-9].*)$/\1/p'; } | sed '/^$/d' | sort -u
 }
 
+# Its caller tests the outcome, which switches `set -e` off in here: every step says what happens when it fails.
 make_vm() {
-    local made packages meta
+    local made packages meta deb
     meta=$(kernel_meta_package)
-    made=$(mktemp -d "$CACHE/vm/making.XXXXXX")
     packages=$(kernel_packages "$meta") || {
-        quietly "apt-get update" as_root apt-get -q update || true
-        packages=$(kernel_packages "$meta") || fail 69 "no kernel for the micro VM: apt knows no package $meta"
+        update_lists || return
+        packages=$(kernel_packages "$meta") || {
+            say "apt knows no package $meta"
+            return 1
+        }
     }
     say "making the micro VM from packages (once): ${packages//$'\n'/ }, busybox-static"
-    mkdir "$made/debs" "$made/unpacked" "$made/busybox"
+    made=$(mktemp -d "$CACHE/vm/making.XXXXXX") || return
+    at_exit rm -rf "$made"
+    mkdir "$made/debs" "$made/unpacked" "$made/busybox" || return
     # shellcheck disable=SC2086 # a list of words
-    (cd "$made/debs" && with_fresh_lists apt-get -q download $packages busybox-static) ||
-        fail 69 "the packages for the micro VM could not be downloaded"
+    (cd "$made/debs" && with_fresh_lists apt-get -q download $packages busybox-static) || return
     for deb in "$made"/debs/*.deb; do
         case $deb in
             */busybox-static_*) dpkg-deb -x "$deb" "$made/busybox" ;;
             *) dpkg-deb -x "$deb" "$made/unpacked" ;;
-        esac
+        esac || return
     done
-    unpack_kernel "$made"/unpacked/boot "$made/kernel"
-    find "$made/busybox" -path '*bin/busybox' -type f -exec cp {} "$made/busybox-static" \;
-    make_initramfs "$made" >"$made/initramfs" || fail 69 "the micro VM's initramfs could not be made"
-    basename "$made"/unpacked/boot/vmlinuz-* | sed 's/^vmlinuz-//' >"$made/version"
-    rm -rf "$made/debs" "$made/unpacked" "$made/busybox"
-    touch "$made/complete"
-    rm -rf "$VM"
-    mv "$made" "$VM"
+    find "$made/busybox" -path '*bin/busybox' -type f -exec cp {} "$made/busybox-static" \; || return
+    unpack_kernel "$made/unpacked/boot" "$made/kernel" || return
+    make_initramfs "$made" || return
+    basename "$made"/unpacked/boot/vmlinuz-* | sed 's/^vmlinuz-//' >"$made/version" || return
+    rm -rf "$made/debs" "$made/unpacked" "$made/busybox" "$made/initramfs.d"
+    touch "$made/complete" || return
+    rm -rf "$VM" && mv "$made" "$VM"
 }
 
 # A kernel unpacks itself at boot, which takes emulation 8 seconds of 15 (xz, measured); unpacked here it is an ELF file that
@@ -115,16 +125,15 @@ unpack_kernel() { # BOOT_FOLDER TO
     cp "$image" "$2"
 }
 
-make_initramfs() { # FOLDER : prints the archive
+make_initramfs() { # FOLDER
     local root=$1/initramfs.d lib kernel name module
     lib=$1/unpacked
     [ -d "$lib/lib/modules" ] || lib=$lib/usr
     kernel=$(basename "$lib"/lib/modules/*)
-    mkdir -p "$root"/{bin,modules,proc,sys,dev,host,scratch,root}
-    cp "$1/busybox-static" "$root/bin/busybox"
-    cp "$CI_DIR/vm/init" "$root/init"
-    chmod 755 "$root/init" "$root/bin/busybox"
-    PATH=$PATH:/usr/sbin:/sbin depmod -b "$lib" "$kernel"
+    mkdir -p "$root"/{bin,modules,proc,sys,dev,host,scratch,root} || return
+    cp "$1/busybox-static" "$root/bin/busybox" && cp "$CI_DIR/vm/init" "$root/init" || return
+    chmod 755 "$root/init" "$root/bin/busybox" || return
+    PATH=$PATH:/usr/sbin:/sbin depmod -b "$lib" "$kernel" || return
     for name in "${VM_MODULES[@]}"; do
         PATH=$PATH:/usr/sbin:/sbin modprobe -d "$lib" -S "$kernel" --show-depends "$name" 2>/dev/null || true
     done | awk '$1 == "insmod" && !seen[$2]++ { print $2 }' >"$1/modules"
@@ -141,23 +150,22 @@ make_initramfs() { # FOLDER : prints the archive
             *) cp "$module" "$root/modules/$name" ;;
         esac || return
         name=${name%%.*}
-        echo "$name.ko" >>"$root/modules/order"
+        echo "$name.ko" >>"$root/modules/order" || return
     done <"$1/modules"
-    (cd "$root" && find . | "$1/busybox-static" cpio -o -H newc 2>/dev/null | gzip -1)
-    rm -rf "$root"
+    (cd "$root" && find . | "$1/busybox-static" cpio -o -H newc 2>/dev/null | gzip -1 >"$1/initramfs")
 }
 
 # Sets ACCELERATOR: kvm where it was seen to boot a guest, else tcg. /dev/kvm alone proves nothing: it can exist, accept a
 # guest, and never run it.
-find_accelerator() {
-    local verdict
+find_accelerator() { # LOCK_DESCRIPTOR
+    local verdict lock=$1
     ACCELERATOR=tcg
     WHY_NO_KVM=$(why_kvm_cannot_be_tried)
     [ -z "$WHY_NO_KVM" ] || return 0
     verdict=$(kvm_verdict_file)
     if [ ! -e "$verdict" ]; then
         say "trying out /dev/kvm (once, $KVM_PROBE_LIMIT s at most)"
-        if probe_kvm; then echo works; else echo "it booted no guest within $KVM_PROBE_LIMIT s"; fi >"$verdict"
+        if probe_kvm {lock}>&-; then echo works; else echo "it booted no guest within $KVM_PROBE_LIMIT s"; fi >"$verdict"
     fi
     WHY_NO_KVM=$(cat "$verdict")
     [ "$WHY_NO_KVM" != works ] || ACCELERATOR=kvm WHY_NO_KVM=''
@@ -202,7 +210,7 @@ qemu() { # FRONT
     }
     local shares
     mapfile -t shares < <(share host / ,readonly=on; share run "$RUN"; share results "$RESULTS")
-    qemu-system-x86_64 "${machine[@]}" -m "$VM_MEMORY" -smp "$(nproc)" -kernel "$VM/kernel" -initrd "$VM/initramfs" \
+    qemu-system-x86_64 "${machine[@]}" -m "$VM_MEMORY" -smp "$(($(nproc) < 8 ? $(nproc) : 8))" -kernel "$VM/kernel" -initrd "$VM/initramfs" \
         -append "console=ttyS0 panic=-1 oops=panic quiet mitigations=off" \
         -display none -nic none -no-reboot -serial "file:$RUN/console" -device virtio-rng-pci -device virtio-serial-pci \
         "${front[@]}" -chardev "pipe,id=control,path=$RUN/control" \
@@ -234,9 +242,9 @@ run_in_vm() { # COMMAND…
     } &
     VM_GROUP=$!
     local tails=()
-    tail -s 0.1 --pid="$VM_GROUP" -n +1 -f "$RUN/stdout" 2>/dev/null &
+    pass_on "$RUN/stdout" 2>/dev/null &
     tails+=($!)
-    tail -s 0.1 --pid="$VM_GROUP" -n +1 -f "$RUN/stderr" >&2 2>/dev/null &
+    pass_on "$RUN/stderr" >&2 2>/dev/null &
     tails+=($!)
     [ "$VERBOSE" = no ] || { tail -s 0.1 --pid="$VM_GROUP" -n +1 -f "$RUN/console" >&2 & }
     set +m
@@ -251,6 +259,12 @@ run_in_vm() { # COMMAND…
     wait "${tails[@]}" 2>/dev/null || true
     [ "$code" != 70 ] || explain_dead_vm
     return "$code"
+}
+
+# Ends with the VM, or before it when nobody reads what it prints.
+pass_on() { # FILE
+    tail -s 0.1 --pid="$VM_GROUP" -n +1 -f "$1" || true
+    echo unheard >"$RUN/control.out"
 }
 
 wait_for_power_off() {

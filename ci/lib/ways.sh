@@ -4,7 +4,7 @@
 
 why_no_host() {
     local device active
-    active=$(active_devices)
+    active=$(lasting_devices)
     if [ -z "$active" ]; then
         echo "no device with an active port in /sys/class/infiniband"
         return
@@ -13,6 +13,16 @@ why_no_host() {
         [ -r "$device" ] && [ -w "$device" ] && return
     done
     echo "device ${active//$'\n'/, } is active, but no /dev/infiniband/uverbs* may be opened by $(id -un)"
+}
+
+# Active devices but for those that another run made, or a dead one left: they may go at any moment. A command that ci/roce runs
+# may call it again, and then they are as good as any.
+lasting_devices() {
+    if [ -n "${VERBENA_DEVICES-}" ]; then
+        active_devices
+    else
+        active_devices | grep -vxF "$(printf '%s\n' "${ROCE_DEVICES[@]}")" || true
+    fi
 }
 
 why_no_rxe() {
@@ -49,7 +59,10 @@ prepare_way() {
     choose_way
     need "running on RDMA devices" "${RDMA_TOOLS[@]}"
     mkdir -p "$RESULTS"
-    RESULTS=$(cd "$RESULTS" && pwd)
+    RESULTS=$(cd "$RESULTS" && pwd -P) # in the VM it is mounted before links into other places mean anything
+    case $RESULTS in
+        / | /dev* | /proc* | /sys* | /run*) usage_error "--results $RESULTS: not there, the VM has its own" ;;
+    esac
     export VERBENA_RESULTS=$RESULTS
     if [ "$WAY" = rxe ] && ! prepare_rxe; then
         [ "$ON" = auto ] || fail 69 "Soft-RoCE could not be set up on this kernel"
@@ -57,6 +70,7 @@ prepare_way() {
         WAY=vm
     fi
     [ "$WAY" != vm ] || prepare_vm
+    [ "$WAY" = host ] || export VERBENA_DEVICES="${ROCE_DEVICES[*]}"
     [ "$WAY" = vm ] || ulimit -l unlimited 2>/dev/null || true # registered memory is locked memory
     say "$(describe_way)"
 }
@@ -79,9 +93,9 @@ describe_way() {
 }
 
 prepare_rxe() {
-    # The names of links and devices are fixed, so one at a time.
-    exec {ROCE_LOCK}>"${TMPDIR:-/tmp}/verbena-roce.$(id -u).lock"
-    flock "$ROCE_LOCK"
+    # The names of links and devices are fixed, so one at a time, whoever runs it: the lock is on the tool that makes them.
+    exec {ROCE_LOCK}<"$(PATH=$PATH:/usr/sbin:/sbin command -v rdma)"
+    take_lock "$ROCE_LOCK" "another ci/roce has the Soft-RoCE devices"
     [ -e /sys/module/rdma_rxe ] || quietly "modprobe rdma_rxe" as_root modprobe rdma_rxe || return
     roce_down as_root # what a killed run left
     if ! quietly "making two Soft-RoCE devices" roce_up as_root; then

@@ -59,17 +59,11 @@ final class CCompiler {
         Path log = Files.createTempFile("verbena-layout", ".log");
         try {
             Files.writeString(file, source);
-            Process cc =
+            ProcessBuilder builder =
                     new ProcessBuilder(
-                                    COMMAND,
-                                    "-std=c11",
-                                    "-fsyntax-only",
-                                    "-x",
-                                    "c",
-                                    file.toString())
-                            .redirectErrorStream(true)
-                            .redirectOutput(log.toFile())
-                            .start();
+                            COMMAND, "-std=c11", "-fsyntax-only", "-x", "c", file.toString());
+            builder.environment().put("LC_ALL", "C");
+            Process cc = builder.redirectErrorStream(true).redirectOutput(log.toFile()).start();
             if (!cc.waitFor(60, TimeUnit.SECONDS)) {
                 cc.destroyForcibly();
                 return COMMAND + " did not end within 60 s";

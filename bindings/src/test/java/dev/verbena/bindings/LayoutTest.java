@@ -67,9 +67,7 @@ class LayoutTest {
             int at = claims.stream().map(Claim::expression).toList().lastIndexOf(member);
             assertThat(at).as(member).isNotNegative();
             claims.set(at, new Claim(member, claims.get(at).value() + 4));
-            assertThat(CCompiler.complaints(source(claims)))
-                    .contains("static assertion failed")
-                    .contains(member);
+            assertThat(CCompiler.complaints(source(claims))).contains(member);
         }
     }
 

@@ -27,8 +27,12 @@ import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
+import java.util.Queue;
 import java.util.Random;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.CountDownLatch;
+import java.util.function.Function;
 
 /**
  * What a user gets wrong, and what a network does: always a status or a sentence, never a hang and
@@ -265,40 +269,94 @@ class UnhappyWaysTest {
     }
 
     @Test
-    void closingBesidePostsAndPollsIsSafe() throws InterruptedException {
+    void closingBesidePostsPollsAndQueriesIsSafe() throws InterruptedException {
         for (int i = 0; i < 10; i++) {
             Pair pair = Pair.connected(4);
             MemoryRegion memory = pair.left.memory(8);
-            CountDownLatch under = new CountDownLatch(2);
-            Thread poster =
-                    Thread.ofPlatform()
-                            .start(
-                                    () -> {
-                                        BufferList list = whole(memory);
-                                        under.countDown();
-                                        while (pair.left.queuePair.receive(1, list)
-                                                != Status.CONNECTION_INVALID) {
-                                            Thread.onSpinWait();
-                                        }
-                                    });
-            Thread poller =
-                    Thread.ofPlatform()
-                            .start(
-                                    () -> {
-                                        Completions completions = new Completions(4);
-                                        under.countDown();
-                                        try {
-                                            while (true) {
-                                                pair.left.completionQueue.poll(completions);
-                                            }
-                                        } catch (IllegalStateException closed) {
-                                            assertThat(closed).hasMessageContaining("is closed");
-                                        }
-                                    });
-            under.await();
+            CountDownLatch underWay = new CountDownLatch(4);
+            Queue<Throwable> surprises = new ConcurrentLinkedQueue<>();
+            List<Thread> threads =
+                    List.of(
+                            untilClosed(
+                                    underWay,
+                                    surprises,
+                                    list -> pair.left.queuePair.receive(1, list),
+                                    memory),
+                            untilClosed(
+                                    underWay,
+                                    surprises,
+                                    list -> pair.left.queuePair.send(1, list),
+                                    memory),
+                            untilClosed(
+                                    underWay,
+                                    surprises,
+                                    list -> {
+                                        pair.left.completionQueue.poll(new Completions(4));
+                                        return Status.SUCCESS;
+                                    },
+                                    memory),
+                            untilClosed(
+                                    underWay,
+                                    surprises,
+                                    list -> {
+                                        pair.left.adapter.ports();
+                                        return Status.SUCCESS;
+                                    },
+                                    memory));
+            underWay.await();
+            memory.close();
             pair.close();
-            poster.join();
-            poller.join();
+            for (Thread thread : threads) {
+                thread.join();
+            }
+            assertThat(surprises).isEmpty();
+        }
+    }
+
+    /**
+     * Repeats a call until it says that its object is closed; anything else thrown is a surprise.
+     */
+    private static Thread untilClosed(
+            CountDownLatch underWay,
+            Queue<Throwable> surprises,
+            Function<BufferList, Status> call,
+            MemoryRegion memory) {
+        BufferList list = whole(memory);
+        return Thread.ofPlatform()
+                .start(
+                        () -> {
+                            try {
+                                Status status = call.apply(list);
+                                underWay.countDown();
+                                while (status != Status.CONNECTION_INVALID) {
+                                    status = call.apply(list);
+                                }
+                            } catch (IllegalStateException e) {
+                                if (!e.getMessage().endsWith("is closed")) {
+                                    surprises.add(e);
+                                }
+                            } catch (Throwable t) {
+                                surprises.add(t);
+                            }
+                        });
+    }
+
+    @Test
+    void whatWasMadeFromAClosedObjectStaysUsable() {
+        try (Pair pair = new Pair(QueuePairLimits.depths(1, 1))) {
+            pair.left.adapter.close();
+            pair.right.adapter.close();
+            try (QueuePair late =
+                    pair.left.domain.createQueuePair(
+                            pair.left.completionQueue,
+                            pair.left.completionQueue,
+                            QueuePairLimits.depths(1, 1))) {
+                late.connect(pair.right.queuePair.address());
+                pair.right.queuePair.connect(late.address());
+                pair.right.queuePair.receive(1, whole(pair.right.memory(8))).orThrow();
+                late.send(2, whole(pair.left.memory(8))).orThrow();
+                assertThat(pair.right.completion().status(0)).isEqualTo(Status.SUCCESS);
+            }
         }
     }
 
@@ -357,6 +415,22 @@ class UnhappyWaysTest {
                     .hasMessageContaining("Java heap");
             assertThatThrownBy(() -> pair.left.domain.register(arena.allocate(8).asSlice(0, 0)))
                     .isInstanceOf(IllegalArgumentException.class);
+            Arena closed = Arena.ofConfined();
+            MemorySegment gone = closed.allocate(8);
+            closed.close();
+            assertThatThrownBy(() -> pair.left.domain.register(gone))
+                    .isInstanceOf(IllegalStateException.class)
+                    .hasMessageContaining("arena was closed");
+            MemorySegment confined =
+                    CompletableFuture.supplyAsync(() -> Arena.ofConfined().allocate(8)).join();
+            assertThatThrownBy(() -> pair.left.domain.register(confined))
+                    .isInstanceOf(WrongThreadException.class)
+                    .hasMessageContaining("Arena.ofShared()");
+            MemoryRegion region = pair.left.memory(8);
+            region.close();
+            assertThatThrownBy(() -> new BufferList(1).add(region, 0, 8))
+                    .isInstanceOf(IllegalStateException.class)
+                    .hasMessageContaining("is closed");
             MemorySegment unmapped = MemorySegment.ofAddress(4096).reinterpret(8);
             assertThatThrownBy(() -> pair.left.domain.register(unmapped, Access.LOCAL_WRITE))
                     .isInstanceOfSatisfying(
