@@ -54,7 +54,7 @@ follow() { # BOOT_LIMIT
     # shellcheck disable=SC2034 # for wait_for_power_off
     FOLLOWED_TO=$event
     [ "$PHASE" != late ] || code=124
-    [ -z "$INTERRUPTED" ] || [ "$code" != 70 ] || code=130
+    if [ "$code" = 70 ] && [ -n "$INTERRUPTED" ]; then code=$((128 + $(kill -l "$INTERRUPTED"))); fi
     return "$code"
 }
 
