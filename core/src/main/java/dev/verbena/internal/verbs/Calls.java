@@ -1,7 +1,6 @@
 package dev.verbena.internal.verbs;
 
 import static java.lang.foreign.ValueLayout.JAVA_INT;
-import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
 import dev.verbena.bindings.LibIbverbs;
 
@@ -69,17 +68,6 @@ final class Calls {
             capturing(LibIbverbs.ibv_modify_qp$address(), LibIbverbs.ibv_modify_qp$descriptor());
     static final MethodHandle DESTROY_QP =
             capturing(LibIbverbs.ibv_destroy_qp$address(), LibIbverbs.ibv_destroy_qp$descriptor());
-
-    /**
-     * {@code int post(struct ibv_qp *, struct ibv_…_wr *, struct ibv_…_wr **)}: post_send and
-     * post_recv, the pointer first.
-     */
-    static final MethodHandle POST =
-            LINKER.downcallHandle(FunctionDescriptor.of(JAVA_INT, JAVA_LONG, JAVA_LONG, JAVA_LONG));
-
-    /** {@code int poll_cq(struct ibv_cq *, int, struct ibv_wc *)}, the pointer first. */
-    static final MethodHandle POLL_CQ =
-            LINKER.downcallHandle(FunctionDescriptor.of(JAVA_INT, JAVA_LONG, JAVA_INT, JAVA_LONG));
 
     private Calls() {}
 

@@ -1,5 +1,7 @@
 package dev.verbena.internal.verbs;
 
+import static java.lang.foreign.ValueLayout.JAVA_INT;
+import static java.lang.foreign.ValueLayout.JAVA_LONG;
 import static java.lang.foreign.ValueLayout.JAVA_LONG_UNALIGNED;
 
 import dev.verbena.bindings.Verbs;
@@ -10,8 +12,11 @@ import dev.verbena.bindings.ibv_gid_entry;
 import dev.verbena.bindings.ibv_port_attr;
 
 import java.lang.foreign.Arena;
+import java.lang.foreign.FunctionDescriptor;
+import java.lang.foreign.Linker;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
+import java.lang.invoke.MethodHandle;
 import java.nio.ByteOrder;
 import java.util.List;
 
@@ -27,6 +32,19 @@ public final class VerbsContext {
     private static final long GID = ibv_gid_entry.gid$offset();
     private static final ValueLayout.OfLong BIG_ENDIAN_LONG =
             JAVA_LONG_UNALIGNED.withOrder(ByteOrder.BIG_ENDIAN);
+
+    // Apart from Calls, which opens the library: these need none.
+
+    /**
+     * {@code int post(struct ibv_qp *, struct ibv_…_wr *, struct ibv_…_wr **)}: post_send and
+     * post_recv, the pointer first.
+     */
+    private static final MethodHandle POST =
+            dataPath(FunctionDescriptor.of(JAVA_INT, JAVA_LONG, JAVA_LONG, JAVA_LONG));
+
+    /** {@code int poll_cq(struct ibv_cq *, int, struct ibv_wc *)}, the pointer first. */
+    private static final MethodHandle POLL_CQ =
+            dataPath(FunctionDescriptor.of(JAVA_INT, JAVA_LONG, JAVA_INT, JAVA_LONG));
 
     private final MemorySegment context;
     private final MemorySegment postSend;
@@ -44,6 +62,11 @@ public final class VerbsContext {
         this.postSend = ibv_context_ops.post_send(ops);
         this.postReceive = ibv_context_ops.post_recv(ops);
         this.pollCq = ibv_context_ops.poll_cq(ops);
+    }
+
+    @SuppressWarnings("restricted") // making downcalls is what this module asks native access for
+    private static MethodHandle dataPath(FunctionDescriptor descriptor) {
+        return Linker.nativeLinker().downcallHandle(descriptor);
     }
 
     MemorySegment segment() {
@@ -166,7 +189,7 @@ public final class VerbsContext {
      */
     public int postSend(long queuePair, long request, long refused) {
         try {
-            return (int) Calls.POST.invokeExact(postSend, queuePair, request, refused);
+            return (int) POST.invokeExact(postSend, queuePair, request, refused);
         } catch (Throwable t) {
             throw Calls.mistake(t);
         }
@@ -182,7 +205,7 @@ public final class VerbsContext {
      */
     public int postReceive(long queuePair, long request, long refused) {
         try {
-            return (int) Calls.POST.invokeExact(postReceive, queuePair, request, refused);
+            return (int) POST.invokeExact(postReceive, queuePair, request, refused);
         } catch (Throwable t) {
             throw Calls.mistake(t);
         }
@@ -198,7 +221,7 @@ public final class VerbsContext {
     public int pollCq(long completionQueue, WorkCompletions completions) {
         try {
             return (int)
-                    Calls.POLL_CQ.invokeExact(
+                    POLL_CQ.invokeExact(
                             pollCq, completionQueue, completions.capacity(), completions.address());
         } catch (Throwable t) {
             throw Calls.mistake(t);
