@@ -105,7 +105,14 @@ make_vm() {
     basename "$made"/unpacked/boot/vmlinuz-* | sed 's/^vmlinuz-//' >"$made/version" || return
     rm -rf "$made/debs" "$made/unpacked" "$made/busybox" "$made/initramfs.d"
     touch "$made/complete" || return
-    rm -rf "$VM" && mv "$made" "$VM"
+    rm -rf "$VM" && mv "$made" "$VM" || return
+    forget_old_vms
+}
+
+# Each takes tens of MB, and an older recipe's is seldom wanted again.
+forget_old_vms() {
+    find "$CACHE/vm" -mindepth 2 -maxdepth 2 -name complete -mtime +30 -printf '%h\0' | xargs -0 -r rm -rf
+    find "$CACHE/vm" -mindepth 1 -maxdepth 1 -name 'making.*' -mtime +1 -print0 | xargs -0 -r rm -rf
 }
 
 # A kernel unpacks itself at boot, which takes emulation 8 seconds of 15 (xz, measured); unpacked here it is an ELF file that
@@ -283,10 +290,12 @@ kill_vm() {
 
 explain_dead_vm() {
     say "the end of the guest's console:"
-    tail -n 40 "$RUN/console" | tr -d '\r' >&2
+    if [ -s "$RUN/console" ]; then tail -n 40 "$RUN/console" | tr -d '\r' >&2; else echo "(it printed nothing)" >&2; fi
     sed 's/^/qemu: /' "$RUN/qemu" >&2
     if grep -aq 'Kernel panic' "$RUN/console"; then
         say "the guest's kernel panicked (see above)"
+    elif [ "$PHASE" = boot ]; then
+        say "the micro VM did not come up (its console is above)"
     else
         say "the micro VM ended before the command did (its console is above)"
     fi
@@ -294,7 +303,7 @@ explain_dead_vm() {
 
 # The same on the terminal. QEMU has to be in the foreground to read it, so the boot limit is watched from the background.
 interactive_in_vm() { # COMMAND…
-    local settings code
+    local settings code PHASE=running
     write_guest_command "$@"
     stty size >"$RUN/terminal"
     settings=$(stty -g)
