@@ -61,7 +61,7 @@ prepare_way() {
     mkdir -p "$RESULTS"
     RESULTS=$(cd "$RESULTS" && pwd -P) # in the VM it is mounted before links into other places mean anything
     case $RESULTS in
-        / | /dev* | /proc* | /sys* | /run*) usage_error "--results $RESULTS: not there, the VM has its own" ;;
+        / | /dev | /dev/* | /proc/* | /sys/* | /run | /run/*) usage_error "--results $RESULTS: not there, the VM has its own" ;;
     esac
     export VERBENA_RESULTS=$RESULTS
     if [ "$WAY" = rxe ] && ! prepare_rxe; then
