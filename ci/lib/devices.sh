@@ -38,11 +38,3 @@ roce_down() { # [SUDO_FUNCTION]
     done
     [ ! -e "/sys/class/net/${ROCE_LINKS[0]}" ] || $root ip link delete "${ROCE_LINKS[0]}" || true
 }
-
-# Names of devices with a port that is up.
-active_devices() {
-    local state
-    for state in /sys/class/infiniband/*/ports/*/state; do
-        if [ -e "$state" ] && grep -q ACTIVE "$state"; then basename "${state%/ports/*}"; fi
-    done | sort -u
-}

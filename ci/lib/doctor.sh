@@ -7,15 +7,14 @@ doctor() {
     for way in host rxe vm; do
         why=$("why_no_$way")
         if [ -z "$why" ]; then
-            [ -n "$taken" ] || taken=$way
+            if [ -z "$taken" ] && [[ $ON == auto || $ON == "$way" ]]; then taken=$way; fi
             printf '  %-5s yes  %s\n' "$way" "$("about_$way")"
         else
             printf '  %-5s no   %s\n' "$way" "$why"
         fi
     done
-    [ "$ON" = auto ] || taken=$ON
     echo
-    if [ -n "$taken" ]; then echo "ci/roce would take: $taken"; else echo "ci/roce would take: none, there is no way"; fi
+    if [ -n "$taken" ]; then echo "ci/roce would take: $taken"; else echo "ci/roce would take: none (asked for: --on $ON)"; fi
     if have_apt; then
         local wanted=("${RDMA_TOOLS[@]}" "${BUILD_TOOLS[@]}" "${TEST_TOOLS[@]}")
         [ "$taken" != vm ] || wanted+=("${VM_TOOLS[@]}")
@@ -37,9 +36,7 @@ doctor() {
 }
 
 about_host() {
-    local active
-    active=$(active_devices)
-    echo "active: ${active//$'\n'/, }"
+    echo "active: $(lasting_devices)"
 }
 
 about_rxe() {

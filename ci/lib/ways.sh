@@ -12,17 +12,20 @@ why_no_host() {
     for device in /dev/infiniband/uverbs*; do
         [ -r "$device" ] && [ -w "$device" ] && return
     done
-    echo "device ${active//$'\n'/, } is active, but no /dev/infiniband/uverbs* may be opened by $(id -un)"
+    echo "device $active is active, but no /dev/infiniband/uverbs* may be opened by $(id -un)"
 }
 
-# Active devices but for those that another run made, or a dead one left: they may go at any moment. A command that ci/roce runs
-# may call it again, and then they are as good as any.
+# Devices with a port that is up, with commas; but for those that another run made, or a dead one left: they may go at any moment. A
+# command that ci/roce runs may call it again, and then they are as good as any.
 lasting_devices() {
-    if [ -n "${VERBENA_DEVICES-}" ]; then
-        active_devices
-    else
-        active_devices | grep -vxF "$(printf '%s\n' "${ROCE_DEVICES[@]}")" || true
-    fi
+    local state device names=''
+    for state in /sys/class/infiniband/*/ports/*/state; do
+        if [ ! -e "$state" ] || ! grep -q ACTIVE "$state"; then continue; fi
+        device=$(basename "${state%/ports/*}")
+        if [ -z "${VERBENA_DEVICES-}" ] && [[ " ${ROCE_DEVICES[*]} " == *" $device "* ]]; then continue; fi
+        [[ ", $names, " == *", $device, "* ]] || names+=${names:+, }$device
+    done
+    echo "$names"
 }
 
 why_no_rxe() {
@@ -76,18 +79,15 @@ prepare_way() {
 }
 
 describe_way() {
-    local active
     case $WAY in
+        host) echo "on this machine's kernel, devices $(lasting_devices)" ;;
+        rxe) echo "on this machine's kernel, devices ${ROCE_DEVICES[0]}, ${ROCE_DEVICES[1]}" ;;
         vm)
             if [ "$ACCELERATOR" = kvm ]; then
                 echo "micro VM, kernel $(cat "$VM/version"), KVM"
             else
                 echo "micro VM, kernel $(cat "$VM/version"), software emulation ($WHY_NO_KVM)"
             fi
-            ;;
-        *)
-            active=$(active_devices)
-            echo "on this machine's kernel, devices ${active//$'\n'/, }"
             ;;
     esac
 }

@@ -13,8 +13,8 @@ import java.util.Objects;
 public final class BufferList {
     private final SgeArray entries;
     private final int capacity;
-    private final long[] lengths;
     private int size;
+    private long bytes;
 
     /**
      * Makes an empty list.
@@ -27,7 +27,6 @@ public final class BufferList {
                     "A list of buffers has room for 1 or more, not " + capacity);
         }
         this.entries = new SgeArray(capacity);
-        this.lengths = new long[capacity];
         this.capacity = capacity;
     }
 
@@ -38,6 +37,7 @@ public final class BufferList {
      */
     public BufferList clear() {
         size = 0;
+        bytes = 0;
         return this;
     }
 
@@ -60,7 +60,7 @@ public final class BufferList {
         }
         Objects.checkIndex(size, capacity);
         entries.set(size, region.memory().address() + offset, (int) length, region.localToken());
-        lengths[size] = length;
+        bytes += length;
         size++;
         return this;
     }
@@ -80,11 +80,7 @@ public final class BufferList {
      * @return the buffers' lengths, added up
      */
     public long bytes() {
-        long sum = 0;
-        for (int i = 0; i < size; i++) {
-            sum += lengths[i];
-        }
-        return sum;
+        return bytes;
     }
 
     long address() {

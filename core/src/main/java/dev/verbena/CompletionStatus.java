@@ -10,9 +10,8 @@ final class CompletionStatus {
     static Status of(int raw, boolean receive) {
         return switch (raw) {
             case 0 -> Status.SUCCESS; // IBV_WC_SUCCESS
-            // 2, LOC_QP_OP_ERR, is INTERNAL_ERROR below; on rxe it is also what a receive ends in
-            // whose
-            // message did not fit or could not be written (seen on 6.1), and cannot be told apart.
+            // 2, LOC_QP_OP_ERR, is INTERNAL_ERROR below. On rxe a receive also ends in it when its
+            // message did not fit or could not be written (seen on 6.1): not to be told apart.
             case 1 -> receive ? Status.BUFFER_OVERFLOW : Status.DATA_OVERRUN; // LOC_LEN_ERR
             case 4 -> Status.ACCESS_VIOLATION; // LOC_PROT_ERR
             case 5 -> Status.CANCELLED; // WR_FLUSH_ERR

@@ -74,8 +74,8 @@ public final class Demo {
         try (Arena arena = Arena.ofConfined();
                 ProtectionDomain sendingDomain = sending.createProtectionDomain();
                 ProtectionDomain receivingDomain = receiving.createProtectionDomain();
-                CompletionQueue sent = sending.createCompletionQueue(1);
-                CompletionQueue received = receiving.createCompletionQueue(1);
+                CompletionQueue sent = sending.createCompletionQueue(2);
+                CompletionQueue received = receiving.createCompletionQueue(2);
                 QueuePair sender =
                         sendingDomain.createQueuePair(sent, sent, QueuePairLimits.depths(1, 1));
                 QueuePair receiver =

@@ -15,6 +15,7 @@ import dev.verbena.QueuePairLimits;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
 
@@ -27,6 +28,7 @@ final class Pair implements AutoCloseable {
         final CompletionQueue completionQueue;
         final QueuePair queuePair;
         final Arena arena = Arena.ofShared();
+        private final List<MemoryRegion> regions = new ArrayList<>();
 
         Side(String device, QueuePairLimits limits) {
             adapter = Adapter.open(device);
@@ -37,7 +39,9 @@ final class Pair implements AutoCloseable {
         }
 
         MemoryRegion memory(long bytes) {
-            return domain.register(arena.allocate(bytes, 64), Access.LOCAL_WRITE);
+            MemoryRegion region = domain.register(arena.allocate(bytes, 64), Access.LOCAL_WRITE);
+            regions.add(region);
+            return region;
         }
 
         /** Waits for exactly one completion. */
@@ -57,10 +61,10 @@ final class Pair implements AutoCloseable {
         public void close() {
             queuePair.close();
             completionQueue.close();
+            regions.forEach(MemoryRegion::close); // before their memory goes
             domain.close();
             adapter.close();
-            // Registered memory may not be freed before its region is closed; regions left open end
-            // with the process.
+            arena.close();
         }
     }
 

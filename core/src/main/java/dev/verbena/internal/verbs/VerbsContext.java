@@ -2,7 +2,6 @@ package dev.verbena.internal.verbs;
 
 import static java.lang.foreign.ValueLayout.JAVA_INT;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
-import static java.lang.foreign.ValueLayout.JAVA_LONG_UNALIGNED;
 
 import dev.verbena.bindings.Verbs;
 import dev.verbena.bindings.ibv_context;
@@ -15,9 +14,7 @@ import java.lang.foreign.Arena;
 import java.lang.foreign.FunctionDescriptor;
 import java.lang.foreign.Linker;
 import java.lang.foreign.MemorySegment;
-import java.lang.foreign.ValueLayout;
 import java.lang.invoke.MethodHandle;
-import java.nio.ByteOrder;
 import java.util.List;
 
 /**
@@ -30,8 +27,6 @@ import java.util.List;
  */
 public final class VerbsContext {
     private static final long GID = ibv_gid_entry.gid$offset();
-    private static final ValueLayout.OfLong BIG_ENDIAN_LONG =
-            JAVA_LONG_UNALIGNED.withOrder(ByteOrder.BIG_ENDIAN);
 
     // Apart from Calls, which opens the library: these need none.
 
@@ -170,8 +165,8 @@ public final class VerbsContext {
                                 ibv_gid_entry.port_num(entry),
                                 ibv_gid_entry.gid_index(entry),
                                 ibv_gid_entry.gid_type(entry),
-                                entry.get(BIG_ENDIAN_LONG, GID),
-                                entry.get(BIG_ENDIAN_LONG, GID + Long.BYTES)));
+                                entry.get(Native.BIG_ENDIAN_LONG, GID),
+                                entry.get(Native.BIG_ENDIAN_LONG, GID + Long.BYTES)));
             }
             return Math.min(count, 0); // a count, or the negative errno itself
         } catch (Throwable t) {

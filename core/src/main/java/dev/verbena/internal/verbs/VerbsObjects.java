@@ -1,7 +1,5 @@
 package dev.verbena.internal.verbs;
 
-import static java.lang.foreign.ValueLayout.JAVA_LONG_UNALIGNED;
-
 import dev.verbena.bindings.Verbs;
 import dev.verbena.bindings.ibv_ah_attr;
 import dev.verbena.bindings.ibv_global_route;
@@ -14,7 +12,6 @@ import dev.verbena.bindings.ibv_qp_init_attr;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.invoke.MethodHandle;
-import java.nio.ByteOrder;
 
 /**
  * Making, changing and destroying what a device holds: protection domains, memory regions,
@@ -262,9 +259,8 @@ public final class VerbsObjects {
                 ibv_global_route.sgid_index(route, (byte) path.gidIndex());
                 ibv_global_route.hop_limit(route, (byte) HOP_LIMIT);
                 MemorySegment gid = ibv_global_route.dgid(route);
-                var bigEndian = JAVA_LONG_UNALIGNED.withOrder(ByteOrder.BIG_ENDIAN);
-                gid.set(bigEndian, 0, path.peerGidHigh());
-                gid.set(bigEndian, Long.BYTES, path.peerGidLow());
+                gid.set(Native.BIG_ENDIAN_LONG, 0, path.peerGidHigh());
+                gid.set(Native.BIG_ENDIAN_LONG, Long.BYTES, path.peerGidLow());
             }
             return modify(
                     arena,
