@@ -1,6 +1,6 @@
 package dev.verbena;
 
-import dev.verbena.internal.verbs.VerbsObjects;
+import dev.verbena.internal.verbs.Rights;
 
 /**
  * What may be done to a memory region, as NDK's NDK_MR_FLAG_* say it. Reading it locally is always
@@ -8,11 +8,14 @@ import dev.verbena.internal.verbs.VerbsObjects;
  */
 public enum Access {
     /** Receives and reads may write into it. */
-    LOCAL_WRITE(0x1, VerbsObjects.LOCAL_WRITE),
-    /** The peer may read it. */
-    REMOTE_READ(0x2, VerbsObjects.REMOTE_READ),
+    LOCAL_WRITE(0x1, Rights.LOCAL_WRITE),
+    /**
+     * The peer may read it. With {@link #REMOTE_WRITE}, and on a device that has them, atomics too
+     * (beyond NDK).
+     */
+    REMOTE_READ(0x2, Rights.REMOTE_READ),
     /** The peer may write into it; contains {@link #LOCAL_WRITE}. */
-    REMOTE_WRITE(0x5, VerbsObjects.REMOTE_WRITE | VerbsObjects.LOCAL_WRITE);
+    REMOTE_WRITE(0x5, Rights.REMOTE_WRITE | Rights.LOCAL_WRITE);
 
     private final int value;
     private final int verbs;

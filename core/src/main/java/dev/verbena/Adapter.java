@@ -1,14 +1,20 @@
 package dev.verbena;
 
+import dev.verbena.internal.queue.SharedQueues;
 import dev.verbena.internal.verbs.DeviceAttributes;
+import dev.verbena.internal.verbs.DeviceControl;
 import dev.verbena.internal.verbs.DeviceList;
 import dev.verbena.internal.verbs.GidTableEntry;
+import dev.verbena.internal.verbs.LibraryControl;
 import dev.verbena.internal.verbs.PortAttributes;
+import dev.verbena.internal.verbs.Provider;
 import dev.verbena.internal.verbs.RdmaCore;
 import dev.verbena.internal.verbs.VerbsContext;
 
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Objects;
+import java.util.function.Consumer;
 
 /**
  * An opened RDMA device: NDK's adapter, verbs' {@code ibv_context}.
@@ -17,13 +23,31 @@ import java.util.List;
  */
 public final class Adapter extends NativeObject {
     private final String name;
+    private final DeviceControl control;
     private final VerbsContext context;
     private final DeviceAttributes attributes;
+    private final Provider provider;
+    private final SharedQueues sharedQueues = new SharedQueues();
+    private AdapterEvents events; // both made when first needed, under this object's lock
+    private AdapterInfo info;
 
-    private Adapter(String name, VerbsContext context, DeviceAttributes attributes) {
+    /**
+     * Takes over an opened device; closes it when it does not answer.
+     *
+     * @param name the device's name
+     * @param control its control calls
+     * @param context its data path
+     */
+    Adapter(String name, DeviceControl control, VerbsContext context) {
         this.name = name;
+        this.control = control;
         this.context = context;
-        this.attributes = attributes;
+        this.attributes = control.queryDevice();
+        if (attributes.error() < 0) {
+            control.close();
+            throw VerbenaException.of("ibv_query_device", attributes.error(), "");
+        }
+        this.provider = Provider.of(attributes.vendorId(), attributes.vendorPartId());
     }
 
     /**
@@ -78,13 +102,7 @@ public final class Adapter extends NativeObject {
                             "ibv_open_device(" + name + ")",
                             "The process needs read and write access to /dev/infiniband/uverbs*; in"
                                     + " a container, pass the device in (--device).");
-            VerbsContext context = new VerbsContext(opened);
-            DeviceAttributes attributes = context.queryDevice();
-            if (attributes.error() < 0) {
-                context.close();
-                throw VerbenaException.of("ibv_query_device", attributes.error(), "");
-            }
-            return new Adapter(name, context, attributes);
+            return new Adapter(name, new LibraryControl(opened), new VerbsContext(opened));
         }
     }
 
@@ -141,13 +159,13 @@ public final class Adapter extends NativeObject {
     private List<Port> queryPorts() {
         List<PortAttributes> found = new ArrayList<>();
         for (int number = 1; number <= attributes.ports(); number++) {
-            PortAttributes port = context.queryPort(number);
+            PortAttributes port = control.queryPort(number);
             VerbenaException.check(port.error(), "ibv_query_port(" + name + ")", "");
             found.add(port);
         }
         List<GidTableEntry> gids = new ArrayList<>();
         VerbenaException.check(
-                context.queryGids(
+                control.queryGids(
                         found.stream().mapToInt(PortAttributes::gidTableLength).sum(), gids),
                 "ibv_query_gid_table(" + name + ")",
                 "");
@@ -208,7 +226,46 @@ public final class Adapter extends NativeObject {
     }
 
     /**
-     * Makes a completion queue (NdkCreateCq).
+     * What the device can do (NdkQueryAdapterInfo). Tries it out when asked first, on objects that
+     * are gone when this returns.
+     *
+     * @return limits that hold together, and capabilities
+     * @throws VerbenaException when the device does not answer
+     */
+    public AdapterInfo info() {
+        hold();
+        try {
+            return queryInfo();
+        } finally {
+            letGo();
+        }
+    }
+
+    /** For those who hold this adapter, which may be closed already. */
+    synchronized AdapterInfo queryInfo() {
+        if (info == null) {
+            long maxTransfer =
+                    queryPorts().stream().mapToLong(Port::maxMessageBytes).max().orElse(0);
+            info = AdapterProbe.probe(control, attributes, provider, maxTransfer);
+        }
+        return info;
+    }
+
+    /**
+     * NDK's logical address mapping (NdkBuildLam), which verbs does not have: memory is named by
+     * virtual addresses, and the device's page tables belong to the kernel.
+     *
+     * @throws VerbenaException always, with NOT_SUPPORTED
+     */
+    public void buildLogicalAddressMapping() {
+        throw new VerbenaException(
+                Status.NOT_SUPPORTED,
+                "Verbs has no logical address mapping for programs: name memory by its region");
+    }
+
+    /**
+     * Makes a completion queue that is polled, or armed and waited for by a thread of the caller's
+     * (NdkCreateCq).
      *
      * @param depth how many completions it has to hold: the depths of all queues that report to it,
      *     added up
@@ -216,20 +273,66 @@ public final class Adapter extends NativeObject {
      * @throws VerbenaException when the depth is beyond the device, or the device has no more
      */
     public CompletionQueue createCompletionQueue(int depth) {
-        return new CompletionQueue(this, depth);
+        return new CompletionQueue(this, depth, null);
+    }
+
+    /**
+     * Makes a completion queue that calls back when it is armed (NdkCreateCq with
+     * NDK_FN_CQ_NOTIFICATION_CALLBACK).
+     *
+     * @param depth how many completions it has to hold: the depths of all queues that report to it,
+     *     added up
+     * @param callback called once for each {@link CompletionQueue#arm}, by a thread of this queue's
+     *     own, one call after the other: with SUCCESS, with BUFFER_OVERFLOW when the queue overran,
+     *     or with INTERNAL_ERROR when the device failed. It may close what it likes.
+     * @return a new one, to be closed by the caller
+     * @throws VerbenaException when the depth is beyond the device, or the device has no more
+     */
+    public CompletionQueue createCompletionQueue(int depth, Consumer<Status> callback) {
+        return new CompletionQueue(this, depth, Objects.requireNonNull(callback, "callback"));
+    }
+
+    DeviceControl control() {
+        return control;
     }
 
     VerbsContext context() {
         return context;
     }
 
+    Provider provider() {
+        return provider;
+    }
+
     DeviceAttributes attributes() {
         return attributes;
     }
 
+    SharedQueues sharedQueues() {
+        return sharedQueues;
+    }
+
+    /** The thread that hears of what the device tells unasked; for those who hold this adapter. */
+    synchronized AdapterEvents events() {
+        if (events == null) {
+            events = new AdapterEvents(name, control);
+        }
+        return events;
+    }
+
     @Override
     void destroy() {
-        VerbenaException.check(context.close(), "ibv_close_device(" + name + ")", "");
+        AdapterEvents running;
+        synchronized (this) {
+            running = events;
+        }
+        try {
+            if (running != null) {
+                running.stop();
+            }
+        } finally {
+            VerbenaException.check(control.close(), "ibv_close_device(" + name + ")", "");
+        }
     }
 
     @Override

@@ -2,6 +2,7 @@ package dev.verbena;
 
 import dev.verbena.internal.verbs.SgeArray;
 
+import java.lang.foreign.MemorySegment;
 import java.util.Objects;
 
 /**
@@ -12,9 +13,11 @@ import java.util.Objects;
  */
 public final class BufferList {
     private final SgeArray entries;
-    private final int capacity;
+    private final Object[] owners; // a MemoryRegion, or the segment of what is not registered
     private int size;
     private long bytes;
+    private boolean registered = true;
+    private boolean writable = true;
 
     /**
      * Makes an empty list.
@@ -27,7 +30,7 @@ public final class BufferList {
                     "A list of buffers has room for 1 or more, not " + capacity);
         }
         this.entries = new SgeArray(capacity);
-        this.capacity = capacity;
+        this.owners = new Object[capacity];
     }
 
     /**
@@ -38,6 +41,8 @@ public final class BufferList {
     public BufferList clear() {
         size = 0;
         bytes = 0;
+        registered = true;
+        writable = true;
         return this;
     }
 
@@ -54,15 +59,41 @@ public final class BufferList {
     public BufferList add(MemoryRegion region, long offset, long length) {
         region.ensureOpen();
         Objects.checkFromIndexSize(offset, length, region.memory().byteSize());
+        add(region, region.memory().address() + offset, length, region.localToken());
+        writable &= region.locallyWritable();
+        return this;
+    }
+
+    /**
+     * Adds memory that is not registered, for requests with {@link OpFlags#INLINE} only: their
+     * bytes are copied by the post.
+     *
+     * @param memory native memory, alive until the post has returned
+     * @return this list
+     * @throws IllegalArgumentException for memory on the Java heap
+     * @throws IndexOutOfBoundsException when the list is full
+     */
+    public BufferList addUnregistered(MemorySegment memory) {
+        if (!memory.isNative()) {
+            throw new IllegalArgumentException(
+                    "This memory segment is on the Java heap: copy it to native memory, as from"
+                            + " Arena.ofConfined().allocate(…), first");
+        }
+        add(memory, memory.address(), memory.byteSize(), 0);
+        registered = false;
+        return this;
+    }
+
+    private void add(Object owner, long address, long length, int token) {
         if (length > 0xFFFF_FFFFL) {
             throw new IndexOutOfBoundsException(
                     "One buffer holds 4 GiB less one byte at most, not " + length);
         }
-        Objects.checkIndex(size, capacity);
-        entries.set(size, region.memory().address() + offset, (int) length, region.localToken());
+        Objects.checkIndex(size, owners.length);
+        entries.set(size, address, (int) length, token);
+        owners[size] = owner;
         bytes += length;
         size++;
-        return this;
     }
 
     /**
@@ -85,5 +116,29 @@ public final class BufferList {
 
     long address() {
         return entries.address();
+    }
+
+    /** Whether the device has a token for each buffer. */
+    boolean registered() {
+        return registered;
+    }
+
+    /** Whether the device may write into each buffer. */
+    boolean writable() {
+        return registered && writable;
+    }
+
+    /** Whether each buffer may be read by this thread now, so that its bytes can be copied. */
+    boolean readable() {
+        for (int i = 0; i < size; i++) {
+            MemorySegment memory =
+                    owners[i] instanceof MemoryRegion region
+                            ? region.memory()
+                            : (MemorySegment) owners[i];
+            if (!memory.scope().isAlive()) {
+                return false;
+            }
+        }
+        return true;
     }
 }

@@ -1,50 +1,100 @@
 package dev.verbena;
 
-import dev.verbena.internal.queue.Gate;
-import dev.verbena.internal.queue.WorkId;
-import dev.verbena.internal.verbs.VerbsObjects;
+import dev.verbena.internal.queue.CompletionPump;
+import dev.verbena.internal.verbs.DeviceControl;
 
-import java.lang.ref.Reference;
-import java.util.Arrays;
+import java.time.Duration;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.function.Consumer;
 
 /**
- * Where the ends of requests are told: NDK's CQ, verbs' {@code ibv_cq}.
+ * Where the ends of requests are told: NDK's CQ, verbs' {@code ibv_cq} with a completion channel.
  *
- * <p>Polling is to be serialised by the caller, as NDK asks; everything else may be done from any
- * thread.
+ * <p>Polling and arming are to be serialised by the caller, as NDK asks; everything else may be
+ * done from any thread.
+ *
+ * <p>To sleep until there is something, arm it and then poll until nothing comes: what arrives
+ * after that last poll fires. Who is told depends on how it was made: a callback, or {@link
+ * #await}, or a loop of the caller's over {@link #eventDescriptor}.
  */
 public final class CompletionQueue extends NativeObject {
+    /**
+     * The native queue has room for so many times the depth: signals of silent requests, which are
+     * for this layer only, are never more than the requests themselves.
+     */
+    static final int ROOM = 2;
+
     private final Adapter adapter;
+    private final DeviceControl control;
+    private final long channel;
     private final long address;
-    private final Gate gate = new Gate();
+    private final CompletionPump pump;
+    private final CompletionEvents events;
+    private final Set<QueuePair> queuePairs = ConcurrentHashMap.newKeySet();
 
-    // Under the gate: which slots are taken, for whom, and how often each was given out.
-    private boolean[] taken = new boolean[8];
-    private QueuePair[] queuePairs = new QueuePair[8];
-    private int[] generations = new int[8];
-
-    CompletionQueue(Adapter adapter, int depth) {
+    CompletionQueue(Adapter adapter, int depth, Consumer<Status> callback) {
         super(adapter);
         this.adapter = adapter;
+        this.control = adapter.control();
+        long madeChannel = 0;
+        long made = 0;
         try {
-            if (depth < 1 || depth > adapter.attributes().maxCompletions()) {
-                throw new VerbenaException(
-                        Status.INVALID_PARAMETER,
-                        "A completion queue of %s is 1 to %d deep, not %d"
-                                .formatted(
-                                        adapter.name(),
-                                        adapter.attributes().maxCompletions(),
-                                        depth));
-            }
-            this.address =
+            checkDepth(depth);
+            madeChannel =
+                    VerbenaException.check(control.createChannel(), "ibv_create_comp_channel", "");
+            this.channel = madeChannel;
+            made =
                     VerbenaException.check(
-                            VerbsObjects.createCq(adapter.context(), depth),
-                            "ibv_create_cq(depth %d)".formatted(depth),
+                            control.createCq(ROOM * depth, channel),
+                            "ibv_create_cq(depth %d)".formatted(ROOM * depth),
                             "");
+            this.address = made;
+            this.pump =
+                    new CompletionPump(
+                            adapter.context(),
+                            adapter.provider(),
+                            adapter.sharedQueues(),
+                            address,
+                            this::owed);
+            this.events =
+                    new CompletionEvents(
+                            control,
+                            adapter.context(),
+                            adapter.provider(),
+                            pump,
+                            address,
+                            channel,
+                            callback);
+            adapter.events().add(this);
         } catch (Throwable t) {
+            if (made > 0) {
+                control.destroyCq(made);
+            }
+            if (madeChannel > 0) {
+                control.destroyChannel(madeChannel);
+            }
             abandon();
             throw t;
         }
+        if (callback != null) {
+            hold();
+            events.start("verbena-completions-" + adapter.name(), this::letGo);
+        }
+    }
+
+    private void checkDepth(int depth) {
+        int max = adapter.attributes().maxCompletions() / ROOM;
+        if (depth < 1 || depth > max) {
+            throw new VerbenaException(
+                    Status.INVALID_PARAMETER,
+                    "A completion queue of %s is 1 to %d deep, not %d"
+                            .formatted(adapter.name(), max, depth));
+        }
+    }
+
+    private void owed() {
+        events.owed();
     }
 
     /**
@@ -57,87 +107,146 @@ public final class CompletionQueue extends NativeObject {
      * @param completions where they go; what it held before is forgotten
      * @return how many came, 0 when there was none
      * @throws IllegalStateException when this queue is closed
-     * @throws VerbenaException when the queue is broken, as after an overrun
+     * @throws VerbenaException when the queue is broken, with BUFFER_OVERFLOW after an overrun, and
+     *     all that could be saved was polled
      */
     public int poll(Completions completions) {
-        completions.clear();
-        int count;
-        enterGate();
-        try {
-            count = adapter.context().pollCq(address, completions.raw());
-            for (int i = 0; i < count; i++) {
-                long id = completions.raw().id(i);
-                QueuePair queuePair = queuePairs[WorkId.slot(id)];
-                // A closed queue pair's completions may still be in the queue; nobody waits for
-                // them.
-                if (queuePair != null && queuePair.owns(id)) {
-                    completions.add(i, queuePair, WorkId.isReceive(id), queuePair.retire(id));
-                }
-            }
-        } finally {
-            gate.leave();
-            Reference.reachabilityFence(completions);
+        completions.records().clear();
+        if (!pump.poll(completions.records())) {
+            throw new IllegalStateException(this + " is closed");
         }
-        if (count < 0) {
-            // A number of the provider's choice (mlx5: -1), not an errno.
-            throw new VerbenaException(
-                    Status.INTERNAL_ERROR,
-                    "ibv_poll_cq answered %d: %s is broken, as after an overrun; it and its queue pairs have to be made anew, the queue deeper"
-                            .formatted(count, this));
+        int count = completions.size();
+        if (count == 0 && (pump.broken() || events.broken() != null)) {
+            throw broken();
         }
-        return completions.size();
+        return count;
+    }
+
+    private VerbenaException broken() {
+        Status status = events.broken();
+        return new VerbenaException(
+                status == null ? Status.BUFFER_OVERFLOW : status,
+                "%s is broken, as after an overrun: it and its queue pairs have to be made anew, the queue deeper"
+                        .formatted(this));
     }
 
     /**
-     * Takes a slot for one queue and returns what its work ids begin with. Until {@link #enter},
-     * nothing is delivered to it.
+     * Asks to be told once of what comes (NdkArmCq). Arming again before that joins both: ANY
+     * absorbs everything, SOLICITED absorbs ERRORS.
+     *
+     * <p>It fires at once when something is there that came after it fired last, and under every
+     * type when the queue breaks. A callback too many is possible, one too few is not.
+     *
+     * @param type what to be told of
+     * @return whether it has fired already; a callback comes all the same, {@link #await} returns
+     *     at once, and a loop of the caller's need not sleep
+     * @throws IllegalStateException when this queue is closed
      */
-    long reserve(boolean receive) {
-        enterGate();
+    public boolean arm(NotifyType type) {
+        hold();
         try {
-            int slot = 0;
-            while (slot < taken.length && taken[slot]) {
-                slot++;
-            }
-            if (slot == WorkId.SLOTS) {
-                throw new VerbenaException(
-                        Status.INSUFFICIENT_RESOURCES,
-                        "One completion queue serves %d queues at most".formatted(WorkId.SLOTS));
-            }
-            if (slot == taken.length) {
-                taken = Arrays.copyOf(taken, 2 * slot);
-                queuePairs = Arrays.copyOf(queuePairs, 2 * slot);
-                generations = Arrays.copyOf(generations, 2 * slot);
-            }
-            taken[slot] = true;
-            return WorkId.queue(slot, ++generations[slot], receive);
+            return events.arm(type);
         } finally {
-            gate.leave();
+            letGo();
         }
     }
 
-    /** Delivers completions to a queue pair from now on; its fields are all set. */
-    void enter(long queue, QueuePair queuePair) {
-        enterGate();
-        queuePairs[WorkId.slot(queue)] = queuePair;
-        gate.leave();
-    }
-
-    /** Gives a slot back. */
-    void release(long queue) {
-        // The gate may be shut: the owner closed this queue before its queue pairs. Then nobody
-        // polls.
-        if (gate.enter()) {
-            queuePairs[WorkId.slot(queue)] = null;
-            taken[WorkId.slot(queue)] = false;
-            gate.leave();
+    /**
+     * Sleeps until what was armed fires, for a queue without a callback and a thread at a time.
+     * Does not listen to interrupts; closing the queue ends it. A virtual thread holds its carrier
+     * meanwhile: give those a queue with a callback.
+     *
+     * @param timeout how long at most
+     * @return SUCCESS when there is something to poll, IO_TIMEOUT when there was not in time (it
+     *     stays armed), BUFFER_OVERFLOW or INTERNAL_ERROR when the queue broke
+     * @throws IllegalStateException when it is not armed, has a callback, or is closed meanwhile
+     */
+    public Status await(Duration timeout) {
+        hold();
+        try {
+            return events.await(timeout);
+        } finally {
+            letGo();
         }
     }
 
-    private void enterGate() {
-        if (!gate.enter()) {
-            throw new IllegalStateException(this + " is closed");
+    /**
+     * For those who run a loop over many descriptors: the one that becomes readable with an event.
+     * Then, {@link #takeEvent} has to be called. The descriptor belongs to this queue, is
+     * non-blocking, and is good until the queue is closed; it may be watched and nothing else.
+     *
+     * @return its number
+     * @throws IllegalStateException when this queue has a callback, or is closed
+     */
+    public int eventDescriptor() {
+        hold();
+        try {
+            return events.descriptor();
+        } finally {
+            letGo();
         }
+    }
+
+    /**
+     * Takes what made {@link #eventDescriptor} readable. Returns at once.
+     *
+     * @return SUCCESS when what was armed has fired, PENDING when the event was none of the
+     *     caller's business, BUFFER_OVERFLOW or INTERNAL_ERROR when the queue broke
+     * @throws IllegalStateException when this queue has a callback, or is closed
+     */
+    public Status takeEvent() {
+        hold();
+        try {
+            events.descriptor();
+            return events.takeEvent();
+        } finally {
+            letGo();
+        }
+    }
+
+    /**
+     * Changes how many completions it holds (NdkResizeCq). Requests may be under way.
+     *
+     * @param depth how many; not fewer than are there
+     * @throws IllegalStateException when this queue is closed
+     * @throws VerbenaException with NOT_SUPPORTED when the device cannot do it ({@link
+     *     AdapterInfo#completionQueueResize}), INVALID_PARAMETER when it does not take the depth
+     */
+    public void resize(int depth) {
+        hold();
+        try {
+            checkDepth(depth);
+            VerbenaException.check(
+                    control.resizeCq(address, ROOM * depth),
+                    "ibv_resize_cq(%d)".formatted(ROOM * depth),
+                    "");
+        } finally {
+            letGo();
+        }
+    }
+
+    /** The device said that the queue is of no use any more; neither are its queue pairs. */
+    void breakDown(Status status) {
+        events.breakDown(status);
+        for (QueuePair queuePair : queuePairs) {
+            try {
+                queuePair.flush();
+            } catch (IllegalStateException | VerbenaException e) {
+                continue; // closed meanwhile, or broken with the device
+            }
+        }
+    }
+
+    void add(QueuePair queuePair) {
+        queuePairs.add(queuePair);
+    }
+
+    void remove(QueuePair queuePair) {
+        queuePairs.remove(queuePair);
+    }
+
+    CompletionPump pump() {
+        return pump;
     }
 
     Adapter adapter() {
@@ -150,12 +259,16 @@ public final class CompletionQueue extends NativeObject {
 
     @Override
     void shut() {
-        gate.shut();
+        pump.shut();
+        events.close();
     }
 
     @Override
     void destroy() {
-        VerbenaException.check(VerbsObjects.destroyCq(address), "ibv_destroy_cq", "");
+        adapter.events().remove(this);
+        events.free();
+        VerbenaException.check(control.destroyCq(address), "ibv_destroy_cq", "");
+        VerbenaException.check(control.destroyChannel(channel), "ibv_destroy_comp_channel", "");
     }
 
     @Override

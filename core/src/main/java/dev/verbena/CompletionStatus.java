@@ -1,5 +1,7 @@
 package dev.verbena;
 
+import dev.verbena.internal.queue.RequestType;
+
 /**
  * {@code enum ibv_wc_status} as NDK says it. NDK fixes SUCCESS and CANCELLED; the others follow
  * NetworkDirect's table and tests.
@@ -7,20 +9,25 @@ package dev.verbena;
 final class CompletionStatus {
     private CompletionStatus() {}
 
-    static Status of(int raw, boolean receive) {
+    static Status of(int raw, RequestType type) {
+        boolean receive = type.isReceive();
         return switch (raw) {
             case 0 -> Status.SUCCESS; // IBV_WC_SUCCESS
-            // 2, LOC_QP_OP_ERR, is INTERNAL_ERROR below. On rxe a receive also ends in it when its
-            // message did not fit or could not be written (seen on 6.1): not to be told apart.
             case 1 -> receive ? Status.BUFFER_OVERFLOW : Status.DATA_OVERRUN; // LOC_LEN_ERR
+            case 2 -> // LOC_QP_OP_ERR
+                    type == RequestType.BIND || type == RequestType.INVALIDATE
+                            ? Status.INVALID_DEVICE_REQUEST
+                            : Status.INTERNAL_ERROR;
             case 4 -> Status.ACCESS_VIOLATION; // LOC_PROT_ERR
             case 5 -> Status.CANCELLED; // WR_FLUSH_ERR
+            case 6 -> Status.ACCESS_VIOLATION; // MW_BIND_ERR
             case 8 -> Status.ACCESS_VIOLATION; // LOC_ACCESS_ERR
+            // The receiver cannot tell a message that is too long from a bad token to invalidate.
             case 9 -> receive ? Status.BUFFER_OVERFLOW : Status.REMOTE_RESOURCES; // REM_INV_REQ_ERR
             case 10 -> Status.ACCESS_VIOLATION; // REM_ACCESS_ERR
             case 11 -> Status.REMOTE_RESOURCES; // REM_OP_ERR
             case 12, 13 -> Status.IO_TIMEOUT; // RETRY_EXC_ERR, RNR_RETRY_EXC_ERR
-            default -> Status.INTERNAL_ERROR;
+            default -> Status.INTERNAL_ERROR; // 7 BAD_RESP, 16 REM_ABORT, 19 to 21, and new ones
         };
     }
 }

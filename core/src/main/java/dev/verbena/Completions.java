@@ -1,5 +1,7 @@
 package dev.verbena;
 
+import dev.verbena.internal.queue.CompletionRecords;
+import dev.verbena.internal.queue.RequestType;
 import dev.verbena.internal.verbs.WorkCompletions;
 
 import java.util.Objects;
@@ -11,14 +13,7 @@ import java.util.Objects;
  * <p>For one thread at a time. What it says holds until the next poll.
  */
 public final class Completions {
-    private final WorkCompletions raw;
-    private final QueuePair[] queuePairs;
-    private final long[] contexts;
-    private final OperationType[] types;
-    private final Status[] statuses;
-    private final long[] bytes;
-    private final long[] providerCodes;
-    private int size;
+    private final CompletionRecords records;
 
     /**
      * Makes room.
@@ -30,13 +25,7 @@ public final class Completions {
             throw new IllegalArgumentException(
                     "Room for completions is 1 or more, not " + capacity);
         }
-        raw = new WorkCompletions(capacity);
-        queuePairs = new QueuePair[capacity];
-        contexts = new long[capacity];
-        types = new OperationType[capacity];
-        statuses = new Status[capacity];
-        bytes = new long[capacity];
-        providerCodes = new long[capacity];
+        records = new CompletionRecords(capacity, false);
     }
 
     /**
@@ -45,17 +34,18 @@ public final class Completions {
      * @return 0 or more
      */
     public int size() {
-        return size;
+        return records.size();
     }
 
     /**
      * Whose request it was (QPContext).
      *
      * @param index below {@link #size}
-     * @return the queue pair it was posted to
+     * @return the queue pair it was posted to, or whose message it received from a shared queue; it
+     *     may be closed
      */
     public QueuePair queuePair(int index) {
-        return queuePairs[Objects.checkIndex(index, size)];
+        return (QueuePair) records.owner(checked(index));
     }
 
     /**
@@ -65,7 +55,7 @@ public final class Completions {
      * @return the caller's context
      */
     public long context(int index) {
-        return contexts[Objects.checkIndex(index, size)];
+        return records.context(checked(index));
     }
 
     /**
@@ -75,7 +65,7 @@ public final class Completions {
      * @return from the layer's own records, so it is right for failures too
      */
     public OperationType type(int index) {
-        return types[Objects.checkIndex(index, size)];
+        return OperationType.of(records.type(checked(index)));
     }
 
     /**
@@ -85,7 +75,7 @@ public final class Completions {
      * @return SUCCESS, CANCELLED, or why it failed
      */
     public Status status(int index) {
-        return statuses[Objects.checkIndex(index, size)];
+        return queuePair(index).completionStatus(records.status(index), records.type(index));
     }
 
     /**
@@ -95,7 +85,47 @@ public final class Completions {
      * @return the message's length for a successful receive, otherwise 0
      */
     public long bytes(int index) {
-        return bytes[Objects.checkIndex(index, size)];
+        return records.bytes(checked(index));
+    }
+
+    /**
+     * Which token the peer's message killed (TypeSpecificCompletionOutput).
+     *
+     * @param index below {@link #size}
+     * @return 32 opaque bits, which may be any
+     * @throws IllegalStateException when its type is not {@link
+     *     OperationType#RECEIVE_AND_INVALIDATE}
+     */
+    public int invalidatedToken(int index) {
+        if (records.type(checked(index)) != RequestType.RECEIVE_AND_INVALIDATE) {
+            throw new IllegalStateException(
+                    "Only a RECEIVE_AND_INVALIDATE has a token, this is a " + type(index));
+        }
+        return records.extra(index);
+    }
+
+    /**
+     * Beyond NDK: whether immediate data came with a successful receive.
+     *
+     * @param index below {@link #size}
+     * @return true for the peer's send or write with immediate
+     */
+    public boolean hasImmediate(int index) {
+        return records.immediate(checked(index));
+    }
+
+    /**
+     * Beyond NDK: the immediate data.
+     *
+     * @param index below {@link #size}
+     * @return the number the peer sent; a peer in C gives {@code imm_data = htonl(number)}
+     * @throws IllegalStateException when there is none
+     */
+    public int immediate(int index) {
+        if (!hasImmediate(index)) {
+            throw new IllegalStateException("This completion carries no immediate data");
+        }
+        return records.extra(index);
     }
 
     /**
@@ -103,34 +133,21 @@ public final class Completions {
      *
      * @param index below {@link #size}
      * @return 0 on success; otherwise {@code enum ibv_wc_status} in the upper half and {@code
-     *     vendor_err} in the lower
+     *     vendor_err} in the lower. A request that was cancelled or failed without having reached
+     *     the provider has 5 (WR_FLUSH_ERR) or 21 (GENERAL_ERR) there.
      */
     public long providerCode(int index) {
-        return providerCodes[Objects.checkIndex(index, size)];
+        int status = records.status(checked(index));
+        return status == WorkCompletions.SUCCESS
+                ? 0
+                : (long) status << 32 | Integer.toUnsignedLong(records.vendorError(index));
     }
 
-    WorkCompletions raw() {
-        return raw;
+    private int checked(int index) {
+        return Objects.checkIndex(index, records.size());
     }
 
-    void clear() {
-        size = 0;
-    }
-
-    /**
-     * Takes over raw completion {@code from}, whose request was {@code context} on {@code
-     * queuePair}.
-     */
-    void add(int from, QueuePair queuePair, boolean receive, long context) {
-        int raw = this.raw.status(from);
-        boolean success = raw == WorkCompletions.SUCCESS;
-        queuePairs[size] = queuePair;
-        contexts[size] = context;
-        types[size] = receive ? OperationType.RECEIVE : OperationType.SEND;
-        statuses[size] = CompletionStatus.of(raw, receive);
-        bytes[size] = success && receive ? this.raw.bytes(from) : 0;
-        providerCodes[size] =
-                success ? 0 : (long) raw << 32 | Integer.toUnsignedLong(this.raw.vendorError(from));
-        size++;
+    CompletionRecords records() {
+        return records;
     }
 }

@@ -1,6 +1,7 @@
 package dev.verbena;
 
-import dev.verbena.internal.verbs.VerbsObjects;
+import dev.verbena.internal.verbs.DeviceControl;
+import dev.verbena.internal.verbs.Rights;
 
 import java.lang.foreign.MemorySegment;
 
@@ -8,24 +9,32 @@ import java.lang.foreign.MemorySegment;
  * Registered memory: NDK's MR, verbs' {@code ibv_mr}.
  *
  * <p>May be used from any thread. Closing it while requests that name it are under way makes those
- * fail.
+ * fail. Closing it while a {@link MemoryWindow} is bound to it takes effect when that window is
+ * bound to something else or closed; until then the memory has to stay allocated.
  */
 public final class MemoryRegion extends NativeObject {
     private final ProtectionDomain domain;
     private final MemorySegment memory;
+    private final DeviceControl control;
     private final long address;
+    private final boolean locallyWritable;
     private final int localToken;
     private final int remoteToken;
 
     MemoryRegion(ProtectionDomain domain, MemorySegment memory, Access... rights) {
         super(domain);
         this.domain = domain;
+        this.control = domain.adapter().control();
+        int access = Access.verbs(rights);
+        this.locallyWritable = (access & Rights.LOCAL_WRITE) != 0;
         try {
             this.memory = usable(memory);
             this.address =
                     VerbenaException.check(
-                            VerbsObjects.registerMemory(
-                                    domain.address(), memory, Access.verbs(rights)),
+                            control.registerMemory(
+                                    domain.address(),
+                                    memory,
+                                    access | implied(domain.adapter(), access)),
                             "ibv_reg_mr(%d bytes)".formatted(memory.byteSize()),
                             "Registered memory is locked memory: see \"ulimit -l\" (in a container"
                                     + " --ulimit memlock=-1 and --cap-add IPC_LOCK), and whether the"
@@ -35,8 +44,20 @@ public final class MemoryRegion extends NativeObject {
             throw t;
         }
         domain.keep(this);
-        this.localToken = VerbsObjects.localKey(address);
-        this.remoteToken = VerbsObjects.remoteKey(address);
+        this.localToken = control.localKey(address);
+        this.remoteToken = control.remoteKey(address);
+    }
+
+    /**
+     * Rights that NDK has no flags for: binding windows, wherever there are any, and atomics for a
+     * peer that may read and write as it likes anyway.
+     */
+    private static int implied(Adapter adapter, int access) {
+        int both = Rights.REMOTE_READ | Rights.REMOTE_WRITE;
+        return (adapter.attributes().windows() ? Rights.BIND_WINDOWS : 0)
+                | (adapter.attributes().atomics() && (access & both) == both
+                        ? Rights.REMOTE_ATOMIC
+                        : 0);
     }
 
     private static MemorySegment usable(MemorySegment memory) {
@@ -87,10 +108,22 @@ public final class MemoryRegion extends NativeObject {
         return remoteToken;
     }
 
+    long address() {
+        return address;
+    }
+
+    ProtectionDomain domain() {
+        return domain;
+    }
+
+    boolean locallyWritable() {
+        return locallyWritable;
+    }
+
     @Override
     void destroy() {
         domain.forget(this);
-        VerbenaException.check(VerbsObjects.deregisterMemory(address), "ibv_dereg_mr", "");
+        VerbenaException.check(control.deregisterMemory(address), "ibv_dereg_mr", "");
     }
 
     @Override

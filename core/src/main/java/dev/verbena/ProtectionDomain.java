@@ -1,10 +1,12 @@
 package dev.verbena;
 
-import dev.verbena.internal.verbs.VerbsObjects;
+import dev.verbena.internal.queue.WindowTable;
 
 import java.lang.foreign.MemorySegment;
+import java.util.Objects;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.function.Consumer;
 
 /**
  * What belongs together: queue pairs, and the memory they may use. NDK's PD, verbs' {@code ibv_pd}.
@@ -20,10 +22,12 @@ public final class ProtectionDomain extends NativeObject {
     // garbage collector, which would free the memory of an automatic arena or a direct buffer.
     private final Set<MemoryRegion> regions = ConcurrentHashMap.newKeySet();
 
+    private final WindowTable windows = new WindowTable();
+
     ProtectionDomain(Adapter adapter) {
         super(adapter);
         this.adapter = adapter;
-        long answer = VerbsObjects.allocatePd(adapter.context());
+        long answer = adapter.control().allocatePd();
         if (answer < 0) {
             abandon();
             throw VerbenaException.of("ibv_alloc_pd(" + adapter.name() + ")", answer, "");
@@ -56,10 +60,75 @@ public final class ProtectionDomain extends NativeObject {
     }
 
     /**
+     * NDK's token for all of memory (NdkGetPrivilegedMemoryRegionToken), which verbs gives to the
+     * kernel only.
+     *
+     * @return never
+     * @throws VerbenaException always, with NOT_SUPPORTED
+     */
+    public int privilegedMemoryRegionToken() {
+        throw new VerbenaException(
+                Status.NOT_SUPPORTED,
+                "Verbs gives no program a token for all of memory: register what is to be sent");
+    }
+
+    /**
+     * Makes a memory window (NdkCreateMw), of type 2: a token that {@link QueuePair#bind} gives to
+     * a part of a region, and that the peer can be deprived of at any time, or give back by {@link
+     * QueuePair#sendAndInvalidate}.
+     *
+     * @return a new one, bound to nothing, to be closed by the caller
+     * @throws VerbenaException with NOT_SUPPORTED on a device without such windows
+     */
+    public MemoryWindow createMemoryWindow() {
+        return new MemoryWindow(this);
+    }
+
+    /**
+     * Makes a queue of receives that many queue pairs share (NdkCreateSrq).
+     *
+     * @param depth how many receives may be posted
+     * @param maxBuffers how many buffers each may name
+     * @param callback called once for each {@link SharedReceiveQueue#notifyBelow}, by the adapter's
+     *     own thread, one call after the other
+     * @return a new one, to be closed by the caller
+     * @throws VerbenaException with INVALID_PARAMETER when a limit is beyond the device, with
+     *     NOT_SUPPORTED when it has no shared receive queues
+     */
+    public SharedReceiveQueue createSharedReceiveQueue(
+            int depth, int maxBuffers, Consumer<Status> callback) {
+        return new SharedReceiveQueue(
+                this, depth, maxBuffers, Objects.requireNonNull(callback, "callback"));
+    }
+
+    /**
+     * Makes a queue pair that takes its receives from a shared queue (NdkCreateQpWithSrq).
+     *
+     * @param initiatorCompletions where the completions of initiator requests go
+     * @param receiveCompletions where those of its receives go; may be the same
+     * @param receives the shared queue, of this domain
+     * @param limits how deep and how wide it is; what they say of receives has no meaning
+     * @return a new one, to be closed by the caller
+     * @throws VerbenaException with INVALID_PARAMETER when a limit is beyond the device
+     */
+    public QueuePair createQueuePair(
+            CompletionQueue initiatorCompletions,
+            CompletionQueue receiveCompletions,
+            SharedReceiveQueue receives,
+            QueuePairLimits limits) {
+        return new QueuePair(
+                this,
+                initiatorCompletions,
+                receiveCompletions,
+                Objects.requireNonNull(receives, "receives"),
+                limits);
+    }
+
+    /**
      * Makes a queue pair (NdkCreateQp). Receives may be posted to it at once, initiator requests
      * once it is connected.
      *
-     * @param initiatorCompletions where the completions of sends go
+     * @param initiatorCompletions where the completions of initiator requests go
      * @param receiveCompletions where those of receives go; may be the same
      * @param limits how deep and how wide it is
      * @return a new one, to be closed by the caller
@@ -69,7 +138,7 @@ public final class ProtectionDomain extends NativeObject {
             CompletionQueue initiatorCompletions,
             CompletionQueue receiveCompletions,
             QueuePairLimits limits) {
-        return new QueuePair(this, initiatorCompletions, receiveCompletions, limits);
+        return new QueuePair(this, initiatorCompletions, receiveCompletions, null, limits);
     }
 
     void keep(MemoryRegion region) {
@@ -78,6 +147,10 @@ public final class ProtectionDomain extends NativeObject {
 
     void forget(MemoryRegion region) {
         regions.remove(region);
+    }
+
+    WindowTable windows() {
+        return windows;
     }
 
     Adapter adapter() {
@@ -90,7 +163,7 @@ public final class ProtectionDomain extends NativeObject {
 
     @Override
     void destroy() {
-        VerbenaException.check(VerbsObjects.deallocatePd(address), "ibv_dealloc_pd", "");
+        VerbenaException.check(adapter.control().deallocatePd(address), "ibv_dealloc_pd", "");
     }
 
     @Override

@@ -1,131 +1,257 @@
 package dev.verbena;
 
-import dev.verbena.internal.queue.Gate;
+import dev.verbena.internal.queue.CompletionPump;
+import dev.verbena.internal.queue.Endpoint;
+import dev.verbena.internal.queue.InitiatorQueue;
+import dev.verbena.internal.queue.ReceiveQueue;
+import dev.verbena.internal.queue.Refusal;
 import dev.verbena.internal.queue.RequestFifo;
-import dev.verbena.internal.queue.WorkId;
-import dev.verbena.internal.verbs.DeviceAttributes;
+import dev.verbena.internal.queue.RequestType;
+import dev.verbena.internal.verbs.DeviceControl;
 import dev.verbena.internal.verbs.PathAttributes;
+import dev.verbena.internal.verbs.QueuePairShape;
+import dev.verbena.internal.verbs.ReceiveRequest;
+import dev.verbena.internal.verbs.Rights;
+import dev.verbena.internal.verbs.SendChain;
 import dev.verbena.internal.verbs.VerbsContext;
-import dev.verbena.internal.verbs.VerbsObjects;
-import dev.verbena.internal.verbs.WorkRequests;
 
 import java.lang.foreign.Arena;
 import java.lang.ref.Reference;
 import java.util.ArrayDeque;
+import java.util.ArrayList;
 import java.util.Deque;
+import java.util.List;
 import java.util.concurrent.ThreadLocalRandom;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
 
 /**
  * One end of a reliable connection, with an initiator queue and a receive queue: NDK's QP, verbs'
  * {@code ibv_qp} of type RC.
  *
- * <p>Posts to one of the two queues are to be serialised by the caller, as NDK asks; a send and a
- * receive may be posted at the same time, and closing may run beside both.
+ * <table>
+ *   <caption>What stands where</caption>
+ *   <tr><th>NDK</th><th>here</th><th>verbs</th></tr>
+ *   <tr><td>NdkSend</td><td>{@link #send}</td><td>IBV_WR_SEND</td></tr>
+ *   <tr><td>NdkSendAndInvalidate</td><td>{@link #sendAndInvalidate}</td><td>IBV_WR_SEND_WITH_INV</td></tr>
+ *   <tr><td>NdkWrite</td><td>{@link #write}</td><td>IBV_WR_RDMA_WRITE</td></tr>
+ *   <tr><td>NdkRead</td><td>{@link #read}</td><td>IBV_WR_RDMA_READ</td></tr>
+ *   <tr><td>NdkReceive</td><td>{@link #receive}</td><td>ibv_post_recv</td></tr>
+ *   <tr><td>NdkBind</td><td>{@link #bind}</td><td>IBV_WR_BIND_MW</td></tr>
+ *   <tr><td>NdkInvalidate</td><td>{@link #invalidate(long, MemoryWindow, int)}</td><td>IBV_WR_LOCAL_INV</td></tr>
+ *   <tr><td>NdkFlush</td><td>{@link #flush}</td><td>ibv_modify_qp(IBV_QPS_ERR)</td></tr>
+ *   <tr><td>NdkFastRegister</td><td>{@link #fastRegister}</td><td>none: NOT_SUPPORTED</td></tr>
+ *   <tr><td>–</td><td>{@link #sendWithImmediate}, {@link #writeWithImmediate}</td><td>IBV_WR_SEND_WITH_IMM, IBV_WR_RDMA_WRITE_WITH_IMM</td></tr>
+ *   <tr><td>–</td><td>{@link #compareAndSwap}, {@link #fetchAndAdd}</td><td>IBV_WR_ATOMIC_CMP_AND_SWP, IBV_WR_ATOMIC_FETCH_AND_ADD</td></tr>
+ * </table>
+ *
+ * <p><b>Threads.</b> Posts to one of the two queues are to be serialised by the caller, as NDK
+ * asks; an initiator request and a receive may be posted at the same time, and flushing and closing
+ * may run beside both.
+ *
+ * <p><b>What a post answers.</b> SUCCESS: exactly one completion follows, or none if it was {@link
+ * OpFlags#SILENT_SUCCESS silent} and succeeds. Anything else: it had no effect, no completion
+ * follows, and the connection is as it was, unless {@link #connected} says otherwise. No post
+ * blocks, throws for what the device says, or allocates.
+ *
+ * <p><b>Memory.</b> A request's bytes are the device's until its completion (inline ones: until the
+ * post has returned); a {@link BufferList} is the caller's again when the post has returned, also
+ * when the request is {@link OpFlags#DEFER deferred}.
  */
 public final class QueuePair extends NativeObject {
     private static final int SEQUENCE_BITS = 0xFF_FFFF;
-    private static final int REMOTE_RIGHTS = VerbsObjects.REMOTE_READ | VerbsObjects.REMOTE_WRITE;
+    private static final int ATOMIC_BYTES = Long.BYTES;
+    private static final long PATIENCE = TimeUnit.SECONDS.toNanos(1);
 
+    private static final int ANY_REQUEST =
+            OpFlags.SILENT_SUCCESS | OpFlags.READ_FENCE | OpFlags.DEFER;
+    private static final int SEND_FLAGS =
+            ANY_REQUEST | OpFlags.SEND_AND_SOLICIT_EVENT | OpFlags.INLINE;
+    private static final int WRITE_FLAGS = ANY_REQUEST | OpFlags.INLINE;
+    private static final int READ_FLAGS = ANY_REQUEST | OpFlags.RDMA_READ_LOCAL_INVALIDATE;
+    private static final int BIND_FLAGS =
+            ANY_REQUEST | OpFlags.ALLOW_REMOTE_READ | OpFlags.ALLOW_REMOTE_WRITE;
+
+    private final Adapter adapter;
+    private final DeviceControl control;
+    private final ProtectionDomain domain;
     private final CompletionQueue initiatorCompletions;
     private final CompletionQueue receiveCompletions;
+    private final SharedReceiveQueue sharedReceives; // or null
     private final QueuePairLimits limits;
+    private final int maxReadBuffers;
+    private final int inboundReads;
     private final Port port;
     private final Port.GidEntry gid;
     private final long address;
     private final int number;
     private final int firstSequence = ThreadLocalRandom.current().nextInt() & SEQUENCE_BITS;
     private final Arena arena;
-    private final WorkRequests requests;
+    private final Endpoint endpoint;
 
-    private final Gate initiatorGate = new Gate();
-    private final RequestFifo initiated;
-    private final long initiatorQueue;
+    private final long initiatorSlot;
+    private final InitiatorQueue initiator;
     private final AtomicBoolean connecting = new AtomicBoolean();
-    private volatile boolean connected;
+    private volatile boolean peerInvalidatable;
+    private volatile int outboundReads;
 
-    private final Gate receiveGate = new Gate();
-    private final RequestFifo received;
-    private final long receiveQueue;
+    private final long receiveSlot;
+    private final ReceiveQueue receives; // null with a shared one
+
+    // Windows and regions that were closed while requests of this queue pair named them; null when
+    // it is gone.
+    private List<MemoryWindow.Remains> remains = new ArrayList<>();
 
     QueuePair(
             ProtectionDomain domain,
             CompletionQueue initiatorCompletions,
             CompletionQueue receiveCompletions,
+            SharedReceiveQueue sharedReceives,
             QueuePairLimits limits) {
-        super(domain, initiatorCompletions, receiveCompletions);
+        super(
+                sharedReceives == null
+                        ? new NativeObject[] {domain, initiatorCompletions, receiveCompletions}
+                        : new NativeObject[] {
+                            domain, initiatorCompletions, receiveCompletions, sharedReceives
+                        });
+        this.domain = domain;
+        this.adapter = domain.adapter();
+        this.control = adapter.control();
         this.initiatorCompletions = initiatorCompletions;
         this.receiveCompletions = receiveCompletions;
+        this.sharedReceives = sharedReceives;
         this.limits = limits;
-        Adapter adapter = domain.adapter();
+        this.endpoint = new Endpoint(this, domain.windows(), this::die);
         Deque<Runnable> undo = new ArrayDeque<>();
         undo.push(this::abandon);
         try {
-            checkLimits(adapter, limits);
-            if (initiatorCompletions.adapter() != adapter
-                    || receiveCompletions.adapter() != adapter) {
-                throw new VerbenaException(
-                        Status.INVALID_PARAMETER_MIX,
-                        "A queue pair and its completion queues are of one adapter; this domain is of "
-                                + adapter.name());
-            }
+            AdapterInfo info = adapter.queryInfo();
+            checkLimits(info);
+            this.maxReadBuffers = Math.min(limits.maxInitiatorBuffers(), info.maxReadBuffers());
+            this.inboundReads = Math.min(limits.inboundReads(), info.maxInboundReads());
             this.port = adapter.activePort();
             this.gid = port.linkLayer() == Port.LinkLayer.ETHERNET ? port.preferredGid() : null;
-            this.initiated = new RequestFifo(limits.initiatorDepth());
-            this.received = new RequestFifo(limits.receiveDepth());
-            long initiatorSlot = initiatorCompletions.reserve(false);
-            undo.push(() -> initiatorCompletions.release(initiatorSlot));
-            this.initiatorQueue = initiatorSlot;
-            long receiveSlot = receiveCompletions.reserve(true);
-            undo.push(() -> receiveCompletions.release(receiveSlot));
-            this.receiveQueue = receiveSlot;
+            this.initiatorSlot = reserve(initiatorCompletions, false);
+            undo.push(() -> initiatorCompletions.pump().release(initiatorSlot));
+            this.receiveSlot = reserve(receiveCompletions, true);
+            undo.push(() -> receiveCompletions.pump().release(receiveSlot));
+            int interval = InitiatorQueue.interval(limits.initiatorDepth());
+            boolean shared = sharedReceives != null;
             long made =
                     VerbenaException.check(
-                            VerbsObjects.createQp(
+                            control.createQp(
                                     domain.address(),
                                     initiatorCompletions.address(),
                                     receiveCompletions.address(),
-                                    limits.initiatorDepth(),
-                                    limits.receiveDepth(),
-                                    limits.maxInitiatorBuffers(),
-                                    limits.maxReceiveBuffers()),
+                                    shared ? sharedReceives.address() : 0,
+                                    new QueuePairShape(
+                                            // One more: the last word at the close.
+                                            limits.initiatorDepth() + interval,
+                                            shared ? 0 : limits.receiveDepth(),
+                                            limits.maxInitiatorBuffers(),
+                                            shared ? 0 : limits.maxReceiveBuffers(),
+                                            limits.maxInlineBytes())),
                             "ibv_create_qp",
-                            "The device takes each of these limits, perhaps not together: "
+                            "The device takes each of these limits, perhaps not with the memory there is: "
                                     + limits);
-            undo.push(() -> VerbsObjects.destroyQp(made));
+            undo.push(() -> control.destroyQp(made));
             this.address = made;
             VerbenaException.check(
-                    VerbsObjects.toInit(made, port.number(), REMOTE_RIGHTS),
-                    "ibv_modify_qp(INIT)",
-                    "");
-            this.number = VerbsObjects.queuePairNumber(made);
+                    control.toInit(made, port.number(), remoteRights()), "ibv_modify_qp(INIT)", "");
+            this.number = control.queuePairNumber(made);
             Arena room = Arena.ofShared();
             undo.push(room::close);
             this.arena = room;
-            this.requests = new WorkRequests(adapter.context(), made, room);
-            initiatorCompletions.enter(initiatorSlot, this);
-            receiveCompletions.enter(receiveSlot, this);
+            RequestFifo requests =
+                    new RequestFifo(endpoint, initiatorSlot, limits.initiatorDepth(), interval);
+            SendChain chain =
+                    new SendChain(
+                            adapter.context(),
+                            made,
+                            adapter.provider(),
+                            Math.clamp(limits.maxDeferred(), 1, limits.initiatorDepth()),
+                            limits.maxInitiatorBuffers(),
+                            limits.maxInlineBytes(),
+                            room);
+            CompletionPump initiatorPump = initiatorCompletions.pump();
+            this.initiator =
+                    new InitiatorQueue(
+                            requests, chain, initiatorPump, interval, () -> control.toError(made));
+            initiatorPump.enter(requests);
+            CompletionPump receivePump = receiveCompletions.pump();
+            if (shared) {
+                this.receives = null;
+                receivePump.share(number, endpoint);
+            } else {
+                RequestFifo received =
+                        new RequestFifo(endpoint, receiveSlot, limits.receiveDepth(), 1);
+                this.receives =
+                        new ReceiveQueue(
+                                received,
+                                made,
+                                new ReceiveRequest(adapter.context(), room),
+                                receivePump);
+                receivePump.enter(received);
+            }
+            initiatorCompletions.add(this);
+            receiveCompletions.add(this);
         } catch (Throwable t) {
             undo.forEach(Runnable::run);
             throw t;
         }
     }
 
-    private static void checkLimits(Adapter adapter, QueuePairLimits limits) {
-        DeviceAttributes device = adapter.attributes();
-        if (Math.max(limits.initiatorDepth(), limits.receiveDepth()) > device.maxWorkRequests()
-                || Math.max(limits.maxInitiatorBuffers(), limits.maxReceiveBuffers())
-                        > device.maxSge()) {
+    private void checkLimits(AdapterInfo info) {
+        if (initiatorCompletions.adapter() != adapter
+                || receiveCompletions.adapter() != adapter
+                || (sharedReceives != null && sharedReceives.domain() != domain)) {
+            throw new VerbenaException(
+                    Status.INVALID_PARAMETER_MIX,
+                    "A queue pair and its completion queues are of one adapter, and it and its shared receives of one domain; this domain is of "
+                            + adapter.name());
+        }
+        boolean receivesFit =
+                sharedReceives != null
+                        || (limits.receiveDepth() <= info.maxReceiveDepth()
+                                && limits.maxReceiveBuffers() <= info.maxReceiveBuffers());
+        if (!receivesFit
+                || limits.initiatorDepth() > info.maxInitiatorDepth()
+                || limits.maxInitiatorBuffers() > info.maxInitiatorBuffers()
+                || limits.maxInlineBytes() > info.maxInlineBytes()) {
             throw new VerbenaException(
                     Status.INVALID_PARAMETER,
-                    "%s has queues of %d requests with %d buffers at most; asked for: %s"
+                    "%s has queues of %d initiator requests with %d buffers and %d bytes inline, and %d receives with %d buffers, at most; asked for: %s"
                             .formatted(
                                     adapter.name(),
-                                    device.maxWorkRequests(),
-                                    device.maxSge(),
+                                    info.maxInitiatorDepth(),
+                                    info.maxInitiatorBuffers(),
+                                    info.maxInlineBytes(),
+                                    info.maxReceiveDepth(),
+                                    info.maxReceiveBuffers(),
                                     limits));
         }
     }
+
+    private static long reserve(CompletionQueue queue, boolean receive) {
+        long slot = queue.pump().reserve(receive);
+        if (slot == CompletionPump.NO_SLOT) {
+            throw new VerbenaException(
+                    Status.INSUFFICIENT_RESOURCES,
+                    "One completion queue serves 65536 queues at most");
+        }
+        if (slot == CompletionPump.CLOSED) {
+            throw new IllegalStateException(queue + " is closed");
+        }
+        return slot;
+    }
+
+    private int remoteRights() {
+        return Rights.REMOTE_WRITE
+                | (inboundReads > 0 ? Rights.REMOTE_READ : 0)
+                | (inboundReads > 0 && adapter.attributes().atomics() ? Rights.REMOTE_ATOMIC : 0);
+    }
+
+    // ---- the connection
 
     /**
      * Where this queue pair can be reached: what the peer's {@link #connect} takes.
@@ -138,7 +264,9 @@ public final class QueuePair extends NativeObject {
                 firstSequence,
                 gid == null ? new Gid(0, 0) : gid.gid(),
                 port.lid(),
-                port.mtuBytes());
+                port.mtuBytes(),
+                inboundReads,
+                adapter.attributes().windows());
     }
 
     /**
@@ -146,19 +274,21 @@ public final class QueuePair extends NativeObject {
      * side does the same with this one's {@link #address}; a side may send once both have.
      *
      * @param peer the other queue pair's address
-     * @throws IllegalStateException when it is connected already, or closed
+     * @throws IllegalStateException when it was connected or flushed already, or is closed
      * @throws VerbenaException when the device refuses the address
      */
     public void connect(QueuePairAddress peer) {
         hold();
         try {
             if (!connecting.compareAndSet(false, true)) {
-                throw new IllegalStateException(this + " is connected already");
+                throw new IllegalStateException(this + " is connected or flushed already");
             }
+            boolean done = false;
             try {
                 modifyToConnected(peer);
+                done = true;
             } finally {
-                connecting.set(connected);
+                connecting.set(done);
             }
         } finally {
             letGo();
@@ -172,7 +302,7 @@ public final class QueuePair extends NativeObject {
     private void modifyToConnected(QueuePairAddress peer) {
         int mtu = Math.min(port.mtuBytes(), peer.mtuBytes());
         VerbenaException.check(
-                VerbsObjects.toReadyToReceive(
+                control.toReadyToReceive(
                         address,
                         new PathAttributes(
                                 port.number(),
@@ -184,127 +314,785 @@ public final class QueuePair extends NativeObject {
                                 peer.lid(),
                                 peer.gid().high(),
                                 peer.gid().low(),
-                                1)),
+                                inboundReads)),
                 "ibv_modify_qp(RTR, peer %s)".formatted(peer.gid()),
                 "Is the peer's address reachable from GID %s (ip route get)?".formatted(gid));
+        int reads =
+                Math.min(
+                        Math.min(limits.outboundReads(), adapter.queryInfo().maxOutboundReads()),
+                        peer.inboundReads());
         VerbenaException.check(
-                VerbsObjects.toReadyToSend(address, firstSequence, 1), "ibv_modify_qp(RTS)", "");
-        connected = true;
+                control.toReadyToSend(address, firstSequence, reads, false),
+                "ibv_modify_qp(RTS)",
+                "");
+        peerInvalidatable = peer.invalidatable();
+        outboundReads = reads;
+        initiator.connect();
     }
+
+    /**
+     * Whether initiator requests are let through.
+     *
+     * @return true from {@link #connect} until a {@link #flush}, the close, or a post that the
+     *     provider refused after others had been accepted
+     */
+    public boolean connected() {
+        return initiator.connected();
+    }
+
+    // ---- NDK's requests
 
     /**
      * Sends a message (NdkSend). It goes into one receive of the peer's, in order. Ends in a
      * completion of type {@link OperationType#SEND} on the initiator's completion queue.
      *
-     * <p>The bytes are the caller's again at the completion, {@code buffers} itself when this
-     * returns. Allocates nothing.
-     *
      * @param context what the completion will carry
      * @param buffers the message's bytes; an empty list sends an empty message
-     * @return SUCCESS; or, with no effect: CONNECTION_INVALID when not connected or closed,
-     *     NO_MORE_ENTRIES when as many sends as the queue is deep are under way, INVALID_PARAMETER
-     *     for too many buffers or bytes, or the provider's refusal
+     * @param flags {@link OpFlags}: SILENT_SUCCESS, READ_FENCE, SEND_AND_SOLICIT_EVENT, INLINE,
+     *     DEFER
+     * @return SUCCESS; or, with no effect: CONNECTION_INVALID when not connected, flushed or
+     *     closed, NO_MORE_ENTRIES when as many requests as the queue is deep are under way,
+     *     INVALID_PARAMETER for flags it does not know, too many buffers or too many bytes,
+     *     ACCESS_VIOLATION for memory that has no token or, inline, is gone, or the provider's
+     *     refusal
      */
-    public Status send(long context, BufferList buffers) {
-        if (!initiatorGate.enter()) {
-            return Status.CONNECTION_INVALID;
-        }
-        try {
-            if (!connected) {
-                return Status.CONNECTION_INVALID;
-            }
-            if (buffers.size() > limits.maxInitiatorBuffers()
-                    || buffers.bytes() > port.maxMessageBytes()) {
-                return Status.INVALID_PARAMETER;
-            }
-            if (initiated.full()) {
-                return Status.NO_MORE_ENTRIES;
-            }
-            long id = WorkId.of(initiatorQueue, initiated.add(context));
-            int answer = requests.postSend(id, buffers.address(), buffers.size());
-            if (answer != 0) {
-                initiated.takeBack();
-            }
-            return postStatus(answer);
-        } finally {
-            initiatorGate.leave();
-            Reference.reachabilityFence(buffers);
-        }
+    public Status send(long context, BufferList buffers, int flags) {
+        return post(SendChain.SEND, RequestType.SEND, context, buffers, 0, 0, 0, flags, SEND_FLAGS);
     }
 
     /**
-     * Makes room for a message (NdkReceive). May be posted before the connection exists. Ends in a
-     * completion of type {@link OperationType#RECEIVE} on the receive completion queue.
+     * Sends a message with no flags.
      *
-     * <p>The bytes are the device's until the completion, {@code buffers} itself is the caller's
-     * again when this returns. Allocates nothing.
+     * @param context what the completion will carry
+     * @param buffers the message's bytes; an empty list sends an empty message
+     * @return as {@link #send(long, BufferList, int)}
+     */
+    public Status send(long context, BufferList buffers) {
+        return send(context, buffers, OpFlags.NONE);
+    }
+
+    /**
+     * Sends a message that kills a token of the peer's as it arrives (NdkSendAndInvalidate): no
+     * later than the peer's receive completes, with {@link OperationType#RECEIVE_AND_INVALIDATE},
+     * nobody reads or writes through it any more. Ends in a completion of type {@link
+     * OperationType#SEND} here.
+     *
+     * <p>A token that is not good ends the connection, from the peer's side: this side may still be
+     * told SUCCESS, and sees the end with its next request. Never send one a second time: kernels
+     * with Soft-RoCE as of 6.12 at the other end panic.
+     *
+     * @param context what the completion will carry
+     * @param buffers the message's bytes
+     * @param remoteToken the token, as the peer handed it out
+     * @param flags {@link OpFlags}: SILENT_SUCCESS, READ_FENCE, SEND_AND_SOLICIT_EVENT, INLINE,
+     *     DEFER
+     * @return as {@link #send(long, BufferList, int)}; and NOT_SUPPORTED when this device cannot,
+     *     or the peer did not announce that it can be invalidated ({@link
+     *     QueuePairAddress#invalidatable})
+     */
+    public Status sendAndInvalidate(long context, BufferList buffers, int remoteToken, int flags) {
+        return post(
+                SendChain.SEND_WITH_INVALIDATE,
+                RequestType.SEND,
+                context,
+                buffers,
+                0,
+                remoteToken,
+                0,
+                flags,
+                SEND_FLAGS);
+    }
+
+    /**
+     * Writes into the peer's memory (NdkWrite). The peer is not told. Ends in a completion of type
+     * {@link OperationType#WRITE}.
+     *
+     * @param context what the completion will carry
+     * @param buffers the bytes
+     * @param remoteAddress where they go: the address that the peer handed out, plus an offset
+     * @param remoteToken the peer's token for that memory
+     * @param flags {@link OpFlags}: SILENT_SUCCESS, READ_FENCE, INLINE, DEFER
+     * @return as {@link #send(long, BufferList, int)}
+     */
+    public Status write(
+            long context, BufferList buffers, long remoteAddress, int remoteToken, int flags) {
+        return post(
+                SendChain.WRITE,
+                RequestType.WRITE,
+                context,
+                buffers,
+                remoteAddress,
+                remoteToken,
+                0,
+                flags,
+                WRITE_FLAGS);
+    }
+
+    /**
+     * Reads from the peer's memory (NdkRead). The peer is not told. Ends in a completion of type
+     * {@link OperationType#READ}, and the bytes are here then.
+     *
+     * @param context what the completion will carry
+     * @param buffers where the bytes go; at most {@link AdapterInfo#maxReadBuffers}
+     * @param remoteAddress where they come from: the address that the peer handed out, plus an
+     *     offset
+     * @param remoteToken the peer's token for that memory
+     * @param flags {@link OpFlags}: SILENT_SUCCESS, READ_FENCE, DEFER, and
+     *     RDMA_READ_LOCAL_INVALIDATE without effect
+     * @return as {@link #send(long, BufferList, int)}; ACCESS_VIOLATION also for memory that may
+     *     not be written to, NOT_SUPPORTED when the peer lets no reads in or this side asked for
+     *     none
+     */
+    public Status read(
+            long context, BufferList buffers, long remoteAddress, int remoteToken, int flags) {
+        return post(
+                SendChain.READ,
+                RequestType.READ,
+                context,
+                buffers,
+                remoteAddress,
+                remoteToken,
+                0,
+                flags,
+                READ_FLAGS);
+    }
+
+    /**
+     * Makes room for a message (NdkReceive). May be posted before the connection exists, and after
+     * a flush, where it ends in CANCELLED. Ends in a completion of type {@link
+     * OperationType#RECEIVE}, {@link OperationType#RECEIVE_AND_INVALIDATE} or {@link
+     * OperationType#RECEIVE_OF_WRITE} on the receive completion queue.
      *
      * @param context what the completion will carry
      * @param buffers where the message goes, filled in order
      * @return SUCCESS; or, with no effect: CONNECTION_INVALID when closed, NO_MORE_ENTRIES when as
-     *     many receives as the queue is deep are posted, INVALID_PARAMETER for too many buffers, or
-     *     the provider's refusal
+     *     many receives as the queue is deep are posted, INVALID_PARAMETER for too many buffers,
+     *     ACCESS_VIOLATION for memory that may not be written to, INVALID_DEVICE_REQUEST when this
+     *     queue pair takes its receives from a {@link SharedReceiveQueue}, or the provider's
+     *     refusal
      */
     public Status receive(long context, BufferList buffers) {
-        if (!receiveGate.enter()) {
-            return Status.CONNECTION_INVALID;
+        if (receives == null) {
+            return Status.INVALID_DEVICE_REQUEST;
+        }
+        Status refusal = checkReceive(buffers, limits.maxReceiveBuffers());
+        if (refusal != Status.SUCCESS) {
+            return refusal;
         }
         try {
-            if (buffers.size() > limits.maxReceiveBuffers()) {
-                return Status.INVALID_PARAMETER;
-            }
-            if (received.full()) {
-                return Status.NO_MORE_ENTRIES;
-            }
-            long id = WorkId.of(receiveQueue, received.add(context));
-            int answer = requests.postReceive(id, buffers.address(), buffers.size());
-            if (answer != 0) {
-                received.takeBack();
-            }
-            return postStatus(answer);
+            return status(receives.post(context, buffers.address(), buffers.size()));
         } finally {
-            receiveGate.leave();
             Reference.reachabilityFence(buffers);
         }
     }
 
-    /** What a provider's refusal means; some answer a negative errno (siw), some the errno. */
-    private static Status postStatus(int answer) {
-        return VerbenaException.statusOf(Math.abs(answer));
+    static Status checkReceive(BufferList buffers, int maxBuffers) {
+        if (buffers.size() > maxBuffers) {
+            return Status.INVALID_PARAMETER;
+        }
+        // Here rather than in a completion: that would be the end of the connection.
+        return buffers.writable() ? Status.SUCCESS : Status.ACCESS_VIOLATION;
     }
 
     /**
-     * Whether a completion is of a request of this queue pair, and not of an earlier one in the
-     * same slot.
+     * Gives a window's next token to a part of a region (NdkBind), for the peer of this queue pair.
+     * The token, {@link MemoryWindow#remoteToken}, is known when this returns, and may travel in
+     * the next message of this queue pair without waiting; over any other way only after the
+     * completion, of type {@link OperationType#BIND}.
+     *
+     * <p>The peer's addresses are those of the region's memory, not counted from the window's
+     * start. Soft-RoCE checks the region's bounds only, not the window's. A window that is bound
+     * takes an invalidate before it is bound again; both may be posted at once: {@code
+     * invalidate(…, DEFER)} and {@code bind}.
+     *
+     * @param context what the completion will carry
+     * @param window a window of this domain that is not bound
+     * @param region a region of this domain
+     * @param offset where the window starts, counted from the region's start
+     * @param length how long it is, at least 1, at most {@link AdapterInfo#maxWindowBytes}
+     * @param flags {@link OpFlags}: ALLOW_REMOTE_READ, ALLOW_REMOTE_WRITE, SILENT_SUCCESS,
+     *     READ_FENCE, DEFER
+     * @return SUCCESS; or, with no effect: CONNECTION_INVALID, NO_MORE_ENTRIES and the provider's
+     *     refusal as {@link #send(long, BufferList, int)}; INVALID_PARAMETER for a range outside
+     *     the region, or flags it does not know; INVALID_PARAMETER_MIX for objects of another
+     *     domain; ACCESS_VIOLATION for ALLOW_REMOTE_WRITE on a region without LOCAL_WRITE;
+     *     INVALID_DEVICE_REQUEST for a window that is bound; DEVICE_BUSY for one whose requests on
+     *     another queue pair are under way
+     * @throws IllegalStateException for a closed window or region
      */
-    boolean owns(long id) {
-        return WorkId.belongsTo(id, WorkId.isReceive(id) ? receiveQueue : initiatorQueue);
+    public Status bind(
+            long context,
+            MemoryWindow window,
+            MemoryRegion region,
+            long offset,
+            long length,
+            int flags) {
+        window.ensureOpen();
+        region.hold();
+        boolean kept = false;
+        try {
+            synchronized (window) {
+                if (!initiator.enter()) {
+                    return Status.CONNECTION_INVALID;
+                }
+                try {
+                    Status refusal = checkBind(window, region, offset, length, flags);
+                    if (refusal != Status.SUCCESS) {
+                        return refuse(refusal);
+                    }
+                    if (!window.window().idle()) {
+                        // Providers read the window's old token when its bind is posted, so the
+                        // bind
+                        // before must have been.
+                        initiator.postStaged();
+                    }
+                    int error = window.prepare();
+                    if (error != 0) {
+                        return refuse(status(error));
+                    }
+                    initiator
+                            .begin(SendChain.BIND)
+                            .bind(
+                                    window.window().address(),
+                                    window.window().nextToken(),
+                                    region.address(),
+                                    region.memory().address() + offset,
+                                    length,
+                                    windowRights(flags));
+                    Status status = submit(RequestType.BIND, context, flags, false, window);
+                    kept = status == Status.SUCCESS && window.bind(region);
+                    return status;
+                } finally {
+                    initiator.leave();
+                }
+            }
+        } finally {
+            if (!kept) {
+                region.letGo();
+            }
+        }
+    }
+
+    private Status checkBind(
+            MemoryWindow window, MemoryRegion region, long offset, long length, int flags) {
+        Status refusal = admit(flags, BIND_FLAGS);
+        if (refusal != Status.SUCCESS) {
+            return refusal;
+        }
+        if (window.domain() != domain || region.domain() != domain) {
+            return Status.INVALID_PARAMETER_MIX;
+        }
+        int write = flags & OpFlags.ALLOW_REMOTE_WRITE;
+        if ((write != 0 && write != OpFlags.ALLOW_REMOTE_WRITE)
+                || offset < 0
+                || length < 1
+                || length > adapter.queryInfo().maxWindowBytes()
+                || offset > region.memory().byteSize() - length) {
+            return Status.INVALID_PARAMETER;
+        }
+        if (write != 0 && !region.locallyWritable()) {
+            return Status.ACCESS_VIOLATION;
+        }
+        if (window.window().bound()) {
+            return Status.INVALID_DEVICE_REQUEST;
+        }
+        return window.window().idle() || window.window().queue() == endpoint
+                ? Status.SUCCESS
+                : Status.DEVICE_BUSY;
+    }
+
+    private static int windowRights(int flags) {
+        return ((flags & OpFlags.ALLOW_REMOTE_READ) != 0 ? Rights.REMOTE_READ : 0)
+                | ((flags & OpFlags.ALLOW_REMOTE_WRITE) != 0 ? Rights.REMOTE_WRITE : 0);
     }
 
     /**
-     * Retires a request that has completed and returns its context; called under the completion
-     * queue's gate.
+     * Kills a window's token from this side (NdkInvalidate). Ends in a completion of type {@link
+     * OperationType#INVALIDATE}; from then on the peer's reads and writes through it fail.
+     *
+     * <p>Looks for receives first that have invalidated the window already. One that arrives
+     * between this look and the invalidate makes the request fail, and with it the connection, as
+     * NDK has it; the kernel of a Soft-RoCE device panics then (seen on 6.1), so agree with the
+     * peer on who invalidates.
+     *
+     * @param context what the completion will carry
+     * @param window a window that is bound on this queue pair
+     * @param flags {@link OpFlags}: SILENT_SUCCESS, READ_FENCE, DEFER
+     * @return SUCCESS; or, with no effect: INVALID_DEVICE_REQUEST when it is not bound on this
+     *     queue pair, also because it was invalidated before, by either side; CONNECTION_INVALID,
+     *     NO_MORE_ENTRIES, INVALID_PARAMETER and the provider's refusal as {@link #send(long,
+     *     BufferList, int)}
+     * @throws IllegalStateException for a closed window
      */
-    long retire(long id) {
-        RequestFifo queue = WorkId.isReceive(id) ? received : initiated;
-        int sequence = WorkId.sequence(id);
-        long context = queue.context(sequence);
-        queue.retire(sequence);
-        return context;
+    public Status invalidate(long context, MemoryWindow window, int flags) {
+        window.ensureOpen();
+        synchronized (window) {
+            if (!initiator.enter()) {
+                return Status.CONNECTION_INVALID;
+            }
+            try {
+                Status refusal = admit(flags, ANY_REQUEST);
+                if (refusal == Status.SUCCESS) {
+                    receiveCompletions.pump().drain();
+                    if (!window.window().bound() || window.window().queue() != endpoint) {
+                        refusal = Status.INVALID_DEVICE_REQUEST;
+                    }
+                }
+                if (refusal != Status.SUCCESS) {
+                    return refuse(refusal);
+                }
+                initiator.begin(SendChain.INVALIDATE).invalidate(window.remoteToken());
+                return submit(RequestType.INVALIDATE, context, flags, false, window);
+            } finally {
+                initiator.leave();
+            }
+        }
+    }
+
+    /**
+     * NdkInvalidate of registered memory, which NDK does not allow either: it is deregistered by
+     * closing it. Nothing is posted, for the device would end the connection.
+     *
+     * @param context of no meaning
+     * @param region of no meaning
+     * @param flags of no meaning
+     * @return INVALID_DEVICE_REQUEST
+     */
+    public Status invalidate(long context, MemoryRegion region, int flags) {
+        return refuseUnposted(Status.INVALID_DEVICE_REQUEST);
+    }
+
+    /**
+     * NdkFastRegister. Verbs has no such request for programs: only the kernel may hand page lists
+     * to a device. For a token that can be killed, bind a {@link MemoryWindow} to registered
+     * memory.
+     *
+     * @param context of no meaning
+     * @return NOT_SUPPORTED
+     */
+    public Status fastRegister(long context) {
+        return refuseUnposted(Status.NOT_SUPPORTED);
+    }
+
+    /**
+     * Cancels what is under way (NdkFlush): each request and receive ends in CANCELLED, silent and
+     * deferred ones too, unless it was over already. Returns at once; poll to see the ends. In
+     * verbs this ends the connection: initiator requests posted later are refused with
+     * CONNECTION_INVALID, receives end in CANCELLED. Receives in a {@link SharedReceiveQueue} stay.
+     *
+     * <p>Works on a queue pair that was never connected, too. May run beside posts.
+     *
+     * @throws IllegalStateException when closed
+     * @throws VerbenaException when the device refuses
+     */
+    public void flush() {
+        hold();
+        try {
+            connecting.set(true); // there is no way back
+            if (initiator.enter()) {
+                initiator.disconnect();
+                initiator.leave();
+            }
+            if (receives != null) {
+                receives.flush();
+            }
+            VerbenaException.check(control.toError(address), "ibv_modify_qp(ERR)", "");
+        } finally {
+            letGo();
+        }
+    }
+
+    // ---- what verbs has beyond NDK
+
+    /**
+     * Beyond NDK: sends a message with 32 bits of its own, which the peer's receive completion
+     * tells ({@link Completions#immediate}).
+     *
+     * @param context what the completion will carry
+     * @param buffers the message's bytes
+     * @param immediate the 32 bits; a peer in C sees {@code ntohl(wc.imm_data)}
+     * @param flags as {@link #send(long, BufferList, int)}
+     * @return as {@link #send(long, BufferList, int)}; and NOT_SUPPORTED when the device cannot
+     */
+    public Status sendWithImmediate(long context, BufferList buffers, int immediate, int flags) {
+        return post(
+                SendChain.SEND_WITH_IMMEDIATE,
+                RequestType.SEND,
+                context,
+                buffers,
+                0,
+                0,
+                immediate,
+                flags,
+                SEND_FLAGS);
+    }
+
+    /**
+     * Beyond NDK: writes into the peer's memory and tells the peer so: one of its receives ends,
+     * with {@link OperationType#RECEIVE_OF_WRITE} and the 32 bits, its buffers untouched.
+     *
+     * @param context what the completion will carry
+     * @param buffers the bytes
+     * @param remoteAddress where they go: the address that the peer handed out, plus an offset
+     * @param remoteToken the peer's token for that memory
+     * @param immediate the 32 bits; a peer in C sees {@code ntohl(wc.imm_data)}
+     * @param flags as {@link #send(long, BufferList, int)}
+     * @return as {@link #send(long, BufferList, int)}; and NOT_SUPPORTED when the device cannot
+     */
+    public Status writeWithImmediate(
+            long context,
+            BufferList buffers,
+            long remoteAddress,
+            int remoteToken,
+            int immediate,
+            int flags) {
+        return post(
+                SendChain.WRITE_WITH_IMMEDIATE,
+                RequestType.WRITE,
+                context,
+                buffers,
+                remoteAddress,
+                remoteToken,
+                immediate,
+                flags,
+                SEND_FLAGS);
+    }
+
+    /**
+     * Beyond NDK: compares 64 bits at the peer and, if they are as expected, puts others in their
+     * place, as one step for all that go through the peer's device. Ends in a completion of type
+     * {@link OperationType#COMPARE_AND_SWAP}, and what was there before is in the buffer then, as a
+     * long of this machine's byte order.
+     *
+     * @param context what the completion will carry
+     * @param result where the old value goes: one buffer of 8 bytes
+     * @param remoteAddress where at the peer, a multiple of 8
+     * @param remoteToken the peer's token for that memory: registered with REMOTE_READ and
+     *     REMOTE_WRITE
+     * @param expected what is compared with
+     * @param value what is put there
+     * @param flags {@link OpFlags}: SILENT_SUCCESS, READ_FENCE, DEFER
+     * @return as {@link #read}; NOT_SUPPORTED when the device cannot, INVALID_PARAMETER for another
+     *     buffer or address
+     */
+    public Status compareAndSwap(
+            long context,
+            BufferList result,
+            long remoteAddress,
+            int remoteToken,
+            long expected,
+            long value,
+            int flags) {
+        return postAtomic(
+                SendChain.COMPARE_AND_SWAP,
+                RequestType.COMPARE_AND_SWAP,
+                context,
+                result,
+                remoteAddress,
+                remoteToken,
+                expected,
+                value,
+                flags);
+    }
+
+    /**
+     * Beyond NDK: adds to 64 bits at the peer, as one step for all that go through the peer's
+     * device. Ends in a completion of type {@link OperationType#FETCH_AND_ADD}, and what was there
+     * before is in the buffer then, as a long of this machine's byte order.
+     *
+     * @param context what the completion will carry
+     * @param result where the old value goes: one buffer of 8 bytes
+     * @param remoteAddress where at the peer, a multiple of 8
+     * @param remoteToken the peer's token for that memory: registered with REMOTE_READ and
+     *     REMOTE_WRITE
+     * @param added what is added
+     * @param flags {@link OpFlags}: SILENT_SUCCESS, READ_FENCE, DEFER
+     * @return as {@link #compareAndSwap}
+     */
+    public Status fetchAndAdd(
+            long context,
+            BufferList result,
+            long remoteAddress,
+            int remoteToken,
+            long added,
+            int flags) {
+        return postAtomic(
+                SendChain.FETCH_AND_ADD,
+                RequestType.FETCH_AND_ADD,
+                context,
+                result,
+                remoteAddress,
+                remoteToken,
+                added,
+                0,
+                flags);
+    }
+
+    // ---- how a request is posted
+
+    private Status post(
+            int opcode,
+            RequestType type,
+            long context,
+            BufferList buffers,
+            long remoteAddress,
+            int remoteToken,
+            int immediate,
+            int flags,
+            int allowed) {
+        if (!initiator.enter()) {
+            return Status.CONNECTION_INVALID;
+        }
+        try {
+            Status refusal = admit(flags, allowed);
+            if (refusal == Status.SUCCESS) {
+                refusal = check(opcode, buffers, flags);
+            }
+            if (refusal != Status.SUCCESS) {
+                return refuse(refusal);
+            }
+            SendChain request = initiator.begin(opcode);
+            switch (opcode) {
+                case SendChain.SEND_WITH_INVALIDATE -> request.invalidate(remoteToken);
+                case SendChain.SEND_WITH_IMMEDIATE -> request.immediate(immediate);
+                case SendChain.WRITE_WITH_IMMEDIATE -> {
+                    request.remote(remoteAddress, remoteToken);
+                    request.immediate(immediate);
+                }
+                case SendChain.WRITE, SendChain.READ -> request.remote(remoteAddress, remoteToken);
+                default -> {} // SEND
+            }
+            return submit(type, context, flags, name(request, buffers, flags), null);
+        } finally {
+            initiator.leave();
+            Reference.reachabilityFence(buffers);
+        }
+    }
+
+    private Status postAtomic(
+            int opcode,
+            RequestType type,
+            long context,
+            BufferList result,
+            long remoteAddress,
+            int remoteToken,
+            long operand,
+            long swap,
+            int flags) {
+        if (!initiator.enter()) {
+            return Status.CONNECTION_INVALID;
+        }
+        try {
+            Status refusal = admit(flags, ANY_REQUEST);
+            if (refusal == Status.SUCCESS) {
+                refusal = check(opcode, result, flags);
+            }
+            if (refusal != Status.SUCCESS) {
+                return refuse(refusal);
+            }
+            SendChain request = initiator.begin(opcode);
+            request.atomic(remoteAddress, remoteToken, operand, swap);
+            return submit(type, context, flags, name(request, result, flags), null);
+        } finally {
+            initiator.leave();
+            Reference.reachabilityFence(result);
+        }
+    }
+
+    /** What every initiator request needs. */
+    private Status admit(int flags, int allowed) {
+        if (!initiator.connected()) {
+            return Status.CONNECTION_INVALID;
+        }
+        if ((flags & ~allowed) != 0) {
+            return Status.INVALID_PARAMETER;
+        }
+        return status(initiator.admit());
+    }
+
+    /** What a request with buffers needs. */
+    private Status check(int opcode, BufferList buffers, int flags) {
+        long bytes = buffers.bytes();
+        if (bytes > port.maxMessageBytes()) {
+            return Status.INVALID_PARAMETER;
+        }
+        if ((flags & OpFlags.INLINE) != 0) {
+            if (bytes > limits.maxInlineBytes()) {
+                return Status.INVALID_PARAMETER;
+            }
+            if (!buffers.readable()) {
+                return Status.ACCESS_VIOLATION;
+            }
+        } else {
+            if (buffers.size() > limits.maxInitiatorBuffers()) {
+                return Status.INVALID_PARAMETER;
+            }
+            if (!buffers.registered()) {
+                return Status.ACCESS_VIOLATION;
+            }
+        }
+        return switch (opcode) {
+            case SendChain.SEND_WITH_INVALIDATE ->
+                    peerInvalidatable && adapter.attributes().sendsWithInvalidate()
+                            ? Status.SUCCESS
+                            : Status.NOT_SUPPORTED;
+            case SendChain.SEND_WITH_IMMEDIATE, SendChain.WRITE_WITH_IMMEDIATE ->
+                    adapter.queryInfo().immediateData() ? Status.SUCCESS : Status.NOT_SUPPORTED;
+            case SendChain.READ -> checkRead(buffers);
+            case SendChain.COMPARE_AND_SWAP, SendChain.FETCH_AND_ADD -> {
+                if (!adapter.attributes().atomics()) {
+                    yield Status.NOT_SUPPORTED;
+                }
+                yield buffers.size() == 1 && bytes == ATOMIC_BYTES
+                        ? checkRead(buffers)
+                        : Status.INVALID_PARAMETER;
+            }
+            default -> Status.SUCCESS;
+        };
+    }
+
+    private Status checkRead(BufferList buffers) {
+        if (buffers.size() > maxReadBuffers) {
+            return Status.INVALID_PARAMETER;
+        }
+        if (!buffers.writable()) {
+            return Status.ACCESS_VIOLATION;
+        }
+        // Without a limit of 1 or more the device would let it wait for ever.
+        return outboundReads > 0 ? Status.SUCCESS : Status.NOT_SUPPORTED;
+    }
+
+    /**
+     * Names the request's buffers, by the caller's own list where that stays as it is until the
+     * post.
+     *
+     * @return whether the bytes travel in the request
+     */
+    private boolean name(SendChain request, BufferList buffers, int flags) {
+        boolean defer = (flags & OpFlags.DEFER) != 0;
+        boolean inline = (flags & OpFlags.INLINE) != 0 && buffers.bytes() > 0;
+        if (inline && (defer || buffers.size() > limits.maxInitiatorBuffers())) {
+            // Most providers refuse more buffers than the queue pair was made for, inline too.
+            request.copyOfBytes(buffers.address(), buffers.size());
+        } else if ((flags & OpFlags.INLINE) != 0 && !inline) {
+            request.buffers(0, 0);
+        } else if (defer) {
+            request.copyOfBuffers(buffers.address(), buffers.size());
+        } else {
+            request.buffers(buffers.address(), buffers.size());
+        }
+        return inline;
+    }
+
+    private Status submit(
+            RequestType type, long context, int flags, boolean inline, MemoryWindow window) {
+        int verbs =
+                ((flags & OpFlags.READ_FENCE) != 0 ? SendChain.FENCE : 0)
+                        | ((flags & OpFlags.SEND_AND_SOLICIT_EVENT) != 0 ? SendChain.SOLICITED : 0)
+                        | (inline ? SendChain.INLINE : 0);
+        return status(
+                initiator.submit(
+                        context,
+                        type,
+                        verbs,
+                        (flags & OpFlags.SILENT_SUCCESS) != 0,
+                        (flags & OpFlags.DEFER) != 0,
+                        window == null ? null : window.window()));
+    }
+
+    /** NDK: an inline failure sees to it that what was deferred before reaches the device. */
+    private Status refuse(Status refusal) {
+        initiator.postStaged();
+        return refusal;
+    }
+
+    private Status refuseUnposted(Status refusal) {
+        if (!initiator.enter()) {
+            return Status.CONNECTION_INVALID;
+        }
+        try {
+            return refuse(refusal);
+        } finally {
+            initiator.leave();
+        }
+    }
+
+    static Status status(int refusal) {
+        return switch (refusal) {
+            case Refusal.NONE -> Status.SUCCESS;
+            case Refusal.NOT_CONNECTED -> Status.CONNECTION_INVALID;
+            case Refusal.FULL -> Status.NO_MORE_ENTRIES;
+            default -> VerbenaException.statusOf(refusal);
+        };
+    }
+
+    // ---- its end
+
+    Status completionStatus(int raw, RequestType type) {
+        return type.isReceive() && adapter.provider().isOverlongReceive(raw)
+                ? Status.BUFFER_OVERFLOW
+                : CompletionStatus.of(raw, type);
+    }
+
+    /**
+     * One of its requests has failed, which in verbs is the end of the connection. Receives posted
+     * from now on end cancelled; those that were posted since are flushed by asking again: rxe's
+     * library does not tell the kernel of receives, which has flushed already.
+     */
+    private void die() {
+        try {
+            hold();
+        } catch (IllegalStateException e) {
+            return; // closed meanwhile
+        }
+        try {
+            if (receives != null) {
+                receives.flush();
+            }
+            control.toError(address);
+        } finally {
+            letGo();
+        }
     }
 
     @Override
     void shut() {
-        initiatorGate.shut();
-        receiveGate.shut();
+        connecting.set(true);
+        initiator.shut(PATIENCE);
+        if (receives == null) {
+            receiveCompletions.pump().drain(); // what it used up of the shared queue
+        } else {
+            receives.shut(PATIENCE, () -> control.toError(address));
+        }
+    }
+
+    /** Frees something when no request can name it any more; false when that is so already. */
+    synchronized boolean keep(MemoryWindow.Remains left) {
+        return remains != null && remains.add(left);
+    }
+
+    private synchronized List<MemoryWindow.Remains> takeRemains() {
+        List<MemoryWindow.Remains> taken = remains;
+        remains = null;
+        return taken;
     }
 
     @Override
     void destroy() {
-        initiatorCompletions.release(initiatorQueue);
-        receiveCompletions.release(receiveQueue);
+        initiatorCompletions.remove(this);
+        receiveCompletions.remove(this);
+        if (receives == null) {
+            receiveCompletions.pump().share(number, null);
+        }
+        initiatorCompletions.pump().release(initiatorSlot);
+        receiveCompletions.pump().release(receiveSlot);
         arena.close();
-        VerbenaException.check(VerbsObjects.destroyQp(address), "ibv_destroy_qp", "");
+        // Before the queue pair: rxe waits for the windows that are bound on it.
+        for (long window : domain.windows().lost(endpoint)) {
+            VerbenaException.check(control.freeWindow(window), "ibv_dealloc_mw", "");
+        }
+        takeRemains().forEach(left -> left.free(control));
+        VerbenaException.check(control.destroyQp(address), "ibv_destroy_qp", "");
     }
 
     @Override

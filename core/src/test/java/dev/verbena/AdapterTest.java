@@ -35,7 +35,13 @@ class AdapterTest {
     void limitsOfAQueuePairArePositive() {
         assertThatThrownBy(() -> QueuePairLimits.depths(0, 1))
                 .isInstanceOf(IllegalArgumentException.class);
-        assertThatThrownBy(() -> new QueuePairLimits(1, 1, 1, 0))
+        assertThatThrownBy(() -> QueuePairLimits.depths(1, 1).withBuffers(1, 0))
+                .isInstanceOf(IllegalArgumentException.class);
+        assertThatThrownBy(() -> QueuePairLimits.depths(1, 1).withInlineBytes(-1))
+                .isInstanceOf(IllegalArgumentException.class);
+        assertThatThrownBy(() -> QueuePairLimits.depths(1, 1).withReads(0, -1))
+                .isInstanceOf(IllegalArgumentException.class);
+        assertThatThrownBy(() -> QueuePairLimits.depths(1, 1).withMaxDeferred(-1))
                 .isInstanceOf(IllegalArgumentException.class);
         assertThatThrownBy(() -> new BufferList(0)).isInstanceOf(IllegalArgumentException.class);
         assertThatThrownBy(() -> new Completions(0)).isInstanceOf(IllegalArgumentException.class);

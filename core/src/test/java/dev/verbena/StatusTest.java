@@ -4,6 +4,8 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatCode;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.verbena.internal.queue.RequestType;
+
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
@@ -81,26 +83,42 @@ class StatusTest {
                         "NO_MORE_ENTRIES (0x8000001A): the queue is full: poll for completions, then post again");
     }
 
-    @ParameterizedTest
+    @ParameterizedTest(name = "ibv_wc_status {0}")
     @CsvSource({
-        "0, SUCCESS, SUCCESS",
-        "1, DATA_OVERRUN, BUFFER_OVERFLOW",
-        "2, INTERNAL_ERROR, INTERNAL_ERROR",
-        "4, ACCESS_VIOLATION, ACCESS_VIOLATION",
-        "5, CANCELLED, CANCELLED",
-        "8, ACCESS_VIOLATION, ACCESS_VIOLATION",
-        "9, REMOTE_RESOURCES, BUFFER_OVERFLOW",
-        "10, ACCESS_VIOLATION, ACCESS_VIOLATION",
-        "11, REMOTE_RESOURCES, REMOTE_RESOURCES",
-        "12, IO_TIMEOUT, IO_TIMEOUT",
-        "13, IO_TIMEOUT, IO_TIMEOUT",
-        "19, INTERNAL_ERROR, INTERNAL_ERROR",
-        "21, INTERNAL_ERROR, INTERNAL_ERROR",
-        "99, INTERNAL_ERROR, INTERNAL_ERROR"
+        "0, SUCCESS, SUCCESS, SUCCESS",
+        "1, DATA_OVERRUN, DATA_OVERRUN, BUFFER_OVERFLOW",
+        "2, INTERNAL_ERROR, INVALID_DEVICE_REQUEST, INTERNAL_ERROR",
+        "3, INTERNAL_ERROR, INTERNAL_ERROR, INTERNAL_ERROR",
+        "4, ACCESS_VIOLATION, ACCESS_VIOLATION, ACCESS_VIOLATION",
+        "5, CANCELLED, CANCELLED, CANCELLED",
+        "6, ACCESS_VIOLATION, ACCESS_VIOLATION, ACCESS_VIOLATION",
+        "7, INTERNAL_ERROR, INTERNAL_ERROR, INTERNAL_ERROR",
+        "8, ACCESS_VIOLATION, ACCESS_VIOLATION, ACCESS_VIOLATION",
+        "9, REMOTE_RESOURCES, REMOTE_RESOURCES, BUFFER_OVERFLOW",
+        "10, ACCESS_VIOLATION, ACCESS_VIOLATION, ACCESS_VIOLATION",
+        "11, REMOTE_RESOURCES, REMOTE_RESOURCES, REMOTE_RESOURCES",
+        "12, IO_TIMEOUT, IO_TIMEOUT, IO_TIMEOUT",
+        "13, IO_TIMEOUT, IO_TIMEOUT, IO_TIMEOUT",
+        "14, INTERNAL_ERROR, INTERNAL_ERROR, INTERNAL_ERROR",
+        "15, INTERNAL_ERROR, INTERNAL_ERROR, INTERNAL_ERROR",
+        "16, INTERNAL_ERROR, INTERNAL_ERROR, INTERNAL_ERROR",
+        "17, INTERNAL_ERROR, INTERNAL_ERROR, INTERNAL_ERROR",
+        "18, INTERNAL_ERROR, INTERNAL_ERROR, INTERNAL_ERROR",
+        "19, INTERNAL_ERROR, INTERNAL_ERROR, INTERNAL_ERROR",
+        "20, INTERNAL_ERROR, INTERNAL_ERROR, INTERNAL_ERROR",
+        "21, INTERNAL_ERROR, INTERNAL_ERROR, INTERNAL_ERROR",
+        "99, INTERNAL_ERROR, INTERNAL_ERROR, INTERNAL_ERROR"
     })
-    void verbsStatusesAreMapped(int raw, Status initiator, Status receive) {
-        assertThat(CompletionStatus.of(raw, false)).isEqualTo(initiator);
-        assertThat(CompletionStatus.of(raw, true)).isEqualTo(receive);
+    void verbsStatusesAreMapped(int raw, Status transfer, Status window, Status receive) {
+        for (RequestType type : RequestType.values()) {
+            Status expected =
+                    switch (type) {
+                        case SEND, WRITE, READ, COMPARE_AND_SWAP, FETCH_AND_ADD -> transfer;
+                        case BIND, INVALIDATE -> window;
+                        case RECEIVE, RECEIVE_AND_INVALIDATE, RECEIVE_OF_WRITE -> receive;
+                    };
+            assertThat(CompletionStatus.of(raw, type)).as("%s", type).isEqualTo(expected);
+        }
     }
 
     @Test

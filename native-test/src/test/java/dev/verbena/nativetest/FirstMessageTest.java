@@ -67,7 +67,7 @@ class FirstMessageTest {
 
     @Test
     void buffersAreGatheredAndScatteredInOrder() {
-        try (Pair pair = new Pair(new QueuePairLimits(1, 1, 3, 2)).connect()) {
+        try (Pair pair = new Pair(QueuePairLimits.depths(1, 1).withBuffers(3, 2)).connect()) {
             MemoryRegion source = pair.left.memory(300);
             MemoryRegion target = pair.right.memory(400);
             fill(source.memory(), 7);

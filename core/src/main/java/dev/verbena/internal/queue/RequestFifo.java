@@ -4,82 +4,306 @@ import java.lang.invoke.MethodHandles;
 import java.lang.invoke.VarHandle;
 
 /**
- * The requests under way on one queue, oldest first: their contexts, and how many more may be
+ * The requests under way on one queue, oldest first: what each was, and how many more may be
  * posted.
  *
- * <p>One side adds (under the queue's gate), another retires (under the completion queue's gate);
- * each counter has one writer.
+ * <p>One side adds (under the queue's gate), another retires (under the completion queue's gate).
+ * Each counter has one writer; sequence numbers wrap around, only differences are looked at.
+ *
+ * <p>A place is given back when the consumer knows that the request has ended: when its completion
+ * was told, or, for a request that was silent and succeeded, when a completion behind it says so.
+ * Until then nobody can know, so a queue with silent requests under way takes as many more as may
+ * stand between two signals: what NDK counts as free is never refused.
  */
-public final class RequestFifo {
-    private static final VarHandle RETIRED;
+public final class RequestFifo implements Credit {
+    private static final int SILENT = 1;
+    private static final int SIGNALED = 2;
+    private static final int OWED = 4; // the provider never took it: this layer owes the completion
+    private static final int ENDED = 8; // nothing more may be told of it
+    private static final int HIDDEN = 16; // nothing may be told of it whatever its end
 
-    static {
+    private static final VarHandle ADDED = counter("added");
+    private static final VarHandle RETIRED = counter("retired");
+    private static final VarHandle SILENT_RETIRED = counter("silentRetired");
+    private static final VarHandle TOLD = counter("told");
+
+    private final Endpoint endpoint;
+    private final long queue;
+    private final int depth;
+    private final int interval;
+    private final int mask;
+    private final long[] contexts;
+    private final RequestType[] types;
+    private final byte[] marks;
+    private final int[] owed; // the enum ibv_wc_status of an owed completion
+    private final Window[] windows;
+
+    // The adding side's.
+    private int added;
+    private int loudAdded;
+    private int silentAdded;
+
+    // The retiring side's.
+    private int retired;
+    private int silentRetired;
+    private int told;
+    private boolean owes;
+
+    private static VarHandle counter(String name) {
         try {
-            RETIRED = MethodHandles.lookup().findVarHandle(RequestFifo.class, "retired", int.class);
+            return MethodHandles.lookup().findVarHandle(RequestFifo.class, name, int.class);
         } catch (ReflectiveOperationException e) {
             throw new ExceptionInInitializerError(e);
         }
     }
 
-    private final int depth;
-    private final int mask;
-    private final long[] contexts;
-    private int added;
-    private int retired; // sequence numbers wrap around; only differences are looked at
-
     /**
      * Makes an empty one.
      *
-     * @param depth how many requests may be under way
+     * @param endpoint whose requests they are
+     * @param queue what their ids begin with
+     * @param depth how many may be under way
+     * @param interval how many silent ones may follow each other until one asks for a signal
      */
-    public RequestFifo(int depth) {
+    public RequestFifo(Endpoint endpoint, long queue, int depth, int interval) {
+        this.endpoint = endpoint;
+        this.queue = queue;
         this.depth = depth;
-        int slots = depth <= 1 ? 1 : Integer.highestOneBit(depth - 1) << 1;
-        this.contexts = new long[slots];
+        this.interval = interval;
+        int slots = Integer.highestOneBit(depth + interval) << 1;
         this.mask = slots - 1;
+        this.contexts = new long[slots];
+        this.types = new RequestType[slots];
+        this.marks = new byte[slots]; // more slots than requests: a hidden one always fits
+        this.owed = new int[slots];
+        this.windows = new Window[slots];
     }
 
     /**
-     * Whether no request may be added.
+     * Whose requests these are.
+     *
+     * @return as given
+     */
+    public Endpoint endpoint() {
+        return endpoint;
+    }
+
+    /**
+     * What the requests' ids begin with.
+     *
+     * @return as given
+     */
+    public long queue() {
+        return queue;
+    }
+
+    /**
+     * Whether no request may be added, as far as is known.
      *
      * @return true when as many are under way as the queue is deep
      */
     public boolean full() {
-        return added - (int) RETIRED.getAcquire(this) >= depth;
+        int silent = silentAdded - (int) SILENT_RETIRED.getAcquire(this);
+        int loud = loudAdded - (int) TOLD.getAcquire(this);
+        return loud + silent >= depth + (silent > 0 ? interval - 1 : 0);
+    }
+
+    /**
+     * How many requests were added and not retired. For the adding side.
+     *
+     * @return 0 or more
+     */
+    public int underWay() {
+        return added - (int) RETIRED.getAcquire(this);
     }
 
     /**
      * Adds a request; not when {@link #full}.
      *
      * @param context the caller's context
-     * @return the request's sequence number, for {@link #context} and {@link #retire}
+     * @param type what it is
+     * @param silent whether success is not to be told
+     * @param signaled whether the provider tells success
+     * @param window the window it names, or null
+     * @return its sequence number
      */
-    public int add(long context) {
-        contexts[added & mask] = context;
-        return added++;
+    public int add(
+            long context, RequestType type, boolean silent, boolean signaled, Window window) {
+        int sequence = added;
+        int at = sequence & mask;
+        contexts[at] = context;
+        types[at] = type;
+        marks[at] = (byte) ((silent ? SILENT : 0) | (signaled ? SIGNALED : 0));
+        windows[at] = window;
+        if (silent) {
+            silentAdded++;
+        } else {
+            loudAdded++;
+        }
+        ADDED.setRelease(this, sequence + 1); // what was written above is seen by who retires it
+        return sequence;
     }
 
-    /** Takes back what was added last: the provider refused it. */
+    /**
+     * Adds a request of this layer's own.
+     *
+     * @return its sequence number
+     */
+    int addHidden() {
+        int sequence = add(0, RequestType.SEND, true, true, null);
+        marks[sequence & mask] |= HIDDEN;
+        return sequence;
+    }
+
+    /** Takes back what was added last: the provider refused it, and has not kept it. */
     public void takeBack() {
+        int at = added - 1 & mask;
+        Window window = windows[at];
+        if (window != null) {
+            endpoint.windows().takeBack(window, types[at]);
+            windows[at] = null;
+        }
+        if ((marks[at] & SILENT) != 0) {
+            silentAdded--;
+        } else {
+            loudAdded--;
+        }
         added--;
     }
 
     /**
-     * The context of a request that has completed.
+     * The sequence number of the request added last.
      *
-     * @param sequence what {@link #add} gave
-     * @return the caller's context
+     * @return what {@link #add} gave
      */
-    public long context(int sequence) {
+    public int last() {
+        return added - 1;
+    }
+
+    /** A completion of this queue has reached the consumer. */
+    @Override
+    public void told() {
+        TOLD.setRelease(this, told + 1);
+    }
+
+    // All that follows is for the completion queue, under its gate.
+
+    /**
+     * A request has ended, and with it all before it: on one queue, completions come in posting
+     * order, and what was silent and failed would have had one.
+     *
+     * @param sequence which
+     * @param success how it ended
+     * @return whether there is something to tell
+     */
+    boolean end(int sequence, boolean success) {
+        int to = (int) ADDED.getAcquire(this);
+        int at = sequence & mask;
+        if (to - sequence <= 0 || (marks[at] & ENDED) != 0) {
+            return false; // of a request that was refused or whose end was told
+        }
+        if (sequence - retired >= 0) {
+            retire(sequence, success);
+        }
+        if (owes) {
+            marks[at] |= ENDED;
+        }
+        return (marks[at] & HIDDEN) == 0 && (!success || (marks[at] & SILENT) == 0);
+    }
+
+    private void retire(int last, boolean success) {
+        int silent = 0;
+        for (int sequence = retired; sequence - last <= 0; sequence++) {
+            int at = sequence & mask;
+            silent += marks[at] & SILENT;
+            Window window = windows[at];
+            if (window != null) {
+                windows[at] = null;
+                endpoint.windows()
+                        .retire(
+                                window,
+                                sequence == last && !success && types[at] == RequestType.BIND);
+            }
+        }
+        RETIRED.setRelease(this, last + 1);
+        if (silent > 0) {
+            SILENT_RETIRED.setRelease(this, silentRetired + silent);
+        }
+    }
+
+    long context(int sequence) {
         return contexts[sequence & mask];
     }
 
+    RequestType type(int sequence) {
+        return types[sequence & mask];
+    }
+
+    /** Whether a request asked for silence: telling its failure gives no place back. */
+    boolean silent(int sequence) {
+        return (marks[sequence & mask] & SILENT) != 0;
+    }
+
     /**
-     * Retires a request and all before it: on one queue, completions come in posting order.
+     * The provider did not take some requests that the caller believes posted, or nobody knows
+     * whether it did: completions are owed for them.
      *
-     * @param sequence what {@link #add} gave
+     * @param first the first of them
+     * @param last the last of them
+     * @param status the {@code enum ibv_wc_status} of the first; the others are flushed
+     * @param flushed the status of the others
      */
-    public void retire(int sequence) {
-        RETIRED.setRelease(this, sequence + 1);
+    void owe(int first, int last, int status, int flushed) {
+        owes = true;
+        for (int sequence = first; sequence - last <= 0; sequence++) {
+            marks[sequence & mask] |= OWED;
+            owed[sequence & mask] = sequence == first ? status : flushed;
+        }
+    }
+
+    /**
+     * A request that the caller knows refused, and that the provider may have kept nevertheless.
+     */
+    void mute(int sequence) {
+        owes = true;
+        marks[sequence & mask] |= ENDED;
+    }
+
+    boolean owes() {
+        return owes;
+    }
+
+    /**
+     * The next owed completion that may be told: all before it that the provider is sure to tell
+     * have been told.
+     *
+     * @return whether there is one, and {@link #owedSequence} is its number
+     */
+    boolean nextOwed() {
+        int end = (int) ADDED.getAcquire(this);
+        for (int sequence = retired; end - sequence > 0; sequence++) {
+            int mark = marks[sequence & mask];
+            if ((mark & ENDED) != 0) {
+                retire(sequence, false);
+            } else if ((mark & OWED) != 0) {
+                retire(sequence, false);
+                marks[sequence & mask] |= ENDED;
+                if ((mark & HIDDEN) == 0) {
+                    return true;
+                }
+            } else if ((mark & SIGNALED) != 0) {
+                return false; // the provider will tell
+            }
+            // What is silent and unsignaled has succeeded, or its failure is told late.
+        }
+        return false;
+    }
+
+    int owedSequence() {
+        return retired - 1;
+    }
+
+    int owedStatus() {
+        return owed[retired - 1 & mask];
     }
 }

@@ -4,8 +4,9 @@ package dev.verbena.internal.queue;
  * The 64 bits that travel with a request and come back with its completion, when nothing else about
  * a failed one can be trusted (its opcode for one: the man page says so, and rxe leaves 0 there).
  *
- * <p>From the top: 1 bit direction, 15 bits generation, 16 bits slot in the completion queue's
- * table, 32 bits sequence number.
+ * <p>From the top: 1 bit direction, 1 bit for a shared receive queue, 14 bits generation, 16 bits
+ * slot in the completion queue's table (in the adapter's for a shared one), 32 bits sequence
+ * number.
  */
 public final class WorkId {
     /**
@@ -14,7 +15,9 @@ public final class WorkId {
      */
     public static final int SLOTS = 1 << 16;
 
-    private static final int GENERATIONS = 1 << 15;
+    private static final int GENERATIONS = 1 << 14;
+    private static final long RECEIVE = 1L << 63;
+    private static final long SHARED = 1L << 62;
 
     private WorkId() {}
 
@@ -27,9 +30,20 @@ public final class WorkId {
      * @return the upper half
      */
     public static long queue(int slot, int generation, boolean receive) {
-        return (receive ? 1L << 63 : 0)
+        return (receive ? RECEIVE : 0)
                 | (long) (generation & GENERATIONS - 1) << 48
                 | (long) slot << 32;
+    }
+
+    /**
+     * The part that stays the same for one shared receive queue.
+     *
+     * @param slot in the adapter's table
+     * @param generation how often the slot was used before; only its low bits count
+     * @return the upper half
+     */
+    public static long sharedQueue(int slot, int generation) {
+        return SHARED | queue(slot, generation, true);
     }
 
     /**
@@ -51,6 +65,16 @@ public final class WorkId {
      */
     public static boolean isReceive(long id) {
         return id < 0;
+    }
+
+    /**
+     * Whether it is a receive of a shared queue.
+     *
+     * @param id a {@code wr_id}
+     * @return false for what a queue pair posted
+     */
+    public static boolean isShared(long id) {
+        return (id & SHARED) != 0;
     }
 
     /**

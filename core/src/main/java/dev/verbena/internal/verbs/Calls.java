@@ -69,6 +69,40 @@ final class Calls {
     static final MethodHandle DESTROY_QP =
             capturing(LibIbverbs.ibv_destroy_qp$address(), LibIbverbs.ibv_destroy_qp$descriptor());
 
+    static final MethodHandle CREATE_CHANNEL =
+            capturing(
+                    LibIbverbs.ibv_create_comp_channel$address(),
+                    LibIbverbs.ibv_create_comp_channel$descriptor());
+    static final MethodHandle DESTROY_CHANNEL =
+            capturing(
+                    LibIbverbs.ibv_destroy_comp_channel$address(),
+                    LibIbverbs.ibv_destroy_comp_channel$descriptor());
+    static final MethodHandle GET_CQ_EVENT =
+            capturing(
+                    LibIbverbs.ibv_get_cq_event$address(),
+                    LibIbverbs.ibv_get_cq_event$descriptor());
+    static final MethodHandle ACK_CQ_EVENTS =
+            capturing(
+                    LibIbverbs.ibv_ack_cq_events$address(),
+                    LibIbverbs.ibv_ack_cq_events$descriptor());
+    static final MethodHandle GET_ASYNC_EVENT =
+            capturing(
+                    LibIbverbs.ibv_get_async_event$address(),
+                    LibIbverbs.ibv_get_async_event$descriptor());
+    static final MethodHandle ACK_ASYNC_EVENT =
+            capturing(
+                    LibIbverbs.ibv_ack_async_event$address(),
+                    LibIbverbs.ibv_ack_async_event$descriptor());
+    static final MethodHandle CREATE_SRQ =
+            capturing(LibIbverbs.ibv_create_srq$address(), LibIbverbs.ibv_create_srq$descriptor());
+    static final MethodHandle MODIFY_SRQ =
+            capturing(LibIbverbs.ibv_modify_srq$address(), LibIbverbs.ibv_modify_srq$descriptor());
+    static final MethodHandle DESTROY_SRQ =
+            capturing(
+                    LibIbverbs.ibv_destroy_srq$address(), LibIbverbs.ibv_destroy_srq$descriptor());
+    static final MethodHandle RESIZE_CQ =
+            capturing(LibIbverbs.ibv_resize_cq$address(), LibIbverbs.ibv_resize_cq$descriptor());
+
     private Calls() {}
 
     private static MethodHandle capturing(MemorySegment function, FunctionDescriptor descriptor) {

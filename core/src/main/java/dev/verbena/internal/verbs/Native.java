@@ -10,6 +10,10 @@ final class Native {
     static final ValueLayout.OfLong BIG_ENDIAN_LONG =
             ValueLayout.JAVA_LONG_UNALIGNED.withOrder(ByteOrder.BIG_ENDIAN);
 
+    /** How immediate data lies in memory, wherever it is. */
+    static final ValueLayout.OfInt BIG_ENDIAN_INT =
+            ValueLayout.JAVA_INT_UNALIGNED.withOrder(ByteOrder.BIG_ENDIAN);
+
     private Native() {}
 
     /** The struct at an address that came from the library, with its bounds. */
@@ -17,4 +21,8 @@ final class Native {
     static MemorySegment at(long address, long size) {
         return MemorySegment.ofAddress(address).reinterpret(size);
     }
+
+    /** All of memory, for copies between addresses that were checked where they came from. */
+    @SuppressWarnings("restricted") // as above
+    static final MemorySegment EVERYWHERE = MemorySegment.NULL.reinterpret(Long.MAX_VALUE);
 }

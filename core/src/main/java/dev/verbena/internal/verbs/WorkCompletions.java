@@ -14,11 +14,22 @@ public final class WorkCompletions {
     /** {@code IBV_WC_SUCCESS}. */
     public static final int SUCCESS = Verbs.IBV_WC_SUCCESS;
 
+    /** {@code IBV_WC_WR_FLUSH_ERR}. */
+    public static final int FLUSHED = Verbs.IBV_WC_WR_FLUSH_ERR;
+
+    /** {@code IBV_WC_GENERAL_ERR}. */
+    public static final int GENERAL_ERROR = Verbs.IBV_WC_GENERAL_ERR;
+
     private static final long SIZE = ibv_wc.sizeof();
     private static final long ID = ibv_wc.wr_id$offset();
     private static final long STATUS = ibv_wc.status$offset();
     private static final long VENDOR_ERROR = ibv_wc.vendor_err$offset();
     private static final long BYTES = ibv_wc.byte_len$offset();
+    private static final long OPCODE = ibv_wc.opcode$offset();
+    private static final long IMMEDIATE = ibv_wc.imm_data$offset();
+    private static final long INVALIDATED = ibv_wc.invalidated_rkey$offset();
+    private static final long QUEUE_PAIR = ibv_wc.qp_num$offset();
+    private static final long FLAGS = ibv_wc.wc_flags$offset();
 
     private final MemorySegment array;
     private final int capacity;
@@ -84,5 +95,65 @@ public final class WorkCompletions {
      */
     public long bytes(int index) {
         return Integer.toUnsignedLong(array.get(JAVA_INT, SIZE * index + BYTES));
+    }
+
+    /**
+     * Whether a successful receive was used up by the peer's write with immediate data.
+     *
+     * @param index which completion
+     * @return from its {@code opcode}, which only success makes valid
+     */
+    public boolean isWriteWithImmediate(int index) {
+        return array.get(JAVA_INT, SIZE * index + OPCODE) == Verbs.IBV_WC_RECV_RDMA_WITH_IMM;
+    }
+
+    /**
+     * What else came with a successful receive.
+     *
+     * @param index which completion
+     * @return {@code wc_flags}
+     */
+    public int flags(int index) {
+        return array.get(JAVA_INT, SIZE * index + FLAGS);
+    }
+
+    /**
+     * Whether immediate data came with a successful receive.
+     *
+     * @param index which completion
+     * @return from its {@code wc_flags}
+     */
+    public boolean hasImmediate(int index) {
+        return (flags(index) & Verbs.IBV_WC_WITH_IMM) != 0;
+    }
+
+    /**
+     * The immediate data of a successful receive.
+     *
+     * @param index which completion
+     * @return the number that C gets from {@code ntohl(imm_data)}
+     */
+    public int immediate(int index) {
+        return array.get(Native.BIG_ENDIAN_INT, SIZE * index + IMMEDIATE);
+    }
+
+    /**
+     * The token that a successful receive invalidated.
+     *
+     * @param index which completion
+     * @return {@code invalidated_rkey}
+     */
+    public int invalidatedToken(int index) {
+        return array.get(JAVA_INT, SIZE * index + INVALIDATED);
+    }
+
+    /**
+     * Whose completion it is; valid for failures too.
+     *
+     * @param index which completion
+     * @return {@code qp_num}
+     */
+    public int queuePairNumber(int index) {
+        return array.get(JAVA_INT, SIZE * index + QUEUE_PAIR);
     }
 }

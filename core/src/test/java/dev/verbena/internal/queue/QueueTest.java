@@ -7,38 +7,127 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
+import java.util.HashMap;
+import java.util.Map;
+import java.util.Random;
 import java.util.concurrent.atomic.AtomicInteger;
 
 @Timeout(60)
 class QueueTest {
+    private static final Endpoint ENDPOINT = new Endpoint("owner", new WindowTable(), () -> {});
+
     @ParameterizedTest
     @ValueSource(ints = {1, 2, 3, 4, 5, 1000})
     void aFifoTakesAsManyAsItIsDeepAndKeepsTheirContexts(int depth) {
-        RequestFifo fifo = new RequestFifo(depth);
+        RequestFifo fifo = new RequestFifo(ENDPOINT, 0, depth, 1);
         int[] sequences = new int[depth];
         for (int round = 0; round < 3; round++) {
             for (int i = 0; i < depth; i++) {
                 assertThat(fifo.full()).isFalse();
-                sequences[i] = fifo.add(round * 10_000L + i);
+                sequences[i] = fifo.add(round * 10_000L + i, RequestType.WRITE, false, true, null);
             }
             assertThat(fifo.full()).isTrue();
             for (int i = 0; i < depth; i++) {
                 assertThat(fifo.context(sequences[i])).isEqualTo(round * 10_000L + i);
+                assertThat(fifo.end(sequences[i], true)).isTrue();
+                assertThat(fifo.full()).isEqualTo(i == 0);
+                fifo.told();
+                assertThat(fifo.full()).isFalse();
             }
-            fifo.retire(sequences[0]);
-            assertThat(fifo.full()).isFalse();
-            fifo.retire(sequences[depth - 1]); // with all before it
+            assertThat(fifo.underWay()).isZero();
         }
     }
 
     @Test
     void whatWasTakenBackLeavesRoom() {
-        RequestFifo fifo = new RequestFifo(1);
-        fifo.add(1);
-        assertThat(fifo.full()).isTrue();
-        fifo.takeBack();
-        assertThat(fifo.full()).isFalse();
-        assertThat(fifo.context(fifo.add(2))).isEqualTo(2);
+        RequestFifo fifo = new RequestFifo(ENDPOINT, 0, 1, 1);
+        for (boolean silent : new boolean[] {false, true}) {
+            fifo.add(1, RequestType.WRITE, silent, true, null);
+            assertThat(fifo.full()).isTrue();
+            fifo.takeBack();
+            assertThat(fifo.full()).isFalse();
+        }
+        assertThat(fifo.context(fifo.add(2, RequestType.WRITE, false, true, null))).isEqualTo(2);
+    }
+
+    @Test
+    void aSharedQueuesIdIsNoQueuePairs() {
+        SharedQueues queues = new SharedQueues();
+        long id = queues.reserve();
+        assertThat(WorkId.isShared(id)).isTrue();
+        assertThat(WorkId.isReceive(id)).isTrue();
+        assertThat(WorkId.isShared(WorkId.queue(3, 9, true))).isFalse();
+        SharedReceives first = new SharedReceives(id, 1, 1, null);
+        queues.enter(first);
+        assertThat(queues.find(WorkId.of(id, 0))).isSameAs(first);
+        SharedReceives second = new SharedReceives(queues.reserve(), 2, 1, null);
+        queues.enter(second);
+        queues.remove(first);
+        assertThat(queues.find(WorkId.of(id, 0))).isNull();
+        long again = queues.reserve(); // the same slot, another generation
+        queues.enter(new SharedReceives(again, 3, 1, null));
+        assertThat(WorkId.slot(again)).isEqualTo(WorkId.slot(id));
+        assertThat(queues.find(WorkId.of(id, 0))).isNull();
+        assertThat(queues.find(WorkId.sharedQueue(77, 1))).isNull();
+    }
+
+    @Test
+    void aMapOfIntsKeepsWhatAHashMapKeeps() {
+        Random random = new Random(20261120);
+        for (int spread : new int[] {8, 64, Integer.MAX_VALUE}) {
+            IntMap<String> map = new IntMap<>();
+            Map<Integer, String> expected = new HashMap<>();
+            for (int i = 0; i < 20_000; i++) {
+                int key = random.nextInt(spread) - spread / 2;
+                if (random.nextInt(3) > 0 && expected.size() < 500) {
+                    map.put(key, "v" + i);
+                    expected.put(key, "v" + i);
+                } else if (!expected.isEmpty()) {
+                    int gone = random.nextBoolean() ? key : expected.keySet().iterator().next();
+                    map.remove(gone);
+                    expected.remove(gone);
+                }
+                assertThat(map.get(key)).isEqualTo(expected.get(key));
+            }
+            expected.forEach((key, value) -> assertThat(map.get(key)).isEqualTo(value));
+        }
+    }
+
+    @Test
+    void keptCompletionsGrowAndComeOutInOrder() {
+        CompletionRecords kept = new CompletionRecords(2, true);
+        CompletionRecords out = new CompletionRecords(3, false);
+        int[] told = {0};
+        int next = 0;
+        for (int round = 0; round < 20; round++) {
+            for (int i = 0; i < 4; i++) {
+                kept.add(
+                        ENDPOINT,
+                        i % 2 == 0 ? () -> told[0]++ : null,
+                        RequestType.SEND,
+                        4L * round + i,
+                        i,
+                        0,
+                        0,
+                        i,
+                        false);
+            }
+            out.clear();
+            out.takeFrom(kept);
+            for (int i = 0; i < out.size(); i++) {
+                assertThat(out.context(i)).isEqualTo(next++);
+                assertThat(out.owner(i)).isEqualTo("owner");
+            }
+        }
+        while (kept.size() > 0) {
+            out.clear();
+            out.takeFrom(kept);
+            for (int i = 0; i < out.size(); i++) {
+                assertThat(out.context(i)).isEqualTo(next++);
+            }
+        }
+        assertThat(next).isEqualTo(80);
+        assertThat(told[0]).isEqualTo(40);
     }
 
     @Test

@@ -1,5 +1,11 @@
 package dev.verbena.internal.verbs;
 
+import static java.lang.foreign.ValueLayout.JAVA_BYTE;
+import static java.lang.foreign.ValueLayout.JAVA_INT;
+import static java.lang.foreign.ValueLayout.JAVA_INT_UNALIGNED;
+import static java.lang.foreign.ValueLayout.JAVA_LONG;
+import static java.lang.foreign.ValueLayout.JAVA_LONG_UNALIGNED;
+
 import dev.verbena.bindings.ibv_context;
 import dev.verbena.bindings.ibv_context_ops;
 import dev.verbena.bindings.ibv_recv_wr;
@@ -7,151 +13,804 @@ import dev.verbena.bindings.ibv_send_wr;
 import dev.verbena.bindings.ibv_sge;
 import dev.verbena.bindings.ibv_wc;
 
+import java.io.ByteArrayOutputStream;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
-import java.lang.foreign.ValueLayout;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Deque;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
+import java.util.Queue;
+import java.util.concurrent.ConcurrentLinkedQueue;
 
 /**
- * An {@code ibv_context} in native memory whose data path ends in Java: it keeps a copy of every
- * work request that the code under test posts, to the byte, and hands out the completions it is
- * given. It has no exported functions; what creates objects needs a real device.
+ * A device that does not exist: an {@code ibv_context} in native memory whose data path ends in
+ * Java, and the control calls to go with it.
+ *
+ * <p>It keeps a copy of every posted request, to the byte. It behaves as hardware does where that
+ * is stricter than Soft-RoCE: a place in a send queue is free again when a completion at or behind
+ * it was polled, and a completion queue that overflows says so. It carries out requests when
+ * somebody polls, moves no data, and can refuse and fail at any index. Invalidating a window that
+ * is not bound is a {@link #panics panic}.
  */
-final class FakeDevice implements AutoCloseable {
+public final class FakeDevice implements DeviceControl {
+    /** Vendor ids, to make it behave as one of them. */
+    public static final int PLAIN = 0x1234;
+
+    public static final int RXE = 0xFFFFFF;
+    public static final int SIW = 0x626D74;
+    public static final int MELLANOX = 0x02C9;
+
+    private static final int SUCCESS = 0;
+    private static final int QP_OP_ERROR = 2;
+    private static final int FLUSHED = 5;
+    private static final int BIND_ERROR = 6;
+    private static final int RNR = 13;
+
     /**
-     * A posted request: which queue pair, the bytes of the request, the bytes of its buffer list.
+     * A posted request: the bytes of it, of its buffer list, and of its buffers if it is inline.
      */
-    record Posted(long queuePair, byte[] request, byte[] sges) {}
+    public record Posted(long queue, byte[] request, byte[] sges, byte[] inline) {
+        public long id() {
+            return number(ibv_send_wr.wr_id$offset());
+        }
 
-    final List<Posted> sends = new ArrayList<>();
-    final List<Posted> receives = new ArrayList<>();
-    final Deque<byte[]> completions = new ArrayDeque<>();
+        public int opcode() {
+            return (int) number(ibv_send_wr.opcode$offset());
+        }
 
-    /** What the next posts answer. */
-    int answer;
+        public int flags() {
+            return (int) number(ibv_send_wr.send_flags$offset());
+        }
 
-    /**
-     * Which request of a chain is refused when {@link #answer} is not 0; -1 leaves bad_wr alone, as
-     * rxe may.
-     */
-    int refused = -1;
+        boolean signaled() {
+            return (flags() & SendChain.SIGNALED) != 0;
+        }
+
+        private long number(long offset) {
+            MemorySegment segment = MemorySegment.ofArray(request);
+            return offset == 0
+                    ? segment.get(JAVA_LONG_UNALIGNED, offset)
+                    : segment.get(JAVA_INT_UNALIGNED, offset);
+        }
+
+        private int key(long offset) {
+            return (int) number(offset);
+        }
+    }
+
+    private static final class Channel {
+        final int descriptor = Descriptors.newAlarm();
+    }
+
+    private static final class Cq {
+        final Deque<byte[]> entries = new ArrayDeque<>();
+        int depth;
+        Channel channel;
+        boolean armed;
+        boolean solicitedOnly;
+    }
+
+    private static final class Qp {
+        long address;
+        int number;
+        QueuePairShape shape;
+        Cq sendCq;
+        Cq receiveCq;
+        long srq;
+        String state = "RESET";
+        int peer;
+        int reads;
+        final Deque<Posted> sends = new ArrayDeque<>(); // not carried out yet
+        final Deque<Long> slots = new ArrayDeque<>(); // ids whose places are taken
+        final Deque<Posted> receives = new ArrayDeque<>();
+    }
+
+    private static final class Mw {
+        int key;
+        Qp boundOn;
+    }
+
+    // What tests look at.
+    public final List<Posted> sends = new ArrayList<>();
+    public final List<Posted> receives = new ArrayList<>();
+    public final List<Integer> chains = new ArrayList<>(); // how many requests each post had
+    public final List<Boolean> arms = new ArrayList<>(); // solicitedOnly of each
+    public final List<String> panics = new ArrayList<>();
+    public int overruns;
+    public final List<Integer> srqLimits = new ArrayList<>();
+
+    // What tests set.
+    /** What the next post answers, once; 0 is success. */
+    public int answer;
+
+    /** Which request of the chain is refused then; -1 leaves bad_wr alone. */
+    public int refused = -1;
+
+    /** Whether those that were refused with bad_wr NULL stay in the queue, as with rxe. */
+    public boolean keepsRefused;
+
+    /** Whether a refusal answers 0 with bad_wr set, as siw may. */
+    public boolean answersZero;
+
+    /** Which request from now on fails, -1 for none; with which status. */
+    public int failAt = -1;
+
+    public int failStatus;
+
+    /** Whether requests are carried out; else they wait. */
+    public boolean running = true;
+
+    /** Whether what is under way is lost, without a completion. */
+    public boolean forgetful;
+
+    /** What poll_cq answers instead, when not 0. */
+    public int pollAnswer;
+
+    public int vendorId = PLAIN;
+    public int vendorPartId = 0x1017;
+    public int maxInline = 300;
+    public int maxSge = 8;
+    public int maxDepth = 4096;
+    public int maxProduct = Integer.MAX_VALUE; // of depth and buffers
+    public boolean windows = true;
+    public boolean invalidates = true;
+    public boolean atomics = true;
+    public boolean sharedQueues = true;
+    public boolean portUp = true;
+    public int controlError; // of the next call that makes something, once
 
     private final Arena arena = Arena.ofShared();
     private final MemorySegment context = ibv_context.allocate(arena);
+    private final Map<Long, Cq> cqs = new HashMap<>();
+    private final Map<Long, Qp> qps = new HashMap<>();
+    private final Map<Integer, Qp> byNumber = new HashMap<>();
+    private final Map<Long, Mw> mws = new HashMap<>();
+    private final Map<Long, Deque<Posted>> srqs = new HashMap<>();
+    private final Map<Long, Channel> channels = new HashMap<>();
+    private final Map<Long, String> others = new HashMap<>();
+    private final int async = Descriptors.newAlarm();
+    private final Queue<AsyncEvent> asyncEvents = new ConcurrentLinkedQueue<>();
+    private long nextAddress = 0x10_0000;
+    private int nextNumber = 100;
 
-    FakeDevice() {
+    public FakeDevice() {
         MemorySegment ops = ibv_context.ops(context);
-        ibv_context_ops.post_send(
-                ops,
-                ibv_context_ops.post_send.allocate(
-                        (qp, wr, bad) ->
-                                post(
-                                        sends,
-                                        qp,
-                                        wr,
-                                        bad,
-                                        ibv_send_wr.sizeof(),
-                                        ibv_send_wr.next$offset(),
-                                        ibv_send_wr.sg_list$offset(),
-                                        ibv_send_wr.num_sge$offset()),
-                        arena));
+        ibv_context_ops.post_send(ops, ibv_context_ops.post_send.allocate(this::postSend, arena));
         ibv_context_ops.post_recv(
                 ops,
                 ibv_context_ops.post_recv.allocate(
-                        (qp, wr, bad) ->
-                                post(
-                                        receives,
-                                        qp,
-                                        wr,
-                                        bad,
-                                        ibv_recv_wr.sizeof(),
-                                        ibv_recv_wr.next$offset(),
-                                        ibv_recv_wr.sg_list$offset(),
-                                        ibv_recv_wr.num_sge$offset()),
-                        arena));
-        ibv_context_ops.poll_cq(
-                ops, ibv_context_ops.poll_cq.allocate((cq, count, wcs) -> poll(count, wcs), arena));
+                        (qp, wr, bad) -> postReceive(qp, wr, bad, false), arena));
+        ibv_context_ops.post_srq_recv(
+                ops,
+                ibv_context_ops.post_srq_recv.allocate(
+                        (srq, wr, bad) -> postReceive(srq, wr, bad, true), arena));
+        ibv_context_ops.poll_cq(ops, ibv_context_ops.poll_cq.allocate(this::poll, arena));
+        ibv_context_ops.req_notify_cq(
+                ops, ibv_context_ops.req_notify_cq.allocate(this::requestNotify, arena));
     }
 
-    VerbsContext open() {
+    public VerbsContext open() {
         return new VerbsContext(context.address());
     }
 
-    /**
-     * Queues a completion that has only what a real one has: on failure nothing but id, status and
-     * vendor error.
-     */
-    void complete(long id, int status, int opcode, int bytes, int vendorError) {
-        byte[] raw = new byte[(int) ibv_wc.sizeof()];
-        MemorySegment wc = MemorySegment.ofArray(raw);
-        Arrays.fill(raw, (byte) 0xA5); // what is not valid is not zero either
-        wc.set(ValueLayout.JAVA_LONG_UNALIGNED, ibv_wc.wr_id$offset(), id);
-        wc.set(ValueLayout.JAVA_INT_UNALIGNED, ibv_wc.status$offset(), status);
-        wc.set(ValueLayout.JAVA_INT_UNALIGNED, ibv_wc.vendor_err$offset(), vendorError);
-        if (status == 0) {
-            wc.set(ValueLayout.JAVA_INT_UNALIGNED, ibv_wc.opcode$offset(), opcode);
-            wc.set(ValueLayout.JAVA_INT_UNALIGNED, ibv_wc.byte_len$offset(), bytes);
-        }
-        completions.add(raw);
+    /** How many native objects there are. */
+    public int objects() {
+        return cqs.size() + qps.size() + mws.size() + srqs.size() + channels.size() + others.size();
     }
 
-    private int post(
-            List<Posted> where,
-            MemorySegment queuePair,
-            MemorySegment first,
-            MemorySegment bad,
-            long size,
-            long nextOffset,
-            long sgesOffset,
-            long countOffset) {
+    public int windowCount() {
+        return mws.size();
+    }
+
+    public int lastQueuePairNumber() {
+        return nextNumber - 1;
+    }
+
+    public int lastSendDepth() {
+        return byNumber.get(nextNumber - 1).shape.sendDepth();
+    }
+
+    public String state(int number) {
+        return byNumber.get(number).state;
+    }
+
+    // ---- the data path
+
+    private synchronized int postSend(
+            MemorySegment qpAddress, MemorySegment first, MemorySegment bad) {
+        Qp qp = qps.get(qpAddress.address());
         int index = 0;
+        int refuse = answer;
+        answer = 0;
         for (long at = first.address(); at != 0; index++) {
-            if (answer != 0 && index == Math.max(refused, 0)) {
-                if (refused >= 0) {
-                    Native.at(bad.address(), Long.BYTES).set(ValueLayout.JAVA_LONG, 0, at);
+            boolean full = qp.slots.size() == qp.shape.sendDepth();
+            boolean refuseThis = refuse != 0 && index == Math.max(refused, 0) && !keepsRefused;
+            if (full || refuseThis) {
+                if (full || refused >= 0) {
+                    Native.at(bad.address(), Long.BYTES).set(JAVA_LONG, 0, at);
                 }
-                return answer;
+                chains.add(index);
+                return full ? Errno.ENOMEM : answersZero ? 0 : refuse;
             }
-            MemorySegment request = Native.at(at, size);
-            long sges = request.get(ValueLayout.JAVA_LONG, sgesOffset);
-            int count = request.get(ValueLayout.JAVA_INT, countOffset);
-            where.add(
-                    new Posted(
-                            queuePair.address(),
-                            request.toArray(ValueLayout.JAVA_BYTE),
-                            count == 0
-                                    ? new byte[0]
-                                    : Native.at(sges, count * ibv_sge.sizeof())
-                                            .toArray(ValueLayout.JAVA_BYTE)));
-            at = request.get(ValueLayout.JAVA_LONG, nextOffset);
+            Posted posted =
+                    read(
+                            qp.address,
+                            at,
+                            ibv_send_wr.sizeof(),
+                            ibv_send_wr.sg_list$offset(),
+                            ibv_send_wr.num_sge$offset(),
+                            true);
+            sends.add(posted);
+            qp.sends.add(posted);
+            qp.slots.add(posted.id());
+            at = next(posted, ibv_send_wr.next$offset());
         }
-        return answer;
+        chains.add(index);
+        return refuse;
     }
 
-    private int poll(int count, MemorySegment wcs) {
-        if (answer < 0) {
-            return answer;
+    private synchronized int postReceive(
+            MemorySegment queue, MemorySegment request, MemorySegment bad, boolean shared) {
+        if (answer != 0) {
+            int refuse = answer;
+            answer = 0;
+            return refuse;
         }
+        Posted posted =
+                read(
+                        queue.address(),
+                        request.address(),
+                        ibv_recv_wr.sizeof(),
+                        ibv_recv_wr.sg_list$offset(),
+                        ibv_recv_wr.num_sge$offset(),
+                        false);
+        receives.add(posted);
+        if (shared) {
+            srqs.get(queue.address()).add(posted);
+        } else {
+            Qp qp = qps.get(queue.address());
+            qp.receives.add(posted);
+        }
+        return 0;
+    }
+
+    private static Posted read(
+            long queue, long at, long size, long sgesOffset, long countOffset, boolean send) {
+        MemorySegment request = Native.at(at, size);
+        long sges = request.get(JAVA_LONG, sgesOffset);
+        int count = request.get(JAVA_INT, countOffset);
+        MemorySegment list =
+                count == 0 ? MemorySegment.NULL : Native.at(sges, count * ibv_sge.sizeof());
+        ByteArrayOutputStream inline = new ByteArrayOutputStream();
+        boolean isInline =
+                send
+                        && (request.get(JAVA_INT, ibv_send_wr.send_flags$offset())
+                                        & SendChain.INLINE)
+                                != 0;
+        for (int i = 0; i < count && isInline; i++) {
+            MemorySegment sge = ibv_sge.asSlice(list, i);
+            inline.writeBytes(
+                    Native.at(ibv_sge.addr(sge), Integer.toUnsignedLong(ibv_sge.length(sge)))
+                            .toArray(JAVA_BYTE));
+        }
+        return new Posted(
+                queue, request.toArray(JAVA_BYTE), list.toArray(JAVA_BYTE), inline.toByteArray());
+    }
+
+    private static long next(Posted posted, long offset) {
+        return MemorySegment.ofArray(posted.request()).get(JAVA_LONG_UNALIGNED, offset);
+    }
+
+    private synchronized int poll(MemorySegment address, int count, MemorySegment wcs) {
+        if (pollAnswer != 0) {
+            return pollAnswer;
+        }
+        run();
+        Cq cq = cqs.get(address.address());
         MemorySegment room = Native.at(wcs.address(), count * ibv_wc.sizeof());
         int given = 0;
-        while (given < count && !completions.isEmpty()) {
-            MemorySegment.copy(
-                    MemorySegment.ofArray(completions.remove()),
-                    0,
-                    room,
-                    given * ibv_wc.sizeof(),
-                    ibv_wc.sizeof());
+        while (given < count && !cq.entries.isEmpty()) {
+            MemorySegment entry = MemorySegment.ofArray(cq.entries.remove());
+            MemorySegment.copy(entry, 0, room, given * ibv_wc.sizeof(), ibv_wc.sizeof());
+            free(entry.get(JAVA_LONG_UNALIGNED, ibv_wc.wr_id$offset()));
             given++;
         }
         return given;
     }
 
+    /** Frees the places of a send and all before it. */
+    private void free(long id) {
+        for (Qp qp : qps.values()) {
+            if (qp.slots.contains(id)) {
+                while (qp.slots.remove() != id) {
+                    continue;
+                }
+            }
+        }
+    }
+
+    private synchronized int requestNotify(MemorySegment address, int solicitedOnly) {
+        Cq cq = cqs.get(address.address());
+        arms.add(solicitedOnly != 0);
+        cq.armed = true;
+        cq.solicitedOnly = solicitedOnly != 0;
+        return 0;
+    }
+
+    // ---- what it does
+
+    /** Carries out what was posted. */
+    public synchronized void run() {
+        if (forgetful) {
+            qps.values().forEach(qp -> qp.sends.clear());
+            qps.values().forEach(qp -> qp.receives.clear());
+        }
+        boolean any = running;
+        while (any) {
+            any = false;
+            for (Qp qp : qps.values()) {
+                if (qp.state.equals("RTS") && !qp.sends.isEmpty()) {
+                    any = true;
+                    carryOut(qp, qp.sends.remove());
+                }
+            }
+        }
+        for (Qp qp : qps.values()) {
+            if (qp.state.equals("ERR")) {
+                flush(qp);
+            }
+        }
+    }
+
+    private void carryOut(Qp qp, Posted send) {
+        int status = SUCCESS;
+        if (failAt >= 0 && failAt-- == 0) {
+            status = failStatus;
+        } else {
+            status =
+                    switch (send.opcode()) {
+                        case SendChain.BIND -> bind(qp, send);
+                        case SendChain.INVALIDATE ->
+                                invalidate(send.key(ibv_send_wr.invalidate_rkey$offset()), qp);
+                        case SendChain.SEND,
+                                SendChain.SEND_WITH_IMMEDIATE,
+                                SendChain.SEND_WITH_INVALIDATE,
+                                SendChain.WRITE_WITH_IMMEDIATE ->
+                                deliver(qp, send);
+                        default -> SUCCESS;
+                    };
+        }
+        if (status != SUCCESS) {
+            qp.state = "ERR";
+        }
+        if (send.signaled() || status != SUCCESS) {
+            complete(qp.sendCq, send.id(), status, 0, 0, 0, 0, qp.number, false);
+        }
+    }
+
+    private int deliver(Qp qp, Posted send) {
+        Qp peer = byNumber.get(qp.peer);
+        if (peer == null || !peer.state.equals("RTS")) {
+            return SUCCESS; // nobody looks
+        }
+        Deque<Posted> queue = peer.srq != 0 ? srqs.get(peer.srq) : peer.receives;
+        if (queue.isEmpty()) {
+            return RNR;
+        }
+        Posted receive = queue.remove();
+        int bytes = 0;
+        for (int i = 0; i < send.sges().length; i += 16) {
+            bytes += MemorySegment.ofArray(send.sges()).get(JAVA_INT_UNALIGNED, i + 8);
+        }
+        int extra = send.key(ibv_send_wr.imm_data$offset());
+        int flags = 0;
+        int opcode = 128; // IBV_WC_RECV
+        if (send.opcode() == SendChain.SEND_WITH_INVALIDATE) {
+            flags = vendorId == RXE ? 4 : 8;
+            invalidate(extra, null);
+        } else if (send.opcode() != SendChain.SEND) {
+            flags = 2;
+            opcode = send.opcode() == SendChain.SEND_WITH_IMMEDIATE ? 128 : 129;
+        }
+        complete(
+                peer.receiveCq,
+                receive.id(),
+                SUCCESS,
+                opcode,
+                bytes,
+                flags,
+                extra,
+                peer.number,
+                (send.flags() & SendChain.SOLICITED) != 0);
+        return SUCCESS;
+    }
+
+    private int bind(Qp qp, Posted send) {
+        MemorySegment request = MemorySegment.ofArray(send.request());
+        Mw mw =
+                mws.get(
+                        request.get(
+                                JAVA_LONG_UNALIGNED,
+                                ibv_send_wr.bind_mw$offset() + ibv_send_wr.bind_mw.mw$offset()));
+        if (mw == null || mw.boundOn != null) {
+            return BIND_ERROR;
+        }
+        mw.boundOn = qp;
+        mw.key =
+                request.get(
+                        JAVA_INT_UNALIGNED,
+                        ibv_send_wr.bind_mw$offset() + ibv_send_wr.bind_mw.rkey$offset());
+        return SUCCESS;
+    }
+
+    private int invalidate(int key, Qp by) {
+        for (Mw mw : mws.values()) {
+            if (mw.key == key) {
+                if (mw.boundOn == null) {
+                    panics.add("window 0x%08x is not bound".formatted(key));
+                } else if (by != null && mw.boundOn != by) {
+                    return QP_OP_ERROR;
+                }
+                mw.boundOn = null;
+                return SUCCESS;
+            }
+        }
+        return by == null ? SUCCESS : QP_OP_ERROR;
+    }
+
+    private void flush(Qp qp) {
+        while (!qp.sends.isEmpty()) {
+            complete(qp.sendCq, qp.sends.remove().id(), FLUSHED, 0, 0, 0, 0, qp.number, false);
+        }
+        while (!qp.receives.isEmpty()) {
+            complete(
+                    qp.receiveCq, qp.receives.remove().id(), FLUSHED, 0, 0, 0, 0, qp.number, false);
+        }
+    }
+
+    /** Queues a completion of the queue pair made last, on its receive side. */
+    public synchronized void complete(
+            long id, int status, int opcode, int bytes, int flags, int extra) {
+        Qp qp = byNumber.get(nextNumber - 1);
+        complete(qp.receiveCq, id, status, opcode, bytes, flags, extra, qp.number, false);
+    }
+
+    /** Queues a completion that has only what a real one has. */
+    private void complete(
+            Cq cq,
+            long id,
+            int status,
+            int opcode,
+            int bytes,
+            int flags,
+            int extra,
+            int number,
+            boolean solicited) {
+        byte[] raw = new byte[(int) ibv_wc.sizeof()];
+        MemorySegment wc = MemorySegment.ofArray(raw);
+        Arrays.fill(raw, (byte) 0xA5); // what is not valid is not zero either
+        wc.set(JAVA_LONG_UNALIGNED, ibv_wc.wr_id$offset(), id);
+        wc.set(JAVA_INT_UNALIGNED, ibv_wc.status$offset(), status);
+        wc.set(JAVA_INT_UNALIGNED, ibv_wc.vendor_err$offset(), status == SUCCESS ? 0xA5 : 0x77);
+        wc.set(JAVA_INT_UNALIGNED, ibv_wc.qp_num$offset(), number);
+        if (status == SUCCESS) {
+            wc.set(JAVA_INT_UNALIGNED, ibv_wc.opcode$offset(), opcode);
+            wc.set(JAVA_INT_UNALIGNED, ibv_wc.byte_len$offset(), bytes);
+            wc.set(JAVA_INT_UNALIGNED, ibv_wc.wc_flags$offset(), flags);
+            wc.set(JAVA_INT_UNALIGNED, ibv_wc.imm_data$offset(), extra);
+        }
+        if (cq.entries.size() == cq.depth) {
+            overruns++;
+            return;
+        }
+        cq.entries.add(raw);
+        boolean failureWakes = status != SUCCESS && vendorId != RXE;
+        if (cq.armed && (!cq.solicitedOnly || solicited || failureWakes)) {
+            cq.armed = false;
+            if (cq.channel != null) {
+                Descriptors.raise(cq.channel.descriptor);
+            }
+        }
+    }
+
+    /** Tells something unasked of the completion queue or shared receive queue made last. */
+    public void tell(AsyncEvent.Kind kind) {
+        long object;
+        synchronized (this) {
+            object =
+                    (kind == AsyncEvent.Kind.RECEIVES_RAN_LOW ? srqs.keySet() : cqs.keySet())
+                            .stream().mapToLong(Long::longValue).max().orElse(0);
+        }
+        asyncEvents.add(new AsyncEvent(kind, object));
+        Descriptors.raise(async);
+    }
+
+    // ---- control calls
+
+    private long made() {
+        if (controlError != 0) {
+            int error = controlError;
+            controlError = 0;
+            return -error;
+        }
+        nextAddress += 0x100;
+        return nextAddress;
+    }
+
+    private long other(String what) {
+        long address = made();
+        if (address > 0) {
+            others.put(address, what);
+        }
+        return address;
+    }
+
+    private int gone(Object removed) {
+        return removed == null ? -Errno.EINVAL : 0;
+    }
+
     @Override
-    public void close() {
+    public int close() {
+        others.remove(0L);
+        return 0;
+    }
+
+    /** Frees its memory; no object may be left. */
+    public void dispose() {
+        Descriptors.close(async);
         arena.close();
+    }
+
+    @Override
+    public DeviceAttributes queryDevice() {
+        return new DeviceAttributes(
+                0,
+                "1.0",
+                1,
+                1,
+                vendorId,
+                vendorPartId,
+                maxDepth,
+                maxSge,
+                maxSge / 2,
+                4 * maxDepth,
+                sharedQueues ? maxDepth : 0,
+                maxSge / 2,
+                Long.MAX_VALUE,
+                8,
+                4,
+                invalidates,
+                windows,
+                atomics);
+    }
+
+    @Override
+    public PortAttributes queryPort(int port) {
+        return new PortAttributes(0, portUp ? 4 : 1, 3, 1, 1 << 23, 0, 2);
+    }
+
+    @Override
+    public long queryGids(int atMost, List<GidTableEntry> gids) {
+        gids.add(new GidTableEntry(1, 0, 2, 0, 0xFFFF_0A00_0001L));
+        return 0;
+    }
+
+    @Override
+    public synchronized long allocatePd() {
+        return other("pd");
+    }
+
+    @Override
+    public synchronized int deallocatePd(long pd) {
+        return gone(others.remove(pd));
+    }
+
+    @Override
+    public synchronized long registerMemory(long pd, MemorySegment memory, int access) {
+        return other("mr");
+    }
+
+    @Override
+    public int localKey(long mr) {
+        return (int) mr | 1;
+    }
+
+    @Override
+    public int remoteKey(long mr) {
+        return (int) mr | 0x8000_0000;
+    }
+
+    @Override
+    public synchronized int deregisterMemory(long mr) {
+        return gone(others.remove(mr));
+    }
+
+    @Override
+    public synchronized long allocateWindow(long pd) {
+        long address = windows ? made() : -Errno.EOPNOTSUPP;
+        if (address > 0) {
+            Mw mw = new Mw();
+            mw.key = (int) (address << 8 | 0x80000000L);
+            mws.put(address, mw);
+        }
+        return address;
+    }
+
+    @Override
+    public synchronized int windowKey(long mw) {
+        return mws.get(mw).key;
+    }
+
+    @Override
+    public synchronized void setWindowKey(long mw, int key) {
+        if (!mws.containsKey(mw)) {
+            panics.add("wrote into a freed window");
+        }
+    }
+
+    @Override
+    public synchronized int freeWindow(long mw) {
+        return gone(mws.remove(mw));
+    }
+
+    @Override
+    public synchronized long createChannel() {
+        long address = made();
+        if (address > 0) {
+            channels.put(address, new Channel());
+        }
+        return address;
+    }
+
+    @Override
+    public synchronized int channelDescriptor(long channel) {
+        return channels.get(channel).descriptor;
+    }
+
+    @Override
+    public synchronized int takeEvent(long channel) {
+        return Descriptors.silence(channels.get(channel).descriptor) ? 1 : 0;
+    }
+
+    @Override
+    public synchronized int destroyChannel(long channel) {
+        Channel removed = channels.remove(channel);
+        Descriptors.close(removed.descriptor);
+        return 0;
+    }
+
+    @Override
+    public synchronized long createCq(int depth, long channel) {
+        long address = depth > 4 * maxDepth ? -Errno.EINVAL : made();
+        if (address > 0) {
+            Cq cq = new Cq();
+            cq.depth = depth;
+            cq.channel = channels.get(channel);
+            cqs.put(address, cq);
+        }
+        return address;
+    }
+
+    @Override
+    public synchronized int resizeCq(long cq, int depth) {
+        cqs.get(cq).depth = depth;
+        return 0;
+    }
+
+    @Override
+    public synchronized int destroyCq(long cq) {
+        Cq removed = cqs.get(cq);
+        if (qps.values().stream().anyMatch(q -> q.sendCq == removed || q.receiveCq == removed)) {
+            return -Errno.EBUSY;
+        }
+        return gone(cqs.remove(cq));
+    }
+
+    @Override
+    public synchronized long createSrq(long pd, int depth, int sge) {
+        long address = sharedQueues ? made() : -Errno.ENOSYS;
+        if (address > 0) {
+            srqs.put(address, new ArrayDeque<>());
+        }
+        return address;
+    }
+
+    @Override
+    public synchronized int limitSrq(long srq, int limit) {
+        srqLimits.add(limit);
+        return 0;
+    }
+
+    @Override
+    public synchronized int destroySrq(long srq) {
+        return qps.values().stream().anyMatch(q -> q.srq == srq)
+                ? -Errno.EBUSY
+                : gone(srqs.remove(srq));
+    }
+
+    @Override
+    public synchronized long createQp(
+            long pd, long sendCq, long receiveCq, long srq, QueuePairShape shape) {
+        boolean fits =
+                shape.sendDepth() <= maxDepth
+                        && shape.receiveDepth() <= maxDepth
+                        && shape.sendSge() <= maxSge
+                        && shape.receiveSge() <= maxSge
+                        && shape.inlineBytes() <= maxInline
+                        && (long) shape.sendDepth() * shape.sendSge() <= maxProduct;
+        long address = fits ? made() : -Errno.EINVAL;
+        if (address > 0) {
+            Qp qp = new Qp();
+            qp.address = address;
+            qp.number = nextNumber++;
+            qp.shape = shape;
+            qp.sendCq = cqs.get(sendCq);
+            qp.receiveCq = cqs.get(receiveCq);
+            qp.srq = srq;
+            qps.put(address, qp);
+            byNumber.put(qp.number, qp);
+        }
+        return address;
+    }
+
+    @Override
+    public synchronized int queuePairNumber(long qp) {
+        return qps.get(qp).number;
+    }
+
+    @Override
+    public synchronized int toInit(long qp, int port, int access) {
+        qps.get(qp).state = "INIT";
+        return 0;
+    }
+
+    @Override
+    public synchronized int toReadyToReceive(long qp, PathAttributes path) {
+        qps.get(qp).state = "RTR";
+        qps.get(qp).peer = path.peerNumber();
+        return 0;
+    }
+
+    @Override
+    public synchronized int toReadyToSend(
+            long qp, int sequence, int outboundReads, boolean patient) {
+        qps.get(qp).state = "RTS";
+        qps.get(qp).reads = outboundReads;
+        return 0;
+    }
+
+    @Override
+    public synchronized int toError(long qp) {
+        qps.get(qp).state = "ERR";
+        run();
+        return 0;
+    }
+
+    @Override
+    public synchronized int destroyQp(long qp) {
+        Qp removed = qps.remove(qp);
+        if (mws.values().stream().anyMatch(mw -> mw.boundOn == removed)) {
+            panics.add("a queue pair was destroyed with a window bound on it");
+        }
+        byNumber.remove(removed.number);
+        return 0;
+    }
+
+    @Override
+    public int asyncDescriptor() {
+        return async;
+    }
+
+    @Override
+    public AsyncEvent takeAsyncEvent() {
+        AsyncEvent event = asyncEvents.poll();
+        if (asyncEvents.isEmpty()) {
+            Descriptors.silence(async);
+        }
+        return event == null ? new AsyncEvent(AsyncEvent.Kind.NONE, 0) : event;
     }
 }

@@ -1,0 +1,278 @@
+package dev.verbena;
+
+import dev.verbena.internal.queue.ArmState;
+import dev.verbena.internal.queue.CompletionPump;
+import dev.verbena.internal.verbs.Descriptors;
+import dev.verbena.internal.verbs.DeviceControl;
+import dev.verbena.internal.verbs.Provider;
+import dev.verbena.internal.verbs.VerbsContext;
+
+import java.time.Duration;
+import java.util.concurrent.TimeUnit;
+import java.util.function.Consumer;
+
+/**
+ * How the consumer of one completion queue is woken: NDK's arm over {@code ibv_req_notify_cq} and a
+ * completion channel.
+ *
+ * <p>Verbs tells nothing of completions that were there before it was asked, nothing of a broken
+ * queue on the channel, and knows no joining of requests. So this class keeps what is armed, looks
+ * at the queue before and after asking, and swallows events that were for this layer's own signals.
+ *
+ * <p>Its lock is held for moments only, never while waiting, and never while a callback runs.
+ */
+final class CompletionEvents {
+    private static final Duration PATIENCE = Duration.ofSeconds(10);
+
+    // How often failures are looked for where the device gives no event for them: see arm.
+    private static final int LOOK_MILLISECONDS = 20;
+
+    private final DeviceControl control;
+    private final VerbsContext context;
+    private final Provider provider;
+    private final CompletionPump pump;
+    private final long queue;
+    private final long channel;
+    private final int descriptor;
+    private final int alarm;
+    private final Consumer<Status> callback; // or null
+
+    // All of these under this object's lock.
+    private int armed = ArmState.NONE;
+    private Status fired; // not told yet
+    private Status broken;
+    private long seen; // how much had been staged at the last callback
+    private long failuresSeen;
+    private boolean ownLoop;
+
+    private volatile boolean closed;
+    private Thread thread;
+
+    CompletionEvents(
+            DeviceControl control,
+            VerbsContext context,
+            Provider provider,
+            CompletionPump pump,
+            long queue,
+            long channel,
+            Consumer<Status> callback) {
+        this.control = control;
+        this.context = context;
+        this.provider = provider;
+        this.pump = pump;
+        this.queue = queue;
+        this.channel = channel;
+        this.descriptor = control.channelDescriptor(channel);
+        this.callback = callback;
+        this.alarm = (int) VerbenaException.check(Descriptors.newAlarm(), "eventfd", "");
+    }
+
+    /** Starts the thread that runs the callback; {@code atEnd} is the last it does. */
+    void start(String name, Runnable atEnd) {
+        thread = Thread.ofPlatform().daemon().name(name).unstarted(() -> run(atEnd));
+        thread.start();
+    }
+
+    /** Arms; true when it has fired at once. */
+    synchronized boolean arm(NotifyType type) {
+        armed = ArmState.join(armed, type.value());
+        if (broken != null) {
+            fire(broken);
+        } else if (armed != ArmState.ERRORS) {
+            failuresSeen = pump.failuresEver();
+            ask();
+            if (looksForFailures()) {
+                Descriptors.raise(alarm); // the waiting thread has to look now and then
+            }
+        }
+        return fired != null;
+    }
+
+    /** Asks the device for an event, unless there is something to tell already. */
+    private void ask() {
+        if (fireIfWaiting()) {
+            return;
+        }
+        // A device that gives no event for failures under a solicited arm: whoever waits here looks
+        // for them from time to time; who runs a loop of their own gets all events instead.
+        boolean solicitedOnly =
+                armed == ArmState.SOLICITED && !(provider.solicitedMissesFailures() && ownLoop);
+        int answer = context.requestNotify(queue, solicitedOnly);
+        if (answer != 0) {
+            fire(VerbenaException.statusOf(Math.abs(answer)));
+            return;
+        }
+        fireIfWaiting(); // what came before the device heard of it gives no event
+    }
+
+    private boolean fireIfWaiting() {
+        pump.drain();
+        if (pump.broken()) {
+            fire(Status.BUFFER_OVERFLOW);
+            return true;
+        }
+        // Under SOLICITED too: nothing says of a completion whether it was solicited, and one
+        // callback too many is better than one too few.
+        if (pump.waiting(seen)) {
+            fire(Status.SUCCESS);
+            return true;
+        }
+        return false;
+    }
+
+    private void fire(Status status) {
+        armed = ArmState.NONE;
+        seen = pump.stagedEver();
+        fired = status;
+        Descriptors.raise(alarm);
+    }
+
+    private boolean looksForFailures() {
+        return armed == ArmState.SOLICITED && provider.solicitedMissesFailures() && !ownLoop;
+    }
+
+    /** Takes the device's events and finds out whether they are for the consumer. */
+    private void takeEvents() {
+        int taken;
+        do {
+            taken = control.takeEvent(channel);
+        } while (taken > 0);
+        synchronized (this) {
+            if (taken < 0) {
+                fireIfArmed(VerbenaException.statusOf(-taken));
+            } else if (armed == ArmState.ANY || armed == ArmState.SOLICITED) {
+                ask(); // only this layer's own signals have come when it does not fire
+            }
+        }
+    }
+
+    private synchronized void look() {
+        if (looksForFailures()) {
+            pump.drain();
+            if (pump.failuresEver() != failuresSeen) {
+                fire(Status.SUCCESS);
+            }
+        }
+    }
+
+    /** Completions came up that no device gives an event for. */
+    synchronized void owed() {
+        if ((armed == ArmState.ANY || armed == ArmState.SOLICITED) && pump.waiting(seen)) {
+            fire(Status.SUCCESS);
+        }
+    }
+
+    /** The queue is of no use any more. */
+    synchronized void breakDown(Status status) {
+        broken = status;
+        fireIfArmed(status);
+    }
+
+    private void fireIfArmed(Status status) {
+        if (armed != ArmState.NONE) {
+            fire(status);
+        }
+    }
+
+    synchronized Status broken() {
+        return broken;
+    }
+
+    private synchronized Status takeFired() {
+        Status taken = fired;
+        fired = null;
+        return taken;
+    }
+
+    private synchronized int patience() {
+        return looksForFailures() ? LOOK_MILLISECONDS : -1;
+    }
+
+    /** Waits for whatever comes first. */
+    private void waitOnce(int milliseconds) {
+        int ready = Descriptors.await(descriptor, alarm, milliseconds);
+        if ((ready & 2) != 0) {
+            Descriptors.silence(alarm);
+        }
+        if (closed) {
+            return;
+        }
+        if ((ready & 1) != 0) {
+            takeEvents();
+        }
+        look();
+    }
+
+    private void run(Runnable atEnd) {
+        try {
+            while (!closed) {
+                waitOnce(patience());
+                Status status = closed ? null : takeFired();
+                if (status != null) {
+                    Threads.runCallback(() -> callback.accept(status));
+                }
+            }
+        } finally {
+            atEnd.run();
+        }
+    }
+
+    /** Waits until it has fired; IO_TIMEOUT when it has not. */
+    Status await(Duration timeout) {
+        long deadline = System.nanoTime() + timeout.toNanos();
+        while (true) {
+            synchronized (this) {
+                if (callback != null || (armed == ArmState.NONE && fired == null)) {
+                    throw new IllegalStateException(
+                            callback != null
+                                    ? "This completion queue tells its callback"
+                                    : "Arm the completion queue before waiting for it");
+                }
+            }
+            Status status = takeFired();
+            if (status != null) {
+                return status;
+            }
+            if (closed) {
+                throw new IllegalStateException("The completion queue was closed");
+            }
+            long left = deadline - System.nanoTime();
+            if (left <= 0) {
+                return Status.IO_TIMEOUT;
+            }
+            int milliseconds =
+                    (int) Math.min(Integer.MAX_VALUE, TimeUnit.NANOSECONDS.toMillis(left) + 1);
+            int look = patience();
+            waitOnce(look < 0 ? milliseconds : Math.min(look, milliseconds));
+        }
+    }
+
+    synchronized int descriptor() {
+        if (callback != null) {
+            throw new IllegalStateException("This completion queue tells its callback");
+        }
+        ownLoop = true;
+        return descriptor;
+    }
+
+    /** For a loop of the consumer's own; PENDING when nothing was for the consumer. */
+    Status takeEvent() {
+        takeEvents();
+        Status status = takeFired();
+        return status == null ? Status.PENDING : status;
+    }
+
+    /** Ends waiting, and waits for a callback that is running. */
+    void close() {
+        closed = true;
+        Descriptors.raise(alarm);
+        if (thread != null) {
+            Threads.join(thread, PATIENCE, "its callback");
+        }
+    }
+
+    /** Frees what this class holds; nobody waits any more. */
+    void free() {
+        Descriptors.close(alarm);
+    }
+}

@@ -1,0 +1,200 @@
+package dev.verbena;
+
+import dev.verbena.internal.queue.SharedQueues;
+import dev.verbena.internal.queue.SharedReceives;
+import dev.verbena.internal.verbs.DeviceControl;
+import dev.verbena.internal.verbs.ReceiveRequest;
+
+import java.lang.foreign.Arena;
+import java.lang.ref.Reference;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.function.Consumer;
+
+/**
+ * Receives for many queue pairs: NDK's SRQ, verbs' {@code ibv_srq}. A message to any of them takes
+ * the next one, and ends in a completion on the receive completion queue of that queue pair.
+ *
+ * <p>May be used from any thread. A flush of a queue pair leaves its receives alone: they belong to
+ * the others too. What is still posted when it is closed ends without a completion.
+ */
+public final class SharedReceiveQueue extends NativeObject {
+    private final ProtectionDomain domain;
+    private final DeviceControl control;
+    private final Consumer<Status> callback;
+    private final int depth;
+    private final int maxBuffers;
+    private final Arena arena;
+    private final long address;
+    private final SharedReceives receives;
+    private final AtomicInteger threshold = new AtomicInteger(); // 0: not armed
+
+    SharedReceiveQueue(
+            ProtectionDomain domain, int depth, int maxBuffers, Consumer<Status> callback) {
+        super(domain);
+        this.domain = domain;
+        this.callback = callback;
+        this.depth = depth;
+        this.maxBuffers = maxBuffers;
+        Adapter adapter = domain.adapter();
+        this.control = adapter.control();
+        try {
+            checkLimits(adapter, depth, maxBuffers);
+            this.address =
+                    VerbenaException.check(
+                            control.createSrq(domain.address(), depth, maxBuffers),
+                            "ibv_create_srq(depth %d, %d buffers)".formatted(depth, maxBuffers),
+                            "");
+        } catch (Throwable t) {
+            abandon();
+            throw t;
+        }
+        this.arena = Arena.ofShared();
+        SharedQueues table = adapter.sharedQueues();
+        try {
+            synchronized (table) {
+                long queue = table.reserve();
+                if (queue == -1) {
+                    throw new VerbenaException(
+                            Status.INSUFFICIENT_RESOURCES,
+                            "One adapter serves 65536 shared receive queues at most");
+                }
+                this.receives =
+                        new SharedReceives(
+                                queue,
+                                address,
+                                depth,
+                                new ReceiveRequest(adapter.context(), arena));
+                table.enter(receives);
+            }
+            adapter.events().add(this);
+        } catch (Throwable t) {
+            control.destroySrq(address);
+            arena.close();
+            abandon();
+            throw t;
+        }
+    }
+
+    private static void checkLimits(Adapter adapter, int depth, int maxBuffers) {
+        AdapterInfo info = adapter.queryInfo();
+        if (info.maxSharedReceiveDepth() == 0) {
+            throw new VerbenaException(
+                    Status.NOT_SUPPORTED, adapter.name() + " has no shared receive queues");
+        }
+        if (depth < 1
+                || depth > info.maxSharedReceiveDepth()
+                || maxBuffers < 1
+                || maxBuffers > info.maxSharedReceiveBuffers()) {
+            throw new VerbenaException(
+                    Status.INVALID_PARAMETER,
+                    "A shared receive queue of %s is 1 to %d deep with 1 to %d buffers, not %d with %d"
+                            .formatted(
+                                    adapter.name(),
+                                    info.maxSharedReceiveDepth(),
+                                    info.maxSharedReceiveBuffers(),
+                                    depth,
+                                    maxBuffers));
+        }
+    }
+
+    /**
+     * Makes room for a message to any of the queue pairs (NdkSrqReceive). Ends in a completion of
+     * type {@link OperationType#RECEIVE} that names the queue pair.
+     *
+     * <p>The bytes are the device's until the completion, {@code buffers} itself is the caller's
+     * again when this returns. Allocates nothing.
+     *
+     * @param context what the completion will carry
+     * @param buffers where the message goes, filled in order
+     * @return SUCCESS; or, with no effect: CONNECTION_INVALID when closed, NO_MORE_ENTRIES when as
+     *     many receives as the queue is deep are posted, INVALID_PARAMETER for too many buffers,
+     *     ACCESS_VIOLATION for memory that may not be written to, or the provider's refusal
+     */
+    public Status receive(long context, BufferList buffers) {
+        Status refusal = QueuePair.checkReceive(buffers, maxBuffers);
+        if (refusal != Status.SUCCESS) {
+            return refusal;
+        }
+        try {
+            return QueuePair.status(receives.post(context, buffers.address(), buffers.size()));
+        } finally {
+            Reference.reachabilityFence(buffers);
+        }
+    }
+
+    /**
+     * Asks for one callback when fewer receives than that are left (NdkModifySrq). When there are
+     * fewer already, as far as completions were polled, it comes at once.
+     *
+     * @param receives how few; 0 changes nothing
+     * @throws IllegalArgumentException for a number beyond the depth
+     * @throws VerbenaException when the device refuses
+     */
+    public void notifyBelow(int receives) {
+        if (receives < 0 || receives > depth) {
+            throw new IllegalArgumentException(
+                    "A shared receive queue of depth %d has no threshold of %d"
+                            .formatted(depth, receives));
+        }
+        if (receives == 0) {
+            return;
+        }
+        hold();
+        try {
+            threshold.set(receives);
+            VerbenaException.check(
+                    control.limitSrq(address, receives),
+                    "ibv_modify_srq(limit %d)".formatted(receives),
+                    "");
+            // The device looks when the next receive is taken, and not before.
+            if (this.receives.outstanding() < receives) {
+                domain.adapter().events().execute(this::ranLow);
+            }
+        } finally {
+            letGo();
+        }
+    }
+
+    /**
+     * How many receives wait for a message, as far as completions were polled.
+     *
+     * @return 0 to the depth
+     */
+    public int outstanding() {
+        return receives.outstanding();
+    }
+
+    /** Calls back, once; on the adapter's thread. */
+    void ranLow() {
+        if (threshold.getAndSet(0) > 0) {
+            Threads.runCallback(() -> callback.accept(Status.SUCCESS));
+        }
+    }
+
+    ProtectionDomain domain() {
+        return domain;
+    }
+
+    long address() {
+        return address;
+    }
+
+    @Override
+    void shut() {
+        threshold.set(0);
+        receives.shut();
+    }
+
+    @Override
+    void destroy() {
+        domain.adapter().events().remove(this);
+        domain.adapter().sharedQueues().remove(receives);
+        arena.close();
+        VerbenaException.check(control.destroySrq(address), "ibv_destroy_srq", "");
+    }
+
+    @Override
+    public String toString() {
+        return "SharedReceiveQueue of " + domain.adapter().name();
+    }
+}

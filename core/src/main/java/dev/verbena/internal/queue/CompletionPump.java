@@ -1,0 +1,486 @@
+package dev.verbena.internal.queue;
+
+import dev.verbena.internal.verbs.Provider;
+import dev.verbena.internal.verbs.VerbsContext;
+import dev.verbena.internal.verbs.WorkCompletions;
+
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+
+/**
+ * What stands between {@code ibv_poll_cq} and the consumer of one completion queue: it finds out
+ * whose request ended, retires it with all before it, drops what was signaled for this layer's sake
+ * only, and adds what this layer owes.
+ *
+ * <p>The layer polls on its own too: to get places of silent requests back, to see what is there
+ * when the queue is armed, to save what a queue pair leaves behind. What it finds then waits here,
+ * and is told first.
+ */
+public final class CompletionPump {
+    /** {@code IBV_WC_GENERAL_ERR}: the status of a request that never reached the provider. */
+    public static final int NOT_POSTED = WorkCompletions.GENERAL_ERROR;
+
+    /** {@code IBV_WC_WR_FLUSH_ERR}: the status of a request that was behind such a one. */
+    public static final int FLUSHED = WorkCompletions.FLUSHED;
+
+    /** What {@link #reserve} answers when all slots are taken. */
+    public static final long NO_SLOT = -1;
+
+    /** What {@link #reserve} answers when the completion queue is closed. */
+    public static final long CLOSED = -2;
+
+    private static final int BATCH = 64;
+
+    private final VerbsContext context;
+    private final Provider provider;
+    private final SharedQueues sharedQueues;
+    private final long address;
+    private final Runnable onOwed;
+    private final Gate gate = new Gate();
+
+    // All of these under the gate.
+    private final WorkCompletions raw = new WorkCompletions(BATCH);
+    private final CompletionRecords staged = new CompletionRecords(BATCH, true);
+    private final List<RequestFifo> owing = new ArrayList<>();
+    private final List<Endpoint> dead = new ArrayList<>();
+    private final IntMap<Endpoint> sharing = new IntMap<>();
+    private boolean[] taken = new boolean[8];
+    private RequestFifo[] queues = new RequestFifo[8];
+    private int[] generations = new int[8];
+    private CompletionRecords direct;
+
+    // Changed under the gate, and read outside of it.
+    private volatile boolean hasDead;
+    private volatile boolean broken;
+    private volatile long stagedEver;
+    private volatile long failuresEver;
+    private volatile long hidden;
+
+    /**
+     * Makes one.
+     *
+     * @param context the device
+     * @param provider whose habits to follow
+     * @param sharedQueues the device's shared receive queues
+     * @param address of the {@code ibv_cq}
+     * @param onOwed what to do when completions came up that the device gives no event for; called
+     *     outside of all gates of this completion queue
+     */
+    public CompletionPump(
+            VerbsContext context,
+            Provider provider,
+            SharedQueues sharedQueues,
+            long address,
+            Runnable onOwed) {
+        this.context = context;
+        this.provider = provider;
+        this.sharedQueues = sharedQueues;
+        this.address = address;
+        this.onOwed = onOwed;
+    }
+
+    /**
+     * Takes a slot for one queue and returns what its ids begin with. Until {@link #enter}, nothing
+     * is told of it.
+     *
+     * @param receive whether it is a receive queue
+     * @return what {@link WorkId#queue} gave, or {@link #NO_SLOT}, or {@link #CLOSED}
+     */
+    public long reserve(boolean receive) {
+        if (!gate.enter()) {
+            return CLOSED;
+        }
+        try {
+            int slot = 0;
+            while (slot < taken.length && taken[slot]) {
+                slot++;
+            }
+            if (slot == WorkId.SLOTS) {
+                return NO_SLOT;
+            }
+            if (slot == taken.length) {
+                taken = Arrays.copyOf(taken, 2 * slot);
+                queues = Arrays.copyOf(queues, 2 * slot);
+                generations = Arrays.copyOf(generations, 2 * slot);
+            }
+            taken[slot] = true;
+            return WorkId.queue(slot, ++generations[slot], receive);
+        } finally {
+            gate.leave();
+        }
+    }
+
+    /**
+     * Tells completions of a queue from now on.
+     *
+     * @param fifo its requests
+     */
+    public void enter(RequestFifo fifo) {
+        if (gate.enter()) {
+            queues[WorkId.slot(fifo.queue())] = fifo;
+            gate.leave();
+        }
+    }
+
+    /**
+     * Gives a slot back; what comes for it later is dropped.
+     *
+     * @param queue what {@link #reserve} gave
+     */
+    public void release(long queue) {
+        // The gate may be shut: the owner closed this queue before its queue pairs. Then nobody
+        // polls.
+        if (gate.enter()) {
+            int slot = WorkId.slot(queue);
+            owing.remove(queues[slot]);
+            queues[slot] = null;
+            taken[slot] = false;
+            gate.leave();
+        }
+    }
+
+    /**
+     * Tells receives of shared queues that a queue pair used up.
+     *
+     * @param queuePairNumber its number
+     * @param endpoint whose completions they are, or null to forget it
+     */
+    public void share(int queuePairNumber, Endpoint endpoint) {
+        if (gate.enter()) {
+            if (endpoint == null) {
+                sharing.remove(queuePairNumber);
+            } else {
+                sharing.put(queuePairNumber, endpoint);
+            }
+            gate.leave();
+        }
+    }
+
+    /** Lets nobody in any more. */
+    public void shut() {
+        gate.shut();
+    }
+
+    /**
+     * Tells what is there.
+     *
+     * @param into where; only as many come as fit
+     * @return whether the queue is open; when it is broken, {@link #broken} says so
+     */
+    public boolean poll(CompletionRecords into) {
+        if (!gate.enter()) {
+            return false;
+        }
+        try {
+            into.takeFrom(staged);
+            direct = into;
+            int asked;
+            int came;
+            do {
+                asked = Math.min(into.room(), BATCH);
+                came = asked == 0 ? 0 : take(asked);
+            } while (asked > 0 && came == asked); // hidden ones took no room
+            settle();
+        } finally {
+            direct = null;
+            gate.leave();
+        }
+        mourn();
+        return true;
+    }
+
+    /** Tells queue pairs that they died; the consumer's thread does, which holds no gate. */
+    private void mourn() {
+        if (hasDead) {
+            for (Endpoint endpoint = nextDead(); endpoint != null; endpoint = nextDead()) {
+                endpoint.mourn();
+            }
+        }
+    }
+
+    private Endpoint nextDead() {
+        if (!gate.enter()) {
+            return null;
+        }
+        Endpoint next = dead.isEmpty() ? null : dead.removeLast();
+        hasDead = !dead.isEmpty();
+        gate.leave();
+        return next;
+    }
+
+    /**
+     * Polls everything that is there and keeps it for the consumer.
+     *
+     * @return whether anything came
+     */
+    public boolean drain() {
+        if (!gate.enter()) {
+            return false;
+        }
+        try {
+            boolean any = false;
+            int came;
+            do {
+                came = take(BATCH);
+                any |= came > 0;
+            } while (came == BATCH);
+            settle();
+            return any;
+        } finally {
+            gate.leave();
+        }
+    }
+
+    /**
+     * Polls until every request of a queue has ended, for a moment; then says itself that the rest
+     * was flushed. For a queue pair that is in the error state and takes no more requests.
+     *
+     * @param fifo its requests
+     * @param nanoseconds how long to wait for the device
+     */
+    public void finish(RequestFifo fifo, long nanoseconds) {
+        long start = System.nanoTime();
+        while (fifo.underWay() > 0 && System.nanoTime() - start < nanoseconds) {
+            if (!drain() && !open()) {
+                return;
+            }
+            Thread.onSpinWait();
+        }
+        if (fifo.underWay() > 0) {
+            owe(fifo, fifo.last() - fifo.underWay() + 1, fifo.last(), FLUSHED);
+        }
+    }
+
+    private boolean open() {
+        if (!gate.enter()) {
+            return false;
+        }
+        gate.leave();
+        return true;
+    }
+
+    /**
+     * Whether the provider said that the queue is broken, as mlx5 does after an overrun.
+     *
+     * @return true from then on
+     */
+    public boolean broken() {
+        return broken;
+    }
+
+    /**
+     * How many successes were signaled for this layer's sake and dropped.
+     *
+     * @return since the queue was made
+     */
+    public long hidden() {
+        return hidden;
+    }
+
+    /**
+     * Whether something waits here that the consumer has not seen, and that came after a moment.
+     *
+     * @param since what {@link #stagedEver} was at that moment
+     * @return false when there is nothing, or nothing new
+     */
+    public boolean waiting(long since) {
+        if (!gate.enter()) {
+            return false;
+        }
+        boolean waiting = staged.size() > 0 && stagedEver != since;
+        gate.leave();
+        return waiting;
+    }
+
+    /**
+     * How many completions were ever kept here.
+     *
+     * @return a count that only grows
+     */
+    public long stagedEver() {
+        return stagedEver;
+    }
+
+    /**
+     * How many of them told of a failure.
+     *
+     * @return a count that only grows
+     */
+    public long failuresEver() {
+        return failuresEver;
+    }
+
+    /**
+     * Owes completions; see {@link RequestFifo#owe}.
+     *
+     * @param fifo of which queue
+     * @param first the first request
+     * @param last the last request
+     * @param status the first one's status
+     */
+    void owe(RequestFifo fifo, int first, int last, int status) {
+        if (gate.enter()) {
+            fifo.owe(first, last, status, FLUSHED);
+            remember(fifo);
+            settle();
+            gate.leave();
+        }
+    }
+
+    /** Tells nothing of a request whatever comes of it. */
+    void mute(RequestFifo fifo, int sequence) {
+        if (gate.enter()) {
+            fifo.mute(sequence);
+            remember(fifo);
+            settle();
+            gate.leave();
+        }
+    }
+
+    /** Says that something was owed; not under any gate of this completion queue. */
+    void announce() {
+        onOwed.run();
+    }
+
+    private void remember(RequestFifo fifo) {
+        if (!owing.contains(fifo)) {
+            owing.add(fifo);
+        }
+    }
+
+    private int take(int count) {
+        int came = context.pollCq(address, count, raw);
+        if (came < 0) {
+            broken = true;
+        }
+        for (int i = 0; i < came; i++) {
+            long id = raw.id(i);
+            if (WorkId.isShared(id)) {
+                takeShared(i, id);
+            } else {
+                RequestFifo fifo = queues[WorkId.slot(id)];
+                // What a closed queue pair left behind was told at its close already.
+                if (fifo != null && WorkId.belongsTo(id, fifo.queue())) {
+                    take(i, fifo, WorkId.sequence(id));
+                }
+            }
+        }
+        return came;
+    }
+
+    private void take(int index, RequestFifo fifo, int sequence) {
+        int status = raw.status(index);
+        boolean success = status == WorkCompletions.SUCCESS;
+        boolean silent = fifo.silent(sequence);
+        long context = fifo.context(sequence);
+        RequestType type = fifo.type(sequence);
+        if (fifo.end(sequence, success)) {
+            tell(index, status, fifo.endpoint(), silent ? null : fifo, type, context);
+        } else if (success && silent) {
+            hidden++;
+        }
+    }
+
+    private void takeShared(int index, long id) {
+        SharedReceives queue = sharedQueues.find(id);
+        if (queue == null) {
+            return; // closed
+        }
+        long context = queue.take(WorkId.sequence(id));
+        Endpoint endpoint = sharing.get(raw.queuePairNumber(index));
+        if (endpoint == null) {
+            queue.told(); // of a queue pair that is closed, and was drained before
+            return;
+        }
+        tell(index, raw.status(index), endpoint, queue, RequestType.RECEIVE, context);
+    }
+
+    private void tell(
+            int index,
+            int status,
+            Endpoint endpoint,
+            Credit credit,
+            RequestType type,
+            long context) {
+        if (status != WorkCompletions.SUCCESS) {
+            fail(endpoint);
+            tell(endpoint, credit, type, context, 0, status, raw.vendorError(index), 0, false);
+        } else if (!type.isReceive()) {
+            tell(endpoint, credit, type, context, 0, status, 0, 0, false);
+        } else if (provider.invalidated(raw.flags(index))) {
+            int token = raw.invalidatedToken(index);
+            endpoint.windows().invalidated(token);
+            tell(
+                    endpoint,
+                    credit,
+                    RequestType.RECEIVE_AND_INVALIDATE,
+                    context,
+                    raw.bytes(index),
+                    status,
+                    0,
+                    token,
+                    false);
+        } else {
+            boolean immediate = raw.hasImmediate(index);
+            tell(
+                    endpoint,
+                    credit,
+                    raw.isWriteWithImmediate(index) ? RequestType.RECEIVE_OF_WRITE : type,
+                    context,
+                    raw.bytes(index),
+                    status,
+                    0,
+                    immediate ? raw.immediate(index) : 0,
+                    immediate);
+        }
+    }
+
+    private void fail(Endpoint endpoint) {
+        failuresEver++;
+        if (endpoint.dies()) {
+            dead.add(endpoint);
+            hasDead = true;
+        }
+    }
+
+    private void tell(
+            Endpoint endpoint,
+            Credit credit,
+            RequestType type,
+            long context,
+            long bytes,
+            int status,
+            int vendorError,
+            int extra,
+            boolean immediate) {
+        CompletionRecords to = staged;
+        if (direct != null && staged.size() == 0 && direct.room() > 0) {
+            to = direct;
+            CompletionRecords.tell(credit);
+        } else {
+            stagedEver++;
+        }
+        to.add(endpoint, credit, type, context, bytes, status, vendorError, extra, immediate);
+    }
+
+    private void settle() {
+        for (int i = 0; i < owing.size(); i++) {
+            RequestFifo fifo = owing.get(i);
+            while (fifo.nextOwed()) {
+                int sequence = fifo.owedSequence();
+                fail(fifo.endpoint());
+                tell(
+                        fifo.endpoint(),
+                        fifo.silent(sequence) ? null : fifo,
+                        fifo.type(sequence),
+                        fifo.context(sequence),
+                        0,
+                        fifo.owedStatus(),
+                        0,
+                        0,
+                        false);
+            }
+        }
+    }
+}

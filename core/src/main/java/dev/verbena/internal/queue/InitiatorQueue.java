@@ -1,0 +1,262 @@
+package dev.verbena.internal.queue;
+
+import dev.verbena.internal.verbs.Errno;
+import dev.verbena.internal.verbs.SendChain;
+
+import java.util.function.IntSupplier;
+
+/**
+ * The initiator side of a queue pair between what NDK promises and what {@code ibv_post_send} does:
+ * credit, signals that only this layer sees, deferral, and who is owed a completion when the
+ * provider refuses what was accepted.
+ *
+ * <p>A post enters, asks {@link #admit}, builds its request with {@link #begin}, gives it to {@link
+ * #submit}, and leaves. Whatever it refuses itself goes through {@link #postStaged}: what was
+ * deferred before must reach the hardware all the same.
+ */
+public final class InitiatorQueue {
+    private final RequestFifo fifo;
+    private final SendChain chain;
+    private final CompletionPump pump;
+    private final int interval;
+    private final IntSupplier modifyToError;
+    private final Gate gate = new Gate();
+
+    // Under the gate, but for one reader of the state.
+    private volatile boolean connected;
+    private int unsignaled; // silent requests since the last signal
+
+    /**
+     * Makes one.
+     *
+     * @param fifo its requests
+     * @param chain where they are built
+     * @param pump where their completions are told
+     * @param interval how many silent ones may follow each other until one asks for a signal
+     * @param modifyToError moves the queue pair to the error state, so that what it holds is
+     *     flushed
+     */
+    public InitiatorQueue(
+            RequestFifo fifo,
+            SendChain chain,
+            CompletionPump pump,
+            int interval,
+            IntSupplier modifyToError) {
+        this.fifo = fifo;
+        this.chain = chain;
+        this.pump = pump;
+        this.interval = interval;
+        this.modifyToError = modifyToError;
+    }
+
+    /**
+     * How many silent requests may follow each other until one asks for a signal. Hardware gives a
+     * place back only when a completion at or behind it is polled, so a queue of silent requests
+     * needs signals; half of the depth keeps one in reach, and more than 64 would gain nothing.
+     *
+     * @param depth of the queue
+     * @return 1 to 64
+     */
+    public static int interval(int depth) {
+        return Math.clamp(depth / 2, 1, 64);
+    }
+
+    /**
+     * Goes in; one at a time.
+     *
+     * @return false when the queue pair is closed
+     */
+    public boolean enter() {
+        return gate.enter();
+    }
+
+    /** Goes out. */
+    public void leave() {
+        gate.leave();
+    }
+
+    /** Lets posts through, from now on. */
+    public void connect() {
+        connected = true;
+    }
+
+    /**
+     * Whether posts are let through.
+     *
+     * @return false before the connection, after a flush, and after a post that the provider
+     *     refused too late
+     */
+    public boolean connected() {
+        return connected;
+    }
+
+    /**
+     * Whether a request may be posted.
+     *
+     * @return {@link Refusal#NONE}, or why not
+     */
+    public int admit() {
+        if (!connected) {
+            return Refusal.NOT_CONNECTED;
+        }
+        if (fifo.full()) {
+            pump.drain(); // silent requests may have ended without anybody having asked
+            if (fifo.full()) {
+                return Refusal.FULL;
+            }
+        }
+        return Refusal.NONE;
+    }
+
+    /**
+     * Starts a request; not while {@link #admit} refuses.
+     *
+     * @param opcode one of {@link SendChain}'s
+     * @return where it is built
+     */
+    public SendChain begin(int opcode) {
+        chain.begin(opcode);
+        return chain;
+    }
+
+    /**
+     * Ends a request and posts it with all that was deferred before, unless it is deferred itself.
+     *
+     * @param context the caller's context
+     * @param type what it is
+     * @param flags {@code IBV_SEND_…}, but for the signal
+     * @param silent whether success is not to be told
+     * @param defer whether it may wait for the next one
+     * @param window the window it names, or null
+     * @return {@link Refusal#NONE}, or why it was not accepted: no completion follows then
+     */
+    public int submit(
+            long context,
+            RequestType type,
+            int flags,
+            boolean silent,
+            boolean defer,
+            Window window) {
+        int before = unsignaled;
+        unsignaled = silent && before + 1 < interval ? before + 1 : 0;
+        boolean signaled = unsignaled == 0;
+        int sequence = fifo.add(context, type, silent, signaled, window);
+        chain.finish(
+                WorkId.of(fifo.queue(), sequence), signaled ? flags | SendChain.SIGNALED : flags);
+        if (window != null) {
+            if (type == RequestType.BIND) {
+                fifo.endpoint().windows().bind(window, fifo.endpoint());
+            } else {
+                fifo.endpoint().windows().invalidate(window);
+            }
+        }
+        if (defer && !chain.full()) {
+            return Refusal.NONE;
+        }
+        int refusal = post(true);
+        if (refusal != Refusal.NONE) {
+            unsignaled = before;
+        }
+        return refusal;
+    }
+
+    /** Posts what was deferred; its callers were told that it was accepted. */
+    public void postStaged() {
+        if (chain.length() > 0) {
+            post(false);
+        }
+    }
+
+    /**
+     * Refuses posts from now on, after what was deferred has been posted. What the queue pair holds
+     * is flushed by who calls this.
+     */
+    public void disconnect() {
+        postStaged();
+        connected = false;
+    }
+
+    /**
+     * Lets nobody in any more, and ends what is under way: to the last request if the device plays
+     * along, or after a moment by this layer's own word.
+     *
+     * @param nanoseconds how long a moment is
+     */
+    public void shut(long nanoseconds) {
+        if (!gate.enter()) {
+            return;
+        }
+        boolean wasConnected = connected;
+        disconnect();
+        if (fifo.underWay() > 0) {
+            modifyToError.getAsInt();
+            if (wasConnected) {
+                // The last ones may be silent and unsignaled. In the error state this one is
+                // flushed
+                // behind them, and says that all before it have been heard of.
+                chain.begin(SendChain.SEND);
+                chain.finish(WorkId.of(fifo.queue(), fifo.addHidden()), SendChain.SIGNALED);
+                if (chain.post(0) != 0) {
+                    fifo.takeBack();
+                }
+                chain.clear();
+            }
+            pump.finish(fifo, nanoseconds);
+        }
+        gate.leave();
+        gate.shut();
+    }
+
+    /**
+     * Posts the chain.
+     *
+     * @param lastIsAsking whether the last request's caller still waits for the answer, so that it
+     *     may be refused without a completion
+     */
+    private int post(boolean lastIsAsking) {
+        int errno = chain.post(0);
+        // A queue that was full for the provider may have room after a look at its completions.
+        while (errno == Errno.ENOMEM && chain.refusedAt() != SendChain.UNKNOWN && pump.drain()) {
+            errno = chain.post(chain.refusedAt());
+        }
+        if (errno != 0) {
+            errno = refused(errno, chain.refusedAt(), lastIsAsking);
+        }
+        chain.clear();
+        return errno;
+    }
+
+    /**
+     * The provider refused a request of the chain, and with it all behind it.
+     *
+     * @return what the last one's caller is told
+     */
+    private int refused(int errno, int at, boolean lastIsAsking) {
+        int last = fifo.last();
+        int first = last - chain.length() + 1;
+        if (lastIsAsking && at == chain.length() - 1) {
+            fifo.takeBack();
+            return errno; // nothing else has happened
+        }
+        // Requests that were accepted will not be done: their completions are owed, and nothing may
+        // follow them.
+        connected = false;
+        int told = errno;
+        int lastOwed = last;
+        if (lastIsAsking && at == SendChain.UNKNOWN) {
+            pump.mute(fifo, last); // it may be in the queue, and must not be heard of
+            lastOwed--;
+        } else if (lastIsAsking) {
+            fifo.takeBack();
+            lastOwed--;
+            told = Refusal.NOT_CONNECTED;
+        }
+        int firstOwed = at == SendChain.UNKNOWN ? first : first + at;
+        if (lastOwed - firstOwed >= 0) {
+            pump.owe(fifo, firstOwed, lastOwed, CompletionPump.NOT_POSTED);
+        }
+        modifyToError.getAsInt();
+        pump.announce();
+        return told;
+    }
+}

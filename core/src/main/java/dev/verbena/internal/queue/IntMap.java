@@ -1,0 +1,78 @@
+package dev.verbena.internal.queue;
+
+/**
+ * A map from ints that boxes none and allocates only when it grows. Open addressing with linear
+ * probing; not for several threads at once.
+ *
+ * @param <V> what it maps to
+ */
+final class IntMap<V> {
+    private int[] keys = new int[16];
+    private Object[] values = new Object[16];
+    private int size;
+
+    @SuppressWarnings("unchecked") // only put stores
+    V get(int key) {
+        return (V) values[find(key)];
+    }
+
+    void put(int key, V value) {
+        int at = find(key);
+        if (values[at] == null && ++size * 2 > keys.length) {
+            grow();
+            at = find(key);
+        }
+        keys[at] = key;
+        values[at] = value;
+    }
+
+    void remove(int key) {
+        int gap = find(key);
+        if (values[gap] == null) {
+            return;
+        }
+        size--;
+        values[gap] = null;
+        // What was pushed past the gap moves back into it, so that no search ends too early.
+        for (int at = next(gap); values[at] != null; at = next(at)) {
+            int home = home(keys[at]);
+            boolean stays = gap <= at ? gap < home && home <= at : gap < home || home <= at;
+            if (!stays) {
+                keys[gap] = keys[at];
+                values[gap] = values[at];
+                values[at] = null;
+                gap = at;
+            }
+        }
+    }
+
+    private void grow() {
+        int[] oldKeys = keys;
+        Object[] oldValues = values;
+        keys = new int[2 * oldKeys.length];
+        values = new Object[keys.length];
+        for (int i = 0; i < oldKeys.length; i++) {
+            if (oldValues[i] != null) {
+                int at = find(oldKeys[i]);
+                keys[at] = oldKeys[i];
+                values[at] = oldValues[i];
+            }
+        }
+    }
+
+    private int find(int key) {
+        int at = home(key);
+        while (values[at] != null && keys[at] != key) {
+            at = next(at);
+        }
+        return at;
+    }
+
+    private int home(int key) {
+        return (key * 0x9E3779B9 >>> 16) & keys.length - 1;
+    }
+
+    private int next(int at) {
+        return at + 1 & keys.length - 1;
+    }
+}

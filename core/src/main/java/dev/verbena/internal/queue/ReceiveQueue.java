@@ -1,0 +1,93 @@
+package dev.verbena.internal.queue;
+
+import dev.verbena.internal.verbs.ReceiveRequest;
+
+import java.util.function.IntSupplier;
+
+/** The receive side of a queue pair. */
+public final class ReceiveQueue {
+    private final RequestFifo fifo;
+    private final long queuePair;
+    private final ReceiveRequest request;
+    private final CompletionPump pump;
+    private final Gate gate = new Gate();
+    private boolean flushed; // under the gate
+
+    /**
+     * Makes one.
+     *
+     * @param fifo its receives
+     * @param queuePair the address of the {@code ibv_qp}
+     * @param request where they are built
+     * @param pump where their completions are told
+     */
+    public ReceiveQueue(
+            RequestFifo fifo, long queuePair, ReceiveRequest request, CompletionPump pump) {
+        this.fifo = fifo;
+        this.queuePair = queuePair;
+        this.request = request;
+        this.pump = pump;
+    }
+
+    /**
+     * Posts a receive. On a flushed queue pair it ends cancelled: by this layer, because rxe's
+     * library puts receives into the ring without telling the kernel, which has flushed it already.
+     *
+     * @param context the caller's context
+     * @param sges the address of the buffers' list
+     * @param count how many buffers
+     * @return {@link Refusal#NONE}, or why not
+     */
+    public int post(long context, long sges, int count) {
+        if (!gate.enter()) {
+            return Refusal.NOT_CONNECTED;
+        }
+        boolean owed;
+        try {
+            if (fifo.full()) {
+                return Refusal.FULL;
+            }
+            int sequence = fifo.add(context, RequestType.RECEIVE, false, true, null);
+            owed = flushed;
+            if (owed) {
+                pump.owe(fifo, sequence, sequence, CompletionPump.FLUSHED);
+            } else {
+                int answer =
+                        request.post(queuePair, WorkId.of(fifo.queue(), sequence), sges, count);
+                if (answer != 0) {
+                    fifo.takeBack();
+                    return answer;
+                }
+            }
+        } finally {
+            gate.leave();
+        }
+        if (owed) {
+            pump.announce();
+        }
+        return Refusal.NONE;
+    }
+
+    /** From now on receives end cancelled at once. */
+    public void flush() {
+        if (gate.enter()) {
+            flushed = true;
+            gate.leave();
+        }
+    }
+
+    /**
+     * Lets nobody in any more, and ends what is under way.
+     *
+     * @param nanoseconds how long to wait for the device
+     * @param modifyToError moves the queue pair to the error state, so that what it holds is
+     *     flushed
+     */
+    public void shut(long nanoseconds, IntSupplier modifyToError) {
+        gate.shut();
+        if (fifo.underWay() > 0) {
+            modifyToError.getAsInt();
+            pump.finish(fifo, nanoseconds);
+        }
+    }
+}

@@ -1,0 +1,61 @@
+package dev.verbena.internal.queue;
+
+import java.util.Arrays;
+
+/** The shared receive queues of one device, by what their receives' ids begin with. */
+public final class SharedQueues {
+    private int[] generations = new int[0];
+    private volatile SharedReceives[] queues = new SharedReceives[0];
+
+    /** Makes an empty table. */
+    public SharedQueues() {}
+
+    /**
+     * Takes a slot.
+     *
+     * @return what {@link WorkId#sharedQueue} gave, or -1 when all slots are taken
+     */
+    public synchronized long reserve() {
+        int slot = 0;
+        while (slot < queues.length && queues[slot] != null) {
+            slot++;
+        }
+        if (slot == WorkId.SLOTS) {
+            return -1;
+        }
+        if (slot == generations.length) {
+            generations = Arrays.copyOf(generations, slot + 1);
+        }
+        return WorkId.sharedQueue(slot, ++generations[slot]);
+    }
+
+    /**
+     * Makes a queue known.
+     *
+     * @param queue a new one, with what {@link #reserve} gave just before, under this object's lock
+     */
+    public synchronized void enter(SharedReceives queue) {
+        int slot = WorkId.slot(queue.queue());
+        SharedReceives[] changed = Arrays.copyOf(queues, Math.max(queues.length, slot + 1));
+        changed[slot] = queue;
+        queues = changed;
+    }
+
+    /**
+     * Forgets a queue.
+     *
+     * @param queue a known one
+     */
+    public synchronized void remove(SharedReceives queue) {
+        SharedReceives[] changed = queues.clone();
+        changed[WorkId.slot(queue.queue())] = null;
+        queues = changed;
+    }
+
+    SharedReceives find(long id) {
+        SharedReceives[] known = queues;
+        int slot = WorkId.slot(id);
+        SharedReceives queue = slot < known.length ? known[slot] : null;
+        return queue != null && WorkId.belongsTo(id, queue.queue()) ? queue : null;
+    }
+}

@@ -1,0 +1,165 @@
+package dev.verbena.internal.queue;
+
+/**
+ * What is known of a memory window of type 2. Only bound and free ones: an invalidate makes a
+ * window free as soon as it is accepted, because what follows it on the same queue pair finds it
+ * so.
+ *
+ * <p>Changed under the gate of its {@link WindowTable}.
+ */
+public final class Window {
+    /**
+     * A token's low 8 bits count binds; after 256 of them a stale token would fit again, so a
+     * window is made anew before that.
+     */
+    static final int GENERATIONS = 255;
+
+    private long address;
+    private volatile int token;
+    private int generation;
+    private boolean bound;
+    private Endpoint queue; // on which it was bound, or invalidated, last
+    private int posted; // requests that name it: so many were accepted,
+    private int retired; // and so many of them have ended
+
+    /** Makes a window that has no native one yet. */
+    public Window() {}
+
+    /**
+     * Gives it its native window.
+     *
+     * @param address of the {@code ibv_mw}
+     * @param token its first one
+     */
+    public void renew(long address, int token) {
+        this.address = address;
+        this.token = token;
+        this.generation = 0;
+        this.bound = false;
+        this.queue = null;
+    }
+
+    /**
+     * The native window.
+     *
+     * @return the address of the {@code ibv_mw}, or 0 when it has none
+     */
+    public long address() {
+        return address;
+    }
+
+    /**
+     * The token that the peer uses.
+     *
+     * @return as of the last bind that was accepted
+     */
+    public int token() {
+        return token;
+    }
+
+    /**
+     * Whether it is bound.
+     *
+     * @return false when its token is dead
+     */
+    public boolean bound() {
+        return bound;
+    }
+
+    /**
+     * Whether its tokens are used up, so that a stale one would fit again.
+     *
+     * @return true when the next bind needs a new native window
+     */
+    public boolean wornOut() {
+        return address == 0 || generation == GENERATIONS;
+    }
+
+    /**
+     * Whether no request that names it is under way.
+     *
+     * @return true when all that were accepted have ended
+     */
+    public boolean idle() {
+        return posted == retired;
+    }
+
+    /**
+     * How many requests that name it were accepted.
+     *
+     * @return a count that wraps around
+     */
+    public int posted() {
+        return posted;
+    }
+
+    /**
+     * Whether so many of them have ended.
+     *
+     * @param count what {@link #posted} was
+     * @return true when all that were accepted before have ended
+     */
+    public boolean hasRetired(int count) {
+        return retired - count >= 0;
+    }
+
+    /**
+     * On which queue pair requests that name it are or were posted.
+     *
+     * @return the last one, or null
+     */
+    public Endpoint queue() {
+        return queue;
+    }
+
+    /**
+     * The token that the next bind gives it: {@code ibv_inc_rkey}.
+     *
+     * @return the same upper 24 bits, the next lower 8
+     */
+    public int nextToken() {
+        return token & ~0xFF | token + 1 & 0xFF;
+    }
+
+    void bind(Endpoint queue) {
+        token = nextToken();
+        generation++;
+        bound = true;
+        this.queue = queue;
+        posted++;
+    }
+
+    void invalidate() {
+        bound = false;
+        posted++;
+    }
+
+    /** A bind, or an invalidate, was refused after all. */
+    void takeBack(boolean bind) {
+        if (bind) {
+            token = token & ~0xFF | token - 1 & 0xFF;
+            generation--;
+        }
+        bound = !bind;
+        posted--;
+    }
+
+    void free() {
+        bound = false;
+    }
+
+    /** A bind has failed: the device has an older token for it, and nobody needs to know which. */
+    void spoil() {
+        bound = false;
+        generation = GENERATIONS;
+    }
+
+    void lose() {
+        bound = false;
+        address = 0;
+    }
+
+    void retire() {
+        retired++;
+    }
+}

@@ -1,0 +1,143 @@
+package dev.verbena.internal.queue;
+
+import java.util.ArrayList;
+import java.util.List;
+
+/**
+ * The windows of one protection domain that are bound, by their tokens: which one a peer's
+ * send-with-invalidate has killed, and which ones a queue pair takes with it.
+ */
+public final class WindowTable {
+    private final Gate gate = new Gate(); // never shut
+    private final IntMap<Window> bound = new IntMap<>();
+    private final List<Window> all = new ArrayList<>();
+
+    /** Makes an empty one. */
+    public WindowTable() {}
+
+    /**
+     * Adds a window.
+     *
+     * @param window a new one
+     */
+    public void add(Window window) {
+        gate.enter();
+        all.add(window);
+        gate.leave();
+    }
+
+    /**
+     * Forgets a window that is being closed.
+     *
+     * @param window an added one
+     */
+    public void remove(Window window) {
+        gate.enter();
+        unbind(window);
+        all.remove(window);
+        gate.leave();
+    }
+
+    /**
+     * A bind was accepted: the window has its next token, and it may be used at once.
+     *
+     * @param window what was bound
+     * @param queue on which queue pair
+     */
+    void bind(Window window, Endpoint queue) {
+        gate.enter();
+        window.bind(queue);
+        bound.put(window.token(), window);
+        gate.leave();
+    }
+
+    /**
+     * An invalidate was accepted: what follows it on its queue pair finds the window free.
+     *
+     * @param window what was invalidated
+     */
+    void invalidate(Window window) {
+        gate.enter();
+        unbind(window);
+        window.invalidate();
+        gate.leave();
+    }
+
+    /**
+     * The provider refused a bind or an invalidate after all: nothing has changed for the device.
+     *
+     * @param window what it named
+     * @param type which of the two
+     */
+    void takeBack(Window window, RequestType type) {
+        gate.enter();
+        boolean bind = type == RequestType.BIND;
+        if (bind) {
+            unbind(window);
+        }
+        window.takeBack(bind);
+        if (!bind) {
+            bound.put(window.token(), window);
+        }
+        gate.leave();
+    }
+
+    /**
+     * A bind or an invalidate has ended.
+     *
+     * @param window what it named
+     * @param failedBind whether it was a bind that failed: the window is free then, its token never
+     *     was any good
+     */
+    void retire(Window window, boolean failedBind) {
+        gate.enter();
+        if (failedBind) {
+            unbind(window);
+            window.spoil();
+        }
+        window.retire();
+        gate.leave();
+    }
+
+    /**
+     * A receive has told that the peer killed a token. It may be any: NDK lets a peer invalidate
+     * what it likes, a window of this domain or a token that nobody knows.
+     *
+     * @param token the token
+     */
+    void invalidated(int token) {
+        gate.enter();
+        Window window = bound.get(token);
+        if (window != null) {
+            unbind(window);
+        }
+        gate.leave();
+    }
+
+    /**
+     * A queue pair goes away, and windows bound on it are of no use to any other.
+     *
+     * @param queue the queue pair
+     * @return the native windows, to be freed by the caller before the queue pair
+     */
+    public long[] lost(Endpoint queue) {
+        gate.enter();
+        try {
+            List<Window> lost =
+                    all.stream().filter(w -> w.queue() == queue && w.address() != 0).toList();
+            long[] addresses = lost.stream().mapToLong(Window::address).toArray();
+            lost.forEach(this::unbind);
+            lost.forEach(Window::lose);
+            return addresses;
+        } finally {
+            gate.leave();
+        }
+    }
+
+    private void unbind(Window window) {
+        if (window.bound()) {
+            bound.remove(window.token());
+            window.free();
+        }
+    }
+}

@@ -1,0 +1,23 @@
+package dev.verbena.internal.verbs;
+
+/**
+ * What {@code ibv_get_async_event} brought.
+ *
+ * @param kind what it means here
+ * @param object the address of the {@code ibv_cq} or {@code ibv_srq} it is about, otherwise 0
+ */
+public record AsyncEvent(Kind kind, long object) {
+    /** The events that somebody here waits for. */
+    public enum Kind {
+        /** None was there. */
+        NONE,
+        /** {@code IBV_EVENT_CQ_ERR}: a completion queue overran. */
+        COMPLETION_QUEUE_BROKEN,
+        /** {@code IBV_EVENT_DEVICE_FATAL}: the device is of no use any more. */
+        DEVICE_BROKEN,
+        /** {@code IBV_EVENT_SRQ_LIMIT_REACHED}: a shared receive queue ran low. */
+        RECEIVES_RAN_LOW,
+        /** Anything else: completions or the connection manager tell the same, or nobody asks. */
+        OTHER
+    }
+}

@@ -1,0 +1,175 @@
+package dev.verbena.internal.verbs;
+
+import static java.lang.foreign.ValueLayout.ADDRESS;
+import static java.lang.foreign.ValueLayout.JAVA_INT;
+import static java.lang.foreign.ValueLayout.JAVA_LONG;
+import static java.lang.foreign.ValueLayout.JAVA_SHORT;
+
+import java.lang.foreign.Arena;
+import java.lang.foreign.FunctionDescriptor;
+import java.lang.foreign.Linker;
+import java.lang.foreign.MemoryLayout;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.StructLayout;
+import java.lang.invoke.MethodHandle;
+
+/**
+ * The few calls of the C library that waiting for an event takes: {@code poll(2)}, {@code
+ * eventfd(2)} and what goes with them. Their signatures and constants are the same on every Linux
+ * this module runs on.
+ */
+@SuppressWarnings("restricted") // making downcalls is what this module asks native access for
+public final class Descriptors {
+    private static final Linker LINKER = Linker.nativeLinker();
+    private static final StructLayout STATE = Linker.Option.captureStateLayout();
+    private static final long ERRNO =
+            STATE.byteOffset(MemoryLayout.PathElement.groupElement("errno"));
+
+    // struct pollfd { int fd; short events; short revents; }
+    private static final long POLLFD = 8;
+    private static final long EVENTS = 4;
+    private static final long REVENTS = 6;
+    private static final short POLLIN = 1;
+    private static final int EINTR = 4;
+    private static final int EFD_CLOEXEC = 0x80000; // O_CLOEXEC and O_NONBLOCK, asm-generic
+    private static final int EFD_NONBLOCK = 0x800;
+    private static final int F_GETFL = 3;
+    private static final int F_SETFL = 4;
+
+    private static final MethodHandle POLL =
+            call("poll", FunctionDescriptor.of(JAVA_INT, ADDRESS, JAVA_LONG, JAVA_INT));
+    private static final MethodHandle EVENTFD =
+            call("eventfd", FunctionDescriptor.of(JAVA_INT, JAVA_INT, JAVA_INT));
+    private static final MethodHandle READ =
+            call("read", FunctionDescriptor.of(JAVA_LONG, JAVA_INT, ADDRESS, JAVA_LONG));
+    private static final MethodHandle WRITE =
+            call("write", FunctionDescriptor.of(JAVA_LONG, JAVA_INT, ADDRESS, JAVA_LONG));
+    private static final MethodHandle CLOSE =
+            call("close", FunctionDescriptor.of(JAVA_INT, JAVA_INT));
+    private static final MethodHandle FCNTL =
+            LINKER.downcallHandle(
+                    LINKER.defaultLookup().findOrThrow("fcntl"),
+                    FunctionDescriptor.of(JAVA_INT, JAVA_INT, JAVA_INT, JAVA_INT),
+                    Linker.Option.firstVariadicArg(2),
+                    Linker.Option.captureCallState("errno"));
+
+    private Descriptors() {}
+
+    private static MethodHandle call(String name, FunctionDescriptor descriptor) {
+        return LINKER.downcallHandle(
+                LINKER.defaultLookup().findOrThrow(name),
+                descriptor,
+                Linker.Option.captureCallState("errno"));
+    }
+
+    /**
+     * Makes reading a descriptor answer EAGAIN where there is nothing to read.
+     *
+     * @param descriptor an open one
+     */
+    public static void nonBlocking(int descriptor) {
+        try (Arena arena = Arena.ofConfined()) {
+            MemorySegment state = arena.allocate(STATE);
+            int flags = (int) FCNTL.invokeExact(state, descriptor, F_GETFL, 0);
+            int set = (int) FCNTL.invokeExact(state, descriptor, F_SETFL, flags | EFD_NONBLOCK);
+            if (flags < 0 || set < 0) {
+                throw new IllegalStateException(
+                        "fcntl(%d): %s"
+                                .formatted(descriptor, Errno.describe(state.get(JAVA_INT, ERRNO))));
+            }
+        } catch (Throwable t) {
+            throw Calls.mistake(t);
+        }
+    }
+
+    /**
+     * A descriptor by which one thread wakes another up.
+     *
+     * @return its number, or a negative errno
+     */
+    public static int newAlarm() {
+        try (Arena arena = Arena.ofConfined()) {
+            MemorySegment state = arena.allocate(STATE);
+            int descriptor = (int) EVENTFD.invokeExact(state, 0, EFD_CLOEXEC | EFD_NONBLOCK);
+            return descriptor >= 0 ? descriptor : -state.get(JAVA_INT, ERRNO);
+        } catch (Throwable t) {
+            throw Calls.mistake(t);
+        }
+    }
+
+    /**
+     * Makes an alarm readable.
+     *
+     * @param alarm what {@link #newAlarm} gave
+     */
+    public static void raise(int alarm) {
+        try (Arena arena = Arena.ofConfined()) {
+            MemorySegment one = arena.allocate(JAVA_LONG);
+            one.set(JAVA_LONG, 0, 1);
+            // Fails only when the counter is at its maximum: it is readable then.
+            long ignored =
+                    (long) WRITE.invokeExact(arena.allocate(STATE), alarm, one, one.byteSize());
+        } catch (Throwable t) {
+            throw Calls.mistake(t);
+        }
+    }
+
+    /**
+     * Makes an alarm unreadable again.
+     *
+     * @param alarm what {@link #newAlarm} gave
+     * @return whether it was readable
+     */
+    public static boolean silence(int alarm) {
+        try (Arena arena = Arena.ofConfined()) {
+            MemorySegment count = arena.allocate(JAVA_LONG);
+            return (long) READ.invokeExact(arena.allocate(STATE), alarm, count, count.byteSize())
+                    > 0;
+        } catch (Throwable t) {
+            throw Calls.mistake(t);
+        }
+    }
+
+    /**
+     * {@code close(2)}.
+     *
+     * @param descriptor an open one
+     */
+    public static void close(int descriptor) {
+        try (Arena arena = Arena.ofConfined()) {
+            int ignored = (int) CLOSE.invokeExact(arena.allocate(STATE), descriptor);
+        } catch (Throwable t) {
+            throw Calls.mistake(t);
+        }
+    }
+
+    /**
+     * Waits until one of two descriptors is readable: {@code poll(2)}. Holds its carrier thread
+     * when called on a virtual one.
+     *
+     * @param first a descriptor
+     * @param second another
+     * @param milliseconds how long at most; negative is for ever
+     * @return bit 0 for the first, bit 1 for the second, 0 when the time ran out or a signal came;
+     *     or a negative errno
+     */
+    public static int await(int first, int second, int milliseconds) {
+        try (Arena arena = Arena.ofConfined()) {
+            MemorySegment state = arena.allocate(STATE);
+            MemorySegment both = arena.allocate(2 * POLLFD, Integer.BYTES);
+            both.set(JAVA_INT, 0, first);
+            both.set(JAVA_SHORT, EVENTS, POLLIN);
+            both.set(JAVA_INT, POLLFD, second);
+            both.set(JAVA_SHORT, POLLFD + EVENTS, POLLIN);
+            int ready = (int) POLL.invokeExact(state, both, 2L, milliseconds);
+            if (ready < 0) {
+                int errno = state.get(JAVA_INT, ERRNO);
+                return errno == EINTR ? 0 : -errno;
+            }
+            return (both.get(JAVA_SHORT, REVENTS) != 0 ? 1 : 0)
+                    | (both.get(JAVA_SHORT, POLLFD + REVENTS) != 0 ? 2 : 0);
+        } catch (Throwable t) {
+            throw Calls.mistake(t);
+        }
+    }
+}

@@ -1,0 +1,590 @@
+package dev.verbena.internal.verbs;
+
+import static java.lang.foreign.ValueLayout.ADDRESS;
+import static java.lang.foreign.ValueLayout.JAVA_INT;
+
+import dev.verbena.bindings.Verbs;
+import dev.verbena.bindings.ibv_ah_attr;
+import dev.verbena.bindings.ibv_async_event;
+import dev.verbena.bindings.ibv_comp_channel;
+import dev.verbena.bindings.ibv_context;
+import dev.verbena.bindings.ibv_context_ops;
+import dev.verbena.bindings.ibv_device_attr;
+import dev.verbena.bindings.ibv_gid_entry;
+import dev.verbena.bindings.ibv_global_route;
+import dev.verbena.bindings.ibv_mr;
+import dev.verbena.bindings.ibv_mw;
+import dev.verbena.bindings.ibv_port_attr;
+import dev.verbena.bindings.ibv_qp;
+import dev.verbena.bindings.ibv_qp_attr;
+import dev.verbena.bindings.ibv_qp_cap;
+import dev.verbena.bindings.ibv_qp_init_attr;
+import dev.verbena.bindings.ibv_srq_attr;
+import dev.verbena.bindings.ibv_srq_init_attr;
+
+import java.lang.foreign.Arena;
+import java.lang.foreign.FunctionDescriptor;
+import java.lang.foreign.Linker;
+import java.lang.foreign.MemorySegment;
+import java.lang.invoke.MethodHandle;
+import java.util.List;
+
+/** The control calls of a real device, through libibverbs. */
+public final class LibraryControl implements DeviceControl {
+    // Local ACK timeout 4.096 us * 2^14 = 67 ms, seven tries: about half a second until a peer that
+    // vanished is IO_TIMEOUT.
+    private static final int ACK_TIMEOUT = 14;
+    private static final int RETRIES = 7;
+    // A peer that has no receive posted is asked 6 times again, where NDK expects an end, each
+    // after
+    // 655 ms, which is what 0 stands for: about 4 s, more than a pause of its garbage collector,
+    // until IO_TIMEOUT. 7 is for ever: for a peer whose receives are shared, where an empty queue
+    // must not break connections.
+    private static final int RECEIVER_NOT_READY_RETRIES = 6;
+    private static final int RECEIVER_NOT_READY_FOR_EVER = 7;
+    private static final int RECEIVER_NOT_READY_TIMER = 0;
+    private static final int HOP_LIMIT = 64;
+    private static final long GID = ibv_gid_entry.gid$offset();
+
+    // Apart from Calls: these two are reached through the device's own table, as the inline
+    // functions
+    // of verbs.h do it.
+    private static final MethodHandle ALLOC_MW =
+            throughTable(FunctionDescriptor.of(ADDRESS, ADDRESS, JAVA_INT));
+    private static final MethodHandle DEALLOC_MW =
+            throughTable(FunctionDescriptor.of(JAVA_INT, ADDRESS));
+
+    private final MemorySegment context;
+    private final MemorySegment allocMw;
+    private final MemorySegment deallocMw;
+
+    /**
+     * Takes over an opened device.
+     *
+     * @param context the address that {@link DeviceList#open} gave
+     */
+    public LibraryControl(long context) {
+        this.context = Native.at(context, ibv_context.sizeof());
+        MemorySegment ops = ibv_context.ops(this.context);
+        this.allocMw = ibv_context_ops.alloc_mw(ops);
+        this.deallocMw = ibv_context_ops.dealloc_mw(ops);
+        // An event is taken when poll(2) has said that one is there; should somebody else take it
+        // first, nobody must hang.
+        Descriptors.nonBlocking(ibv_context.async_fd(this.context));
+    }
+
+    @SuppressWarnings("restricted") // making downcalls is what this module asks native access for
+    private static MethodHandle throughTable(FunctionDescriptor descriptor) {
+        return Linker.nativeLinker()
+                .downcallHandle(descriptor, Linker.Option.captureCallState("errno"));
+    }
+
+    @Override
+    public int close() {
+        try (Arena arena = Arena.ofConfined()) {
+            MemorySegment state = Calls.state(arena);
+            return Calls.value((int) Calls.CLOSE_DEVICE.invokeExact(state, context), state);
+        } catch (Throwable t) {
+            throw Calls.mistake(t);
+        }
+    }
+
+    @Override
+    public DeviceAttributes queryDevice() {
+        try (Arena arena = Arena.ofConfined()) {
+            MemorySegment state = Calls.state(arena);
+            MemorySegment a = ibv_device_attr.allocate(arena);
+            int error = Calls.value((int) Calls.QUERY_DEVICE.invokeExact(state, context, a), state);
+            return new DeviceAttributes(
+                    error,
+                    ibv_device_attr.fw_ver(a).getString(0),
+                    Long.reverseBytes(ibv_device_attr.node_guid(a)),
+                    Byte.toUnsignedInt(ibv_device_attr.phys_port_cnt(a)),
+                    ibv_device_attr.vendor_id(a),
+                    ibv_device_attr.vendor_part_id(a),
+                    ibv_device_attr.max_qp_wr(a),
+                    ibv_device_attr.max_sge(a),
+                    ibv_device_attr.max_sge_rd(a),
+                    ibv_device_attr.max_cqe(a),
+                    ibv_device_attr.max_srq_wr(a),
+                    ibv_device_attr.max_srq_sge(a),
+                    unsigned(ibv_device_attr.max_mr_size(a)),
+                    ibv_device_attr.max_qp_rd_atom(a),
+                    ibv_device_attr.max_qp_init_rd_atom(a),
+                    has(a, Verbs.IBV_DEVICE_MEM_MGT_EXTENSIONS),
+                    ibv_device_attr.max_mw(a) > 0
+                            && has(
+                                    a,
+                                    Verbs.IBV_DEVICE_MEM_WINDOW_TYPE_2A
+                                            | Verbs.IBV_DEVICE_MEM_WINDOW_TYPE_2B),
+                    ibv_device_attr.atomic_cap(a) != Verbs.IBV_ATOMIC_NONE);
+        } catch (Throwable t) {
+            throw Calls.mistake(t);
+        }
+    }
+
+    /** A 64-bit number whose top bit may be set, as rxe's "no limit" has it. */
+    private static long unsigned(long number) {
+        return number < 0 ? Long.MAX_VALUE : number;
+    }
+
+    private static boolean has(MemorySegment attributes, int oneOf) {
+        return (ibv_device_attr.device_cap_flags(attributes) & oneOf) != 0;
+    }
+
+    @Override
+    public PortAttributes queryPort(int port) {
+        try (Arena arena = Arena.ofConfined()) {
+            MemorySegment state = Calls.state(arena);
+            // The exported function fills only what the struct had in its first version; all that
+            // is read here was in it.
+            MemorySegment a = ibv_port_attr.allocate(arena);
+            int error =
+                    Calls.value(
+                            (int) Calls.QUERY_PORT.invokeExact(state, context, (byte) port, a),
+                            state);
+            return new PortAttributes(
+                    error,
+                    ibv_port_attr.state(a),
+                    ibv_port_attr.active_mtu(a),
+                    ibv_port_attr.gid_tbl_len(a),
+                    Integer.toUnsignedLong(ibv_port_attr.max_msg_sz(a)),
+                    Short.toUnsignedInt(ibv_port_attr.lid(a)),
+                    Byte.toUnsignedInt(ibv_port_attr.link_layer(a)));
+        } catch (Throwable t) {
+            throw Calls.mistake(t);
+        }
+    }
+
+    @Override
+    public long queryGids(int atMost, List<GidTableEntry> gids) {
+        if (atMost == 0) {
+            return 0;
+        }
+        try (Arena arena = Arena.ofConfined()) {
+            MemorySegment state = Calls.state(arena);
+            MemorySegment entries = ibv_gid_entry.allocateArray(atMost, arena);
+            long count =
+                    (long)
+                            Calls.QUERY_GID_TABLE.invokeExact(
+                                    state,
+                                    context,
+                                    entries,
+                                    (long) atMost,
+                                    0,
+                                    ibv_gid_entry.sizeof());
+            for (int i = 0; i < count; i++) {
+                MemorySegment entry = ibv_gid_entry.asSlice(entries, i);
+                gids.add(
+                        new GidTableEntry(
+                                ibv_gid_entry.port_num(entry),
+                                ibv_gid_entry.gid_index(entry),
+                                ibv_gid_entry.gid_type(entry),
+                                entry.get(Native.BIG_ENDIAN_LONG, GID),
+                                entry.get(Native.BIG_ENDIAN_LONG, GID + Long.BYTES)));
+            }
+            return Math.min(count, 0); // a count, or the negative errno itself
+        } catch (Throwable t) {
+            throw Calls.mistake(t);
+        }
+    }
+
+    @Override
+    public long allocatePd() {
+        try (Arena arena = Arena.ofConfined()) {
+            MemorySegment state = Calls.state(arena);
+            return Calls.pointer((MemorySegment) Calls.ALLOC_PD.invokeExact(state, context), state);
+        } catch (Throwable t) {
+            throw Calls.mistake(t);
+        }
+    }
+
+    @Override
+    public int deallocatePd(long pd) {
+        return destroy(Calls.DEALLOC_PD, pd);
+    }
+
+    @Override
+    public long registerMemory(long pd, MemorySegment memory, int access) {
+        try (Arena arena = Arena.ofConfined()) {
+            MemorySegment state = Calls.state(arena);
+            return Calls.pointer(
+                    (MemorySegment)
+                            Calls.REG_MR.invokeExact(
+                                    state,
+                                    MemorySegment.ofAddress(pd),
+                                    memory,
+                                    memory.byteSize(),
+                                    access),
+                    state);
+        } catch (Throwable t) {
+            throw Calls.mistake(t);
+        }
+    }
+
+    @Override
+    public int localKey(long mr) {
+        return ibv_mr.lkey(Native.at(mr, ibv_mr.sizeof()));
+    }
+
+    @Override
+    public int remoteKey(long mr) {
+        return ibv_mr.rkey(Native.at(mr, ibv_mr.sizeof()));
+    }
+
+    @Override
+    public int deregisterMemory(long mr) {
+        return destroy(Calls.DEREG_MR, mr);
+    }
+
+    @Override
+    public long allocateWindow(long pd) {
+        if (allocMw.address() == 0) {
+            return -Errno.EOPNOTSUPP;
+        }
+        try (Arena arena = Arena.ofConfined()) {
+            MemorySegment state = Calls.state(arena);
+            return Calls.pointer(
+                    (MemorySegment)
+                            ALLOC_MW.invokeExact(
+                                    allocMw,
+                                    state,
+                                    MemorySegment.ofAddress(pd),
+                                    Verbs.IBV_MW_TYPE_2),
+                    state);
+        } catch (Throwable t) {
+            throw Calls.mistake(t);
+        }
+    }
+
+    @Override
+    public int windowKey(long mw) {
+        return ibv_mw.rkey(Native.at(mw, ibv_mw.sizeof()));
+    }
+
+    @Override
+    public void setWindowKey(long mw, int key) {
+        ibv_mw.rkey(Native.at(mw, ibv_mw.sizeof()), key);
+    }
+
+    @Override
+    public int freeWindow(long mw) {
+        try (Arena arena = Arena.ofConfined()) {
+            MemorySegment state = Calls.state(arena);
+            return Calls.value(
+                    (int) DEALLOC_MW.invokeExact(deallocMw, state, MemorySegment.ofAddress(mw)),
+                    state);
+        } catch (Throwable t) {
+            throw Calls.mistake(t);
+        }
+    }
+
+    @Override
+    public long createChannel() {
+        try (Arena arena = Arena.ofConfined()) {
+            MemorySegment state = Calls.state(arena);
+            long channel =
+                    Calls.pointer(
+                            (MemorySegment) Calls.CREATE_CHANNEL.invokeExact(state, context),
+                            state);
+            if (channel > 0) {
+                Descriptors.nonBlocking(channelDescriptor(channel));
+            }
+            return channel;
+        } catch (Throwable t) {
+            throw Calls.mistake(t);
+        }
+    }
+
+    @Override
+    public int channelDescriptor(long channel) {
+        return ibv_comp_channel.fd(Native.at(channel, ibv_comp_channel.sizeof()));
+    }
+
+    @Override
+    public int takeEvent(long channel) {
+        try (Arena arena = Arena.ofConfined()) {
+            MemorySegment state = Calls.state(arena);
+            MemorySegment cq = arena.allocate(ADDRESS);
+            MemorySegment cqContext = arena.allocate(ADDRESS);
+            int answer =
+                    Calls.value(
+                            (int)
+                                    Calls.GET_CQ_EVENT.invokeExact(
+                                            state, MemorySegment.ofAddress(channel), cq, cqContext),
+                            state);
+            if (answer == 0) {
+                // At once: ibv_destroy_cq waits for events that were not acknowledged.
+                Calls.ACK_CQ_EVENTS.invokeExact(state, cq.get(ADDRESS, 0), 1);
+                return 1;
+            }
+            return answer == -Errno.EAGAIN ? 0 : answer;
+        } catch (Throwable t) {
+            throw Calls.mistake(t);
+        }
+    }
+
+    @Override
+    public int destroyChannel(long channel) {
+        return destroy(Calls.DESTROY_CHANNEL, channel);
+    }
+
+    @Override
+    public long createCq(int depth, long channel) {
+        try (Arena arena = Arena.ofConfined()) {
+            MemorySegment state = Calls.state(arena);
+            return Calls.pointer(
+                    (MemorySegment)
+                            Calls.CREATE_CQ.invokeExact(
+                                    state,
+                                    context,
+                                    depth,
+                                    MemorySegment.NULL,
+                                    MemorySegment.ofAddress(channel),
+                                    0),
+                    state);
+        } catch (Throwable t) {
+            throw Calls.mistake(t);
+        }
+    }
+
+    @Override
+    public int resizeCq(long cq, int depth) {
+        try (Arena arena = Arena.ofConfined()) {
+            MemorySegment state = Calls.state(arena);
+            return Calls.value(
+                    (int) Calls.RESIZE_CQ.invokeExact(state, MemorySegment.ofAddress(cq), depth),
+                    state);
+        } catch (Throwable t) {
+            throw Calls.mistake(t);
+        }
+    }
+
+    @Override
+    public int destroyCq(long cq) {
+        return destroy(Calls.DESTROY_CQ, cq);
+    }
+
+    @Override
+    public long createSrq(long pd, int depth, int sge) {
+        try (Arena arena = Arena.ofConfined()) {
+            MemorySegment state = Calls.state(arena);
+            MemorySegment init = ibv_srq_init_attr.allocate(arena);
+            MemorySegment limits = ibv_srq_init_attr.attr(init);
+            ibv_srq_attr.max_wr(limits, depth);
+            ibv_srq_attr.max_sge(limits, sge);
+            return Calls.pointer(
+                    (MemorySegment)
+                            Calls.CREATE_SRQ.invokeExact(state, MemorySegment.ofAddress(pd), init),
+                    state);
+        } catch (Throwable t) {
+            throw Calls.mistake(t);
+        }
+    }
+
+    @Override
+    public int limitSrq(long srq, int limit) {
+        try (Arena arena = Arena.ofConfined()) {
+            MemorySegment state = Calls.state(arena);
+            MemorySegment attributes = ibv_srq_attr.allocate(arena);
+            ibv_srq_attr.srq_limit(attributes, limit);
+            return Calls.value(
+                    (int)
+                            Calls.MODIFY_SRQ.invokeExact(
+                                    state,
+                                    MemorySegment.ofAddress(srq),
+                                    attributes,
+                                    Verbs.IBV_SRQ_LIMIT),
+                    state);
+        } catch (Throwable t) {
+            throw Calls.mistake(t);
+        }
+    }
+
+    @Override
+    public int destroySrq(long srq) {
+        return destroy(Calls.DESTROY_SRQ, srq);
+    }
+
+    @Override
+    public long createQp(long pd, long sendCq, long receiveCq, long srq, QueuePairShape shape) {
+        try (Arena arena = Arena.ofConfined()) {
+            MemorySegment state = Calls.state(arena);
+            MemorySegment init = ibv_qp_init_attr.allocate(arena);
+            ibv_qp_init_attr.send_cq(init, MemorySegment.ofAddress(sendCq));
+            ibv_qp_init_attr.recv_cq(init, MemorySegment.ofAddress(receiveCq));
+            ibv_qp_init_attr.srq(init, MemorySegment.ofAddress(srq));
+            ibv_qp_init_attr.qp_type(init, Verbs.IBV_QPT_RC);
+            ibv_qp_init_attr.sq_sig_all(init, 0);
+            MemorySegment cap = ibv_qp_init_attr.cap(init);
+            ibv_qp_cap.max_send_wr(cap, shape.sendDepth());
+            ibv_qp_cap.max_recv_wr(cap, shape.receiveDepth());
+            ibv_qp_cap.max_send_sge(cap, shape.sendSge());
+            ibv_qp_cap.max_recv_sge(cap, shape.receiveSge());
+            ibv_qp_cap.max_inline_data(cap, shape.inlineBytes());
+            return Calls.pointer(
+                    (MemorySegment)
+                            Calls.CREATE_QP.invokeExact(state, MemorySegment.ofAddress(pd), init),
+                    state);
+        } catch (Throwable t) {
+            throw Calls.mistake(t);
+        }
+    }
+
+    @Override
+    public int queuePairNumber(long qp) {
+        return ibv_qp.qp_num(Native.at(qp, ibv_qp.sizeof()));
+    }
+
+    @Override
+    public int toInit(long qp, int port, int access) {
+        try (Arena arena = Arena.ofConfined()) {
+            MemorySegment a = ibv_qp_attr.allocate(arena);
+            ibv_qp_attr.qp_state(a, Verbs.IBV_QPS_INIT);
+            ibv_qp_attr.pkey_index(a, (short) 0);
+            ibv_qp_attr.port_num(a, (byte) port);
+            ibv_qp_attr.qp_access_flags(a, access);
+            return modify(
+                    arena,
+                    qp,
+                    a,
+                    Verbs.IBV_QP_STATE
+                            | Verbs.IBV_QP_PKEY_INDEX
+                            | Verbs.IBV_QP_PORT
+                            | Verbs.IBV_QP_ACCESS_FLAGS);
+        }
+    }
+
+    @Override
+    public int toReadyToReceive(long qp, PathAttributes path) {
+        try (Arena arena = Arena.ofConfined()) {
+            MemorySegment a = ibv_qp_attr.allocate(arena);
+            ibv_qp_attr.qp_state(a, Verbs.IBV_QPS_RTR);
+            ibv_qp_attr.path_mtu(a, path.mtu());
+            ibv_qp_attr.dest_qp_num(a, path.peerNumber());
+            ibv_qp_attr.rq_psn(a, path.peerSequence());
+            ibv_qp_attr.max_dest_rd_atomic(a, (byte) path.inboundReads());
+            ibv_qp_attr.min_rnr_timer(a, (byte) RECEIVER_NOT_READY_TIMER);
+            MemorySegment address = ibv_qp_attr.ah_attr(a);
+            ibv_ah_attr.dlid(address, (short) path.peerLid());
+            ibv_ah_attr.port_num(address, (byte) path.port());
+            if (path.ethernet()) {
+                ibv_ah_attr.is_global(address, (byte) 1);
+                MemorySegment route = ibv_ah_attr.grh(address);
+                ibv_global_route.sgid_index(route, (byte) path.gidIndex());
+                ibv_global_route.hop_limit(route, (byte) HOP_LIMIT);
+                MemorySegment gid = ibv_global_route.dgid(route);
+                gid.set(Native.BIG_ENDIAN_LONG, 0, path.peerGidHigh());
+                gid.set(Native.BIG_ENDIAN_LONG, Long.BYTES, path.peerGidLow());
+            }
+            return modify(
+                    arena,
+                    qp,
+                    a,
+                    Verbs.IBV_QP_STATE
+                            | Verbs.IBV_QP_AV
+                            | Verbs.IBV_QP_PATH_MTU
+                            | Verbs.IBV_QP_DEST_QPN
+                            | Verbs.IBV_QP_RQ_PSN
+                            | Verbs.IBV_QP_MAX_DEST_RD_ATOMIC
+                            | Verbs.IBV_QP_MIN_RNR_TIMER);
+        }
+    }
+
+    @Override
+    public int toReadyToSend(long qp, int sequence, int outboundReads, boolean patient) {
+        try (Arena arena = Arena.ofConfined()) {
+            MemorySegment a = ibv_qp_attr.allocate(arena);
+            ibv_qp_attr.qp_state(a, Verbs.IBV_QPS_RTS);
+            ibv_qp_attr.timeout(a, (byte) ACK_TIMEOUT);
+            ibv_qp_attr.retry_cnt(a, (byte) RETRIES);
+            ibv_qp_attr.rnr_retry(
+                    a, (byte) (patient ? RECEIVER_NOT_READY_FOR_EVER : RECEIVER_NOT_READY_RETRIES));
+            ibv_qp_attr.sq_psn(a, sequence);
+            ibv_qp_attr.max_rd_atomic(a, (byte) outboundReads);
+            return modify(
+                    arena,
+                    qp,
+                    a,
+                    Verbs.IBV_QP_STATE
+                            | Verbs.IBV_QP_TIMEOUT
+                            | Verbs.IBV_QP_RETRY_CNT
+                            | Verbs.IBV_QP_RNR_RETRY
+                            | Verbs.IBV_QP_SQ_PSN
+                            | Verbs.IBV_QP_MAX_QP_RD_ATOMIC);
+        }
+    }
+
+    @Override
+    public int toError(long qp) {
+        try (Arena arena = Arena.ofConfined()) {
+            MemorySegment a = ibv_qp_attr.allocate(arena);
+            ibv_qp_attr.qp_state(a, Verbs.IBV_QPS_ERR);
+            return modify(arena, qp, a, Verbs.IBV_QP_STATE);
+        }
+    }
+
+    @Override
+    public int destroyQp(long qp) {
+        return destroy(Calls.DESTROY_QP, qp);
+    }
+
+    @Override
+    public int asyncDescriptor() {
+        return ibv_context.async_fd(context);
+    }
+
+    @Override
+    public AsyncEvent takeAsyncEvent() {
+        try (Arena arena = Arena.ofConfined()) {
+            MemorySegment state = Calls.state(arena);
+            MemorySegment event = ibv_async_event.allocate(arena);
+            if ((int) Calls.GET_ASYNC_EVENT.invokeExact(state, context, event) != 0) {
+                return new AsyncEvent(AsyncEvent.Kind.NONE, 0);
+            }
+            MemorySegment element = ibv_async_event.element(event);
+            AsyncEvent taken =
+                    switch (ibv_async_event.event_type(event)) {
+                        case Verbs.IBV_EVENT_CQ_ERR ->
+                                new AsyncEvent(
+                                        AsyncEvent.Kind.COMPLETION_QUEUE_BROKEN,
+                                        ibv_async_event.element.cq(element).address());
+                        case Verbs.IBV_EVENT_SRQ_LIMIT_REACHED ->
+                                new AsyncEvent(
+                                        AsyncEvent.Kind.RECEIVES_RAN_LOW,
+                                        ibv_async_event.element.srq(element).address());
+                        case Verbs.IBV_EVENT_DEVICE_FATAL ->
+                                new AsyncEvent(AsyncEvent.Kind.DEVICE_BROKEN, 0);
+                        default -> new AsyncEvent(AsyncEvent.Kind.OTHER, 0);
+                    };
+            // At once: destroying what an event is about waits until it was acknowledged.
+            Calls.ACK_ASYNC_EVENT.invokeExact(state, event);
+            return taken;
+        } catch (Throwable t) {
+            throw Calls.mistake(t);
+        }
+    }
+
+    private static int modify(Arena arena, long qp, MemorySegment attributes, int mask) {
+        try {
+            MemorySegment state = Calls.state(arena);
+            return Calls.value(
+                    (int)
+                            Calls.MODIFY_QP.invokeExact(
+                                    state, MemorySegment.ofAddress(qp), attributes, mask),
+                    state);
+        } catch (Throwable t) {
+            throw Calls.mistake(t);
+        }
+    }
+
+    private static int destroy(MethodHandle call, long address) {
+        try (Arena arena = Arena.ofConfined()) {
+            MemorySegment state = Calls.state(arena);
+            return Calls.value(
+                    (int) call.invokeExact(state, MemorySegment.ofAddress(address)), state);
+        } catch (Throwable t) {
+            throw Calls.mistake(t);
+        }
+    }
+}

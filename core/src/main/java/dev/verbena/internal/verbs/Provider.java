@@ -1,0 +1,114 @@
+package dev.verbena.internal.verbs;
+
+import dev.verbena.bindings.Verbs;
+
+/**
+ * What is peculiar to one provider, all in this place, each with the fact behind it. Told apart by
+ * what {@code ibv_query_device} says, not by names, which users choose.
+ *
+ * <p>Not here, because every provider is treated alike:
+ *
+ * <ul>
+ *   <li>{@code bad_wr}. rxe and siw leave it alone when only the doorbell fails, with the requests
+ *       in the queue; siw may answer 0 and set it. {@link SendChain#post} starts it at NULL and
+ *       looks at both.
+ *   <li>The sign of a post's answer: siw's is negative.
+ *   <li>{@code mw->rkey}. rxe and mlx5 read the window's old token from it when a bind is posted
+ *       and never change it, irdma (rdma-core 64) changes it, even when the post fails. So it is
+ *       written before every bind, see {@link DeviceControl#setWindowKey}.
+ * </ul>
+ *
+ * @param name of the provider, as rdma-core calls it
+ * @param invalidatedFlags the {@code wc_flags} that say a receive has invalidated a token
+ * @param readsInvalidatedKeyFromRdma whether a send-with-invalidate takes the token from {@code
+ *     wr.rdma.rkey}
+ * @param solicitedMissesFailures whether arming for solicited completions wakes nobody when a
+ *     request fails, which verbs promises
+ * @param maxWindowBytes the longest window that can be bound
+ * @param hidesOverlongReceives whether a receive that is too short for its message ends in {@code
+ *     IBV_WC_LOC_QP_OP_ERR}
+ */
+public record Provider(
+        String name,
+        int invalidatedFlags,
+        boolean readsInvalidatedKeyFromRdma,
+        boolean solicitedMissesFailures,
+        long maxWindowBytes,
+        boolean hidesOverlongReceives) {
+    private static final int RXE = 0xFFFFFF; // RXE_VENDOR_ID of the kernel's rxe_param.h
+    private static final int SIW = 0x626D74; // "bmt", SIW_VENDOR_ID of the kernel's siw.h
+    private static final int MELLANOX = 0x02C9; // the firmware's, not PCI's 0x15b3
+    private static final int CONNECT_IB = 0x1011; // mlx5's models begin with it, mlx4's are before
+    private static final int OLD_MLX4 = 0x6340; // but for mlx4's oldest, from here
+    private static final int LAST_OLD_MLX4 = 0x676E; // to here
+
+    // The kernel's enum ib_wc_flags has WITH_INVALIDATE at 1 << 2, the library's at 1 << 3, and rxe
+    // hands the kernel's through (seen on 6.1 and 6.12). 1 << 2 is IBV_WC_IP_CSUM_OK here, which
+    // rxe
+    // never sets.
+    private static final int KERNEL_WITH_INVALIDATE = 1 << 2;
+
+    /**
+     * Finds the provider of a device.
+     *
+     * @param vendorId from {@code ibv_query_device}
+     * @param vendorPartId from {@code ibv_query_device}
+     * @return one without peculiarities for all that are not known here
+     */
+    public static Provider of(int vendorId, int vendorPartId) {
+        return switch (vendorId) {
+            // solicitedMissesFailures: rxe_comp.c posts failed sends with solicited = 0, and
+            // kernels
+            // from 6.4 on flushed receives as well.
+            // hidesOverlongReceives: seen on 6.1 and 6.12, with one packet and with five.
+            case RXE ->
+                    new Provider(
+                            "rxe",
+                            Verbs.IBV_WC_WITH_INV | KERNEL_WITH_INVALIDATE,
+                            false,
+                            true,
+                            Long.MAX_VALUE,
+                            true);
+            // siw.c copies wr.rdma.rkey into the request whatever it is. Its poll_cq clears
+            // wc_flags,
+            // so a receiver is not told of an invalidation; siw has no windows that it could hit.
+            case SIW ->
+                    new Provider("siw", Verbs.IBV_WC_WITH_INV, true, false, Long.MAX_VALUE, false);
+            // set_bind_wr in mlx5's qp.c answers EOPNOTSUPP beyond 1UL << 31.
+            case MELLANOX ->
+                    isMlx5(vendorPartId)
+                            ? new Provider(
+                                    "mlx5", Verbs.IBV_WC_WITH_INV, false, false, 1L << 31, false)
+                            : plain("mlx4");
+            default -> plain("other");
+        };
+    }
+
+    private static boolean isMlx5(int part) {
+        return part >= CONNECT_IB && !(part >= OLD_MLX4 && part <= LAST_OLD_MLX4);
+    }
+
+    private static Provider plain(String name) {
+        return new Provider(name, Verbs.IBV_WC_WITH_INV, false, false, Long.MAX_VALUE, false);
+    }
+
+    /**
+     * Whether a successful receive has invalidated a token.
+     *
+     * @param flags its {@code wc_flags}
+     * @return whether {@code invalidated_rkey} is valid
+     */
+    public boolean invalidated(int flags) {
+        return (flags & invalidatedFlags) != 0;
+    }
+
+    /**
+     * Whether a receive's status says that its message was too long.
+     *
+     * @param status {@code enum ibv_wc_status}
+     * @return true for this provider's habit only, not for what every provider says
+     */
+    public boolean isOverlongReceive(int status) {
+        return hidesOverlongReceives && status == Verbs.IBV_WC_LOC_QP_OP_ERR;
+    }
+}

@@ -1,0 +1,75 @@
+package dev.verbena.internal.verbs;
+
+import static java.lang.foreign.ValueLayout.JAVA_INT;
+import static java.lang.foreign.ValueLayout.JAVA_LONG;
+
+import dev.verbena.bindings.ibv_recv_wr;
+
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+
+/**
+ * The native memory in which one queue builds its receives: one {@code ibv_recv_wr}, and the
+ * pointer for what the provider refuses. Providers copy a request before the post returns, so one
+ * is enough.
+ */
+public final class ReceiveRequest {
+    private static final long ID = ibv_recv_wr.wr_id$offset();
+    private static final long SGES = ibv_recv_wr.sg_list$offset();
+    private static final long SGE_COUNT = ibv_recv_wr.num_sge$offset();
+
+    private final VerbsContext context;
+    private final MemorySegment request;
+    private final MemorySegment refused;
+
+    /**
+     * Makes room for a queue's receives.
+     *
+     * @param context the device
+     * @param arena what the room lives in: until after the last post
+     */
+    public ReceiveRequest(VerbsContext context, Arena arena) {
+        this.context = context;
+        this.request = ibv_recv_wr.allocate(arena);
+        this.refused = arena.allocate(JAVA_LONG);
+    }
+
+    /**
+     * Posts a receive to a queue pair.
+     *
+     * @param queuePair the address of the {@code ibv_qp}
+     * @param id what its completion will carry
+     * @param sges the address of the buffers' list
+     * @param count how many buffers
+     * @return 0, or a positive errno
+     */
+    public int post(long queuePair, long id, long sges, int count) {
+        fill(id, sges, count);
+        return answer(context.postReceive(queuePair, request.address(), refused.address()));
+    }
+
+    /**
+     * Posts a receive to a shared receive queue.
+     *
+     * @param sharedQueue the address of the {@code ibv_srq}
+     * @param id what its completion will carry
+     * @param sges the address of the buffers' list
+     * @param count how many buffers
+     * @return 0, or a positive errno
+     */
+    public int postShared(long sharedQueue, long id, long sges, int count) {
+        fill(id, sges, count);
+        return answer(context.postSharedReceive(sharedQueue, request.address(), refused.address()));
+    }
+
+    private void fill(long id, long sges, int count) {
+        request.set(JAVA_LONG, ID, id);
+        request.set(JAVA_LONG, SGES, sges);
+        request.set(JAVA_INT, SGE_COUNT, count);
+        refused.set(JAVA_LONG, 0, 0);
+    }
+
+    private int answer(int answer) {
+        return SendChain.errno(answer, refused.get(JAVA_LONG, 0));
+    }
+}

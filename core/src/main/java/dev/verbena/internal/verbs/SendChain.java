@@ -1,0 +1,345 @@
+package dev.verbena.internal.verbs;
+
+import static java.lang.foreign.ValueLayout.JAVA_INT;
+import static java.lang.foreign.ValueLayout.JAVA_LONG;
+
+import dev.verbena.bindings.Verbs;
+import dev.verbena.bindings.ibv_mw_bind_info;
+import dev.verbena.bindings.ibv_send_wr;
+import dev.verbena.bindings.ibv_sge;
+
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+
+/**
+ * The native memory in which one queue pair builds its initiator requests: a chain of {@code
+ * ibv_send_wr}, posted by one call. Each place has room for the request's own buffer list and its
+ * inline bytes, for requests that wait: their caller may change both as soon as the call returns.
+ *
+ * <p>A request is built by {@link #begin}, what its opcode needs, and {@link #finish}. Providers
+ * copy a chain before the post returns, so each chain starts at the first place again.
+ */
+public final class SendChain {
+    /** {@code IBV_WR_SEND}. */
+    public static final int SEND = Verbs.IBV_WR_SEND;
+
+    /** {@code IBV_WR_SEND_WITH_IMM}. */
+    public static final int SEND_WITH_IMMEDIATE = Verbs.IBV_WR_SEND_WITH_IMM;
+
+    /** {@code IBV_WR_SEND_WITH_INV}. */
+    public static final int SEND_WITH_INVALIDATE = Verbs.IBV_WR_SEND_WITH_INV;
+
+    /** {@code IBV_WR_RDMA_WRITE}. */
+    public static final int WRITE = Verbs.IBV_WR_RDMA_WRITE;
+
+    /** {@code IBV_WR_RDMA_WRITE_WITH_IMM}. */
+    public static final int WRITE_WITH_IMMEDIATE = Verbs.IBV_WR_RDMA_WRITE_WITH_IMM;
+
+    /** {@code IBV_WR_RDMA_READ}. */
+    public static final int READ = Verbs.IBV_WR_RDMA_READ;
+
+    /** {@code IBV_WR_ATOMIC_CMP_AND_SWP}. */
+    public static final int COMPARE_AND_SWAP = Verbs.IBV_WR_ATOMIC_CMP_AND_SWP;
+
+    /** {@code IBV_WR_ATOMIC_FETCH_AND_ADD}. */
+    public static final int FETCH_AND_ADD = Verbs.IBV_WR_ATOMIC_FETCH_AND_ADD;
+
+    /** {@code IBV_WR_BIND_MW}. */
+    public static final int BIND = Verbs.IBV_WR_BIND_MW;
+
+    /** {@code IBV_WR_LOCAL_INV}. */
+    public static final int INVALIDATE = Verbs.IBV_WR_LOCAL_INV;
+
+    /** {@code IBV_SEND_FENCE}. */
+    public static final int FENCE = Verbs.IBV_SEND_FENCE;
+
+    /** {@code IBV_SEND_SIGNALED}. */
+    public static final int SIGNALED = Verbs.IBV_SEND_SIGNALED;
+
+    /** {@code IBV_SEND_SOLICITED}. */
+    public static final int SOLICITED = Verbs.IBV_SEND_SOLICITED;
+
+    /** {@code IBV_SEND_INLINE}. */
+    public static final int INLINE = Verbs.IBV_SEND_INLINE;
+
+    /** What {@link #refusedAt} answers when the provider did not say. */
+    public static final int UNKNOWN = -1;
+
+    private static final long ID = ibv_send_wr.wr_id$offset();
+    private static final long NEXT = ibv_send_wr.next$offset();
+    private static final long SGES = ibv_send_wr.sg_list$offset();
+    private static final long SGE_COUNT = ibv_send_wr.num_sge$offset();
+    private static final long OPCODE = ibv_send_wr.opcode$offset();
+    private static final long FLAGS = ibv_send_wr.send_flags$offset();
+    private static final long IMMEDIATE = ibv_send_wr.imm_data$offset();
+    private static final long INVALIDATE_RKEY = ibv_send_wr.invalidate_rkey$offset();
+    private static final long WR = ibv_send_wr.wr$offset();
+    private static final long REMOTE = WR + ibv_send_wr.wr.rdma$offset();
+    private static final long REMOTE_ADDRESS = REMOTE + ibv_send_wr.wr.rdma.remote_addr$offset();
+    private static final long REMOTE_KEY = REMOTE + ibv_send_wr.wr.rdma.rkey$offset();
+    private static final long ATOMIC = WR + ibv_send_wr.wr.atomic$offset();
+    private static final long ATOMIC_ADDRESS = ATOMIC + ibv_send_wr.wr.atomic.remote_addr$offset();
+    private static final long COMPARE_ADD = ATOMIC + ibv_send_wr.wr.atomic.compare_add$offset();
+    private static final long SWAP = ATOMIC + ibv_send_wr.wr.atomic.swap$offset();
+    private static final long ATOMIC_KEY = ATOMIC + ibv_send_wr.wr.atomic.rkey$offset();
+    private static final long WINDOW =
+            ibv_send_wr.bind_mw$offset() + ibv_send_wr.bind_mw.mw$offset();
+    private static final long WINDOW_KEY =
+            ibv_send_wr.bind_mw$offset() + ibv_send_wr.bind_mw.rkey$offset();
+    private static final long INFO =
+            ibv_send_wr.bind_mw$offset() + ibv_send_wr.bind_mw.bind_info$offset();
+    private static final long INFO_REGION = INFO + ibv_mw_bind_info.mr$offset();
+    private static final long INFO_ADDRESS = INFO + ibv_mw_bind_info.addr$offset();
+    private static final long INFO_LENGTH = INFO + ibv_mw_bind_info.length$offset();
+    private static final long INFO_ACCESS = INFO + ibv_mw_bind_info.mw_access_flags$offset();
+
+    private static final long REQUEST = ibv_send_wr.sizeof();
+    private static final long SGE = ibv_sge.sizeof();
+    private static final long SGE_ADDRESS = ibv_sge.addr$offset();
+    private static final long SGE_LENGTH = ibv_sge.length$offset();
+    private static final long CACHE_LINE = 64;
+
+    private final VerbsContext context;
+    private final long queuePair;
+    private final Provider provider;
+    private final int capacity;
+    private final long stride;
+    private final long bytesAt;
+    private final MemorySegment places;
+    private final MemorySegment refused;
+    private int length;
+    private long at; // of the place being filled
+    private int refusedAt;
+
+    /**
+     * Makes room for a queue pair's requests.
+     *
+     * @param context the device
+     * @param queuePair the address of the {@code ibv_qp}
+     * @param provider whose habits to follow
+     * @param capacity how many requests may wait
+     * @param maxSge how many buffers each may name
+     * @param inlineBytes how many bytes each may carry inline
+     * @param arena what the room lives in: until after the last post
+     */
+    public SendChain(
+            VerbsContext context,
+            long queuePair,
+            Provider provider,
+            int capacity,
+            int maxSge,
+            int inlineBytes,
+            Arena arena) {
+        this.context = context;
+        this.queuePair = queuePair;
+        this.provider = provider;
+        this.capacity = capacity;
+        this.bytesAt = REQUEST + SGE * Math.max(1, maxSge);
+        this.stride = (bytesAt + inlineBytes + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE;
+        this.places = arena.allocate(stride * capacity, CACHE_LINE);
+        this.refused = arena.allocate(JAVA_LONG);
+    }
+
+    /**
+     * How many requests are in the chain.
+     *
+     * @return 0 or more
+     */
+    public int length() {
+        return length;
+    }
+
+    /**
+     * Whether the chain has to be posted before another request fits.
+     *
+     * @return true when every place is taken
+     */
+    public boolean full() {
+        return length == capacity;
+    }
+
+    /**
+     * Starts the next request, in a place of zeros: rxe refuses a bind that finds leftovers of
+     * another request in the unions.
+     *
+     * @param opcode what it does
+     */
+    public void begin(int opcode) {
+        at = stride * length;
+        for (long i = 0; i < REQUEST; i += Long.BYTES) {
+            places.set(JAVA_LONG, at + i, 0);
+        }
+        places.set(JAVA_INT, at + OPCODE, opcode);
+    }
+
+    /**
+     * Names buffers by a list that stays as it is until the post.
+     *
+     * @param sges the address of the list
+     * @param count how many
+     */
+    public void buffers(long sges, int count) {
+        places.set(JAVA_LONG, at + SGES, sges);
+        places.set(JAVA_INT, at + SGE_COUNT, count);
+    }
+
+    /**
+     * Names buffers by a copy of a list.
+     *
+     * @param sges the address of the list
+     * @param count how many, at most what this chain was made for
+     */
+    public void copyOfBuffers(long sges, int count) {
+        MemorySegment.copy(Native.EVERYWHERE, sges, places, at + REQUEST, SGE * count);
+        buffers(places.address() + at + REQUEST, count);
+    }
+
+    /**
+     * Gathers the bytes of buffers into one, in this chain's memory.
+     *
+     * @param sges the address of the list
+     * @param count how many; all of them hold no more bytes than this chain was made for
+     */
+    public void copyOfBytes(long sges, int count) {
+        long to = at + bytesAt;
+        for (long sge = sges; sge < sges + SGE * count; sge += SGE) {
+            long bytes = Integer.toUnsignedLong(Native.EVERYWHERE.get(JAVA_INT, sge + SGE_LENGTH));
+            long from = Native.EVERYWHERE.get(JAVA_LONG, sge + SGE_ADDRESS);
+            MemorySegment.copy(Native.EVERYWHERE, from, places, to, bytes);
+            to += bytes;
+        }
+        long list = at + REQUEST;
+        places.set(JAVA_LONG, list + SGE_ADDRESS, places.address() + at + bytesAt);
+        // The second half holds length and key; an inline request's key is not looked at.
+        places.set(JAVA_LONG, list + SGE_LENGTH, 0);
+        places.set(JAVA_INT, list + SGE_LENGTH, (int) (to - at - bytesAt));
+        buffers(places.address() + list, 1);
+    }
+
+    /**
+     * Says where at the peer.
+     *
+     * @param address in the peer's memory, in host order
+     * @param key the peer's token
+     */
+    public void remote(long address, int key) {
+        places.set(JAVA_LONG, at + REMOTE_ADDRESS, address);
+        places.set(JAVA_INT, at + REMOTE_KEY, key);
+    }
+
+    /**
+     * Says which token dies: here for {@link #INVALIDATE}, at the peer for {@link
+     * #SEND_WITH_INVALIDATE}.
+     *
+     * @param key the token
+     */
+    public void invalidate(int key) {
+        places.set(JAVA_INT, at + INVALIDATE_RKEY, key);
+        if (provider.readsInvalidatedKeyFromRdma()) {
+            places.set(JAVA_INT, at + REMOTE_KEY, key);
+        }
+    }
+
+    /**
+     * Sets the immediate data.
+     *
+     * @param data the number that C at the other end gets from {@code ntohl(imm_data)}
+     */
+    public void immediate(int data) {
+        places.set(Native.BIG_ENDIAN_INT, at + IMMEDIATE, data);
+    }
+
+    /**
+     * Sets the operands of an atomic operation.
+     *
+     * @param address in the peer's memory, in host order
+     * @param key the peer's token
+     * @param compareAdd what is compared with, or added
+     * @param swap what is put in its place
+     */
+    public void atomic(long address, int key, long compareAdd, long swap) {
+        places.set(JAVA_LONG, at + ATOMIC_ADDRESS, address);
+        places.set(JAVA_LONG, at + COMPARE_ADD, compareAdd);
+        places.set(JAVA_LONG, at + SWAP, swap);
+        places.set(JAVA_INT, at + ATOMIC_KEY, key);
+    }
+
+    /**
+     * Says what is bound.
+     *
+     * @param window the address of the {@code ibv_mw}
+     * @param key the token it will have
+     * @param region the address of the {@code ibv_mr}
+     * @param address where the window starts
+     * @param bytes how long it is
+     * @param access {@code IBV_ACCESS_REMOTE_…}
+     */
+    public void bind(long window, int key, long region, long address, long bytes, int access) {
+        places.set(JAVA_LONG, at + WINDOW, window);
+        places.set(JAVA_INT, at + WINDOW_KEY, key);
+        places.set(JAVA_LONG, at + INFO_REGION, region);
+        places.set(JAVA_LONG, at + INFO_ADDRESS, address);
+        places.set(JAVA_LONG, at + INFO_LENGTH, bytes);
+        places.set(JAVA_INT, at + INFO_ACCESS, access);
+    }
+
+    /**
+     * Ends the request and appends it to the chain.
+     *
+     * @param id what its completion will carry
+     * @param flags {@code IBV_SEND_…}
+     */
+    public void finish(long id, int flags) {
+        places.set(JAVA_LONG, at + ID, id);
+        places.set(JAVA_INT, at + FLAGS, flags);
+        if (length > 0) {
+            places.set(JAVA_LONG, at - stride + NEXT, places.address() + at);
+        }
+        length++;
+    }
+
+    /** Forgets the chain. */
+    public void clear() {
+        length = 0;
+    }
+
+    /**
+     * Posts the chain or its rest; it stays as it is until {@link #clear}.
+     *
+     * @param first the first request to post
+     * @return 0, or a positive errno, and {@link #refusedAt} says more
+     */
+    public int post(int first) {
+        refused.set(JAVA_LONG, 0, 0);
+        int answer =
+                context.postSend(queuePair, places.address() + stride * first, refused.address());
+        long bad = refused.get(JAVA_LONG, 0);
+        int errno = errno(answer, bad);
+        if (errno != 0) {
+            long offset = bad - places.address();
+            boolean one =
+                    offset >= stride * first && offset < stride * length && offset % stride == 0;
+            refusedAt = one ? (int) (offset / stride) : UNKNOWN;
+        }
+        return errno;
+    }
+
+    /**
+     * Which request was the first that the provider did not take, after {@link #post} failed.
+     *
+     * @return its index in the chain, or {@link #UNKNOWN} when the provider did not say: rxe and
+     *     siw leave {@code bad_wr} alone when ringing the doorbell fails, with the requests in the
+     *     queue
+     */
+    public int refusedAt() {
+        return refusedAt;
+    }
+
+    /**
+     * What a provider's answer means. siw's are negative, and it may answer 0 with {@code bad_wr}
+     * set, because the doorbell's result overwrites the list's.
+     */
+    static int errno(int answer, long bad) {
+        return answer == 0 && bad != 0 ? Errno.EIO : Math.abs(answer);
+    }
+}

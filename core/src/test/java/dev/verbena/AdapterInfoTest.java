@@ -1,0 +1,169 @@
+package dev.verbena;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.verbena.internal.verbs.FakeDevice;
+
+import org.junit.jupiter.api.Test;
+
+import java.util.function.Consumer;
+
+class AdapterInfoTest {
+    private static final QueuePairLimits SMALL = QueuePairLimits.depths(1, 1);
+
+    private static Rig rig(Consumer<FakeDevice> habits) {
+        return new Rig(SMALL, habits, null);
+    }
+
+    @Test
+    void everyMaximumAtOnceWorksAndOneMoreDoesNot() {
+        for (int product : new int[] {Integer.MAX_VALUE, 10_000, 500}) {
+            try (Rig rig = rig(device -> device.maxProduct = product)) {
+                AdapterInfo info = rig.adapter.info();
+                assertThat(rig.adapter.info()).isSameAs(info); // found out once
+                QueuePairLimits all =
+                        QueuePairLimits.depths(info.maxInitiatorDepth(), info.maxReceiveDepth())
+                                .withBuffers(info.maxInitiatorBuffers(), info.maxReceiveBuffers())
+                                .withInlineBytes(info.maxInlineBytes());
+                CompletionQueue queue =
+                        rig.adapter.createCompletionQueue(info.maxCompletionQueueDepth());
+                rig.domain.createQueuePair(queue, queue, all).close();
+                refused(rig, queue, all.withInlineBytes(info.maxInlineBytes() + 1));
+                refused(
+                        rig,
+                        queue,
+                        all.withBuffers(info.maxInitiatorBuffers() + 1, info.maxReceiveBuffers()));
+                refused(
+                        rig,
+                        queue,
+                        all.withBuffers(info.maxInitiatorBuffers(), info.maxReceiveBuffers() + 1));
+                refused(
+                        rig,
+                        queue,
+                        QueuePairLimits.depths(
+                                info.maxInitiatorDepth() + 1, info.maxReceiveDepth()));
+                refused(
+                        rig,
+                        queue,
+                        QueuePairLimits.depths(
+                                info.maxInitiatorDepth(), info.maxReceiveDepth() + 1));
+                queue.close();
+                assertThatThrownBy(
+                                () ->
+                                        rig.adapter.createCompletionQueue(
+                                                info.maxCompletionQueueDepth() + 1))
+                        .isInstanceOfSatisfying(
+                                VerbenaException.class,
+                                e -> assertThat(e.status()).isEqualTo(Status.INVALID_PARAMETER));
+            }
+        }
+    }
+
+    private static void refused(Rig rig, CompletionQueue queue, QueuePairLimits limits) {
+        assertThatThrownBy(() -> rig.domain.createQueuePair(queue, queue, limits))
+                .isInstanceOfSatisfying(
+                        VerbenaException.class,
+                        e -> assertThat(e.status()).isEqualTo(Status.INVALID_PARAMETER));
+    }
+
+    @Test
+    void whatADeviceHasIsFoundOut() {
+        try (Rig rig = rig(device -> device.maxInline = 220)) {
+            AdapterInfo info = rig.adapter.info();
+            assertThat(info.maxInlineBytes()).isEqualTo(220);
+            assertThat(info.maxInitiatorBuffers()).isEqualTo(8);
+            assertThat(info.maxReadBuffers()).isEqualTo(4);
+            assertThat(info.maxInboundReads()).isEqualTo(8);
+            assertThat(info.maxOutboundReads()).isEqualTo(4);
+            assertThat(info.maxTransferBytes()).isEqualTo(1 << 23);
+            assertThat(info.sendsWithInvalidate()).isTrue();
+            assertThat(info.invalidatableWindows()).isTrue();
+            assertThat(info.atomics()).isTrue();
+            assertThat(info.immediateData()).isTrue();
+            assertThat(info.flags()).isEqualTo(0x2 | 0x100 | 0x10000);
+            assertThat(info.fastRegistrationPages()).isZero();
+        }
+    }
+
+    @Test
+    void sendingWithInvalidateAndBeingInvalidatedAreTwoThings() {
+        try (Rig rig = rig(device -> device.windows = false)) {
+            assertThat(rig.adapter.info().sendsWithInvalidate()).isTrue();
+            assertThat(rig.adapter.info().invalidatableWindows()).isFalse();
+            assertThat(rig.adapter.info().maxWindowBytes()).isZero();
+            assertThat(rig.a.address().invalidatable()).isFalse();
+        }
+        try (Rig rig = rig(device -> device.invalidates = false)) {
+            assertThat(rig.adapter.info().sendsWithInvalidate()).isFalse();
+            assertThat(rig.adapter.info().invalidatableWindows()).isTrue();
+            rig.connect();
+            assertThat(rig.a.sendAndInvalidate(1, rig.bytes(8), 1, 0))
+                    .isEqualTo(Status.NOT_SUPPORTED);
+        }
+    }
+
+    @Test
+    void aDeviceThatTakesNothingMoreLeavesNothingBehind() {
+        try (Rig rig = rig(device -> {})) {
+            rig.device.controlError = 12;
+            assertThatThrownBy(() -> rig.adapter.createCompletionQueue(1))
+                    .hasMessageContaining("ibv_create_comp_channel");
+            rig.device.controlError = 12;
+            assertThatThrownBy(() -> rig.domain.createQueuePair(rig.queue, rig.queue, SMALL))
+                    .hasMessageContaining("ibv_create_qp");
+            rig.device.controlError = 12;
+            assertThatThrownBy(rig.adapter::createProtectionDomain)
+                    .hasMessageContaining("ibv_alloc_pd");
+            rig.device.controlError = 12;
+            assertThatThrownBy(rig.domain::createMemoryWindow).hasMessageContaining("ibv_alloc_mw");
+            rig.device.controlError = 12;
+            assertThatThrownBy(() -> rig.domain.register(rig.arena.allocate(8)))
+                    .hasMessageContaining("ulimit -l");
+        }
+    }
+
+    @Test
+    void objectsOfTwoAdaptersDoNotMix() {
+        try (Rig one = rig(device -> {});
+                Rig two = rig(device -> {})) {
+            assertThatThrownBy(() -> one.domain.createQueuePair(two.queue, one.queue, SMALL))
+                    .isInstanceOfSatisfying(
+                            VerbenaException.class,
+                            e -> assertThat(e.status()).isEqualTo(Status.INVALID_PARAMETER_MIX));
+        }
+    }
+
+    @Test
+    void whatVerbsDoesNotHaveIsSaidWithAReason() {
+        try (Rig rig = rig(device -> {})) {
+            assertThatThrownBy(rig.adapter::buildLogicalAddressMapping)
+                    .isInstanceOfSatisfying(
+                            VerbenaException.class,
+                            e -> assertThat(e.status()).isEqualTo(Status.NOT_SUPPORTED))
+                    .hasMessageContaining("logical address mapping");
+            assertThatThrownBy(rig.domain::privilegedMemoryRegionToken)
+                    .isInstanceOfSatisfying(
+                            VerbenaException.class,
+                            e -> assertThat(e.status()).isEqualTo(Status.NOT_SUPPORTED))
+                    .hasMessageContaining("all of memory");
+        }
+    }
+
+    @Test
+    void aCompletionQueueCanGrow() {
+        try (Rig rig = rig(device -> {})) {
+            rig.queue.resize(100);
+            assertThatThrownBy(() -> rig.queue.resize(0)).isInstanceOf(VerbenaException.class);
+        }
+    }
+
+    @Test
+    void withoutAnActivePortThereIsNoQueuePair() {
+        try (Rig rig = rig(device -> {})) {
+            rig.device.portUp = false;
+            assertThatThrownBy(() -> rig.domain.createQueuePair(rig.queue, rig.queue, SMALL))
+                    .hasMessageContaining("no port whose link is up");
+        }
+    }
+}

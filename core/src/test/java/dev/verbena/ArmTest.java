@@ -1,0 +1,358 @@
+package dev.verbena;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.verbena.internal.queue.ArmState;
+import dev.verbena.internal.verbs.AsyncEvent;
+import dev.verbena.internal.verbs.Descriptors;
+import dev.verbena.internal.verbs.FakeDevice;
+
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.EnumSource;
+import org.junit.jupiter.params.provider.ValueSource;
+
+import java.time.Duration;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicReference;
+
+/** Arming a completion queue: what fires, when, and how often. */
+@Timeout(60)
+class ArmTest {
+    private static final Duration LONG = Duration.ofSeconds(30);
+    private static final Duration SHORT = Duration.ofMillis(60);
+    private static final int SOLICIT = OpFlags.SEND_AND_SOLICIT_EVENT;
+
+    @ParameterizedTest
+    @CsvSource({
+        "-1, 0, 0", "-1, 1, 1", "-1, 2, 2",
+        "0, 0, 0", "0, 1, 1", "0, 2, 2",
+        "1, 0, 1", "1, 1, 1", "1, 2, 1",
+        "2, 0, 2", "2, 1, 1", "2, 2, 2",
+    })
+    void joining(int armed, int asked, int joined) {
+        assertThat(ArmState.join(armed, asked)).isEqualTo(joined);
+    }
+
+    private static Rig rig(int vendor) {
+        return new Rig(QueuePairLimits.depths(16, 16), d -> d.vendorId = vendor, null).connect();
+    }
+
+    /** A message from a to b, carried out at once. */
+    private static void message(Rig rig, int flags) {
+        rig.b.receive(1, rig.bytes(8)).orThrow();
+        rig.a.send(2, rig.bytes(8), flags | OpFlags.SILENT_SUCCESS).orThrow();
+        rig.device.run();
+    }
+
+    private static void failure(Rig rig) {
+        rig.device.failAt = 0;
+        rig.device.failStatus = 4; // IBV_WC_LOC_PROT_ERR
+        rig.a.send(2, rig.bytes(8)).orThrow();
+        rig.device.run();
+    }
+
+    @ParameterizedTest
+    @EnumSource(NotifyType.class)
+    void whatEachTypeIsToldOf(NotifyType type) {
+        try (Rig rig = rig(FakeDevice.PLAIN)) {
+            assertThat(rig.queue.arm(type)).isFalse();
+            message(rig, 0);
+            assertThat(rig.queue.await(SHORT))
+                    .isEqualTo(type == NotifyType.ANY ? Status.SUCCESS : Status.IO_TIMEOUT);
+            if (type == NotifyType.ANY) {
+                return;
+            }
+            message(rig, SOLICIT);
+            assertThat(rig.queue.await(type == NotifyType.SOLICITED ? LONG : SHORT))
+                    .isEqualTo(type == NotifyType.SOLICITED ? Status.SUCCESS : Status.IO_TIMEOUT);
+        }
+    }
+
+    /** Armed twice before anything comes, with all nine pairs: fires once, and as the join says. */
+    @ParameterizedTest
+    @CsvSource({"0,0", "0,1", "0,2", "1,0", "1,1", "1,2", "2,0", "2,1", "2,2"})
+    void twice(int first, int second) {
+        try (Rig rig = rig(FakeDevice.PLAIN)) {
+            rig.queue.arm(NotifyType.values()[first]);
+            rig.queue.arm(NotifyType.values()[second]);
+            boolean any = first == 1 || second == 1;
+            boolean solicited = first == 2 || second == 2;
+            message(rig, 0);
+            assertThat(rig.queue.await(any ? LONG : SHORT))
+                    .isEqualTo(any ? Status.SUCCESS : Status.IO_TIMEOUT);
+            if (!any) {
+                message(rig, SOLICIT);
+                assertThat(rig.queue.await(solicited ? LONG : SHORT))
+                        .isEqualTo(solicited ? Status.SUCCESS : Status.IO_TIMEOUT);
+            }
+            if (any || solicited) {
+                message(rig, SOLICIT);
+                assertThatThrownBy(() -> rig.queue.await(SHORT))
+                        .isInstanceOf(IllegalStateException.class)
+                        .hasMessageContaining("Arm");
+            }
+        }
+    }
+
+    @Test
+    void whatIsThereAndWasNeverToldFiresAtOnce() {
+        try (Rig rig = rig(FakeDevice.PLAIN)) {
+            message(rig, 0);
+            assertThat(rig.queue.arm(NotifyType.ANY)).isTrue();
+            assertThat(rig.queue.await(Duration.ZERO)).isEqualTo(Status.SUCCESS);
+            // Not polled, and nothing new: seen completions do not fire again.
+            assertThat(rig.queue.arm(NotifyType.ANY)).isFalse();
+            assertThat(rig.queue.await(SHORT)).isEqualTo(Status.IO_TIMEOUT);
+            message(rig, 0);
+            assertThat(rig.queue.await(LONG)).isEqualTo(Status.SUCCESS);
+            assertThat(rig.poll()).hasSize(2);
+            assertThat(rig.queue.arm(NotifyType.SOLICITED)).isFalse();
+        }
+    }
+
+    @Test
+    void thisLayersOwnSignalsWakeNobody() {
+        try (Rig rig = rig(FakeDevice.PLAIN)) {
+            rig.queue.arm(NotifyType.ANY);
+            for (int i = 0; i < 100; i++) {
+                rig.a.write(i, rig.bytes(8), Rig.REMOTE, 1, OpFlags.SILENT_SUCCESS).orThrow();
+                rig.device.run();
+            }
+            assertThat(rig.queue.await(SHORT)).isEqualTo(Status.IO_TIMEOUT);
+            assertThat(rig.queue.pump().hidden()).isPositive();
+            message(rig, 0); // still armed
+            assertThat(rig.queue.await(LONG)).isEqualTo(Status.SUCCESS);
+        }
+    }
+
+    @ParameterizedTest
+    @ValueSource(ints = {FakeDevice.PLAIN, FakeDevice.RXE})
+    void aFailureMatchesSolicited(int vendor) {
+        try (Rig rig = rig(vendor)) {
+            rig.queue.arm(NotifyType.SOLICITED);
+            message(rig, 0);
+            assertThat(rig.queue.await(SHORT)).isEqualTo(Status.IO_TIMEOUT);
+            failure(rig);
+            assertThat(rig.queue.await(LONG)).isEqualTo(Status.SUCCESS);
+            assertThat(rig.device.arms).containsOnly(true); // solicited only, for both
+        }
+    }
+
+    @Test
+    void completionsThatTheDeviceNeverHadAreToldToo() {
+        try (Rig rig = rig(FakeDevice.PLAIN)) {
+            rig.a.flush();
+            for (NotifyType type : new NotifyType[] {NotifyType.ANY, NotifyType.SOLICITED}) {
+                assertThat(rig.queue.arm(type)).isFalse();
+                rig.a.receive(1, rig.bytes(8)).orThrow(); // ends cancelled
+                assertThat(rig.queue.await(LONG)).isEqualTo(Status.SUCCESS);
+                assertThat(rig.poll()).hasSize(1);
+            }
+        }
+    }
+
+    @Test
+    void anOwnLoopSeesTheDescriptorBecomeReadable() {
+        for (int vendor : new int[] {FakeDevice.PLAIN, FakeDevice.RXE}) {
+            try (Rig rig = rig(vendor)) {
+                int descriptor = rig.queue.eventDescriptor();
+                rig.queue.arm(NotifyType.SOLICITED);
+                assertThat(rig.queue.takeEvent()).isEqualTo(Status.PENDING);
+                failure(rig);
+                assertThat(Descriptors.await(descriptor, descriptor, 30_000)).isNotZero();
+                assertThat(rig.queue.takeEvent()).isEqualTo(Status.SUCCESS);
+                assertThat(rig.device.arms.getFirst()).isEqualTo(vendor == FakeDevice.PLAIN);
+            }
+        }
+    }
+
+    @ParameterizedTest
+    @EnumSource(NotifyType.class)
+    void aBrokenQueueIsToldUnderEveryType(NotifyType type) {
+        try (Rig rig = rig(FakeDevice.PLAIN)) {
+            rig.queue.arm(type);
+            rig.device.tell(AsyncEvent.Kind.COMPLETION_QUEUE_BROKEN);
+            assertThat(rig.queue.await(LONG)).isEqualTo(Status.BUFFER_OVERFLOW);
+            assertThat(rig.queue.arm(type)).isTrue();
+            assertThatThrownBy(() -> rig.queue.poll(new Completions(1)))
+                    .isInstanceOfSatisfying(
+                            VerbenaException.class,
+                            e -> assertThat(e.status()).isEqualTo(Status.BUFFER_OVERFLOW));
+        }
+    }
+
+    @Test
+    void aBrokenQueueTakesItsQueuePairsWithIt() {
+        try (Rig rig = rig(FakeDevice.PLAIN)) {
+            rig.queue.arm(NotifyType.ERRORS);
+            rig.device.tell(AsyncEvent.Kind.COMPLETION_QUEUE_BROKEN);
+            assertThat(rig.queue.await(LONG)).isEqualTo(Status.BUFFER_OVERFLOW);
+            long deadline = System.nanoTime() + LONG.toNanos();
+            while (rig.a.connected() || rig.b.connected()) {
+                assertThat(System.nanoTime()).isLessThan(deadline);
+                Thread.onSpinWait();
+            }
+        }
+    }
+
+    @Test
+    void aDeviceThatFailsIsTold() {
+        try (Rig rig = rig(FakeDevice.PLAIN)) {
+            rig.queue.arm(NotifyType.ERRORS);
+            rig.device.tell(AsyncEvent.Kind.DEVICE_BROKEN);
+            assertThat(rig.queue.await(LONG)).isEqualTo(Status.INTERNAL_ERROR);
+        }
+    }
+
+    @Test
+    void aPollThatFailsIsAnOverrun() {
+        try (Rig rig = rig(FakeDevice.PLAIN)) {
+            rig.device.pollAnswer = -1; // mlx5
+            assertThat(rig.queue.arm(NotifyType.ANY)).isTrue();
+            assertThat(rig.queue.await(LONG)).isEqualTo(Status.BUFFER_OVERFLOW);
+            assertThatThrownBy(() -> rig.queue.poll(new Completions(1)))
+                    .isInstanceOf(VerbenaException.class)
+                    .hasMessageContaining("broken");
+            rig.device.pollAnswer = 0;
+        }
+    }
+
+    @Test
+    void aCallbackComesOncePerArmAndOneAfterTheOther() throws InterruptedException {
+        LinkedBlockingQueue<Status> called = new LinkedBlockingQueue<>();
+        LinkedBlockingQueue<Throwable> reported = new LinkedBlockingQueue<>();
+        try (Rig rig =
+                new Rig(
+                                QueuePairLimits.depths(16, 16),
+                                device -> {},
+                                status -> {
+                                    Thread.currentThread()
+                                            .setUncaughtExceptionHandler((t, e) -> reported.add(e));
+                                    called.add(status);
+                                    throw new IllegalStateException("a callback that fails");
+                                })
+                        .connect()) {
+            for (int i = 0; i < 3; i++) {
+                rig.queue.arm(NotifyType.ANY);
+                rig.queue.arm(NotifyType.ANY);
+                message(rig, 0);
+                assertThat(called.poll(30, TimeUnit.SECONDS)).isEqualTo(Status.SUCCESS);
+                assertThat(reported.poll(30, TimeUnit.SECONDS)).hasMessage("a callback that fails");
+                message(rig, 0);
+                assertThat(rig.poll()).hasSize(2);
+            }
+            assertThat(called).isEmpty();
+            assertThatThrownBy(() -> rig.queue.await(SHORT))
+                    .isInstanceOf(IllegalStateException.class)
+                    .hasMessageContaining("callback");
+            assertThatThrownBy(rig.queue::eventDescriptor)
+                    .isInstanceOf(IllegalStateException.class);
+            assertThatThrownBy(rig.queue::takeEvent).isInstanceOf(IllegalStateException.class);
+        }
+    }
+
+    @Test
+    void aCallbackMayCloseEverything() throws InterruptedException {
+        AtomicReference<Rig> all = new AtomicReference<>();
+        LinkedBlockingQueue<String> done = new LinkedBlockingQueue<>();
+        Rig rig =
+                new Rig(
+                                QueuePairLimits.depths(16, 16),
+                                device -> {},
+                                status -> {
+                                    Rig it = all.get();
+                                    it.a.close();
+                                    it.b.close();
+                                    it.memory.close();
+                                    it.queue.close();
+                                    it.domain.close();
+                                    it.adapter.close();
+                                    done.add("closed");
+                                })
+                        .connect();
+        all.set(rig);
+        rig.queue.arm(NotifyType.ANY);
+        message(rig, 0);
+        assertThat(done.poll(30, TimeUnit.SECONDS)).isEqualTo("closed");
+        // The queue itself goes when its callback has returned.
+        long deadline = System.nanoTime() + LONG.toNanos();
+        while (rig.device.objects() > 0) {
+            assertThat(System.nanoTime()).isLessThan(deadline);
+            Thread.onSpinWait();
+        }
+        rig.close();
+    }
+
+    @Test
+    void closingWaitsForARunningCallbackAndNoneComesAfter() throws InterruptedException {
+        CountDownLatch entered = new CountDownLatch(1);
+        CountDownLatch leave = new CountDownLatch(1);
+        AtomicReference<String> order = new AtomicReference<>("");
+        Rig rig =
+                new Rig(
+                                QueuePairLimits.depths(16, 16),
+                                device -> {},
+                                status -> {
+                                    entered.countDown();
+                                    try {
+                                        leave.await();
+                                    } catch (InterruptedException e) {
+                                        throw new AssertionError(e);
+                                    }
+                                    order.updateAndGet(s -> s + "callback ");
+                                })
+                        .connect();
+        rig.queue.arm(NotifyType.ANY);
+        message(rig, 0);
+        entered.await();
+        rig.queue.arm(NotifyType.ANY);
+        message(rig, 0);
+        Thread closer =
+                Thread.ofPlatform()
+                        .start(
+                                () -> {
+                                    rig.queue.close();
+                                    order.updateAndGet(s -> s + "closed");
+                                });
+        while (closer.getState() == Thread.State.RUNNABLE
+                || closer.getState() == Thread.State.NEW) {
+            Thread.onSpinWait();
+        }
+        leave.countDown();
+        closer.join();
+        assertThat(order.get()).isEqualTo("callback closed");
+        rig.close();
+    }
+
+    @Test
+    void closingEndsAWait() throws InterruptedException {
+        Rig rig = rig(FakeDevice.PLAIN);
+        AtomicReference<Throwable> thrown = new AtomicReference<>();
+        rig.queue.arm(NotifyType.ANY);
+        Thread waiting =
+                Thread.ofPlatform()
+                        .start(
+                                () -> {
+                                    try {
+                                        rig.queue.await(Duration.ofHours(1));
+                                    } catch (Throwable t) {
+                                        thrown.set(t);
+                                    }
+                                });
+        while (waiting.getState() == Thread.State.NEW) {
+            Thread.onSpinWait();
+        }
+        rig.queue.close();
+        waiting.join();
+        assertThat(thrown.get())
+                .isInstanceOf(IllegalStateException.class)
+                .hasMessageContaining("closed");
+        rig.close();
+    }
+}

@@ -1,0 +1,234 @@
+package dev.verbena;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
+
+import java.lang.foreign.ValueLayout;
+import java.util.ArrayList;
+import java.util.List;
+
+/** NDK's deferral: chains, copies, and who is owed what when something is refused. */
+class DeferTest {
+    private static final int DEFER = OpFlags.DEFER;
+
+    private static Rig rig() {
+        return Rig.connected(QueuePairLimits.depths(16, 16).withBuffers(4, 1).withInlineBytes(64));
+    }
+
+    @Test
+    void aChainIsPostedInOneGoWithTheFirstRequestThatDoesNotDefer() {
+        try (Rig rig = rig()) {
+            for (int i = 0; i < 5; i++) {
+                rig.a.write(i, rig.bytes(8), Rig.REMOTE, 1, DEFER).orThrow();
+            }
+            assertThat(rig.device.sends).isEmpty();
+            assertThat(rig.poll()).isEmpty();
+            rig.a.write(5, rig.bytes(8), Rig.REMOTE, 1, 0).orThrow();
+            assertThat(rig.device.chains).containsExactly(6);
+            assertThat(rig.poll()).hasSize(6).first().isEqualTo("WRITE 0 SUCCESS");
+            rig.a.write(6, rig.bytes(8), Rig.REMOTE, 1, 0).orThrow();
+            assertThat(rig.device.chains).containsExactly(6, 1);
+        }
+    }
+
+    @ParameterizedTest
+    @CsvSource({"0, 1", "1, 1", "2, 2", "3, 3"})
+    void aFullChainIsPosted(int maxDeferred, int length) {
+        try (Rig rig = Rig.connected(QueuePairLimits.depths(16, 1).withMaxDeferred(maxDeferred))) {
+            for (int i = 0; i < 6; i++) {
+                rig.a.write(i, rig.bytes(8), Rig.REMOTE, 1, DEFER).orThrow();
+            }
+            assertThat(rig.device.chains).containsOnly(length);
+            assertThat(rig.device.sends).hasSize(6);
+        }
+    }
+
+    @Test
+    void listsAndInlineBytesMayChangeAfterTheCall() {
+        try (Rig rig = rig()) {
+            BufferList list = new BufferList(2).add(rig.memory, 10, 4).add(rig.memory, 20, 2);
+            rig.a.write(1, list, Rig.REMOTE, 1, DEFER).orThrow();
+            list.clear().add(rig.memory, 1000, 1);
+            for (int i = 0; i < 32; i++) {
+                rig.memory.memory().set(ValueLayout.JAVA_BYTE, i, (byte) i);
+            }
+            BufferList inline = new BufferList(2).add(rig.memory, 5, 2).add(rig.memory, 8, 1);
+            rig.a.send(2, inline, DEFER | OpFlags.INLINE).orThrow();
+            BufferList single = new BufferList(1).add(rig.memory, 7, 1);
+            rig.a.send(3, single, DEFER | OpFlags.INLINE).orThrow();
+            rig.memory.memory().fill((byte) 0x7F);
+            rig.a.write(4, list, Rig.REMOTE, 1, 0).orThrow();
+
+            var first =
+                    java.nio.ByteBuffer.wrap(rig.device.sends.get(0).sges())
+                            .order(java.nio.ByteOrder.nativeOrder());
+            assertThat(first.remaining()).isEqualTo(32);
+            assertThat(first.getLong(0)).isEqualTo(rig.memory.memory().address() + 10);
+            assertThat(first.getInt(8)).isEqualTo(4);
+            assertThat(first.getInt(24)).isEqualTo(2);
+            assertThat(rig.device.sends.get(1).inline()).containsExactly(5, 6, 8);
+            assertThat(rig.device.sends.get(2).inline()).containsExactly(7);
+        }
+    }
+
+    @Test
+    void whateverIsRefusedInlineSendsOffWhatWasDeferred() {
+        try (Rig rig = rig();
+                MemoryWindow window = rig.domain.createMemoryWindow()) {
+            List<Runnable> refusals =
+                    List.of(
+                            () -> refused(rig.a.write(9, rig.bytes(8), 0, 0, 0x400)),
+                            () -> refused(rig.a.send(9, rig.bytes(65), OpFlags.INLINE | DEFER)),
+                            () -> refused(rig.a.fastRegister(9)),
+                            () -> refused(rig.a.invalidate(9, rig.memory, 0)),
+                            () -> refused(rig.a.invalidate(9, window, 0)),
+                            () -> refused(rig.a.bind(9, window, rig.memory, 0, 5000, 0)),
+                            () -> refused(rig.a.fetchAndAdd(9, rig.bytes(4), 0, 0, 0, 0)));
+            for (Runnable refusal : refusals) {
+                rig.a.write(1, rig.bytes(8), Rig.REMOTE, 1, DEFER).orThrow();
+                rig.a.write(2, rig.bytes(8), Rig.REMOTE, 1, DEFER).orThrow();
+                refusal.run();
+                assertThat(rig.poll()).containsExactly("WRITE 1 SUCCESS", "WRITE 2 SUCCESS");
+            }
+        }
+    }
+
+    private static void refused(Status status) {
+        assertThat(status).isNotEqualTo(Status.SUCCESS);
+    }
+
+    @Test
+    void aFullQueueSendsOffWhatWasDeferred() {
+        try (Rig rig = Rig.connected(QueuePairLimits.depths(2, 1).withMaxDeferred(10))) {
+            rig.a.write(1, rig.bytes(8), Rig.REMOTE, 1, DEFER).orThrow();
+            rig.a.write(2, rig.bytes(8), Rig.REMOTE, 1, DEFER).orThrow();
+            assertThat(rig.a.write(3, rig.bytes(8), Rig.REMOTE, 1, 0))
+                    .isEqualTo(Status.NO_MORE_ENTRIES);
+            assertThat(rig.poll()).containsExactly("WRITE 1 SUCCESS", "WRITE 2 SUCCESS");
+        }
+    }
+
+    @Test
+    void theProviderMayRefuseTheLastOfAChainWithoutHarm() {
+        try (Rig rig = rig()) {
+            rig.a.write(1, rig.bytes(8), Rig.REMOTE, 1, DEFER).orThrow();
+            rig.device.answer = 22;
+            rig.device.refused = 1;
+            assertThat(rig.a.write(2, rig.bytes(8), Rig.REMOTE, 1, 0))
+                    .isEqualTo(Status.INVALID_PARAMETER);
+            assertThat(rig.poll()).containsExactly("WRITE 1 SUCCESS");
+            assertThat(rig.a.connected()).isTrue();
+            rig.a.write(3, rig.bytes(8), Rig.REMOTE, 1, 0).orThrow();
+            assertThat(rig.poll()).containsExactly("WRITE 3 SUCCESS");
+        }
+    }
+
+    /** Errno 22, -22 (siw), and 0 with bad_wr set (siw). */
+    @ParameterizedTest
+    @ValueSource(ints = {22, -22, 0})
+    void everyAcceptedRequestEndsOnceWhicheverOfTheChainIsRefused(int answer) {
+        int length = 5;
+        for (boolean silent : new boolean[] {false, true}) {
+            for (int bad = 0; bad < length - 1; bad++) {
+                try (Rig rig = rig()) {
+                    int flags = silent ? OpFlags.SILENT_SUCCESS : 0;
+                    for (int i = 0; i < length - 1; i++) {
+                        rig.a.write(i, rig.bytes(8), Rig.REMOTE, 1, flags | DEFER).orThrow();
+                    }
+                    rig.device.answer = answer == 0 ? 22 : answer;
+                    rig.device.answersZero = answer == 0;
+                    rig.device.refused = bad;
+                    // Those before it are carried out at once, as by fast hardware.
+                    assertThat(rig.a.write(99, rig.bytes(8), Rig.REMOTE, 1, flags))
+                            .isEqualTo(Status.CONNECTION_INVALID);
+                    assertThat(rig.a.connected()).isFalse();
+                    assertThat(rig.device.state(firstNumber(rig))).isEqualTo("ERR");
+                    List<String> expected = new ArrayList<>();
+                    for (int i = 0; i < length - 1; i++) {
+                        // What had been posted is flushed, for nothing ran meanwhile.
+                        expected.add("WRITE " + i + (i == bad ? " INTERNAL_ERROR" : " CANCELLED"));
+                    }
+                    assertThat(rig.poll()).containsExactlyInAnyOrderElementsOf(expected);
+                    assertThat(rig.a.write(7, rig.bytes(8), Rig.REMOTE, 1, 0))
+                            .isEqualTo(Status.CONNECTION_INVALID);
+                    assertThat(rig.poll()).isEmpty();
+                }
+            }
+        }
+    }
+
+    private static int firstNumber(Rig rig) {
+        return rig.a.address().queuePairNumber();
+    }
+
+    /**
+     * bad_wr NULL: rxe and siw do so when the doorbell fails, and the requests are in the queue.
+     */
+    @ParameterizedTest
+    @ValueSource(booleans = {false, true})
+    void aProviderThatDoesNotSayHowFarItGotEndsTheConnection(boolean kept) {
+        for (int length = 1; length <= 4; length++) {
+            try (Rig rig = rig()) {
+                for (int i = 0; i < length - 1; i++) {
+                    rig.a.write(i, rig.bytes(8), Rig.REMOTE, 1, DEFER).orThrow();
+                }
+                rig.device.answer = -5;
+                rig.device.refused = -1;
+                rig.device.keepsRefused = kept;
+                assertThat(rig.a.write(99, rig.bytes(8), Rig.REMOTE, 1, 0))
+                        .isEqualTo(Status.DEVICE_REMOVED);
+                assertThat(rig.a.connected()).isFalse();
+                List<String> seen = rig.poll();
+                assertThat(seen).hasSize(length - 1);
+                for (int i = 0; i < length - 1; i++) {
+                    assertThat(seen.get(i)).startsWith("WRITE " + i + " ");
+                    assertThat(seen.get(i)).doesNotEndWith("SUCCESS");
+                }
+            }
+        }
+    }
+
+    @Test
+    void aProviderThatIsFullForAMomentIsAskedAgain() {
+        try (Rig rig = rig()) {
+            rig.a.write(1, rig.bytes(8), Rig.REMOTE, 1, 0).orThrow();
+            rig.device.answer = 12; // ENOMEM, once
+            rig.device.refused = 1;
+            rig.a.write(2, rig.bytes(8), Rig.REMOTE, 1, DEFER).orThrow();
+            rig.a.write(3, rig.bytes(8), Rig.REMOTE, 1, 0).orThrow();
+            assertThat(rig.poll())
+                    .containsExactly("WRITE 1 SUCCESS", "WRITE 2 SUCCESS", "WRITE 3 SUCCESS");
+        }
+    }
+
+    @Test
+    void aFullChainThatIsRefusedRefusesItsLastAndOwesTheOthers() {
+        try (Rig rig = Rig.connected(QueuePairLimits.depths(8, 1).withMaxDeferred(3))) {
+            rig.a.write(1, rig.bytes(8), Rig.REMOTE, 1, DEFER).orThrow();
+            rig.a.write(2, rig.bytes(8), Rig.REMOTE, 1, DEFER).orThrow();
+            rig.device.answer = 22;
+            rig.device.refused = 0;
+            assertThat(rig.a.write(3, rig.bytes(8), Rig.REMOTE, 1, DEFER))
+                    .isEqualTo(Status.CONNECTION_INVALID);
+            assertThat(rig.poll()).containsExactly("WRITE 1 INTERNAL_ERROR", "WRITE 2 CANCELLED");
+        }
+    }
+
+    @Test
+    void aRefusedReceiveLeavesNoTrace() {
+        try (Rig rig = rig()) {
+            for (int answer : new int[] {22, -22, 12}) {
+                rig.device.answer = answer;
+                assertThat(rig.a.receive(1, rig.bytes(8)))
+                        .isEqualTo(VerbenaException.statusOf(Math.abs(answer)));
+            }
+            rig.a.receive(2, rig.bytes(8)).orThrow();
+            rig.b.send(3, rig.bytes(8)).orThrow();
+            assertThat(rig.poll()).containsExactlyInAnyOrder("RECEIVE 2 SUCCESS", "SEND 3 SUCCESS");
+        }
+    }
+}

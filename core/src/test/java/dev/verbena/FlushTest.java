@@ -1,0 +1,234 @@
+package dev.verbena;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import org.junit.jupiter.api.RepeatedTest;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Queue;
+import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.concurrent.CountDownLatch;
+
+/** How requests end that nobody carries out: by a flush, by the close, by a failure. */
+@Timeout(60)
+class FlushTest {
+    private static final int SILENT = OpFlags.SILENT_SUCCESS;
+    private static final int DEFER = OpFlags.DEFER;
+
+    private static Rig rig() {
+        return Rig.connected(QueuePairLimits.depths(16, 16));
+    }
+
+    @Test
+    void everythingUnderWayIsCancelledOnce() {
+        try (Rig rig = rig()) {
+            rig.device.running = false;
+            rig.a.receive(1, rig.bytes(8)).orThrow();
+            rig.a.receive(2, rig.bytes(8)).orThrow();
+            rig.a.write(3, rig.bytes(8), Rig.REMOTE, 1, 0).orThrow();
+            rig.a.write(4, rig.bytes(8), Rig.REMOTE, 1, SILENT).orThrow();
+            rig.a.write(5, rig.bytes(8), Rig.REMOTE, 1, DEFER).orThrow();
+            rig.a.write(6, rig.bytes(8), Rig.REMOTE, 1, DEFER | SILENT).orThrow();
+            rig.a.flush();
+            rig.a.flush(); // again does nothing
+            assertThat(rig.poll())
+                    .containsExactlyInAnyOrder(
+                            "RECEIVE 1 CANCELLED",
+                            "RECEIVE 2 CANCELLED",
+                            "WRITE 3 CANCELLED",
+                            "WRITE 4 CANCELLED",
+                            "WRITE 5 CANCELLED",
+                            "WRITE 6 CANCELLED");
+            assertThat(rig.a.connected()).isFalse();
+            assertThat(rig.a.write(7, rig.bytes(8), Rig.REMOTE, 1, 0))
+                    .isEqualTo(Status.CONNECTION_INVALID);
+            assertThat(rig.poll()).isEmpty();
+        }
+    }
+
+    @Test
+    void whatWasOverIsNotCancelled() {
+        try (Rig rig = rig()) {
+            rig.a.write(1, rig.bytes(8), Rig.REMOTE, 1, 0).orThrow();
+            rig.a.write(2, rig.bytes(8), Rig.REMOTE, 1, SILENT).orThrow();
+            rig.device.run();
+            rig.a.flush();
+            assertThat(rig.poll()).containsExactly("WRITE 1 SUCCESS");
+        }
+    }
+
+    @Test
+    void aQueuePairThatNeverConnectedIsFlushedToo() {
+        try (Rig rig = new Rig(QueuePairLimits.depths(4, 4))) {
+            rig.a.receive(1, rig.bytes(8)).orThrow();
+            rig.a.receive(2, rig.bytes(8)).orThrow();
+            rig.a.flush();
+            assertThat(rig.poll()).containsExactly("RECEIVE 1 CANCELLED", "RECEIVE 2 CANCELLED");
+            assertThatThrownBy(() -> rig.a.connect(rig.b.address()))
+                    .isInstanceOf(IllegalStateException.class)
+                    .hasMessageContaining("flushed");
+        }
+    }
+
+    @Test
+    void receivesPostedAfterAFlushAreCancelledInOrder() {
+        try (Rig rig = rig()) {
+            rig.a.receive(1, rig.bytes(8)).orThrow();
+            rig.a.flush();
+            for (int i = 2; i < 17; i++) {
+                rig.a.receive(i, rig.bytes(8)).orThrow();
+            }
+            assertThat(rig.a.receive(17, rig.bytes(8))).isEqualTo(Status.NO_MORE_ENTRIES);
+            assertThat(rig.device.receives).hasSize(1); // the others never reached the device
+            List<String> expected = new ArrayList<>();
+            for (int i = 1; i < 17; i++) {
+                expected.add("RECEIVE " + i + " CANCELLED");
+            }
+            assertThat(rig.poll()).isEqualTo(expected);
+            rig.a.receive(18, rig.bytes(8)).orThrow();
+            assertThat(rig.poll()).containsExactly("RECEIVE 18 CANCELLED");
+        }
+    }
+
+    @Test
+    void receivesPostedAfterAFailureAreCancelled() {
+        try (Rig rig = rig()) {
+            rig.device.failAt = 0;
+            rig.device.failStatus = 12; // RETRY_EXC_ERR
+            rig.a.write(1, rig.bytes(8), Rig.REMOTE, 1, 0).orThrow();
+            assertThat(rig.poll()).containsExactly("WRITE 1 IO_TIMEOUT");
+            rig.a.receive(2, rig.bytes(8)).orThrow();
+            assertThat(rig.device.receives).isEmpty();
+            assertThat(rig.poll()).containsExactly("RECEIVE 2 CANCELLED");
+        }
+    }
+
+    @Test
+    void closingEndsWhatIsUnderWay() {
+        try (Rig rig = rig()) {
+            rig.device.running = false;
+            rig.a.receive(1, rig.bytes(8)).orThrow();
+            rig.a.write(2, rig.bytes(8), Rig.REMOTE, 1, 0).orThrow();
+            rig.a.write(3, rig.bytes(8), Rig.REMOTE, 1, SILENT).orThrow();
+            rig.a.write(4, rig.bytes(8), Rig.REMOTE, 1, DEFER).orThrow();
+            rig.a.close();
+            Completions completions = new Completions(8);
+            assertThat(rig.queue.poll(completions)).isEqualTo(4);
+            assertThat(completions.queuePair(0)).isSameAs(rig.a);
+            assertThat(completions.status(0)).isEqualTo(Status.CANCELLED);
+            assertThat(rig.poll()).isEmpty();
+        }
+    }
+
+    @Test
+    void closingTellsNothingOfSilentRequestsThatWereOver() {
+        try (Rig rig = rig()) {
+            for (int i = 0; i < 5; i++) { // fewer than the signals' interval
+                rig.a.write(i, rig.bytes(8), Rig.REMOTE, 1, SILENT).orThrow();
+            }
+            rig.device.run();
+            rig.a.close();
+            assertThat(rig.poll()).isEmpty();
+        }
+    }
+
+    @Test
+    void closingCancelsWhatADeviceNeverEnds() {
+        try (Rig rig = rig()) {
+            rig.a.receive(1, rig.bytes(8)).orThrow();
+            rig.a.write(2, rig.bytes(8), Rig.REMOTE, 1, 0).orThrow();
+            rig.device.forgetful = true; // loses what is under way
+            rig.a.close();
+            rig.device.forgetful = false;
+            assertThat(rig.poll())
+                    .containsExactlyInAnyOrder("RECEIVE 1 CANCELLED", "WRITE 2 CANCELLED");
+        }
+    }
+
+    @Test
+    void aClosedQueuePairRefusesEverything() {
+        try (Rig rig = rig();
+                MemoryWindow window = rig.domain.createMemoryWindow()) {
+            rig.a.close();
+            assertThat(rig.a.send(1, rig.bytes(8))).isEqualTo(Status.CONNECTION_INVALID);
+            assertThat(rig.a.receive(1, rig.bytes(8))).isEqualTo(Status.CONNECTION_INVALID);
+            assertThat(rig.a.fetchAndAdd(1, rig.bytes(8), 8, 1, 1, 0))
+                    .isEqualTo(Status.CONNECTION_INVALID);
+            assertThat(rig.a.bind(1, window, rig.memory, 0, 8, 0))
+                    .isEqualTo(Status.CONNECTION_INVALID);
+            assertThat(rig.a.invalidate(1, window, 0)).isEqualTo(Status.CONNECTION_INVALID);
+            assertThat(rig.a.fastRegister(1)).isEqualTo(Status.CONNECTION_INVALID);
+            assertThatThrownBy(rig.a::flush).isInstanceOf(IllegalStateException.class);
+        }
+    }
+
+    @Test
+    void aCompletionQueueClosedFirstDoesNotHoldUpItsQueuePairs() {
+        try (Rig rig = rig()) {
+            rig.device.running = false;
+            rig.a.receive(1, rig.bytes(8)).orThrow();
+            rig.a.write(2, rig.bytes(8), Rig.REMOTE, 1, 0).orThrow();
+            rig.queue.close();
+            long start = System.nanoTime();
+            rig.a.close();
+            assertThat(System.nanoTime() - start).isLessThan(500_000_000);
+        }
+    }
+
+    /** Posts beside a flush: whatever was accepted ends once, whatever was refused never. */
+    @RepeatedTest(20)
+    void postsBesideAFlush() throws InterruptedException {
+        try (Rig rig = rig()) {
+            Queue<String> accepted = new ConcurrentLinkedQueue<>();
+            CountDownLatch started = new CountDownLatch(2);
+            Thread initiator =
+                    Thread.ofPlatform()
+                            .start(
+                                    () -> {
+                                        long context = 0;
+                                        Status status;
+                                        do {
+                                            int flags = context % 3 == 1 ? DEFER : 0;
+                                            status =
+                                                    rig.a.write(
+                                                            context,
+                                                            rig.bytes(8),
+                                                            Rig.REMOTE,
+                                                            1,
+                                                            flags);
+                                            if (status == Status.SUCCESS) {
+                                                accepted.add("WRITE " + context++);
+                                            }
+                                            started.countDown();
+                                        } while (status == Status.SUCCESS
+                                                || status == Status.NO_MORE_ENTRIES);
+                                    });
+            Thread receiver =
+                    Thread.ofPlatform()
+                            .start(
+                                    () -> {
+                                        for (int i = 0; i < 16; i++) {
+                                            if (rig.a.receive(i, rig.bytes(8)) == Status.SUCCESS) {
+                                                accepted.add("RECEIVE " + i);
+                                            }
+                                            started.countDown();
+                                        }
+                                    });
+            started.await();
+            List<String> ended = new ArrayList<>(rig.poll());
+            rig.a.flush();
+            receiver.join();
+            while (initiator.isAlive()) {
+                ended.addAll(rig.poll());
+            }
+            initiator.join();
+            ended.addAll(rig.poll());
+            assertThat(ended.stream().map(e -> e.substring(0, e.lastIndexOf(' '))))
+                    .containsExactlyInAnyOrderElementsOf(accepted);
+        }
+    }
+}

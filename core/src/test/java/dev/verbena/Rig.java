@@ -1,0 +1,99 @@
+package dev.verbena;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.verbena.internal.verbs.FakeDevice;
+
+import java.lang.foreign.Arena;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.function.Consumer;
+
+/**
+ * Two connected queue pairs of a device that does not exist, with memory and a completion queue.
+ */
+final class Rig implements AutoCloseable {
+    static final long REMOTE = 0x7000_0000_0000L;
+    static final int TOKEN = 0x8765_4321;
+
+    final FakeDevice device;
+    final Adapter adapter;
+    final ProtectionDomain domain;
+    final CompletionQueue queue;
+    final QueuePair a;
+    final QueuePair b;
+    final Arena arena = Arena.ofShared();
+    final MemoryRegion memory;
+    private boolean closed;
+
+    Rig(QueuePairLimits limits) {
+        this(limits, device -> {}, null);
+    }
+
+    Rig(QueuePairLimits limits, Consumer<FakeDevice> habits, Consumer<Status> callback) {
+        device = new FakeDevice();
+        habits.accept(device);
+        adapter = new Adapter("fake0", device, device.open());
+        domain = adapter.createProtectionDomain();
+        int depth = 2 * (limits.initiatorDepth() + limits.receiveDepth());
+        queue =
+                callback == null
+                        ? adapter.createCompletionQueue(depth)
+                        : adapter.createCompletionQueue(depth, callback);
+        a = domain.createQueuePair(queue, queue, limits);
+        b = domain.createQueuePair(queue, queue, limits);
+        memory = domain.register(arena.allocate(4096, 64), Access.REMOTE_READ, Access.REMOTE_WRITE);
+    }
+
+    static Rig connected(QueuePairLimits limits) {
+        return new Rig(limits).connect();
+    }
+
+    Rig connect() {
+        a.connect(b.address());
+        b.connect(a.address());
+        return this;
+    }
+
+    /** One buffer of so many bytes. */
+    BufferList bytes(int bytes) {
+        return new BufferList(1).add(memory, 0, bytes);
+    }
+
+    /** What is there now, as in "SEND 5 SUCCESS". */
+    List<String> poll() {
+        List<String> seen = new ArrayList<>();
+        Completions completions = new Completions(3);
+        while (queue.poll(completions) > 0) {
+            for (int i = 0; i < completions.size(); i++) {
+                seen.add(
+                        completions.type(i)
+                                + " "
+                                + completions.context(i)
+                                + " "
+                                + completions.status(i).name());
+            }
+        }
+        return seen;
+    }
+
+    /** Closes everything and looks whether anything was left behind. */
+    @Override
+    public void close() {
+        if (closed) {
+            return;
+        }
+        closed = true;
+        a.close();
+        b.close();
+        memory.close();
+        queue.close();
+        domain.close();
+        adapter.close();
+        arena.close();
+        assertThat(device.panics).as("kernel panics").isEmpty();
+        assertThat(device.overruns).as("completion queue overruns").isZero();
+        assertThat(device.objects()).as("native objects left").isZero();
+        device.dispose();
+    }
+}

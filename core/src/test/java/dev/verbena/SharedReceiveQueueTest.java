@@ -1,0 +1,158 @@
+package dev.verbena;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.verbena.internal.verbs.AsyncEvent;
+
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.TimeUnit;
+
+@Timeout(60)
+class SharedReceiveQueueTest {
+    private final Rig rig = new Rig(QueuePairLimits.depths(8, 8));
+    private final LinkedBlockingQueue<Status> called = new LinkedBlockingQueue<>();
+
+    @Test
+    void messagesToSeveralQueuePairsTakeItsReceives() {
+        SharedReceiveQueue shared = rig.domain.createSharedReceiveQueue(4, 2, called::add);
+        QueuePair c =
+                rig.domain.createQueuePair(
+                        rig.queue, rig.queue, shared, QueuePairLimits.depths(4, 1));
+        QueuePair d =
+                rig.domain.createQueuePair(
+                        rig.queue, rig.queue, shared, QueuePairLimits.depths(4, 1));
+        assertThat(c.receive(1, rig.bytes(8))).isEqualTo(Status.INVALID_DEVICE_REQUEST);
+        rig.a.connect(c.address());
+        c.connect(rig.a.address());
+        rig.b.connect(d.address());
+        d.connect(rig.b.address());
+        for (int round = 0; round < 3; round++) {
+            for (int i = 0; i < 4; i++) {
+                shared.receive(10 + i, rig.bytes(8)).orThrow();
+            }
+            assertThat(shared.receive(99, rig.bytes(8))).isEqualTo(Status.NO_MORE_ENTRIES);
+            assertThat(shared.outstanding()).isEqualTo(4);
+            rig.b.send(1, rig.bytes(3)).orThrow();
+            rig.a.send(2, rig.bytes(5)).orThrow();
+            Completions completions = new Completions(8);
+            assertThat(rig.queue.poll(completions)).isEqualTo(4);
+            for (int i = 0; i < 4; i++) {
+                if (completions.type(i) == OperationType.RECEIVE) {
+                    assertThat(completions.queuePair(i))
+                            .isSameAs(completions.bytes(i) == 3 ? d : c);
+                    assertThat(completions.context(i)).isBetween(10L, 13L);
+                }
+            }
+            assertThat(shared.outstanding()).isEqualTo(2);
+            rig.a.send(3, rig.bytes(1)).orThrow();
+            rig.a.send(4, rig.bytes(1)).orThrow();
+            assertThat(rig.poll()).hasSize(4);
+        }
+        shared.receive(1, rig.bytes(8)).orThrow();
+        rig.a.send(5, rig.bytes(8)).orThrow();
+        rig.device.run();
+        c.close(); // its message is in the completion queue, and is told
+        assertThat(rig.poll()).containsExactlyInAnyOrder("SEND 5 SUCCESS", "RECEIVE 1 SUCCESS");
+        shared.close();
+        shared.close();
+        assertThat(shared.receive(1, rig.bytes(8))).isEqualTo(Status.CONNECTION_INVALID);
+        assertThat(shared.outstanding()).isZero();
+        assertThatThrownBy(() -> shared.notifyBelow(1)).isInstanceOf(IllegalStateException.class);
+        d.close();
+        rig.close();
+    }
+
+    @Test
+    void itCallsBackOnceForEachTimeItWasAsked() throws InterruptedException {
+        SharedReceiveQueue shared = rig.domain.createSharedReceiveQueue(8, 1, called::add);
+        shared.notifyBelow(0); // keeps what is: nothing
+        shared.notifyBelow(3); // fewer than that are there already
+        assertThat(called.poll(30, TimeUnit.SECONDS)).isEqualTo(Status.SUCCESS);
+        for (int i = 0; i < 4; i++) {
+            shared.receive(i, rig.bytes(8)).orThrow();
+        }
+        shared.notifyBelow(3);
+        assertThat(rig.device.srqLimits).containsExactly(3, 3);
+        rig.device.tell(AsyncEvent.Kind.RECEIVES_RAN_LOW);
+        assertThat(called.poll(30, TimeUnit.SECONDS)).isEqualTo(Status.SUCCESS);
+        rig.device.tell(AsyncEvent.Kind.RECEIVES_RAN_LOW); // not asked for
+        rig.device.tell(AsyncEvent.Kind.OTHER);
+        shared.notifyBelow(8); // the adapter's thread tells one after the other
+        assertThat(called.poll(30, TimeUnit.SECONDS)).isEqualTo(Status.SUCCESS);
+        assertThat(called).isEmpty();
+        assertThatThrownBy(() -> shared.notifyBelow(9))
+                .isInstanceOf(IllegalArgumentException.class);
+        assertThatThrownBy(() -> shared.notifyBelow(-1))
+                .isInstanceOf(IllegalArgumentException.class);
+        shared.close();
+        rig.close();
+    }
+
+    @Test
+    void aRefusalLeavesNoTrace() {
+        SharedReceiveQueue shared = rig.domain.createSharedReceiveQueue(1, 1, called::add);
+        rig.device.answer = -12;
+        assertThat(shared.receive(1, rig.bytes(8))).isEqualTo(Status.INSUFFICIENT_RESOURCES);
+        assertThat(shared.receive(1, new BufferList(2).add(rig.memory, 0, 1).add(rig.memory, 0, 1)))
+                .isEqualTo(Status.INVALID_PARAMETER);
+        shared.receive(1, rig.bytes(8)).orThrow();
+        shared.close();
+        rig.close();
+    }
+
+    @Test
+    void theAdapterMayBeClosedByItsCallback() throws InterruptedException {
+        LinkedBlockingQueue<String> done = new LinkedBlockingQueue<>();
+        SharedReceiveQueue[] shared = new SharedReceiveQueue[1];
+        shared[0] =
+                rig.domain.createSharedReceiveQueue(
+                        8,
+                        1,
+                        status -> {
+                            shared[0].close();
+                            rig.close();
+                            done.add("closed");
+                        });
+        shared[0].notifyBelow(1);
+        assertThat(done.poll(30, TimeUnit.SECONDS)).isEqualTo("closed");
+    }
+
+    @Test
+    void limitsAndMixesAreRefused() {
+        for (int[] limits : new int[][] {{0, 1}, {1, 0}, {100_000, 1}, {1, 100}}) {
+            assertThatThrownBy(
+                            () ->
+                                    rig.domain.createSharedReceiveQueue(
+                                            limits[0], limits[1], called::add))
+                    .isInstanceOfSatisfying(
+                            VerbenaException.class,
+                            e -> assertThat(e.status()).isEqualTo(Status.INVALID_PARAMETER));
+        }
+        try (ProtectionDomain other = rig.adapter.createProtectionDomain();
+                SharedReceiveQueue shared = other.createSharedReceiveQueue(1, 1, called::add)) {
+            assertThatThrownBy(
+                            () ->
+                                    rig.domain.createQueuePair(
+                                            rig.queue,
+                                            rig.queue,
+                                            shared,
+                                            QueuePairLimits.depths(1, 1)))
+                    .isInstanceOfSatisfying(
+                            VerbenaException.class,
+                            e -> assertThat(e.status()).isEqualTo(Status.INVALID_PARAMETER_MIX));
+        }
+        rig.device.controlError = 12;
+        assertThatThrownBy(() -> rig.domain.createSharedReceiveQueue(1, 1, called::add))
+                .hasMessageContaining("ibv_create_srq");
+        rig.close();
+        try (Rig without =
+                new Rig(QueuePairLimits.depths(1, 1), d -> d.sharedQueues = false, null)) {
+            assertThatThrownBy(() -> without.domain.createSharedReceiveQueue(1, 1, called::add))
+                    .hasMessageContaining("no shared receive queues");
+        }
+    }
+}

@@ -1,0 +1,268 @@
+package dev.verbena;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+
+import java.util.HashSet;
+import java.util.Set;
+
+/** The life of memory windows; {@link Rig} looks for panics and for windows left behind. */
+class WindowTest {
+    private static final int RW = OpFlags.ALLOW_REMOTE_READ | OpFlags.ALLOW_REMOTE_WRITE;
+
+    private final Rig rig = Rig.connected(QueuePairLimits.depths(16, 16));
+    private final MemoryWindow window = rig.domain.createMemoryWindow();
+
+    @AfterEach
+    void close() {
+        window.close();
+        rig.close();
+    }
+
+    private Status bind(int flags) {
+        return rig.a.bind(1, window, rig.memory, 0, 64, flags);
+    }
+
+    @Test
+    void aBoundWindowIsNotBoundAgainAndAFreeOneNotInvalidated() {
+        assertThat(rig.a.invalidate(2, window, 0)).isEqualTo(Status.INVALID_DEVICE_REQUEST);
+        bind(RW).orThrow();
+        int token = window.remoteToken();
+        assertThat(window.bound()).isTrue();
+        assertThat(bind(RW)).isEqualTo(Status.INVALID_DEVICE_REQUEST);
+        assertThat(window.remoteToken()).isEqualTo(token);
+        assertThat(rig.b.invalidate(2, window, 0)).isEqualTo(Status.INVALID_DEVICE_REQUEST);
+        rig.a.invalidate(2, window, 0).orThrow();
+        assertThat(window.bound()).isFalse();
+        assertThat(rig.a.invalidate(3, window, 0)).isEqualTo(Status.INVALID_DEVICE_REQUEST);
+        bind(0).orThrow();
+        assertThat(window.remoteToken()).isNotEqualTo(token);
+        assertThat(rig.poll())
+                .containsExactly("BIND 1 SUCCESS", "INVALIDATE 2 SUCCESS", "BIND 1 SUCCESS");
+    }
+
+    @Test
+    void thePeerInvalidatesAndTheReceiveSaysWhichToken() {
+        bind(RW).orThrow();
+        rig.a.receive(5, rig.bytes(64)).orThrow();
+        int token = window.remoteToken();
+        rig.b.sendAndInvalidate(6, rig.bytes(24), token, 0).orThrow();
+        Completions completions = new Completions(8);
+        assertThat(rig.queue.poll(completions)).isEqualTo(3);
+        for (int i = 0; i < 3; i++) {
+            if (completions.type(i) == OperationType.RECEIVE_AND_INVALIDATE) {
+                assertThat(completions.invalidatedToken(i)).isEqualTo(token);
+                assertThat(completions.bytes(i)).isEqualTo(24);
+                assertThat(completions.context(i)).isEqualTo(5);
+                assertThat(completions.hasImmediate(i)).isFalse();
+            } else {
+                int index = i;
+                assertThatThrownBy(() -> completions.invalidatedToken(index))
+                        .isInstanceOf(IllegalStateException.class);
+            }
+        }
+        assertThat(window.bound()).isFalse();
+        assertThat(rig.a.invalidate(7, window, 0)).isEqualTo(Status.INVALID_DEVICE_REQUEST);
+        bind(RW).orThrow();
+    }
+
+    @Test
+    void anInvalidationThatNobodyHasPolledIsSeenBeforeASecondOneIsPosted() {
+        bind(RW).orThrow();
+        rig.a.receive(5, rig.bytes(64)).orThrow();
+        rig.b.sendAndInvalidate(6, rig.bytes(8), window.remoteToken(), 0).orThrow();
+        rig.device.run(); // it has happened, and only the device knows
+        assertThat(rig.a.invalidate(7, window, 0)).isEqualTo(Status.INVALID_DEVICE_REQUEST);
+        assertThat(rig.poll())
+                .containsExactlyInAnyOrder(
+                        "BIND 1 SUCCESS", "SEND 6 SUCCESS", "RECEIVE_AND_INVALIDATE 5 SUCCESS");
+    }
+
+    @Test
+    void rxeHasAnotherBitForIt() {
+        try (Rig rxe =
+                        new Rig(QueuePairLimits.depths(4, 4), d -> d.vendorId = 0xFFFFFF, null)
+                                .connect();
+                MemoryWindow bound = rxe.domain.createMemoryWindow()) {
+            rxe.a.bind(1, bound, rxe.memory, 0, 8, RW).orThrow();
+            rxe.a.receive(2, rxe.bytes(8)).orThrow();
+            rxe.b.sendAndInvalidate(3, rxe.bytes(8), bound.remoteToken(), 0).orThrow();
+            assertThat(rxe.poll()).contains("RECEIVE_AND_INVALIDATE 2 SUCCESS");
+            assertThat(bound.bound()).isFalse();
+        }
+    }
+
+    @Test
+    void aTokenThatNobodyKnowsIsToldAllTheSame() {
+        rig.a.receive(5, rig.bytes(64)).orThrow();
+        rig.b.sendAndInvalidate(6, rig.bytes(8), 0xFFFF_FF01, 0).orThrow();
+        assertThat(rig.poll()).contains("RECEIVE_AND_INVALIDATE 5 SUCCESS");
+    }
+
+    @Test
+    void noTokenComesAgainInAThousandBinds() {
+        Set<Integer> tokens = new HashSet<>();
+        for (int i = 0; i < 1000; i++) {
+            bind(RW | OpFlags.SILENT_SUCCESS).orThrow();
+            assertThat(tokens.add(window.remoteToken())).as("bind %d", i).isTrue();
+            rig.a.invalidate(1, window, OpFlags.SILENT_SUCCESS).orThrow();
+        }
+        rig.poll();
+        assertThat(rig.device.windowCount()).isLessThanOrEqualTo(2);
+    }
+
+    @Test
+    void bindsAndInvalidatesInOneChain() {
+        Set<Integer> tokens = new HashSet<>();
+        for (int i = 0; i < 300; i++) {
+            Status bound = bind(RW | OpFlags.DEFER | OpFlags.SILENT_SUCCESS);
+            if (bound == Status.NO_MORE_ENTRIES) {
+                rig.poll();
+                continue;
+            }
+            bound.orThrow();
+            tokens.add(window.remoteToken());
+            rig.a.send(1, new BufferList(1), OpFlags.DEFER | OpFlags.SILENT_SUCCESS);
+            rig.b.receive(1, rig.bytes(8));
+            Status invalidated =
+                    rig.a.invalidate(1, window, OpFlags.DEFER | OpFlags.SILENT_SUCCESS);
+            while (invalidated == Status.NO_MORE_ENTRIES) {
+                rig.poll();
+                invalidated = rig.a.invalidate(1, window, OpFlags.SILENT_SUCCESS);
+            }
+            invalidated.orThrow();
+            rig.poll();
+        }
+        assertThat(tokens).hasSizeGreaterThan(250);
+    }
+
+    @Test
+    void whatABindRefuses() {
+        try (MemoryRegion readOnly = rig.domain.register(rig.arena.allocate(64));
+                ProtectionDomain other = rig.adapter.createProtectionDomain();
+                MemoryWindow foreign = other.createMemoryWindow()) {
+            assertThat(rig.a.bind(1, window, readOnly, 0, 64, OpFlags.ALLOW_REMOTE_WRITE))
+                    .isEqualTo(Status.ACCESS_VIOLATION);
+            assertThat(rig.a.bind(1, foreign, rig.memory, 0, 64, RW))
+                    .isEqualTo(Status.INVALID_PARAMETER_MIX);
+            for (long[] range :
+                    new long[][] {
+                        {0, 0}, {-1, 8}, {0, 4097}, {4096, 1}, {0, -1}, {1, Long.MAX_VALUE}
+                    }) {
+                assertThat(rig.a.bind(1, window, rig.memory, range[0], range[1], RW))
+                        .isEqualTo(Status.INVALID_PARAMETER);
+            }
+            assertThat(rig.a.bind(1, window, readOnly, 0, 64, OpFlags.ALLOW_REMOTE_READ))
+                    .isEqualTo(Status.SUCCESS);
+        }
+        MemoryWindow closed = rig.domain.createMemoryWindow();
+        closed.close();
+        assertThatThrownBy(() -> rig.a.bind(1, closed, rig.memory, 0, 8, RW))
+                .isInstanceOf(IllegalStateException.class);
+        assertThatThrownBy(() -> rig.a.invalidate(1, closed, 0))
+                .isInstanceOf(IllegalStateException.class);
+        MemoryRegion gone = rig.domain.register(rig.arena.allocate(8));
+        gone.close();
+        assertThatThrownBy(() -> rig.a.bind(1, window, gone, 0, 8, RW))
+                .isInstanceOf(IllegalStateException.class);
+    }
+
+    @Test
+    void anotherQueuePairWaitsForTheInvalidate() {
+        bind(RW).orThrow();
+        rig.device.running = false;
+        rig.a.invalidate(2, window, 0).orThrow();
+        assertThat(rig.b.bind(3, window, rig.memory, 0, 8, RW)).isEqualTo(Status.DEVICE_BUSY);
+        rig.device.running = true;
+        rig.poll();
+        rig.b.bind(3, window, rig.memory, 0, 8, RW).orThrow();
+        assertThat(rig.poll()).containsExactly("BIND 3 SUCCESS");
+    }
+
+    @Test
+    void aRefusedBindOrInvalidateChangesNothing() {
+        int before = window.remoteToken();
+        rig.device.answer = 22;
+        rig.device.refused = 0;
+        assertThat(bind(RW)).isEqualTo(Status.INVALID_PARAMETER);
+        assertThat(window.bound()).isFalse();
+        assertThat(window.remoteToken()).isEqualTo(before);
+        bind(RW).orThrow();
+        rig.device.answer = 22;
+        rig.device.refused = 0;
+        assertThat(rig.a.invalidate(2, window, 0)).isEqualTo(Status.INVALID_PARAMETER);
+        assertThat(window.bound()).isTrue();
+        rig.a.invalidate(3, window, 0).orThrow();
+        assertThat(rig.poll()).containsExactly("BIND 1 SUCCESS", "INVALIDATE 3 SUCCESS");
+    }
+
+    @Test
+    void aBindThatFailsLeavesTheWindowFreeForAnotherQueuePair() {
+        rig.device.failAt = 0;
+        rig.device.failStatus = 6; // IBV_WC_MW_BIND_ERR
+        bind(RW).orThrow();
+        assertThat(rig.poll()).containsExactly("BIND 1 ACCESS_VIOLATION");
+        assertThat(window.bound()).isFalse();
+        rig.b.bind(2, window, rig.memory, 0, 8, RW).orThrow();
+        assertThat(rig.poll()).containsExactly("BIND 2 SUCCESS");
+    }
+
+    @Test
+    void aQueuePairTakesItsWindowsWithItAndTheyComeAgain() {
+        bind(RW).orThrow();
+        rig.poll();
+        int token = window.remoteToken();
+        rig.a.close();
+        assertThat(window.bound()).isFalse();
+        rig.b.bind(2, window, rig.memory, 0, 8, RW).orThrow();
+        assertThat(window.remoteToken()).isNotEqualTo(token);
+        assertThat(rig.poll()).containsExactly("BIND 2 SUCCESS");
+    }
+
+    @Test
+    void aRegionOutlivesTheWindowsBoundToIt() {
+        int before = rig.device.objects();
+        MemoryRegion region = rig.domain.register(rig.arena.allocate(64), Access.REMOTE_WRITE);
+        rig.a.bind(1, window, region, 0, 64, RW).orThrow();
+        rig.poll();
+        region.close();
+        assertThat(rig.device.objects()).isEqualTo(before + 1);
+        rig.a.invalidate(2, window, 0).orThrow();
+        rig.poll();
+        bind(RW).orThrow(); // to another region
+        assertThat(rig.device.objects()).isEqualTo(before);
+    }
+
+    @Test
+    void aWindowClosedWhileItsBindWaitsIsFreedLater() {
+        MemoryWindow hasty = rig.domain.createMemoryWindow();
+        rig.a.bind(1, hasty, rig.memory, 0, 8, RW | OpFlags.DEFER).orThrow();
+        hasty.close();
+        rig.a.send(2, new BufferList(1)).orThrow();
+        rig.b.receive(3, rig.bytes(8)).orThrow();
+        assertThat(rig.poll()).contains("BIND 1 SUCCESS", "SEND 2 SUCCESS");
+    }
+
+    @Test
+    void aDeviceWithoutWindowsSaysSo() {
+        try (Rig plain =
+                new Rig(QueuePairLimits.depths(1, 1), device -> device.windows = false, null)) {
+            assertThatThrownBy(plain.domain::createMemoryWindow)
+                    .isInstanceOfSatisfying(
+                            VerbenaException.class,
+                            e -> assertThat(e.status()).isEqualTo(Status.NOT_SUPPORTED))
+                    .hasMessageContaining("no memory windows");
+        }
+    }
+
+    @Test
+    void aWindowBeyondMlx5sLimitIsRefused() {
+        try (Rig mlx5 =
+                new Rig(QueuePairLimits.depths(1, 1), device -> device.vendorId = 0x02C9, null)) {
+            assertThat(mlx5.adapter.info().maxWindowBytes()).isEqualTo(1L << 31);
+        }
+    }
+}
