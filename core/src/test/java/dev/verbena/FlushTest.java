@@ -137,6 +137,22 @@ class FlushTest {
     }
 
     @Test
+    void closingAfterAFlushTellsNothingOfSilentRequestsThatWereOver() {
+        try (Rig rig = rig()) {
+            for (int i = 0; i < 5; i++) {
+                rig.a.write(i, rig.bytes(8), Rig.REMOTE, 1, SILENT).orThrow();
+            }
+            rig.device.run();
+            rig.a.flush();
+            assertThat(rig.poll()).isEmpty();
+            long start = System.nanoTime();
+            rig.a.close();
+            assertThat(System.nanoTime() - start).as("no waiting").isLessThan(500_000_000);
+            assertThat(rig.poll()).isEmpty();
+        }
+    }
+
+    @Test
     void closingCancelsWhatADeviceNeverEnds() {
         try (Rig rig = rig()) {
             rig.a.receive(1, rig.bytes(8)).orThrow();

@@ -114,11 +114,18 @@ class SharedReceiveQueueTest {
                         1,
                         status -> {
                             shared[0].close();
-                            rig.close();
+                            rig.a.close();
+                            rig.b.close();
+                            rig.memory.close();
+                            rig.queue.close();
+                            rig.domain.close();
+                            rig.adapter.close();
                             done.add("closed");
                         });
         shared[0].notifyBelow(1);
+        // It may have been called while notifyBelow still held the queue.
         assertThat(done.poll(30, TimeUnit.SECONDS)).isEqualTo("closed");
+        rig.close();
     }
 
     @Test

@@ -186,21 +186,17 @@ public final class InitiatorQueue {
         if (!gate.enter()) {
             return;
         }
-        boolean wasConnected = connected;
         disconnect();
         if (fifo.underWay() > 0) {
             modifyToError.getAsInt();
-            if (wasConnected) {
-                // The last ones may be silent and unsignaled. In the error state this one is
-                // flushed
-                // behind them, and says that all before it have been heard of.
-                chain.begin(SendChain.SEND);
-                chain.finish(WorkId.of(fifo.queue(), fifo.addHidden()), SendChain.SIGNALED);
-                if (chain.post(0) != 0) {
-                    fifo.takeBack();
-                }
-                chain.clear();
+            // The last requests may be silent and without a signal. In the error state this one is
+            // flushed behind them, and says that all before it have been heard of.
+            chain.begin(SendChain.SEND);
+            chain.finish(WorkId.of(fifo.queue(), fifo.addHidden()), SendChain.SIGNALED);
+            if (chain.post(0) != 0) {
+                fifo.takeBack();
             }
+            chain.clear();
             pump.finish(fifo, nanoseconds);
         }
         gate.leave();

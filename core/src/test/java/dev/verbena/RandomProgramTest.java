@@ -1,0 +1,218 @@
+package dev.verbena;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import net.jqwik.api.Arbitraries;
+import net.jqwik.api.Arbitrary;
+import net.jqwik.api.Combinators;
+import net.jqwik.api.EdgeCasesMode;
+import net.jqwik.api.ForAll;
+import net.jqwik.api.Property;
+import net.jqwik.api.Provide;
+import net.jqwik.api.ShrinkingMode;
+
+import java.util.ArrayList;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Set;
+
+/**
+ * Programs that nobody thought of: deferral may change when requests reach the device, and nothing
+ * else.
+ */
+class RandomProgramTest {
+    /** One step of a program. */
+    record Step(
+            Kind kind, boolean silent, boolean defer, boolean inline, boolean fence, int size) {}
+
+    enum Kind {
+        SEND,
+        SEND_AND_INVALIDATE,
+        SEND_WITH_IMMEDIATE,
+        WRITE,
+        WRITE_WITH_IMMEDIATE,
+        READ,
+        ATOMIC,
+        BIND,
+        INVALIDATE,
+        RECEIVE,
+        POLL,
+        TOO_LONG,
+        UNKNOWN_FLAG,
+        PROVIDER_REFUSES
+    }
+
+    @Provide
+    Arbitrary<List<Step>> programs() {
+        return programs(Arbitraries.of(Kind.class).filter(kind -> kind != Kind.PROVIDER_REFUSES));
+    }
+
+    @Provide
+    Arbitrary<List<Step>> programsOnABadProvider() {
+        return programs(Arbitraries.of(Kind.class));
+    }
+
+    private static Arbitrary<List<Step>> programs(Arbitrary<Kind> kinds) {
+        Arbitrary<Boolean> coin = Arbitraries.of(true, false);
+        return Combinators.combine(
+                        kinds, coin, coin, coin, coin, Arbitraries.integers().between(0, 32))
+                .as(Step::new)
+                .list()
+                .ofMaxSize(80);
+    }
+
+    @Provide
+    Arbitrary<Integer> depths() {
+        return Arbitraries.of(1, 2, 3, 4, 7, 16, 64);
+    }
+
+    @Provide
+    Arbitrary<Integer> failures() {
+        return Arbitraries.integers().between(0, 40).injectNull(0.4);
+    }
+
+    /** What a program saw: what each post answered, and what ended, per queue. */
+    private record Outcome(List<Status> answers, List<String> initiator, List<String> receives) {}
+
+    @Property(tries = 200, edgeCases = EdgeCasesMode.NONE, shrinking = ShrinkingMode.BOUNDED)
+    void deferralChangesNothing(
+            @ForAll("programs") List<Step> program, @ForAll("depths") int depth) {
+        Outcome atOnce = run(program, depth, 0, null);
+        // Full queues are told from what has ended, which nobody knows of deferred requests: the
+        // queue is deep enough here, and its limit has tests of its own.
+        assertThat(run(program, depth, 1, null)).isEqualTo(atOnce);
+        assertThat(run(program, depth, 3, null)).isEqualTo(atOnce);
+        assertThat(run(program, depth, 64, null)).isEqualTo(atOnce);
+    }
+
+    @Property(tries = 200, edgeCases = EdgeCasesMode.NONE, shrinking = ShrinkingMode.BOUNDED)
+    void whateverFailsEveryAcceptedRequestEndsOnce(
+            @ForAll("programsOnABadProvider") List<Step> program,
+            @ForAll("depths") int depth,
+            @ForAll("failures") Integer failAt) {
+        for (int maxDeferred : new int[] {0, 64}) {
+            run(program, depth, maxDeferred, failAt == null ? -1 : failAt);
+        }
+    }
+
+    /**
+     * Runs a program on one side of a connection, and looks at the ledger: what was accepted and
+     * loud ends once, what was accepted and silent at most once, and only by failing; what was
+     * refused never.
+     */
+    private static Outcome run(List<Step> program, int depth, int maxDeferred, Integer failAt) {
+        QueuePairLimits limits =
+                QueuePairLimits.depths(256, 256)
+                        .withBuffers(2, 2)
+                        .withInlineBytes(64)
+                        .withMaxDeferred(maxDeferred);
+        if (failAt != null) {
+            limits =
+                    QueuePairLimits.depths(depth, 256)
+                            .withBuffers(2, 2)
+                            .withInlineBytes(64)
+                            .withMaxDeferred(maxDeferred);
+        }
+        List<Status> answers = new ArrayList<>();
+        List<String> initiator = new ArrayList<>();
+        List<String> receives = new ArrayList<>();
+        Set<Long> loud = new HashSet<>();
+        Set<Long> silent = new HashSet<>();
+        try (Rig rig = Rig.connected(limits);
+                MemoryWindow window = rig.domain.createMemoryWindow()) {
+            if (failAt != null && failAt >= 0) {
+                rig.device.failAt = failAt;
+                rig.device.failStatus = 10;
+            }
+            for (int i = 0; i < 200; i++) {
+                rig.b.receive(-1, rig.bytes(64)).orThrow();
+            }
+            long context = 0;
+            for (Step step : program) {
+                Status answer = perform(rig, window, step, context);
+                if (step.kind() != Kind.POLL) {
+                    answers.add(answer);
+                    if (answer == Status.SUCCESS) {
+                        (step.silent() && step.kind() != Kind.RECEIVE ? silent : loud).add(context);
+                    }
+                } else {
+                    sort(rig.poll(), initiator, receives);
+                }
+                context++;
+            }
+            // A program ends its chains.
+            rig.a.write(context, rig.bytes(1), Rig.REMOTE, 1, OpFlags.SILENT_SUCCESS);
+            silent.add(context);
+            sort(rig.poll(), initiator, receives);
+            rig.a.flush();
+            sort(rig.poll(), initiator, receives);
+            long start = System.nanoTime();
+            rig.a.close();
+            assertThat(System.nanoTime() - start).as("no waiting for ends").isLessThan(500_000_000);
+            assertThat(rig.poll()).isEmpty();
+        }
+        Set<Long> ended = new HashSet<>();
+        for (String end : initiator) {
+            long context = Long.parseLong(end.split(" ")[1]);
+            assertThat(ended.add(context)).as("%s ends once", end).isTrue();
+            assertThat(loud.contains(context) || silent.contains(context))
+                    .as("%s was accepted", end)
+                    .isTrue();
+            assertThat(silent.contains(context) && end.endsWith("SUCCESS"))
+                    .as("%s was silent", end)
+                    .isFalse();
+        }
+        receives.stream().map(end -> Long.parseLong(end.split(" ")[1])).forEach(ended::add);
+        assertThat(ended).as("everything loud that was accepted ended").containsAll(loud);
+        return new Outcome(answers, initiator, receives);
+    }
+
+    private static void sort(List<String> ends, List<String> initiator, List<String> receives) {
+        for (String end : ends) {
+            if (end.startsWith("RECEIVE")) {
+                if (!end.contains(" -1 ")) {
+                    receives.add(end);
+                }
+            } else {
+                initiator.add(end);
+            }
+        }
+    }
+
+    private static Status perform(Rig rig, MemoryWindow window, Step step, long context) {
+        int flags =
+                (step.silent() ? OpFlags.SILENT_SUCCESS : 0)
+                        | (step.defer() ? OpFlags.DEFER : 0)
+                        | (step.fence() ? OpFlags.READ_FENCE : 0);
+        int inline = step.inline() ? OpFlags.INLINE : 0;
+        BufferList bytes =
+                new BufferList(2).add(rig.memory, 0, step.size()).add(rig.memory, 64, step.size());
+        return switch (step.kind()) {
+            case SEND -> rig.a.send(context, bytes, flags | inline);
+            case SEND_AND_INVALIDATE ->
+                    rig.a.sendAndInvalidate(context, bytes, 0xFFFF_0001, flags | inline);
+            case SEND_WITH_IMMEDIATE -> rig.a.sendWithImmediate(context, bytes, 7, flags | inline);
+            case WRITE -> rig.a.write(context, bytes, Rig.REMOTE, 1, flags | inline);
+            case WRITE_WITH_IMMEDIATE ->
+                    rig.a.writeWithImmediate(context, bytes, Rig.REMOTE, 1, 7, flags | inline);
+            case READ -> rig.a.read(context, bytes, Rig.REMOTE, 1, flags);
+            case ATOMIC -> rig.a.fetchAndAdd(context, rig.bytes(8), Rig.REMOTE, 1, 1, flags);
+            case BIND ->
+                    rig.a.bind(
+                            context, window, rig.memory, 0, 64, flags | OpFlags.ALLOW_REMOTE_READ);
+            case INVALIDATE -> rig.a.invalidate(context, window, flags);
+            case RECEIVE -> rig.a.receive(context, rig.bytes(64));
+            case POLL -> Status.SUCCESS;
+            case PROVIDER_REFUSES -> {
+                // The next post: at one of the first requests of its chain, or without saying
+                // where.
+                rig.device.answer = step.silent() ? 22 : -12;
+                rig.device.refused = step.inline() ? -1 : step.size() % 4;
+                rig.device.keepsRefused = step.fence();
+                yield Status.PENDING;
+            }
+            case TOO_LONG -> rig.a.send(context, rig.bytes(65), flags | OpFlags.INLINE);
+            case UNKNOWN_FLAG -> rig.a.send(context, bytes, flags | 0x800);
+        };
+    }
+}
