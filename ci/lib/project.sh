@@ -85,7 +85,7 @@ demo() {
 }
 
 # All unit tests here, then all tests of native-test on devices; one line of numbers at the end.
-run_tests() { # [FILTER] : Class, Class#method, with * as in Maven's -Dtest
+run_tests() { # [FILTER] : Class (with those nested in it), Class#method, with * as in Maven's -Dtest
     local filter=${1-} options=() launcher=() native=0 reports unit
     need_jdk
     need "testing" "${TEST_TOOLS[@]}" "${RDMA_TOOLS[@]}"
@@ -119,7 +119,7 @@ method_pattern() { # FILTER
     local class=${1%%#*} method='*'
     [[ $1 != *#* ]] || method=${1#*#}
     class=${class:-*}
-    printf '^(.*[.$])?%s#%s$' "${class//\*/.*}" "${method//\*/.*}"
+    printf '^(.*[.$])?%s([$][^#]*)?#%s$' "${class//\*/.*}" "${method//\*/.*}"
 }
 
 # Prints how many tests of JUnit's reports passed, failed and were skipped.

@@ -7,7 +7,7 @@
 
 VM_BOOT_LIMIT=180 # seconds; 6 to 10 are usual under software emulation, a busy two-core machine may need many more
 KVM_PROBE_LIMIT=15 # seconds for a guest that powers off at once; a working KVM needs 1 or 2
-VM_MEMORY=${VERBENA_VM_MEMORY:-3G}
+VM_MEMORY=${VERBENA_VM_MEMORY:-4G}
 
 # Modules the guest loads, in this order, each after what it depends on. Those a kernel does not have are built in or not
 # needed there: 6.1 wants crc32_generic (without it `rdma link add` fails with ENOENT), newer kernels have none.

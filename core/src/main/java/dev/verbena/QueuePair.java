@@ -9,6 +9,7 @@ import dev.verbena.internal.queue.RequestFifo;
 import dev.verbena.internal.queue.RequestType;
 import dev.verbena.internal.verbs.DeviceControl;
 import dev.verbena.internal.verbs.PathAttributes;
+import dev.verbena.internal.verbs.Provider;
 import dev.verbena.internal.verbs.QueuePairShape;
 import dev.verbena.internal.verbs.ReceiveRequest;
 import dev.verbena.internal.verbs.Rights;
@@ -1029,8 +1030,13 @@ public final class QueuePair extends NativeObject {
     // ---- its end
 
     Status completionStatus(int raw, RequestType type) {
-        return type.isReceive() && adapter.provider().isOverlongReceive(raw)
-                ? Status.BUFFER_OVERFLOW
+        Provider provider = adapter.provider();
+        if (type.isReceive() && provider.isOverlongReceive(raw)) {
+            return Status.BUFFER_OVERFLOW;
+        }
+        boolean sends = type == RequestType.SEND || type == RequestType.WRITE;
+        return sends && provider.isBadLocalMemory(raw)
+                ? Status.ACCESS_VIOLATION
                 : CompletionStatus.of(raw, type);
     }
 

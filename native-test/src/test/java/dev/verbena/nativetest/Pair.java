@@ -11,6 +11,7 @@ import dev.verbena.MemoryRegion;
 import dev.verbena.ProtectionDomain;
 import dev.verbena.QueuePair;
 import dev.verbena.QueuePairLimits;
+import dev.verbena.Status;
 
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
@@ -18,6 +19,7 @@ import java.lang.foreign.ValueLayout;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
+import java.util.function.Consumer;
 
 /** Two queue pairs, on two devices where there are two, each with all it needs. */
 final class Pair implements AutoCloseable {
@@ -30,18 +32,60 @@ final class Pair implements AutoCloseable {
         final Arena arena = Arena.ofShared();
         private final List<MemoryRegion> regions = new ArrayList<>();
 
-        Side(String device, QueuePairLimits limits) {
+        Side(String device, QueuePairLimits limits, Consumer<Status> callback) {
             adapter = Adapter.open(device);
             domain = adapter.createProtectionDomain();
+            int depth = limits.initiatorDepth() + limits.receiveDepth();
             completionQueue =
-                    adapter.createCompletionQueue(limits.initiatorDepth() + limits.receiveDepth());
+                    callback == null
+                            ? adapter.createCompletionQueue(depth)
+                            : adapter.createCompletionQueue(depth, callback);
             queuePair = domain.createQueuePair(completionQueue, completionQueue, limits);
         }
 
         MemoryRegion memory(long bytes) {
-            MemoryRegion region = domain.register(arena.allocate(bytes, 64), Access.LOCAL_WRITE);
+            return memory(bytes, Access.LOCAL_WRITE);
+        }
+
+        MemoryRegion memory(long bytes, Access... rights) {
+            return register(arena.allocate(bytes, 64), rights);
+        }
+
+        /** Closed with this side, if not before. */
+        MemoryRegion register(MemorySegment memory, Access... rights) {
+            MemoryRegion region = domain.register(memory, rights);
             regions.add(region);
             return region;
+        }
+
+        /** Memory with all rights, filled. */
+        MemoryRegion filled(long bytes, int seed) {
+            MemoryRegion region = memory(bytes, Access.REMOTE_READ, Access.REMOTE_WRITE);
+            fill(region.memory(), seed);
+            return region;
+        }
+
+        /** Waits for so many completions, as in "SEND 5 SUCCESS". */
+        List<String> ends(int count) {
+            List<String> ends = new ArrayList<>();
+            while (ends.size() < count) {
+                ends.add(describe(completion()));
+            }
+            return ends;
+        }
+
+        /** What is there now. */
+        List<String> endsNow() {
+            List<String> ends = new ArrayList<>();
+            Completions completions = new Completions(1);
+            while (completionQueue.poll(completions) > 0) {
+                ends.add(describe(completions));
+            }
+            return ends;
+        }
+
+        private static String describe(Completions one) {
+            return one.type(0) + " " + one.context(0) + " " + one.status(0).name();
         }
 
         /** Waits for exactly one completion. */
@@ -72,9 +116,14 @@ final class Pair implements AutoCloseable {
     final Side right;
 
     Pair(QueuePairLimits limits) {
+        this(limits, null);
+    }
+
+    /** With a callback for the right one's completion queue. */
+    Pair(QueuePairLimits limits, Consumer<Status> callback) {
         List<String> devices = RdmaDevices.active();
-        left = new Side(devices.getFirst(), limits);
-        right = new Side(devices.get(Math.min(1, devices.size() - 1)), limits);
+        left = new Side(devices.getFirst(), limits, null);
+        right = new Side(devices.get(Math.min(1, devices.size() - 1)), limits, callback);
     }
 
     static Pair connected(int depth) {

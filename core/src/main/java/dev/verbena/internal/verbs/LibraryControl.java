@@ -31,10 +31,12 @@ import java.util.List;
 
 /** The control calls of a real device, through libibverbs. */
 public final class LibraryControl implements DeviceControl {
-    // Local ACK timeout 4.096 us * 2^14 = 67 ms, seven tries: about half a second until a peer that
-    // vanished is IO_TIMEOUT.
+    // Local ACK timeout 4.096 us * 2^14 = 67 ms and six more tries: about half a second until a
+    // peer
+    // that vanished is IO_TIMEOUT. Not seven: rxe's completer never counts those down (rxe_comp.c;
+    // seen on 6.1: a request to a peer in the error state was still under way after 30 s).
     private static final int ACK_TIMEOUT = 14;
-    private static final int RETRIES = 7;
+    private static final int RETRIES = 6;
     // A peer that has no receive posted is asked 6 times again, where NDK expects an end, each
     // after
     // 655 ms, which is what 0 stands for: about 4 s, more than a pause of its garbage collector,

@@ -25,8 +25,8 @@ import dev.verbena.bindings.Verbs;
  * @param solicitedMissesFailures whether arming for solicited completions wakes nobody when a
  *     request fails, which verbs promises
  * @param maxWindowBytes the longest window that can be bound
- * @param hidesOverlongReceives whether a receive that is too short for its message ends in {@code
- *     IBV_WC_LOC_QP_OP_ERR}
+ * @param hidesReasons whether {@code IBV_WC_LOC_QP_OP_ERR} stands for other failures, too: of a
+ *     receive whose message was too long, and of a send or write of memory with a bad token
  */
 public record Provider(
         String name,
@@ -34,7 +34,7 @@ public record Provider(
         boolean readsInvalidatedKeyFromRdma,
         boolean solicitedMissesFailures,
         long maxWindowBytes,
-        boolean hidesOverlongReceives) {
+        boolean hidesReasons) {
     private static final int RXE = 0xFFFFFF; // RXE_VENDOR_ID of the kernel's rxe_param.h
     private static final int SIW = 0x626D74; // "bmt", SIW_VENDOR_ID of the kernel's siw.h
     private static final int MELLANOX = 0x02C9; // the firmware's, not PCI's 0x15b3
@@ -60,7 +60,9 @@ public record Provider(
             // solicitedMissesFailures: rxe_comp.c posts failed sends with solicited = 0, and
             // kernels
             // from 6.4 on flushed receives as well.
-            // hidesOverlongReceives: seen on 6.1 and 6.12, with one packet and with five.
+            // hidesReasons: seen on 6.1 and 6.12 for receives, with one packet and with five; on
+            // 6.1
+            // for sends. From 6.4 on those end in WR_FLUSH_ERR, which is like any other's.
             case RXE ->
                     new Provider(
                             "rxe",
@@ -103,12 +105,22 @@ public record Provider(
     }
 
     /**
+     * Whether the status of a send or write says that its local memory may not be used.
+     *
+     * @param status {@code enum ibv_wc_status}
+     * @return true for this provider's habit only, not for what every provider says
+     */
+    public boolean isBadLocalMemory(int status) {
+        return hidesReasons && status == Verbs.IBV_WC_LOC_QP_OP_ERR;
+    }
+
+    /**
      * Whether a receive's status says that its message was too long.
      *
      * @param status {@code enum ibv_wc_status}
      * @return true for this provider's habit only, not for what every provider says
      */
     public boolean isOverlongReceive(int status) {
-        return hidesOverlongReceives && status == Verbs.IBV_WC_LOC_QP_OP_ERR;
+        return hidesReasons && status == Verbs.IBV_WC_LOC_QP_OP_ERR;
     }
 }
