@@ -100,7 +100,10 @@ class FlushTest {
             rig.device.failAt = 0;
             rig.device.failStatus = 12; // RETRY_EXC_ERR
             rig.a.write(1, rig.bytes(8), Rig.REMOTE, 1, 0).orThrow();
-            assertThat(rig.poll()).containsExactly("WRITE 1 IO_TIMEOUT");
+            Completions failed = new Completions(2);
+            assertThat(rig.queue.poll(failed)).isEqualTo(1);
+            assertThat(failed.status(0)).isEqualTo(Status.IO_TIMEOUT);
+            assertThat(failed.providerCode(0)).isEqualTo(12L << 32 | 0x77); // with vendor_err
             rig.a.receive(2, rig.bytes(8)).orThrow();
             assertThat(rig.device.receives).isEmpty();
             assertThat(rig.poll()).containsExactly("RECEIVE 2 CANCELLED");
@@ -162,6 +165,19 @@ class FlushTest {
             rig.device.forgetful = false;
             assertThat(rig.poll())
                     .containsExactlyInAnyOrder("RECEIVE 1 CANCELLED", "WRITE 2 CANCELLED");
+        }
+    }
+
+    @Test
+    void closingEndsWhatIsUnderWayEvenIfTheDeviceTakesNothingMore() {
+        try (Rig rig = rig()) {
+            rig.device.running = false;
+            rig.a.write(1, rig.bytes(8), Rig.REMOTE, 1, 0).orThrow();
+            rig.a.write(2, rig.bytes(8), Rig.REMOTE, 1, SILENT).orThrow();
+            rig.device.answer = 22; // to the last word
+            rig.device.refused = 0;
+            rig.a.close();
+            assertThat(rig.poll()).containsExactly("WRITE 1 CANCELLED", "WRITE 2 CANCELLED");
         }
     }
 

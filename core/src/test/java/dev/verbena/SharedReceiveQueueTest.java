@@ -67,6 +67,38 @@ class SharedReceiveQueueTest {
     }
 
     @Test
+    void whatItsOwnerClosedServesItsQueuePairsToTheEnd() {
+        SharedReceiveQueue shared = rig.domain.createSharedReceiveQueue(4, 2, called::add);
+        QueuePair c =
+                rig.domain.createQueuePair(
+                        rig.queue, rig.queue, shared, QueuePairLimits.depths(4, 1));
+        rig.a.connect(c.address());
+        c.connect(rig.a.address());
+        shared.receive(7, rig.bytes(8)).orThrow();
+        shared.close();
+        rig.a.send(8, rig.bytes(3)).orThrow();
+        assertThat(rig.poll()).containsExactlyInAnyOrder("RECEIVE 7 SUCCESS", "SEND 8 SUCCESS");
+        int number = c.address().queuePairNumber();
+        long id = rig.device.receives.getLast().receiveId();
+        c.close();
+        // What comes after the end is nobody's.
+        rig.device.complete(id, number);
+        assertThat(rig.poll()).isEmpty();
+        rig.close();
+    }
+
+    @Test
+    void whatComesForAClosedQueuePairIsDroppedAndItsPlaceFree() {
+        SharedReceiveQueue shared = rig.domain.createSharedReceiveQueue(1, 1, called::add);
+        shared.receive(7, rig.bytes(8)).orThrow();
+        rig.device.complete(rig.device.receives.getLast().receiveId(), 0xFFFFFF);
+        assertThat(rig.poll()).isEmpty();
+        shared.receive(8, rig.bytes(8)).orThrow();
+        shared.close();
+        rig.close();
+    }
+
+    @Test
     void itCallsBackOnceForEachTimeItWasAsked() throws InterruptedException {
         SharedReceiveQueue shared = rig.domain.createSharedReceiveQueue(8, 1, called::add);
         shared.notifyBelow(0); // keeps what is: nothing

@@ -9,6 +9,10 @@ import com.sun.management.ThreadMXBean;
 import dev.verbena.BufferList;
 import dev.verbena.Completions;
 import dev.verbena.MemoryRegion;
+import dev.verbena.MemoryWindow;
+import dev.verbena.OpFlags;
+import dev.verbena.QueuePair;
+import dev.verbena.QueuePairLimits;
 import dev.verbena.Status;
 
 import org.junit.jupiter.api.Test;
@@ -61,6 +65,80 @@ class AllocationTest {
                 Thread.onSpinWait();
             }
             succeed(completions.status(0));
+        }
+    }
+
+    /** Every initiator operation, with every flag that changes the way it goes. */
+    @Test
+    void everyOperationAllocatesNothing() {
+        try (Pair pair =
+                new Pair(QueuePairLimits.depths(64, 64).withBuffers(2, 1).withInlineBytes(64))
+                        .connect()) {
+            MemoryRegion source = pair.left.filled(64, 1);
+            MemoryRegion target = pair.right.filled(64, 2);
+            BufferList list = new BufferList(4);
+            Completions completions = new Completions(8);
+            boolean windows = pair.left.adapter.info().invalidatableWindows();
+            MemoryWindow window = windows ? pair.left.domain.createMemoryWindow() : null;
+            round(WARM_UP / 10, pair, source, target, list, completions, window);
+
+            ThreadMXBean threads = (ThreadMXBean) ManagementFactory.getThreadMXBean();
+            threads.getCurrentThreadAllocatedBytes();
+            long before = threads.getCurrentThreadAllocatedBytes();
+            // Fewer binds than a token has generations: a new window is a new object of the device.
+            round(50, pair, source, target, list, completions, window);
+            long allocated = threads.getCurrentThreadAllocatedBytes() - before;
+            assertThat(allocated).as("bytes allocated by 50 rounds").isZero();
+            if (windows) {
+                window.close();
+            }
+        }
+    }
+
+    private static void round(
+            int rounds,
+            Pair pair,
+            MemoryRegion source,
+            MemoryRegion target,
+            BufferList list,
+            Completions completions,
+            MemoryWindow window) {
+        QueuePair left = pair.left.queuePair;
+        long at = target.memory().address();
+        int token = target.remoteToken();
+        for (int i = 0; i < rounds; i++) {
+            list.clear().add(target, 0, 64);
+            succeed(pair.right.queuePair.receive(i, list));
+            succeed(pair.right.queuePair.receive(i, list));
+            list.clear().add(source, 0, 8).add(source, 16, 8);
+            succeed(left.write(i, list, at, token, OpFlags.DEFER | OpFlags.SILENT_SUCCESS));
+            list.add(source, 32, 8);
+            succeed(left.write(i, list, at, token, OpFlags.INLINE));
+            succeed(left.send(i, list, OpFlags.INLINE | OpFlags.DEFER | OpFlags.READ_FENCE));
+            list.clear().add(source, 0, 8);
+            succeed(left.read(i, list, at, token, OpFlags.SILENT_SUCCESS));
+            succeed(left.fetchAndAdd(i, list, at, token, 1, 0));
+            succeed(left.sendWithImmediate(i, list, 7, OpFlags.SEND_AND_SOLICIT_EVENT));
+            int expected = 4;
+            if (window != null) {
+                succeed(left.bind(i, window, source, 0, 64, OpFlags.ALLOW_REMOTE_READ));
+                succeed(left.invalidate(i, window, 0));
+                expected += 2;
+            }
+            drain(pair.left, completions, expected);
+            drain(pair.right, completions, 2);
+        }
+    }
+
+    private static void drain(Pair.Side side, Completions completions, int expected) {
+        int seen = 0;
+        while (seen < expected) {
+            int count = side.completionQueue.poll(completions);
+            for (int i = 0; i < count; i++) {
+                succeed(completions.status(i));
+            }
+            seen += count;
+            Thread.onSpinWait();
         }
     }
 

@@ -91,14 +91,11 @@ public final class InitiatorQueue {
     }
 
     /**
-     * Whether a request may be posted.
+     * Whether there is room for a request; asked when {@link #connected}.
      *
      * @return {@link Refusal#NONE}, or why not
      */
     public int admit() {
-        if (!connected) {
-            return Refusal.NOT_CONNECTED;
-        }
         if (fifo.full()) {
             pump.drain(); // silent requests may have ended without anybody having asked
             if (fifo.full()) {

@@ -269,10 +269,6 @@ public final class RequestFifo implements Credit {
         marks[sequence & mask] |= ENDED;
     }
 
-    boolean owes() {
-        return owes;
-    }
-
     /**
      * The next owed completion that may be told: all before it that the provider is sure to tell
      * have been told.

@@ -2,6 +2,9 @@ package dev.verbena.internal.queue;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.verbena.internal.verbs.FakeDevice;
+import dev.verbena.internal.verbs.Provider;
+
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -69,6 +72,27 @@ class QueueTest {
         assertThat(WorkId.slot(again)).isEqualTo(WorkId.slot(id));
         assertThat(queues.find(WorkId.of(id, 0))).isNull();
         assertThat(queues.find(WorkId.sharedQueue(77, 1))).isNull();
+    }
+
+    @Test
+    void aPumpThatIsShutAnswersThatItIs() {
+        FakeDevice device = new FakeDevice();
+        CompletionPump pump =
+                new CompletionPump(
+                        device.open(), Provider.of(0, 0), new SharedQueues(), 0, () -> {});
+        for (int i = 0; i < WorkId.SLOTS; i++) {
+            assertThat(WorkId.slot(pump.reserve(i % 2 == 0))).isEqualTo(i);
+        }
+        assertThat(pump.reserve(false)).isEqualTo(CompletionPump.NO_SLOT);
+        long again = WorkId.queue(5, 1, false);
+        pump.release(again);
+        assertThat(WorkId.slot(pump.reserve(false))).isEqualTo(5);
+        pump.shut();
+        assertThat(pump.reserve(false)).isEqualTo(CompletionPump.CLOSED);
+        assertThat(pump.poll(new CompletionRecords(1, false))).isFalse();
+        assertThat(pump.drain()).isFalse();
+        assertThat(pump.waiting(-1)).isFalse();
+        device.dispose();
     }
 
     @Test

@@ -58,6 +58,11 @@ public final class FakeDevice implements DeviceControl {
             return number(ibv_send_wr.wr_id$offset());
         }
 
+        public long receiveId() {
+            return MemorySegment.ofArray(request)
+                    .get(JAVA_LONG_UNALIGNED, ibv_recv_wr.wr_id$offset());
+        }
+
         public int opcode() {
             return (int) number(ibv_send_wr.opcode$offset());
         }
@@ -472,11 +477,10 @@ public final class FakeDevice implements DeviceControl {
         }
     }
 
-    /** Queues a completion of the queue pair made last, on its receive side. */
-    public synchronized void complete(
-            long id, int status, int opcode, int bytes, int flags, int extra) {
-        Qp qp = byNumber.get(nextNumber - 1);
-        complete(qp.receiveCq, id, status, opcode, bytes, flags, extra, qp.number, false);
+    /** Queues a successful receive on the completion queue made last. */
+    public synchronized void complete(long id, int number) {
+        long last = cqs.keySet().stream().mapToLong(Long::longValue).max().orElseThrow();
+        complete(cqs.get(last), id, SUCCESS, 128, 0, 0, 0, number, false);
     }
 
     /** Queues a completion that has only what a real one has. */

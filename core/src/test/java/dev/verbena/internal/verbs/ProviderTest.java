@@ -1,0 +1,46 @@
+package dev.verbena.internal.verbs;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+
+/** Who is who by what {@code ibv_query_device} says, and what is peculiar to whom. */
+class ProviderTest {
+    @ParameterizedTest
+    @CsvSource({
+        "0xFFFFFF, 0, rxe",
+        "0x626d74, 3, siw",
+        "0x02c9, 0x1017, mlx5",
+        "0x02c9, 0xa2d6, mlx5",
+        "0x02c9, 0x1003, mlx4",
+        "0x02c9, 0x6340, mlx4",
+        "0x02c9, 0x673c, mlx4",
+        "0x8086, 0x1572, other",
+        "0, 0, other",
+    })
+    void names(String vendor, String part, String name) {
+        assertThat(Provider.of(Integer.decode(vendor), Integer.decode(part)).name())
+                .isEqualTo(name);
+    }
+
+    @ParameterizedTest
+    @CsvSource({"0xFFFFFF, true, true", "0x02c9, true, false", "0, true, false"})
+    void theBitThatSaysInvalidated(String vendor, boolean library, boolean kernel) {
+        Provider provider = Provider.of(Integer.decode(vendor), 0x1017);
+        assertThat(provider.invalidated(1 << 3)).isEqualTo(library);
+        assertThat(provider.invalidated(1 << 2)).isEqualTo(kernel);
+        assertThat(provider.invalidated(1 << 1 | 1)).isFalse();
+    }
+
+    @ParameterizedTest
+    @CsvSource({"0xFFFFFF, true", "0x02c9, false", "0x626d74, false"})
+    void whoHidesReasons(String vendor, boolean hides) {
+        Provider provider = Provider.of(Integer.decode(vendor), 0x1017);
+        assertThat(provider.isOverlongReceive(2)).isEqualTo(hides);
+        assertThat(provider.isBadLocalMemory(2)).isEqualTo(hides);
+        assertThat(provider.isOverlongReceive(9)).isFalse();
+        assertThat(provider.isBadLocalMemory(4)).isFalse();
+        assertThat(provider.solicitedMissesFailures()).isEqualTo(hides);
+    }
+}
