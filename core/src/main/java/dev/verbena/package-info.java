@@ -1,8 +1,8 @@
 /**
  * One class for each NDK object. An {@link dev.verbena.Adapter} makes completion queues and
  * protection domains; a {@link dev.verbena.ProtectionDomain} registers memory and makes queue
- * pairs; a {@link dev.verbena.QueuePair} sends and receives; a {@link dev.verbena.CompletionQueue}
- * says what became of it.
+ * pairs, windows and shared receive queues; a {@link dev.verbena.QueuePair} has the operations; a
+ * {@link dev.verbena.CompletionQueue} says what became of them, and wakes who waits.
  *
  * <h2>Errors</h2>
  *
