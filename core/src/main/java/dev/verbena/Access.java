@@ -15,7 +15,9 @@ public enum Access {
      */
     REMOTE_READ(0x2, Rights.REMOTE_READ),
     /** The peer may write into it; contains {@link #LOCAL_WRITE}. */
-    REMOTE_WRITE(0x5, Rights.REMOTE_WRITE | Rights.LOCAL_WRITE);
+    REMOTE_WRITE(0x5, Rights.REMOTE_WRITE | Rights.LOCAL_WRITE),
+    /** Reads may write into it. InfiniBand and RoCE know no such right: the same as LOCAL_WRITE. */
+    RDMA_READ_SINK(0x8, Rights.LOCAL_WRITE);
 
     private final int value;
     private final int verbs;

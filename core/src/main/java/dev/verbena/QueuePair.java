@@ -80,6 +80,7 @@ public final class QueuePair extends NativeObject {
     private final CompletionQueue receiveCompletions;
     private final SharedReceiveQueue sharedReceives; // or null
     private final QueuePairLimits limits;
+    private final AdapterInfo info;
     private final int maxReadBuffers;
     private final int inboundReads;
     private final Port port;
@@ -126,8 +127,8 @@ public final class QueuePair extends NativeObject {
         Deque<Runnable> undo = new ArrayDeque<>();
         undo.push(this::abandon);
         try {
-            AdapterInfo info = adapter.queryInfo();
-            checkLimits(info);
+            this.info = adapter.queryInfo();
+            checkLimits();
             this.maxReadBuffers = Math.min(limits.maxInitiatorBuffers(), info.maxReadBuffers());
             this.inboundReads = Math.min(limits.inboundReads(), info.maxInboundReads());
             this.port = adapter.activePort();
@@ -202,7 +203,7 @@ public final class QueuePair extends NativeObject {
         }
     }
 
-    private void checkLimits(AdapterInfo info) {
+    private void checkLimits() {
         if (initiatorCompletions.adapter() != adapter
                 || receiveCompletions.adapter() != adapter
                 || (sharedReceives != null && sharedReceives.domain() != domain)) {
@@ -249,7 +250,7 @@ public final class QueuePair extends NativeObject {
     private int remoteRights() {
         return Rights.REMOTE_WRITE
                 | (inboundReads > 0 ? Rights.REMOTE_READ : 0)
-                | (inboundReads > 0 && adapter.attributes().atomics() ? Rights.REMOTE_ATOMIC : 0);
+                | (inboundReads > 0 && info.atomics() ? Rights.REMOTE_ATOMIC : 0);
     }
 
     // ---- the connection
@@ -267,7 +268,7 @@ public final class QueuePair extends NativeObject {
                 port.lid(),
                 port.mtuBytes(),
                 inboundReads,
-                adapter.attributes().windows());
+                info.invalidatableWindows());
     }
 
     /**
@@ -320,12 +321,10 @@ public final class QueuePair extends NativeObject {
                 "Is the peer's address reachable from GID %s (ip route get)?".formatted(gid));
         int reads =
                 Math.min(
-                        Math.min(limits.outboundReads(), adapter.queryInfo().maxOutboundReads()),
+                        Math.min(limits.outboundReads(), info.maxOutboundReads()),
                         peer.inboundReads());
         VerbenaException.check(
-                control.toReadyToSend(address, firstSequence, reads, false),
-                "ibv_modify_qp(RTS)",
-                "");
+                control.toReadyToSend(address, firstSequence, reads), "ibv_modify_qp(RTS)", "");
         peerInvalidatable = peer.invalidatable();
         outboundReads = reads;
         initiator.connect();
@@ -587,7 +586,7 @@ public final class QueuePair extends NativeObject {
         if ((write != 0 && write != OpFlags.ALLOW_REMOTE_WRITE)
                 || offset < 0
                 || length < 1
-                || length > adapter.queryInfo().maxWindowBytes()
+                || length > info.maxWindowBytes()
                 || offset > region.memory().byteSize() - length) {
             return Status.INVALID_PARAMETER;
         }
@@ -934,14 +933,14 @@ public final class QueuePair extends NativeObject {
         }
         return switch (opcode) {
             case SendChain.SEND_WITH_INVALIDATE ->
-                    peerInvalidatable && adapter.attributes().sendsWithInvalidate()
+                    peerInvalidatable && info.sendsWithInvalidate()
                             ? Status.SUCCESS
                             : Status.NOT_SUPPORTED;
             case SendChain.SEND_WITH_IMMEDIATE, SendChain.WRITE_WITH_IMMEDIATE ->
-                    adapter.queryInfo().immediateData() ? Status.SUCCESS : Status.NOT_SUPPORTED;
+                    info.immediateData() ? Status.SUCCESS : Status.NOT_SUPPORTED;
             case SendChain.READ -> checkRead(buffers);
             case SendChain.COMPARE_AND_SWAP, SendChain.FETCH_AND_ADD -> {
-                if (!adapter.attributes().atomics()) {
+                if (!info.atomics()) {
                     yield Status.NOT_SUPPORTED;
                 }
                 yield buffers.size() == 1 && bytes == ATOMIC_BYTES

@@ -70,6 +70,7 @@ class ConstantsTest {
         assertThat(Access.LOCAL_WRITE.value()).isEqualTo(1);
         assertThat(Access.REMOTE_READ.value()).isEqualTo(2);
         assertThat(Access.REMOTE_WRITE.value()).isEqualTo(5);
+        assertThat(Access.RDMA_READ_SINK.value()).isEqualTo(8);
         assertThat(NotifyType.ERRORS.value()).isZero();
         assertThat(NotifyType.ANY.value()).isEqualTo(1);
         assertThat(NotifyType.SOLICITED.value()).isEqualTo(2);

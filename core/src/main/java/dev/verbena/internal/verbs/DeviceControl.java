@@ -252,10 +252,9 @@ public interface DeviceControl {
      * @param qp the {@code ibv_qp}
      * @param sequence the sequence number of its first packet
      * @param outboundReads how many reads it may have under way
-     * @param patient whether a peer without a receive is asked again for ever, not for some seconds
      * @return 0, or a negative errno
      */
-    int toReadyToSend(long qp, int sequence, int outboundReads, boolean patient);
+    int toReadyToSend(long qp, int sequence, int outboundReads);
 
     /**
      * {@code ibv_modify_qp} to the error state: what is under way is flushed.

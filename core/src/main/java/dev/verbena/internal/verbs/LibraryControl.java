@@ -37,13 +37,11 @@ public final class LibraryControl implements DeviceControl {
     // seen on 6.1: a request to a peer in the error state was still under way after 30 s).
     private static final int ACK_TIMEOUT = 14;
     private static final int RETRIES = 6;
-    // A peer that has no receive posted is asked 6 times again, where NDK expects an end, each
-    // after
-    // 655 ms, which is what 0 stands for: about 4 s, more than a pause of its garbage collector,
-    // until IO_TIMEOUT. 7 is for ever: for a peer whose receives are shared, where an empty queue
-    // must not break connections.
+    // A peer that has no receive posted is asked 6 times again (7 would be for ever, where NDK
+    // expects
+    // an end), each after 655 ms, which is what 0 stands for: about 4 s, more than a pause of its
+    // garbage collector, until IO_TIMEOUT.
     private static final int RECEIVER_NOT_READY_RETRIES = 6;
-    private static final int RECEIVER_NOT_READY_FOR_EVER = 7;
     private static final int RECEIVER_NOT_READY_TIMER = 0;
     private static final int HOP_LIMIT = 64;
     private static final long GID = ibv_gid_entry.gid$offset();
@@ -494,14 +492,13 @@ public final class LibraryControl implements DeviceControl {
     }
 
     @Override
-    public int toReadyToSend(long qp, int sequence, int outboundReads, boolean patient) {
+    public int toReadyToSend(long qp, int sequence, int outboundReads) {
         try (Arena arena = Arena.ofConfined()) {
             MemorySegment a = ibv_qp_attr.allocate(arena);
             ibv_qp_attr.qp_state(a, Verbs.IBV_QPS_RTS);
             ibv_qp_attr.timeout(a, (byte) ACK_TIMEOUT);
             ibv_qp_attr.retry_cnt(a, (byte) RETRIES);
-            ibv_qp_attr.rnr_retry(
-                    a, (byte) (patient ? RECEIVER_NOT_READY_FOR_EVER : RECEIVER_NOT_READY_RETRIES));
+            ibv_qp_attr.rnr_retry(a, (byte) RECEIVER_NOT_READY_RETRIES);
             ibv_qp_attr.sq_psn(a, sequence);
             ibv_qp_attr.max_rd_atomic(a, (byte) outboundReads);
             return modify(

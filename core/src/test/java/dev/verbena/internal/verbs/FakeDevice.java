@@ -780,8 +780,7 @@ public final class FakeDevice implements DeviceControl {
     }
 
     @Override
-    public synchronized int toReadyToSend(
-            long qp, int sequence, int outboundReads, boolean patient) {
+    public synchronized int toReadyToSend(long qp, int sequence, int outboundReads) {
         qps.get(qp).state = "RTS";
         qps.get(qp).reads = outboundReads;
         return 0;
