@@ -49,8 +49,14 @@ final class AdapterProbe {
     private AdapterInfo probe(Provider provider, long maxTransfer) {
         int buffers = halved(device.maxSge(), n -> works(new QueuePairShape(1, 1, n, n, 0)));
         int inline = mostInline(buffers);
+        int completions = device.maxCompletions() / CompletionQueue.ROOM;
+        // One completion queue is to do for both queues of a queue pair.
         int deepest =
-                Math.min(device.maxWorkRequests() - InitiatorQueue.interval(DEEPEST), DEEPEST);
+                Math.min(
+                        Math.min(
+                                device.maxWorkRequests() - InitiatorQueue.interval(DEEPEST),
+                                DEEPEST),
+                        completions / 2);
         int depth = deepest(deepest, buffers, inline);
         while (depth < Math.min(SHALLOW, deepest) && buffers > 1) {
             // A deep queue is worth more than long inline messages, and those more than many
@@ -82,7 +88,7 @@ final class AdapterProbe {
                 depth,
                 shared,
                 shared == 0 ? 0 : device.maxSharedSge(),
-                device.maxCompletions() / CompletionQueue.ROOM,
+                completions,
                 control.resizeCq(cq, 2) == 0,
                 device.sendsWithInvalidate(),
                 windows,

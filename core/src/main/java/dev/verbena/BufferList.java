@@ -18,6 +18,8 @@ public final class BufferList {
     private long bytes;
     private boolean registered = true;
     private boolean writable = true;
+    private ProtectionDomain domain; // of the first region
+    private boolean mixed;
 
     /**
      * Makes an empty list.
@@ -43,6 +45,8 @@ public final class BufferList {
         bytes = 0;
         registered = true;
         writable = true;
+        domain = null;
+        mixed = false;
         return this;
     }
 
@@ -61,6 +65,10 @@ public final class BufferList {
         Objects.checkFromIndexSize(offset, length, region.memory().byteSize());
         add(region, region.memory().address() + offset, length, region.localToken());
         writable &= region.locallyWritable();
+        if (domain == null) {
+            domain = region.domain();
+        }
+        mixed |= domain != region.domain();
         return this;
     }
 
@@ -116,6 +124,11 @@ public final class BufferList {
 
     long address() {
         return entries.address();
+    }
+
+    /** Whether its regions are all of one domain. */
+    boolean isOf(ProtectionDomain one) {
+        return domain == null || (domain == one && !mixed);
     }
 
     /** Whether the device has a token for each buffer. */

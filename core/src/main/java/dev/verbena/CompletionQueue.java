@@ -25,6 +25,9 @@ public final class CompletionQueue extends NativeObject {
      */
     static final int ROOM = 2;
 
+    /** How many polls may find nothing until queue pairs are looked at that died in silence. */
+    private static final int LOOK_EVERY = 1 << 12;
+
     private final Adapter adapter;
     private final DeviceControl control;
     private final long channel;
@@ -32,6 +35,7 @@ public final class CompletionQueue extends NativeObject {
     private final CompletionPump pump;
     private final CompletionEvents events;
     private final Set<QueuePair> queuePairs = ConcurrentHashMap.newKeySet();
+    private int emptyPolls; // of the polling thread
 
     CompletionQueue(Adapter adapter, int depth, Consumer<Status> callback) {
         super(adapter);
@@ -119,7 +123,22 @@ public final class CompletionQueue extends NativeObject {
         if (count == 0 && (pump.broken() || events.broken() != null)) {
             throw broken();
         }
+        if (count > 0) {
+            emptyPolls = 0;
+        } else if (++emptyPolls == LOOK_EVERY) {
+            emptyPolls = 0;
+            lookForDeaths();
+        }
         return count;
+    }
+
+    /** See {@link QueuePair#lookForDeath}; others flush what is posted to a dead queue pair. */
+    private void lookForDeaths() {
+        if (adapter.provider().forgetsLateReceives()) {
+            for (QueuePair queuePair : queuePairs) {
+                queuePair.lookForDeath();
+            }
+        }
     }
 
     private VerbenaException broken() {
@@ -145,6 +164,7 @@ public final class CompletionQueue extends NativeObject {
     public boolean arm(NotifyType type) {
         hold();
         try {
+            lookForDeaths();
             return events.arm(type);
         } finally {
             letGo();

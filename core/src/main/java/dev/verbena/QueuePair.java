@@ -268,12 +268,17 @@ public final class QueuePair extends NativeObject {
                 port.lid(),
                 port.mtuBytes(),
                 inboundReads,
-                info.invalidatableWindows());
+                info.invalidatableWindows(),
+                sharedReceives != null);
     }
 
     /**
      * Connects to a queue pair whose address came over a channel of the caller's own. The other
      * side does the same with this one's {@link #address}; a side may send once both have.
+     *
+     * <p>A peer that does not answer any more makes a request fail with IO_TIMEOUT after half a
+     * second or more, one that answers and has no receive for a message after about 4 s (never,
+     * when its receives are shared).
      *
      * @param peer the other queue pair's address
      * @throws IllegalStateException when it was connected or flushed already, or is closed
@@ -324,7 +329,9 @@ public final class QueuePair extends NativeObject {
                         Math.min(limits.outboundReads(), info.maxOutboundReads()),
                         peer.inboundReads());
         VerbenaException.check(
-                control.toReadyToSend(address, firstSequence, reads), "ibv_modify_qp(RTS)", "");
+                control.toReadyToSend(address, firstSequence, reads, peer.sharedReceives()),
+                "ibv_modify_qp(RTS)",
+                "");
         peerInvalidatable = peer.invalidatable();
         outboundReads = reads;
         initiator.connect();
@@ -475,7 +482,7 @@ public final class QueuePair extends NativeObject {
         if (receives == null) {
             return Status.INVALID_DEVICE_REQUEST;
         }
-        Status refusal = checkReceive(buffers, limits.maxReceiveBuffers());
+        Status refusal = checkReceive(buffers, limits.maxReceiveBuffers(), domain);
         if (refusal != Status.SUCCESS) {
             return refusal;
         }
@@ -486,9 +493,12 @@ public final class QueuePair extends NativeObject {
         }
     }
 
-    static Status checkReceive(BufferList buffers, int maxBuffers) {
+    static Status checkReceive(BufferList buffers, int maxBuffers, ProtectionDomain domain) {
         if (buffers.size() > maxBuffers) {
             return Status.INVALID_PARAMETER;
+        }
+        if (!buffers.isOf(domain)) {
+            return Status.INVALID_PARAMETER_MIX;
         }
         // Here rather than in a completion: that would be the end of the connection.
         return buffers.writable() ? Status.SUCCESS : Status.ACCESS_VIOLATION;
@@ -592,6 +602,9 @@ public final class QueuePair extends NativeObject {
         }
         if (write != 0 && !region.locallyWritable()) {
             return Status.ACCESS_VIOLATION;
+        }
+        if (window.window().bound()) {
+            receiveCompletions.pump().drain(); // the peer may have invalidated it
         }
         if (window.window().bound()) {
             return Status.INVALID_DEVICE_REQUEST;
@@ -930,6 +943,9 @@ public final class QueuePair extends NativeObject {
             if (!buffers.registered()) {
                 return Status.ACCESS_VIOLATION;
             }
+            if (!buffers.isOf(domain)) {
+                return Status.INVALID_PARAMETER_MIX;
+            }
         }
         return switch (opcode) {
             case SendChain.SEND_WITH_INVALIDATE ->
@@ -1033,6 +1049,9 @@ public final class QueuePair extends NativeObject {
         if (type.isReceive() && provider.isOverlongReceive(raw)) {
             return Status.BUFFER_OVERFLOW;
         }
+        if (type.isReceive() && provider.isBadTokenToInvalidate(raw)) {
+            return Status.ACCESS_VIOLATION;
+        }
         boolean sends = type == RequestType.SEND || type == RequestType.WRITE;
         return sends && provider.isBadLocalMemory(raw)
                 ? Status.ACCESS_VIOLATION
@@ -1057,6 +1076,27 @@ public final class QueuePair extends NativeObject {
             control.toError(address);
         } finally {
             letGo();
+        }
+    }
+
+    /**
+     * Finds out about a death that no completion tells of: the peer's mistake, with nothing under
+     * way here. On rxe a receive posted since would never end.
+     */
+    void lookForDeath() {
+        if (receives != null && receives.waiting()) {
+            try {
+                hold();
+            } catch (IllegalStateException e) {
+                return; // closed meanwhile
+            }
+            try {
+                if (control.inError(address)) {
+                    die();
+                }
+            } finally {
+                letGo();
+            }
         }
     }
 

@@ -12,6 +12,8 @@ package dev.verbena;
  * @param inboundReads how many reads and atomics it lets in at once; with 0 none succeeds
  * @param invalidatable whether it has windows whose tokens {@link QueuePair#sendAndInvalidate} can
  *     kill; without, that is refused
+ * @param sharedReceives whether its receives come from a shared queue: its peers then wait for one
+ *     as long as it takes, where a queue pair of its own must have one within about 4 s
  */
 public record QueuePairAddress(
         int queuePairNumber,
@@ -20,7 +22,8 @@ public record QueuePairAddress(
         int lid,
         int mtuBytes,
         int inboundReads,
-        boolean invalidatable) {
+        boolean invalidatable,
+        boolean sharedReceives) {
     /** Checks what came from elsewhere: 24-bit numbers, a 16-bit LID, an MTU that exists. */
     public QueuePairAddress {
         if ((queuePairNumber | firstSequenceNumber) >>> 24 != 0

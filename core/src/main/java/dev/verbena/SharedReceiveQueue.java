@@ -111,7 +111,7 @@ public final class SharedReceiveQueue extends NativeObject {
      *     ACCESS_VIOLATION for memory that may not be written to, or the provider's refusal
      */
     public Status receive(long context, BufferList buffers) {
-        Status refusal = QueuePair.checkReceive(buffers, maxBuffers);
+        Status refusal = QueuePair.checkReceive(buffers, maxBuffers, domain);
         if (refusal != Status.SUCCESS) {
             return refusal;
         }

@@ -12,7 +12,8 @@ public enum Status {
     PENDING(0x00000103, "accepted, not ended yet"),
     /**
      * More arrived than there was room for: a message longer than its receive, or a completion
-     * queue overrun.
+     * queue overrun. Some devices also end a receive so whose message named a bad token to
+     * invalidate.
      */
     BUFFER_OVERFLOW(0x80000005, "more arrived than there was room for"),
     /** Still in use. */

@@ -29,6 +29,8 @@ class AdapterInfoTest {
                 CompletionQueue queue =
                         rig.adapter.createCompletionQueue(info.maxCompletionQueueDepth());
                 rig.domain.createQueuePair(queue, queue, all).close();
+                assertThat(info.maxCompletionQueueDepth())
+                        .isGreaterThanOrEqualTo(info.maxInitiatorDepth() + info.maxReceiveDepth());
                 refused(rig, queue, all.withInlineBytes(info.maxInlineBytes() + 1));
                 refused(
                         rig,

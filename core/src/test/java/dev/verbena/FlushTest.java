@@ -110,6 +110,37 @@ class FlushTest {
         }
     }
 
+    /** The peer may end the connection with nothing under way here that could tell of it. */
+    @Test
+    void receivesPostedAfterADeathInSilenceAreCancelled() {
+        for (boolean armed : new boolean[] {true, false}) {
+            try (Rig rxe =
+                    new Rig(
+                                    QueuePairLimits.depths(4, 4),
+                                    device -> device.vendorId = 0xFFFFFF,
+                                    null)
+                            .connect()) {
+                rxe.device.die(rxe.a.address().queuePairNumber());
+                rxe.a.receive(1, rxe.bytes(8)).orThrow();
+                rxe.a.receive(2, rxe.bytes(8)).orThrow();
+                assertThat(rxe.poll()).isEmpty();
+                if (armed) {
+                    rxe.queue.arm(NotifyType.ANY);
+                    assertThat(rxe.queue.await(java.time.Duration.ofSeconds(30)))
+                            .isEqualTo(Status.SUCCESS);
+                    assertThat(rxe.poll())
+                            .containsExactly("RECEIVE 1 CANCELLED", "RECEIVE 2 CANCELLED");
+                } else {
+                    Completions one = new Completions(1);
+                    while (rxe.queue.poll(one) == 0) {
+                        Thread.onSpinWait();
+                    }
+                    assertThat(one.status(0)).isEqualTo(Status.CANCELLED);
+                }
+            }
+        }
+    }
+
     @Test
     void closingEndsWhatIsUnderWay() {
         try (Rig rig = rig()) {
@@ -150,7 +181,7 @@ class FlushTest {
             assertThat(rig.poll()).isEmpty();
             long start = System.nanoTime();
             rig.a.close();
-            assertThat(System.nanoTime() - start).as("no waiting").isLessThan(500_000_000);
+            assertThat(System.nanoTime() - start).as("no waiting").isLessThan(900_000_000);
             assertThat(rig.poll()).isEmpty();
         }
     }
@@ -207,7 +238,7 @@ class FlushTest {
             rig.queue.close();
             long start = System.nanoTime();
             rig.a.close();
-            assertThat(System.nanoTime() - start).isLessThan(500_000_000);
+            assertThat(System.nanoTime() - start).isLessThan(900_000_000);
         }
     }
 

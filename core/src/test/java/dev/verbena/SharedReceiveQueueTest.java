@@ -27,7 +27,9 @@ class SharedReceiveQueueTest {
                         rig.queue, rig.queue, shared, QueuePairLimits.depths(4, 1));
         assertThat(c.receive(1, rig.bytes(8))).isEqualTo(Status.INVALID_DEVICE_REQUEST);
         rig.a.connect(c.address());
+        assertThat(rig.device.lastPatient).isTrue(); // an empty queue is no failure
         c.connect(rig.a.address());
+        assertThat(rig.device.lastPatient).isFalse();
         rig.b.connect(d.address());
         d.connect(rig.b.address());
         for (int round = 0; round < 3; round++) {

@@ -211,6 +211,30 @@ class WindowTest {
     }
 
     @Test
+    void aWindowWhoseInvalidateWasCancelledIsMadeAnewForAnotherQueuePair() {
+        bind(RW).orThrow();
+        assertThat(rig.poll()).containsExactly("BIND 1 SUCCESS");
+        rig.device.failAt = 0;
+        rig.device.failStatus = 10;
+        rig.a.write(2, rig.bytes(8), Rig.REMOTE, 1, OpFlags.DEFER).orThrow();
+        rig.a.invalidate(3, window, 0).orThrow();
+        assertThat(rig.poll())
+                .containsExactly("WRITE 2 ACCESS_VIOLATION", "INVALIDATE 3 CANCELLED");
+        rig.b.bind(4, window, rig.memory, 0, 8, RW).orThrow();
+        assertThat(rig.poll()).containsExactly("BIND 4 SUCCESS");
+    }
+
+    @Test
+    void anInvalidationThatNobodyHasPolledIsSeenBeforeTheNextBind() {
+        bind(RW).orThrow();
+        rig.a.receive(5, rig.bytes(64)).orThrow();
+        rig.b.sendAndInvalidate(6, rig.bytes(8), window.remoteToken(), 0).orThrow();
+        rig.device.run();
+        bind(RW).orThrow();
+        assertThat(rig.poll()).hasSize(4);
+    }
+
+    @Test
     void aQueuePairTakesItsWindowsWithItAndTheyComeAgain() {
         bind(RW).orThrow();
         rig.poll();

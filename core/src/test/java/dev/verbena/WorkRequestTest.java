@@ -342,6 +342,21 @@ class WorkRequestTest {
     }
 
     @Test
+    void memoryOfAnotherDomainIsRefused() {
+        try (ProtectionDomain other = rig.adapter.createProtectionDomain();
+                MemoryRegion foreign = other.register(rig.arena.allocate(8), Access.LOCAL_WRITE)) {
+            BufferList one = new BufferList(2).add(foreign, 0, 8);
+            check(Status.INVALID_PARAMETER_MIX, () -> rig.a.send(1, one));
+            check(Status.INVALID_PARAMETER_MIX, () -> rig.a.receive(1, one));
+            one.clear().add(rig.memory, 0, 8).add(foreign, 0, 8);
+            check(Status.INVALID_PARAMETER_MIX, () -> rig.a.send(1, one));
+            check(Status.SUCCESS, () -> rig.a.send(1, one, OpFlags.INLINE)); // needs no token
+            one.clear().add(rig.memory, 0, 8);
+            check(Status.SUCCESS, () -> rig.a.send(2, one));
+        }
+    }
+
+    @Test
     void inlineBytesThatAreGoneAreNotRead() {
         java.lang.foreign.Arena gone = java.lang.foreign.Arena.ofConfined();
         BufferList list = new BufferList(1).addUnregistered(gone.allocate(4));

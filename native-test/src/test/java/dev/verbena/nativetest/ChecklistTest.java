@@ -59,6 +59,19 @@ class ChecklistTest {
                 "SKIPPED: the device has no memory windows of type 2");
     }
 
+    /** Writes as fast as the device can: a full queue is no failure. */
+    private static void write(
+            Pair pair, long context, MemoryRegion source, MemoryRegion target, int flags) {
+        BufferList bytes = whole(source);
+        Status status;
+        do {
+            status =
+                    pair.left.queuePair.write(
+                            context, bytes, target.memory().address(), target.remoteToken(), flags);
+        } while (status == Status.NO_MORE_ENTRIES);
+        status.orThrow();
+    }
+
     @Nested
     class Point03Silence {
         @ParameterizedTest
@@ -68,28 +81,9 @@ class ChecklistTest {
                 MemoryRegion source = pair.left.filled(8, 1);
                 MemoryRegion target = pair.right.filled(8, 2);
                 for (int i = 0; i < 10 * depth; i++) {
-                    Status status;
-                    do { // as fast as Soft-RoCE can; a full queue is no failure
-                        status =
-                                pair.left.queuePair.write(
-                                        i,
-                                        whole(source),
-                                        target.memory().address(),
-                                        target.remoteToken(),
-                                        SILENT);
-                    } while (status == Status.NO_MORE_ENTRIES);
-                    status.orThrow();
+                    write(pair, i, source, target, SILENT);
                 }
-                Status status;
-                do {
-                    status =
-                            pair.left.queuePair.write(
-                                    -1,
-                                    whole(source),
-                                    target.memory().address(),
-                                    target.remoteToken(),
-                                    0);
-                } while (status == Status.NO_MORE_ENTRIES);
+                write(pair, -1, source, target, 0);
                 assertThat(pair.left.ends(1)).containsExactly("WRITE -1 SUCCESS");
                 assertThat(pair.left.endsNow()).isEmpty();
                 assertThat(target.memory().mismatch(source.memory())).isEqualTo(-1);
@@ -542,28 +536,10 @@ class ChecklistTest {
                 MemoryRegion target = pair.right.filled(8, 2);
                 pair.left.completionQueue.arm(NotifyType.ANY);
                 for (int i = 0; i < 20; i++) {
-                    Status status;
-                    do {
-                        status =
-                                pair.left.queuePair.write(
-                                        i,
-                                        whole(source),
-                                        target.memory().address(),
-                                        target.remoteToken(),
-                                        SILENT);
-                    } while (status == Status.NO_MORE_ENTRIES);
+                    write(pair, i, source, target, SILENT);
                 }
                 assertThat(pair.left.completionQueue.await(SHORT)).isEqualTo(Status.IO_TIMEOUT);
-                Status status;
-                do {
-                    status =
-                            pair.left.queuePair.write(
-                                    99,
-                                    whole(source),
-                                    target.memory().address(),
-                                    target.remoteToken(),
-                                    0);
-                } while (status == Status.NO_MORE_ENTRIES);
+                write(pair, 99, source, target, 0);
                 assertThat(pair.left.completionQueue.await(LONG)).isEqualTo(Status.SUCCESS);
                 assertThat(pair.left.endsNow()).containsExactly("WRITE 99 SUCCESS");
             }

@@ -12,6 +12,7 @@ import dev.verbena.BufferList;
 import dev.verbena.CompletionQueue;
 import dev.verbena.Completions;
 import dev.verbena.MemoryRegion;
+import dev.verbena.NotifyType;
 import dev.verbena.OpFlags;
 import dev.verbena.OperationType;
 import dev.verbena.QueuePair;
@@ -33,6 +34,7 @@ import java.nio.channels.FileChannel;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
+import java.time.Duration;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 
@@ -226,6 +228,32 @@ class OperationsTest {
             }
             first.close();
             second.close();
+            shared.close();
+        }
+    }
+
+    @Test
+    void anEmptySharedQueueKeepsItsPeersWaiting() {
+        try (Pair pair = new Pair(LIMITS)) {
+            assumeTrue(
+                    pair.right.adapter.info().maxSharedReceiveDepth() > 0,
+                    "SKIPPED: no shared receive queues");
+            Pair.Side right = pair.right;
+            SharedReceiveQueue shared = right.domain.createSharedReceiveQueue(2, 1, status -> {});
+            try (QueuePair receiver =
+                    right.domain.createQueuePair(
+                            right.completionQueue, right.completionQueue, shared, LIMITS)) {
+                pair.left.queuePair.connect(receiver.address());
+                receiver.connect(pair.left.queuePair.address());
+                pair.left.queuePair.send(1, new BufferList(1)).orThrow();
+                pair.left.completionQueue.arm(NotifyType.ANY);
+                // Longer than the 4 s after which a queue pair's own empty queue ends it.
+                assertThat(pair.left.completionQueue.await(Duration.ofSeconds(5)))
+                        .isEqualTo(Status.IO_TIMEOUT);
+                shared.receive(2, whole(right.memory(8))).orThrow();
+                assertThat(pair.left.ends(1)).containsExactly("SEND 1 SUCCESS");
+                assertThat(right.ends(1)).containsExactly("RECEIVE 2 SUCCESS");
+            }
             shared.close();
         }
     }

@@ -376,6 +376,7 @@ class UnhappyWaysTest {
                             there.lid(),
                             there.mtuBytes(),
                             1,
+                            false,
                             false);
             assertThatThrownBy(() -> pair.left.queuePair.connect(nowhere))
                     .isInstanceOf(VerbenaException.class)

@@ -11,7 +11,7 @@ public final class ReceiveQueue {
     private final ReceiveRequest request;
     private final CompletionPump pump;
     private final Gate gate = new Gate();
-    private boolean flushed; // under the gate
+    private volatile boolean flushed; // changed under the gate
 
     /**
      * Makes one.
@@ -66,6 +66,15 @@ public final class ReceiveQueue {
             pump.announce();
         }
         return Refusal.NONE;
+    }
+
+    /**
+     * Whether receives are under way, and not known to be flushed.
+     *
+     * @return as of about now
+     */
+    public boolean waiting() {
+        return !flushed && fifo.underWay() > 0;
     }
 
     /** From now on receives end cancelled at once. */

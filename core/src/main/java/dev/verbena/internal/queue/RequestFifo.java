@@ -219,10 +219,7 @@ public final class RequestFifo implements Credit {
             Window window = windows[at];
             if (window != null) {
                 windows[at] = null;
-                endpoint.windows()
-                        .retire(
-                                window,
-                                sequence == last && !success && types[at] == RequestType.BIND);
+                endpoint.windows().retire(window, sequence == last && !success);
             }
         }
         RETIRED.setRelease(this, last + 1);

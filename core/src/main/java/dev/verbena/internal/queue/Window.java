@@ -148,7 +148,7 @@ public final class Window {
         bound = false;
     }
 
-    /** A bind has failed: the device has an older token for it, and nobody needs to know which. */
+    /** A bind or an invalidate has failed: what the device has is of no use, and made anew. */
     void spoil() {
         bound = false;
         generation = GENERATIONS;

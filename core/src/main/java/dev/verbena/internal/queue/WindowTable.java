@@ -86,12 +86,12 @@ public final class WindowTable {
      * A bind or an invalidate has ended.
      *
      * @param window what it named
-     * @param failedBind whether it was a bind that failed: the window is free then, its token never
-     *     was any good
+     * @param failed whether it failed: nobody knows then what the device has, and the next bind
+     *     makes the window anew
      */
-    void retire(Window window, boolean failedBind) {
+    void retire(Window window, boolean failed) {
         gate.enter();
-        if (failedBind) {
+        if (failed) {
             unbind(window);
             window.spoil();
         }

@@ -66,6 +66,8 @@ final class Calls {
             capturing(LibIbverbs.ibv_create_qp$address(), LibIbverbs.ibv_create_qp$descriptor());
     static final MethodHandle MODIFY_QP =
             capturing(LibIbverbs.ibv_modify_qp$address(), LibIbverbs.ibv_modify_qp$descriptor());
+    static final MethodHandle QUERY_QP =
+            capturing(LibIbverbs.ibv_query_qp$address(), LibIbverbs.ibv_query_qp$descriptor());
     static final MethodHandle DESTROY_QP =
             capturing(LibIbverbs.ibv_destroy_qp$address(), LibIbverbs.ibv_destroy_qp$descriptor());
 

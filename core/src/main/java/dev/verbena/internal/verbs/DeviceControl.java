@@ -252,9 +252,10 @@ public interface DeviceControl {
      * @param qp the {@code ibv_qp}
      * @param sequence the sequence number of its first packet
      * @param outboundReads how many reads it may have under way
+     * @param patient whether a peer without a receive is asked again for ever, not for some seconds
      * @return 0, or a negative errno
      */
-    int toReadyToSend(long qp, int sequence, int outboundReads);
+    int toReadyToSend(long qp, int sequence, int outboundReads, boolean patient);
 
     /**
      * {@code ibv_modify_qp} to the error state: what is under way is flushed.
@@ -263,6 +264,14 @@ public interface DeviceControl {
      * @return 0, or a negative errno
      */
     int toError(long qp);
+
+    /**
+     * {@code ibv_query_qp}: whether the queue pair is in the error state.
+     *
+     * @param qp the {@code ibv_qp}
+     * @return false when it is not, or the device does not say
+     */
+    boolean inError(long qp);
 
     /**
      * {@code ibv_destroy_qp}.

@@ -42,9 +42,11 @@ public final class LibraryControl implements DeviceControl {
     // an end), each after 655 ms, which is what 0 stands for: about 4 s, more than a pause of its
     // garbage collector, until IO_TIMEOUT.
     private static final int RECEIVER_NOT_READY_RETRIES = 6;
+    private static final int RECEIVER_NOT_READY_FOR_EVER = 7;
     private static final int RECEIVER_NOT_READY_TIMER = 0;
     private static final int HOP_LIMIT = 64;
     private static final long GID = ibv_gid_entry.gid$offset();
+    private static final long WINDOW_KEY = ibv_mw.rkey$offset();
 
     // Apart from Calls: these two are reached through the device's own table, as the inline
     // functions
@@ -264,7 +266,7 @@ public final class LibraryControl implements DeviceControl {
 
     @Override
     public void setWindowKey(long mw, int key) {
-        ibv_mw.rkey(Native.at(mw, ibv_mw.sizeof()), key);
+        Native.EVERYWHERE.set(JAVA_INT, mw + WINDOW_KEY, key); // a bind allocates nothing
     }
 
     @Override
@@ -492,13 +494,14 @@ public final class LibraryControl implements DeviceControl {
     }
 
     @Override
-    public int toReadyToSend(long qp, int sequence, int outboundReads) {
+    public int toReadyToSend(long qp, int sequence, int outboundReads, boolean patient) {
         try (Arena arena = Arena.ofConfined()) {
             MemorySegment a = ibv_qp_attr.allocate(arena);
             ibv_qp_attr.qp_state(a, Verbs.IBV_QPS_RTS);
             ibv_qp_attr.timeout(a, (byte) ACK_TIMEOUT);
             ibv_qp_attr.retry_cnt(a, (byte) RETRIES);
-            ibv_qp_attr.rnr_retry(a, (byte) RECEIVER_NOT_READY_RETRIES);
+            ibv_qp_attr.rnr_retry(
+                    a, (byte) (patient ? RECEIVER_NOT_READY_FOR_EVER : RECEIVER_NOT_READY_RETRIES));
             ibv_qp_attr.sq_psn(a, sequence);
             ibv_qp_attr.max_rd_atomic(a, (byte) outboundReads);
             return modify(
@@ -520,6 +523,27 @@ public final class LibraryControl implements DeviceControl {
             MemorySegment a = ibv_qp_attr.allocate(arena);
             ibv_qp_attr.qp_state(a, Verbs.IBV_QPS_ERR);
             return modify(arena, qp, a, Verbs.IBV_QP_STATE);
+        }
+    }
+
+    @Override
+    public boolean inError(long qp) {
+        try (Arena arena = Arena.ofConfined()) {
+            MemorySegment state = Calls.state(arena);
+            MemorySegment a = ibv_qp_attr.allocate(arena);
+            int error =
+                    Calls.value(
+                            (int)
+                                    Calls.QUERY_QP.invokeExact(
+                                            state,
+                                            MemorySegment.ofAddress(qp),
+                                            a,
+                                            Verbs.IBV_QP_STATE,
+                                            ibv_qp_init_attr.allocate(arena)),
+                            state);
+            return error == 0 && ibv_qp_attr.qp_state(a) == Verbs.IBV_QPS_ERR;
+        } catch (Throwable t) {
+            throw Calls.mistake(t);
         }
     }
 

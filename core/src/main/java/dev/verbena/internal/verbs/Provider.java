@@ -26,7 +26,10 @@ import dev.verbena.bindings.Verbs;
  *     request fails, which verbs promises
  * @param maxWindowBytes the longest window that can be bound
  * @param hidesReasons whether {@code IBV_WC_LOC_QP_OP_ERR} stands for other failures, too: of a
- *     receive whose message was too long, and of a send or write of memory with a bad token
+ *     receive whose message was too long, and of a send or write of memory with a bad token; a
+ *     receive with {@code IBV_WC_REM_INV_REQ_ERR} was asked to invalidate a bad token then
+ * @param forgetsLateReceives whether a receive posted to a queue pair in the error state never
+ *     ends, unless the error state is asked for again
  */
 public record Provider(
         String name,
@@ -34,7 +37,8 @@ public record Provider(
         boolean readsInvalidatedKeyFromRdma,
         boolean solicitedMissesFailures,
         long maxWindowBytes,
-        boolean hidesReasons) {
+        boolean hidesReasons,
+        boolean forgetsLateReceives) {
     private static final int RXE = 0xFFFFFF; // RXE_VENDOR_ID of the kernel's rxe_param.h
     private static final int SIW = 0x626D74; // "bmt", SIW_VENDOR_ID of the kernel's siw.h
     private static final int MELLANOX = 0x02C9; // the firmware's, not PCI's 0x15b3
@@ -57,12 +61,15 @@ public record Provider(
      */
     public static Provider of(int vendorId, int vendorPartId) {
         return switch (vendorId) {
+            // forgetsLateReceives: its library puts receives into a ring, and tells the kernel
+            // nothing.
             // solicitedMissesFailures: rxe_comp.c posts failed sends with solicited = 0, and
             // kernels
             // from 6.4 on flushed receives as well.
             // hidesReasons: seen on 6.1 and 6.12 for receives, with one packet and with five; on
             // 6.1
-            // for sends. From 6.4 on those end in WR_FLUSH_ERR, which is like any other's.
+            // for sends and for bad tokens to invalidate. From 6.4 on those end in WR_FLUSH_ERR,
+            // which is like any other's.
             case RXE ->
                     new Provider(
                             "rxe",
@@ -70,17 +77,31 @@ public record Provider(
                             false,
                             true,
                             Long.MAX_VALUE,
+                            true,
                             true);
             // siw.c copies wr.rdma.rkey into the request whatever it is. Its poll_cq clears
             // wc_flags,
             // so a receiver is not told of an invalidation; siw has no windows that it could hit.
             case SIW ->
-                    new Provider("siw", Verbs.IBV_WC_WITH_INV, true, false, Long.MAX_VALUE, false);
+                    new Provider(
+                            "siw",
+                            Verbs.IBV_WC_WITH_INV,
+                            true,
+                            false,
+                            Long.MAX_VALUE,
+                            false,
+                            false);
             // set_bind_wr in mlx5's qp.c answers EOPNOTSUPP beyond 1UL << 31.
             case MELLANOX ->
                     isMlx5(vendorPartId)
                             ? new Provider(
-                                    "mlx5", Verbs.IBV_WC_WITH_INV, false, false, 1L << 31, false)
+                                    "mlx5",
+                                    Verbs.IBV_WC_WITH_INV,
+                                    false,
+                                    false,
+                                    1L << 31,
+                                    false,
+                                    false)
                             : plain("mlx4");
             default -> plain("other");
         };
@@ -91,7 +112,8 @@ public record Provider(
     }
 
     private static Provider plain(String name) {
-        return new Provider(name, Verbs.IBV_WC_WITH_INV, false, false, Long.MAX_VALUE, false);
+        return new Provider(
+                name, Verbs.IBV_WC_WITH_INV, false, false, Long.MAX_VALUE, false, false);
     }
 
     /**
@@ -112,6 +134,17 @@ public record Provider(
      */
     public boolean isBadLocalMemory(int status) {
         return hidesReasons && status == Verbs.IBV_WC_LOC_QP_OP_ERR;
+    }
+
+    /**
+     * Whether a receive's status says that its message named a bad token to invalidate. Verbs has
+     * the same status for a message that is too long, so elsewhere it is not to be told apart.
+     *
+     * @param status {@code enum ibv_wc_status}
+     * @return true for this provider's habit only, not for what every provider says
+     */
+    public boolean isBadTokenToInvalidate(int status) {
+        return hidesReasons && status == Verbs.IBV_WC_REM_INV_REQ_ERR;
     }
 
     /**

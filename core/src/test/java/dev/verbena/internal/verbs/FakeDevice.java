@@ -152,6 +152,8 @@ public final class FakeDevice implements DeviceControl {
     /** Whether what is under way is lost, without a completion. */
     public boolean forgetful;
 
+    public boolean lastPatient;
+
     /** What poll_cq answers instead, when not 0. */
     public int pollAnswer;
 
@@ -277,8 +279,7 @@ public final class FakeDevice implements DeviceControl {
         if (shared) {
             srqs.get(queue.address()).add(posted);
         } else {
-            Qp qp = qps.get(queue.address());
-            qp.receives.add(posted);
+            qps.get(queue.address()).receives.add(posted);
         }
         return 0;
     }
@@ -366,7 +367,10 @@ public final class FakeDevice implements DeviceControl {
         }
         for (Qp qp : qps.values()) {
             if (qp.state.equals("ERR")) {
-                flush(qp);
+                flush(qp.sends, qp.sendCq, qp);
+                if (vendorId != RXE) { // which never hears of receives posted now
+                    flush(qp.receives, qp.receiveCq, qp);
+                }
             }
         }
     }
@@ -389,11 +393,11 @@ public final class FakeDevice implements DeviceControl {
                         default -> SUCCESS;
                     };
         }
-        if (status != SUCCESS) {
-            qp.state = "ERR";
-        }
         if (send.signaled() || status != SUCCESS) {
             complete(qp.sendCq, send.id(), status, 0, 0, 0, 0, qp.number, false);
+        }
+        if (status != SUCCESS) {
+            die(qp);
         }
     }
 
@@ -467,13 +471,21 @@ public final class FakeDevice implements DeviceControl {
         return by == null ? SUCCESS : QP_OP_ERROR;
     }
 
-    private void flush(Qp qp) {
-        while (!qp.sends.isEmpty()) {
-            complete(qp.sendCq, qp.sends.remove().id(), FLUSHED, 0, 0, 0, 0, qp.number, false);
+    private void die(Qp qp) {
+        qp.state = "ERR";
+        if (forgetful) {
+            qp.sends.clear();
+            qp.receives.clear();
         }
-        while (!qp.receives.isEmpty()) {
-            complete(
-                    qp.receiveCq, qp.receives.remove().id(), FLUSHED, 0, 0, 0, 0, qp.number, false);
+        flush(qp.sends, qp.sendCq, qp);
+        flush(qp.receives, qp.receiveCq, qp);
+    }
+
+    private void flush(Deque<Posted> posted, Cq cq, Qp qp) {
+        while (!posted.isEmpty()) {
+            Posted one = posted.remove();
+            long id = posted == qp.receives ? one.receiveId() : one.id();
+            complete(cq, id, FLUSHED, 0, 0, 0, 0, qp.number, false);
         }
     }
 
@@ -780,7 +792,9 @@ public final class FakeDevice implements DeviceControl {
     }
 
     @Override
-    public synchronized int toReadyToSend(long qp, int sequence, int outboundReads) {
+    public synchronized int toReadyToSend(
+            long qp, int sequence, int outboundReads, boolean patient) {
+        lastPatient = patient;
         qps.get(qp).state = "RTS";
         qps.get(qp).reads = outboundReads;
         return 0;
@@ -788,9 +802,18 @@ public final class FakeDevice implements DeviceControl {
 
     @Override
     public synchronized int toError(long qp) {
-        qps.get(qp).state = "ERR";
-        run();
+        die(qps.get(qp));
         return 0;
+    }
+
+    @Override
+    public synchronized boolean inError(long qp) {
+        return qps.get(qp).state.equals("ERR");
+    }
+
+    /** The peer's mistake ends the connection, and there is nothing under way to tell it. */
+    public synchronized void die(int number) {
+        die(byNumber.get(number));
     }
 
     @Override

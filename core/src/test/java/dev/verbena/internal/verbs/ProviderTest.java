@@ -40,6 +40,8 @@ class ProviderTest {
         assertThat(provider.isOverlongReceive(2)).isEqualTo(hides);
         assertThat(provider.isBadLocalMemory(2)).isEqualTo(hides);
         assertThat(provider.isOverlongReceive(9)).isFalse();
+        assertThat(provider.isBadTokenToInvalidate(9)).isEqualTo(hides);
+        assertThat(provider.forgetsLateReceives()).isEqualTo(hides);
         assertThat(provider.isBadLocalMemory(4)).isFalse();
         assertThat(provider.solicitedMissesFailures()).isEqualTo(hides);
     }
