@@ -9,6 +9,7 @@ import java.util.Map;
 import java.util.Queue;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.concurrent.CountDownLatch;
 
 /**
  * The one thread of an adapter that waits for what a device tells unasked: a completion queue that
@@ -55,6 +56,15 @@ final class AdapterEvents {
         Descriptors.raise(alarm);
     }
 
+    /** Waits until what runs on this thread now is over; not when called by it. */
+    void finish() {
+        CountDownLatch over = new CountDownLatch(1);
+        execute(over::countDown);
+        if (Thread.currentThread() != thread) {
+            Threads.await(over, PATIENCE, "a callback of a shared receive queue");
+        }
+    }
+
     /** Ends the thread; called when no object of the adapter is left. */
     void stop() {
         stopped = true;
@@ -89,11 +99,13 @@ final class AdapterEvents {
             case COMPLETION_QUEUE_BROKEN -> {
                 CompletionQueue queue = completionQueues.get(event.object());
                 if (queue != null) {
-                    queue.breakDown(Status.BUFFER_OVERFLOW);
+                    queue.breakDownIfOpen(Status.BUFFER_OVERFLOW);
                 }
             }
             case DEVICE_BROKEN ->
-                    completionQueues.values().forEach(q -> q.breakDown(Status.INTERNAL_ERROR));
+                    completionQueues
+                            .values()
+                            .forEach(q -> q.breakDownIfOpen(Status.INTERNAL_ERROR));
             case RECEIVES_RAN_LOW -> {
                 SharedReceiveQueue queue = sharedQueues.get(event.object());
                 if (queue != null) {

@@ -17,7 +17,7 @@ package dev.verbena;
  * @param maxInitiatorDepth the deepest initiator queue (MaxInitiatorQueueDepth), up to 8192
  * @param maxReceiveDepth the deepest receive queue (MaxReceiveQueueDepth), up to 8192
  * @param maxSharedReceiveDepth the deepest shared receive queue, 0 without any (MaxSrqDepth), up to
- *     16384
+ *     8192
  * @param maxSharedReceiveBuffers the most buffers of a receive in one
  * @param maxCompletionQueueDepth the deepest completion queue (MaxCqDepth): half of the device's,
  *     which leaves room for the signals of silent requests

@@ -54,7 +54,9 @@ final class AdapterProbe {
         int deepest =
                 Math.min(
                         Math.min(
-                                device.maxWorkRequests() - InitiatorQueue.interval(DEEPEST),
+                                device.maxWorkRequests()
+                                        - InitiatorQueue.interval(
+                                                Math.min(device.maxWorkRequests(), DEEPEST)),
                                 DEEPEST),
                         completions / 2);
         int depth = deepest(deepest, buffers, inline);

@@ -76,7 +76,8 @@ public final class BufferList {
      * Adds memory that is not registered, for requests with {@link OpFlags#INLINE} only: their
      * bytes are copied by the post.
      *
-     * @param memory native memory, alive until the post has returned
+     * @param memory native memory; a post refuses it when its arena was closed before, and it must
+     *     not be closed by another thread meanwhile
      * @return this list
      * @throws IllegalArgumentException for memory on the Java heap
      * @throws IndexOutOfBoundsException when the list is full

@@ -8,6 +8,8 @@ import dev.verbena.internal.verbs.Provider;
 import dev.verbena.internal.verbs.VerbsContext;
 
 import java.time.Duration;
+import java.util.ArrayDeque;
+import java.util.Deque;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
 
@@ -39,11 +41,13 @@ final class CompletionEvents {
 
     // All of these under this object's lock.
     private int armed = ArmState.NONE;
-    private Status fired; // not told yet
+    private final Deque<Status> fired = new ArrayDeque<>(); // one for each arm, not told yet
+    private boolean freed;
     private Status broken;
     private long seen; // how much had been staged at the last callback
     private long failuresSeen;
     private boolean ownLoop;
+    private int joined = -1; // the descriptor for a loop of the consumer's
 
     private volatile boolean closed;
     private Thread thread;
@@ -82,10 +86,10 @@ final class CompletionEvents {
             failuresSeen = pump.failuresEver();
             ask();
             if (looksForFailures()) {
-                Descriptors.raise(alarm); // the waiting thread has to look now and then
+                raise(); // the waiting thread has to look now and then
             }
         }
-        return fired != null;
+        return !fired.isEmpty();
     }
 
     /** Asks the device for an event, unless there is something to tell already. */
@@ -123,8 +127,8 @@ final class CompletionEvents {
     private void fire(Status status) {
         armed = ArmState.NONE;
         seen = pump.stagedEver();
-        fired = status;
-        Descriptors.raise(alarm);
+        fired.add(status);
+        raise();
     }
 
     private boolean looksForFailures() {
@@ -157,6 +161,9 @@ final class CompletionEvents {
 
     /** Completions came up that no device gives an event for. */
     synchronized void owed() {
+        if (armed != ArmState.NONE) {
+            pump.drain(); // they may stand behind some that were not polled
+        }
         if ((armed == ArmState.ANY || armed == ArmState.SOLICITED) && pump.waiting(seen)) {
             fire(Status.SUCCESS);
         }
@@ -179,9 +186,7 @@ final class CompletionEvents {
     }
 
     private synchronized Status takeFired() {
-        Status taken = fired;
-        fired = null;
-        return taken;
+        return fired.poll();
     }
 
     private synchronized int patience() {
@@ -207,9 +212,11 @@ final class CompletionEvents {
         try {
             while (!closed) {
                 waitOnce(patience());
-                Status status = closed ? null : takeFired();
-                if (status != null) {
-                    Threads.runCallback(() -> callback.accept(status));
+                for (Status status = closed ? null : takeFired();
+                        status != null;
+                        status = closed ? null : takeFired()) {
+                    Status told = status;
+                    Threads.runCallback(() -> callback.accept(told));
                 }
             }
         } finally {
@@ -222,7 +229,7 @@ final class CompletionEvents {
         long deadline = System.nanoTime() + timeout.toNanos();
         while (true) {
             synchronized (this) {
-                if (callback != null || (armed == ArmState.NONE && fired == null)) {
+                if (callback != null || (armed == ArmState.NONE && fired.isEmpty())) {
                     throw new IllegalStateException(
                             callback != null
                                     ? "This completion queue tells its callback"
@@ -251,12 +258,22 @@ final class CompletionEvents {
         if (callback != null) {
             throw new IllegalStateException("This completion queue tells its callback");
         }
-        ownLoop = true;
-        return descriptor;
+        if (joined < 0) {
+            joined =
+                    (int)
+                            VerbenaException.check(
+                                    Descriptors.join(descriptor, alarm), "epoll_create1", "");
+            ownLoop = true;
+            if (armed == ArmState.SOLICITED) {
+                ask(); // for all events from now on, where failures give none under SOLICITED
+            }
+        }
+        return joined;
     }
 
     /** For a loop of the consumer's own; PENDING when nothing was for the consumer. */
     Status takeEvent() {
+        Descriptors.silence(alarm);
         takeEvents();
         Status status = takeFired();
         return status == null ? Status.PENDING : status;
@@ -265,14 +282,25 @@ final class CompletionEvents {
     /** Ends waiting, and waits for a callback that is running. */
     void close() {
         closed = true;
-        Descriptors.raise(alarm);
+        raise();
         if (thread != null) {
             Threads.join(thread, PATIENCE, "its callback");
         }
     }
 
     /** Frees what this class holds; nobody waits any more. */
-    void free() {
+    synchronized void free() {
+        freed = true;
         Descriptors.close(alarm);
+        if (joined >= 0) {
+            Descriptors.close(joined);
+        }
+    }
+
+    /** Not after {@link #free}: the number may be somebody else's by then. */
+    private synchronized void raise() {
+        if (!freed) {
+            Descriptors.raise(alarm);
+        }
     }
 }

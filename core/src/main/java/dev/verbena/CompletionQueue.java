@@ -101,6 +101,20 @@ public final class CompletionQueue extends NativeObject {
         events.owed();
     }
 
+    /** As {@link #breakDown}, for a thread that does not hold this queue. */
+    void breakDownIfOpen(Status status) {
+        try {
+            hold();
+        } catch (IllegalStateException e) {
+            return; // closed meanwhile
+        }
+        try {
+            breakDown(status);
+        } finally {
+            letGo();
+        }
+    }
+
     /**
      * Takes completions out of the queue (NdkGetCqResultsEx). Those of one queue pair's initiator
      * queue come in posting order, and so do those of its receives; between the two, and between
@@ -191,9 +205,10 @@ public final class CompletionQueue extends NativeObject {
     }
 
     /**
-     * For those who run a loop over many descriptors: the one that becomes readable with an event.
-     * Then, {@link #takeEvent} has to be called. The descriptor belongs to this queue, is
-     * non-blocking, and is good until the queue is closed; it may be watched and nothing else.
+     * For those who run a loop over many descriptors: the one that becomes readable with an event
+     * of the device, and with one that only this layer knows of. Then, {@link #takeEvent} has to be
+     * called. The descriptor belongs to this queue, is non-blocking, and is good until the queue is
+     * closed; it may be watched and nothing else.
      *
      * @return its number
      * @throws IllegalStateException when this queue has a callback, or is closed
@@ -246,7 +261,7 @@ public final class CompletionQueue extends NativeObject {
     }
 
     /** The device said that the queue is of no use any more; neither are its queue pairs. */
-    void breakDown(Status status) {
+    private void breakDown(Status status) {
         events.breakDown(status);
         for (QueuePair queuePair : queuePairs) {
             try {

@@ -69,7 +69,10 @@ public final class MemoryWindow extends NativeObject {
     private long renew() {
         long made = control.allocateWindow(domain.address());
         if (made > 0) {
-            window.renew(made, control.windowKey(made));
+            long before = domain.windows().renew(window, made, control.windowKey(made));
+            if (before != 0) {
+                leave(new Remains(before, null, window.posted()));
+            }
         }
         return Math.min(made, 0);
     }
@@ -103,18 +106,13 @@ public final class MemoryWindow extends NativeObject {
     }
 
     /**
-     * Makes ready for a bind.
+     * Makes ready for a bind by a queue pair that has claimed it.
      *
      * @return 0, or a positive errno when a new native window was needed and could not be had
      */
     int prepare() {
-        while (!remains.isEmpty() && window.hasRetired(remains.peek().posted())) {
-            remains.remove().free(control);
-        }
+        freeWhatIsOver();
         if (window.wornOut()) {
-            if (window.address() != 0) {
-                leave(new Remains(window.address(), null, window.posted()));
-            }
             int error = (int) renew();
             if (error < 0) {
                 return -error;
@@ -122,6 +120,12 @@ public final class MemoryWindow extends NativeObject {
         }
         control.setWindowKey(window.address(), window.token());
         return 0;
+    }
+
+    private void freeWhatIsOver() {
+        while (!remains.isEmpty() && window.hasRetired(remains.peek().posted())) {
+            remains.remove().free(control);
+        }
     }
 
     /**
@@ -152,6 +156,7 @@ public final class MemoryWindow extends NativeObject {
     synchronized void destroy() {
         domain.windows().remove(window);
         leave(new Remains(window.address(), region, window.posted()));
+        freeWhatIsOver();
         // The provider may still read a window that a request names: its queue pair frees it then.
         QueuePair queuePair = remains.isEmpty() ? null : (QueuePair) window.queue().owner();
         for (Remains left : remains) {

@@ -87,8 +87,11 @@ abstract class NativeObject implements AutoCloseable {
     @Override
     public final void close() {
         if (closed.compareAndSet(false, true)) {
-            shut();
-            letGo();
+            try {
+                shut();
+            } finally {
+                letGo();
+            }
         }
     }
 }

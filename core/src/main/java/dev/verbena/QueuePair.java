@@ -147,7 +147,8 @@ public final class QueuePair extends NativeObject {
                                     receiveCompletions.address(),
                                     shared ? sharedReceives.address() : 0,
                                     new QueuePairShape(
-                                            // One more: the last word at the close.
+                                            // Credit ends one before that: room for the last
+                                            // word at the close.
                                             limits.initiatorDepth() + interval,
                                             shared ? 0 : limits.receiveDepth(),
                                             limits.maxInitiatorBuffers(),
@@ -295,7 +296,9 @@ public final class QueuePair extends NativeObject {
                 modifyToConnected(peer);
                 done = true;
             } finally {
-                connecting.set(done);
+                if (!done) {
+                    connecting.set(false);
+                }
             }
         } finally {
             letGo();
@@ -542,6 +545,7 @@ public final class QueuePair extends NativeObject {
         boolean kept = false;
         try {
             synchronized (window) {
+                window.ensureOpen(); // again: its close waits for this lock
                 if (!initiator.enter()) {
                     return Status.CONNECTION_INVALID;
                 }
@@ -556,6 +560,7 @@ public final class QueuePair extends NativeObject {
                         // before must have been.
                         initiator.postStaged();
                     }
+                    domain.windows().claim(window.window(), endpoint);
                     int error = window.prepare();
                     if (error != 0) {
                         return refuse(status(error));
@@ -640,6 +645,7 @@ public final class QueuePair extends NativeObject {
     public Status invalidate(long context, MemoryWindow window, int flags) {
         window.ensureOpen();
         synchronized (window) {
+            window.ensureOpen(); // again: its close waits for this lock
             if (!initiator.enter()) {
                 return Status.CONNECTION_INVALID;
             }
@@ -655,7 +661,11 @@ public final class QueuePair extends NativeObject {
                     return refuse(refusal);
                 }
                 initiator.begin(SendChain.INVALIDATE).invalidate(window.remoteToken());
-                return submit(RequestType.INVALIDATE, context, flags, false, window);
+                // DEFER is a hint, and not taken here: the longer it waits, the likelier the peer
+                // is
+                // first, and it fails.
+                return submit(
+                        RequestType.INVALIDATE, context, flags & ~OpFlags.DEFER, false, window);
             } finally {
                 initiator.leave();
             }
@@ -701,7 +711,7 @@ public final class QueuePair extends NativeObject {
     public void flush() {
         hold();
         try {
-            connecting.set(true); // there is no way back
+            connecting.set(true); // or connect() finds the initiator queue ended
             if (initiator.enter()) {
                 initiator.disconnect();
                 initiator.leave();
@@ -1105,7 +1115,9 @@ public final class QueuePair extends NativeObject {
         connecting.set(true);
         initiator.shut(PATIENCE);
         if (receives == null) {
-            receiveCompletions.pump().drain(); // what it used up of the shared queue
+            // From here on it takes no more of the shared receives; what it has used up is told.
+            control.toError(address);
+            receiveCompletions.pump().drain();
         } else {
             receives.shut(PATIENCE, () -> control.toError(address));
         }

@@ -183,6 +183,7 @@ public final class SharedReceiveQueue extends NativeObject {
     void shut() {
         threshold.set(0);
         receives.shut();
+        domain.adapter().events().finish(); // no callback after the close
     }
 
     @Override

@@ -1,6 +1,8 @@
 package dev.verbena;
 
 import java.time.Duration;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
 
 /** What this layer's own threads have in common. */
 final class Threads {
@@ -19,24 +21,37 @@ final class Threads {
         }
     }
 
+    /** Something to wait for. */
+    private interface Wait {
+        boolean until(long nanoseconds) throws InterruptedException;
+    }
+
     /**
      * Waits for a thread that was told to end. Not for the current one: a callback may close what
      * it was called for.
      */
     static void join(Thread thread, Duration patience, String what) {
-        if (thread == Thread.currentThread()) {
-            return;
+        if (thread != Thread.currentThread()) {
+            await(left -> thread.join(Duration.ofNanos(left)), patience, what);
         }
+    }
+
+    /** Waits for a thread to get there. */
+    static void await(CountDownLatch latch, Duration patience, String what) {
+        await(left -> latch.await(left, TimeUnit.NANOSECONDS), patience, what);
+    }
+
+    private static void await(Wait wait, Duration patience, String what) {
         boolean interrupted = false;
         long deadline = System.nanoTime() + patience.toNanos();
         try {
             while (true) {
                 try {
-                    if (!thread.join(Duration.ofNanos(deadline - System.nanoTime()))) {
+                    if (!wait.until(deadline - System.nanoTime())) {
                         throw new VerbenaException(
                                 Status.IO_TIMEOUT,
-                                "Closed, but %s is still running after %d s, in thread %s"
-                                        .formatted(what, patience.toSeconds(), thread.getName()));
+                                "Closed, but %s is still running after %d s"
+                                        .formatted(what, patience.toSeconds()));
                     }
                     return;
                 } catch (InterruptedException e) {

@@ -249,6 +249,7 @@ public final class CompletionPump {
         }
         if (fifo.underWay() > 0) {
             owe(fifo, fifo.last() - fifo.underWay() + 1, fifo.last(), FLUSHED);
+            announce();
         }
     }
 
@@ -372,6 +373,7 @@ public final class CompletionPump {
     private void take(int index, RequestFifo fifo, int sequence) {
         int status = raw.status(index);
         boolean success = status == WorkCompletions.SUCCESS;
+        fifo.look();
         boolean silent = fifo.silent(sequence);
         long context = fifo.context(sequence);
         RequestType type = fifo.type(sequence);

@@ -5,7 +5,7 @@ public final class Endpoint {
     private final Object owner;
     private final WindowTable windows;
     private final Runnable onDeath;
-    private boolean dead; // under the gate of whichever completion queue tells it first
+    private volatile boolean dead; // two completion queues may tell it twice, which does no harm
 
     /**
      * Makes one.

@@ -15,6 +15,8 @@ import java.util.function.IntSupplier;
  * deferred before must reach the hardware all the same.
  */
 public final class InitiatorQueue {
+    private static final int TRIES = 8; // while other queue pairs' completions come in between
+
     private final RequestFifo fifo;
     private final SendChain chain;
     private final CompletionPump pump;
@@ -24,6 +26,8 @@ public final class InitiatorQueue {
 
     // Under the gate, but for one reader of the state.
     private volatile boolean connected;
+    private boolean ended; // there is no way back to connected
+    private boolean owed; // to be announced outside of the gate
     private int unsignaled; // silent requests since the last signal
 
     /**
@@ -72,12 +76,20 @@ public final class InitiatorQueue {
 
     /** Goes out. */
     public void leave() {
+        boolean announce = owed;
+        owed = false;
         gate.leave();
+        if (announce) {
+            pump.announce();
+        }
     }
 
-    /** Lets posts through, from now on. */
+    /** Lets posts through, unless the end came first. */
     public void connect() {
-        connected = true;
+        if (gate.enter()) {
+            connected = !ended;
+            gate.leave();
+        }
     }
 
     /**
@@ -171,6 +183,7 @@ public final class InitiatorQueue {
     public void disconnect() {
         postStaged();
         connected = false;
+        ended = true;
     }
 
     /**
@@ -194,10 +207,10 @@ public final class InitiatorQueue {
                 fifo.takeBack();
             }
             chain.clear();
-            pump.finish(fifo, nanoseconds);
         }
-        gate.leave();
+        leave();
         gate.shut();
+        pump.finish(fifo, nanoseconds); // not in the gate: posts beside the close are not to wait
     }
 
     /**
@@ -209,7 +222,12 @@ public final class InitiatorQueue {
     private int post(boolean lastIsAsking) {
         int errno = chain.post(0);
         // A queue that was full for the provider may have room after a look at its completions.
-        while (errno == Errno.ENOMEM && chain.refusedAt() != SendChain.UNKNOWN && pump.drain()) {
+        for (int tries = 0;
+                tries < TRIES
+                        && errno == Errno.ENOMEM
+                        && chain.refusedAt() != SendChain.UNKNOWN
+                        && pump.drain();
+                tries++) {
             errno = chain.post(chain.refusedAt());
         }
         if (errno != 0) {
@@ -234,6 +252,7 @@ public final class InitiatorQueue {
         // Requests that were accepted will not be done: their completions are owed, and nothing may
         // follow them.
         connected = false;
+        ended = true;
         int told = errno;
         int lastOwed = last;
         if (lastIsAsking && at == SendChain.UNKNOWN) {
@@ -249,7 +268,7 @@ public final class InitiatorQueue {
             pump.owe(fifo, firstOwed, lastOwed, CompletionPump.NOT_POSTED);
         }
         modifyToError.getAsInt();
-        pump.announce();
+        owed = true;
         return told;
     }
 }

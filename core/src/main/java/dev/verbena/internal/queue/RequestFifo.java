@@ -45,6 +45,7 @@ public final class RequestFifo implements Credit {
 
     // The retiring side's.
     private int retired;
+    private int seen; // of what was added
     private int silentRetired;
     private int told;
     private boolean owes;
@@ -188,6 +189,11 @@ public final class RequestFifo implements Credit {
 
     // All that follows is for the completion queue, under its gate.
 
+    /** Makes what the adding side wrote visible here; before anything of a request is read. */
+    void look() {
+        seen = (int) ADDED.getAcquire(this);
+    }
+
     /**
      * A request has ended, and with it all before it: on one queue, completions come in posting
      * order, and what was silent and failed would have had one.
@@ -197,9 +203,8 @@ public final class RequestFifo implements Credit {
      * @return whether there is something to tell
      */
     boolean end(int sequence, boolean success) {
-        int to = (int) ADDED.getAcquire(this);
         int at = sequence & mask;
-        if (to - sequence <= 0 || (marks[at] & ENDED) != 0) {
+        if (seen - sequence <= 0 || (marks[at] & ENDED) != 0) {
             return false; // of a request that was refused or whose end was told
         }
         if (sequence - retired >= 0) {

@@ -14,29 +14,22 @@ public final class Window {
      */
     static final int GENERATIONS = 255;
 
-    private long address;
+    // Read without the gate, by posts that look before they leap.
+    private volatile long address;
     private volatile int token;
-    private int generation;
-    private boolean bound;
-    private Endpoint queue; // on which it was bound, or invalidated, last
-    private int posted; // requests that name it: so many were accepted,
-    private int retired; // and so many of them have ended
+    private volatile int generation;
+    private volatile boolean bound;
+    private volatile Endpoint queue; // on which it was bound, or invalidated, last
+    private volatile int posted; // requests that name it: so many were accepted,
+    private volatile int retired; // and so many of them have ended
 
     /** Makes a window that has no native one yet. */
     public Window() {}
 
-    /**
-     * Gives it its native window.
-     *
-     * @param address of the {@code ibv_mw}
-     * @param token its first one
-     */
-    public void renew(long address, int token) {
+    void renew(long address, int token) {
         this.address = address;
         this.token = token;
         this.generation = 0;
-        this.bound = false;
-        this.queue = null;
     }
 
     /**
@@ -154,9 +147,17 @@ public final class Window {
         generation = GENERATIONS;
     }
 
+    /** Its queue pair is gone, and the native window with it. */
     void lose() {
         bound = false;
         address = 0;
+        queue = null;
+        retired = posted; // nothing that names it can end any more
+    }
+
+    /** A queue pair is about to bind it: until then it is not another's to lose. */
+    void claim(Endpoint queue) {
+        this.queue = queue;
     }
 
     void retire() {

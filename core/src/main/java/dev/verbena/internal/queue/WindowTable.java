@@ -39,6 +39,35 @@ public final class WindowTable {
     }
 
     /**
+     * A queue pair is about to bind a window: the end of another that bound it before does not take
+     * it along any more.
+     *
+     * @param window a free window without requests under way on another queue pair
+     * @param queue the queue pair
+     */
+    public void claim(Window window, Endpoint queue) {
+        gate.enter();
+        window.claim(queue);
+        gate.leave();
+    }
+
+    /**
+     * Gives a window its native window.
+     *
+     * @param window a new one, or a claimed one that is free
+     * @param address of the {@code ibv_mw}
+     * @param token its first one
+     * @return the native window it had, to be freed by the caller when no request names it, or 0
+     */
+    public long renew(Window window, long address, int token) {
+        gate.enter();
+        long before = window.address();
+        window.renew(address, token);
+        gate.leave();
+        return before;
+    }
+
+    /**
      * A bind was accepted: the window has its next token, and it may be used at once.
      *
      * @param window what was bound

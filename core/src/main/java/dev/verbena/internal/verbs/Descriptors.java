@@ -33,6 +33,9 @@ public final class Descriptors {
     private static final int EINTR = 4;
     private static final int EFD_CLOEXEC = 0x80000; // O_CLOEXEC and O_NONBLOCK, asm-generic
     private static final int EFD_NONBLOCK = 0x800;
+    private static final int EPOLL_CTL_ADD = 1;
+    private static final int EPOLLIN = 1;
+    private static final long EPOLL_EVENT = 16; // 12 on x86-64, where it is packed
     private static final int F_GETFL = 3;
     private static final int F_SETFL = 4;
 
@@ -46,6 +49,12 @@ public final class Descriptors {
             call("write", FunctionDescriptor.of(JAVA_LONG, JAVA_INT, ADDRESS, JAVA_LONG));
     private static final MethodHandle CLOSE =
             call("close", FunctionDescriptor.of(JAVA_INT, JAVA_INT));
+    private static final MethodHandle EPOLL_CREATE =
+            call("epoll_create1", FunctionDescriptor.of(JAVA_INT, JAVA_INT));
+    private static final MethodHandle EPOLL_CTL =
+            call(
+                    "epoll_ctl",
+                    FunctionDescriptor.of(JAVA_INT, JAVA_INT, JAVA_INT, JAVA_INT, ADDRESS));
     private static final MethodHandle FCNTL =
             LINKER.downcallHandle(
                     LINKER.defaultLookup().findOrThrow("fcntl"),
@@ -138,6 +147,38 @@ public final class Descriptors {
     public static void close(int descriptor) {
         try (Arena arena = Arena.ofConfined()) {
             int ignored = (int) CLOSE.invokeExact(arena.allocate(STATE), descriptor);
+        } catch (Throwable t) {
+            throw Calls.mistake(t);
+        }
+    }
+
+    /**
+     * One descriptor that is readable when one of two is: {@code epoll(7)}.
+     *
+     * @param first a descriptor
+     * @param second another
+     * @return its number, or a negative errno
+     */
+    public static int join(int first, int second) {
+        try (Arena arena = Arena.ofConfined()) {
+            MemorySegment state = arena.allocate(STATE);
+            int joined = (int) EPOLL_CREATE.invokeExact(state, EFD_CLOEXEC);
+            if (joined < 0) {
+                return -state.get(JAVA_INT, ERRNO);
+            }
+            // struct epoll_event begins with the events; where its data lie differs, and they are
+            // 0.
+            MemorySegment event = arena.allocate(EPOLL_EVENT, Long.BYTES);
+            event.set(JAVA_INT, 0, EPOLLIN);
+            for (int descriptor : new int[] {first, second}) {
+                if ((int) EPOLL_CTL.invokeExact(state, joined, EPOLL_CTL_ADD, descriptor, event)
+                        != 0) {
+                    int errno = state.get(JAVA_INT, ERRNO);
+                    close(joined);
+                    return -errno;
+                }
+            }
+            return joined;
         } catch (Throwable t) {
             throw Calls.mistake(t);
         }

@@ -32,6 +32,7 @@ class QueueTest {
             assertThat(fifo.full()).isTrue();
             for (int i = 0; i < depth; i++) {
                 assertThat(fifo.context(sequences[i])).isEqualTo(round * 10_000L + i);
+                fifo.look();
                 assertThat(fifo.end(sequences[i], true)).isTrue();
                 assertThat(fifo.full()).isEqualTo(i == 0);
                 fifo.told();

@@ -1,0 +1,205 @@
+package dev.verbena;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.verbena.internal.verbs.AsyncEvent;
+import dev.verbena.internal.verbs.Descriptors;
+
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+import java.time.Duration;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.TimeUnit;
+
+/** What a second pair of eyes found: one thing beside another, and things in an unkind order. */
+@Timeout(60)
+class EdgeTest {
+    private static final Duration LONG = Duration.ofSeconds(30);
+    private static final int RW = OpFlags.ALLOW_REMOTE_READ | OpFlags.ALLOW_REMOTE_WRITE;
+
+    private static Rig rig() {
+        return Rig.connected(QueuePairLimits.depths(16, 16));
+    }
+
+    @Test
+    void aWornOutWindowThatCannotBeRenewedIsRefusedAndFreedOnce() {
+        try (Rig rig = rig();
+                MemoryWindow window = rig.domain.createMemoryWindow()) {
+            for (int i = 0; i < 255; i++) {
+                rig.a.bind(1, window, rig.memory, 0, 8, RW).orThrow();
+                rig.a.invalidate(2, window, 0).orThrow();
+                rig.poll();
+            }
+            rig.device.controlError = 12;
+            assertThat(rig.a.bind(1, window, rig.memory, 0, 8, RW))
+                    .isEqualTo(Status.INSUFFICIENT_RESOURCES);
+            assertThat(rig.device.windowCount()).isEqualTo(1);
+            rig.a.bind(1, window, rig.memory, 0, 8, RW).orThrow();
+            assertThat(rig.poll()).containsExactly("BIND 1 SUCCESS");
+            assertThat(rig.device.windowCount()).isEqualTo(1);
+        }
+    }
+
+    @Test
+    void anOwnLoopWakesForWhatOnlyThisLayerKnows() {
+        try (Rig rig = rig()) {
+            int descriptor = rig.queue.eventDescriptor();
+            rig.a.flush();
+            rig.queue.arm(NotifyType.ANY);
+            assertThat(Descriptors.await(descriptor, descriptor, 0)).isZero();
+            rig.a.receive(1, rig.bytes(8)).orThrow(); // ends cancelled, without the device
+            assertThat(Descriptors.await(descriptor, descriptor, 30_000)).isNotZero();
+            assertThat(rig.queue.takeEvent()).isEqualTo(Status.SUCCESS);
+            assertThat(rig.poll()).hasSize(1);
+            assertThat(Descriptors.await(descriptor, descriptor, 0)).isZero();
+
+            rig.queue.arm(NotifyType.ERRORS);
+            rig.device.tell(AsyncEvent.Kind.COMPLETION_QUEUE_BROKEN);
+            assertThat(Descriptors.await(descriptor, descriptor, 30_000)).isNotZero();
+            assertThat(rig.queue.takeEvent()).isEqualTo(Status.BUFFER_OVERFLOW);
+        }
+    }
+
+    @Test
+    void anOwedFailureBehindAnUnpolledSuccessWakesUnderSolicited() {
+        try (Rig rig = rig()) {
+            rig.queue.arm(NotifyType.SOLICITED);
+            rig.a.write(1, rig.bytes(8), Rig.REMOTE, 1, 0).orThrow();
+            rig.device.run();
+            rig.a.write(2, rig.bytes(8), Rig.REMOTE, 1, OpFlags.DEFER).orThrow();
+            rig.device.answer = 22;
+            rig.device.refused = 0;
+            assertThat(rig.a.write(3, rig.bytes(8), Rig.REMOTE, 1, 0))
+                    .isEqualTo(Status.CONNECTION_INVALID);
+            assertThat(rig.queue.await(LONG)).isEqualTo(Status.SUCCESS);
+            assertThat(rig.poll()).containsExactly("WRITE 1 SUCCESS", "WRITE 2 INTERNAL_ERROR");
+        }
+    }
+
+    @Test
+    void whatACloseCancelsItselfWakes() {
+        try (Rig rig = rig()) {
+            rig.a.write(1, rig.bytes(8), Rig.REMOTE, 1, 0).orThrow();
+            rig.device.forgetful = true;
+            rig.queue.arm(NotifyType.ANY);
+            rig.a.close();
+            rig.device.forgetful = false;
+            assertThat(rig.queue.await(LONG)).isEqualTo(Status.SUCCESS);
+            assertThat(rig.poll()).containsExactly("WRITE 1 CANCELLED");
+        }
+    }
+
+    @Test
+    void eachArmThatFiredCallsBackEvenWhenTheLastCallIsStillRunning() throws Exception {
+        LinkedBlockingQueue<Status> called = new LinkedBlockingQueue<>();
+        CountDownLatch first = new CountDownLatch(1);
+        CountDownLatch go = new CountDownLatch(1);
+        try (Rig rig =
+                new Rig(
+                                QueuePairLimits.depths(16, 16),
+                                device -> {},
+                                status -> {
+                                    first.countDown();
+                                    try {
+                                        go.await();
+                                    } catch (InterruptedException e) {
+                                        throw new AssertionError(e);
+                                    }
+                                    called.add(status);
+                                })
+                        .connect()) {
+            int fired = 0;
+            for (int i = 0; i < 3; i++) {
+                rig.a.write(i, rig.bytes(8), Rig.REMOTE, 1, 0).orThrow();
+                rig.device.run();
+                fired += rig.queue.arm(NotifyType.ANY) ? 1 : 0;
+                first.await();
+            }
+            go.countDown();
+            for (int i = 0; i < fired; i++) {
+                assertThat(called.poll(30, TimeUnit.SECONDS)).isEqualTo(Status.SUCCESS);
+            }
+            assertThat(fired).isEqualTo(3);
+        }
+        assertThat(called).isEmpty();
+    }
+
+    @Test
+    void aWindowOutlivesAQueuePairWhoseCompletionsNobodyPolls() {
+        Rig rig = rig();
+        MemoryWindow window = rig.domain.createMemoryWindow();
+        CompletionQueue other = rig.adapter.createCompletionQueue(8);
+        QueuePair c = rig.domain.createQueuePair(other, other, QueuePairLimits.depths(2, 2));
+        QueuePair d = rig.domain.createQueuePair(other, other, QueuePairLimits.depths(2, 2));
+        c.connect(d.address());
+        d.connect(c.address());
+        c.bind(1, window, rig.memory, 0, 8, RW).orThrow();
+        other.close();
+        c.close();
+        d.close();
+        rig.a.bind(2, window, rig.memory, 0, 8, RW).orThrow();
+        assertThat(rig.poll()).containsExactly("BIND 2 SUCCESS");
+        window.close();
+        rig.close();
+    }
+
+    @Test
+    void aFlushIsNotUndoneByAConnect() {
+        try (Rig rig = new Rig(QueuePairLimits.depths(4, 4))) {
+            rig.a.flush();
+            assertThatThrownBy(() -> rig.a.connect(rig.b.address()))
+                    .isInstanceOf(IllegalStateException.class);
+            assertThat(rig.a.connected()).isFalse();
+            assertThat(rig.a.send(1, rig.bytes(8))).isEqualTo(Status.CONNECTION_INVALID);
+        }
+    }
+
+    @Test
+    void aCloseThatRunsOutOfPatienceStillCloses() throws Exception {
+        CountDownLatch entered = new CountDownLatch(1);
+        CountDownLatch leave = new CountDownLatch(1);
+        Rig rig =
+                new Rig(
+                                QueuePairLimits.depths(4, 4),
+                                device -> {},
+                                status -> {
+                                    entered.countDown();
+                                    try {
+                                        leave.await();
+                                    } catch (InterruptedException e) {
+                                        throw new AssertionError(e);
+                                    }
+                                })
+                        .connect();
+        rig.a.write(1, rig.bytes(8), Rig.REMOTE, 1, 0).orThrow();
+        rig.device.run();
+        rig.queue.arm(NotifyType.ANY);
+        entered.await();
+        assertThatThrownBy(rig.queue::close)
+                .isInstanceOfSatisfying(
+                        VerbenaException.class,
+                        e -> assertThat(e.status()).isEqualTo(Status.IO_TIMEOUT))
+                .hasMessageContaining("callback");
+        leave.countDown();
+        rig.a.close();
+        rig.b.close();
+        long deadline = System.nanoTime() + LONG.toNanos();
+        int rest = 3; // a domain and a region are left
+        while (rig.device.objects() >= rest) {
+            assertThat(System.nanoTime()).isLessThan(deadline);
+            Thread.onSpinWait();
+        }
+        rig.close();
+    }
+
+    @Test
+    void aSmallDeviceHasAllItCan() {
+        try (Rig rig =
+                new Rig(QueuePairLimits.depths(1, 1), device -> device.maxDepth = 48, null)) {
+            assertThat(rig.adapter.info().maxInitiatorDepth()).isBetween(16, 47);
+        }
+    }
+}
