@@ -559,6 +559,9 @@ public final class QueuePair extends NativeObject {
                         // bind
                         // before must have been.
                         initiator.postStaged();
+                        if (!initiator.connected()) {
+                            return Status.CONNECTION_INVALID; // that was the end
+                        }
                     }
                     domain.windows().claim(window.window(), endpoint);
                     int error = window.prepare();

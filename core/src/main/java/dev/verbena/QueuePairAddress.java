@@ -13,7 +13,9 @@ package dev.verbena;
  * @param invalidatable whether it has windows whose tokens {@link QueuePair#sendAndInvalidate} can
  *     kill; without, that is refused
  * @param sharedReceives whether its receives come from a shared queue: its peers then wait for one
- *     as long as it takes, where a queue pair of its own must have one within about 4 s
+ *     as long as it takes, where a queue pair with a queue of its own must have one within about 4
+ *     s. Soft-RoCE gives up after about 4 s all the same: while it waits for a receive it also
+ *     counts its retries of unanswered packets down (seen on 6.1)
  */
 public record QueuePairAddress(
         int queuePairNumber,

@@ -195,6 +195,42 @@ class EdgeTest {
         rig.close();
     }
 
+    /** Random programs found this: seed 3772314044071754131. */
+    @Test
+    void aBindThatFindsItsChainRefusedIsRefusedAndOwesTheRest() {
+        try (Rig rig = Rig.connected(QueuePairLimits.depths(4, 4));
+                MemoryWindow window = rig.domain.createMemoryWindow()) {
+            int silent = OpFlags.SILENT_SUCCESS;
+            rig.b.receive(9, rig.bytes(8)).orThrow();
+            rig.a.bind(1, window, rig.memory, 0, 8, RW | silent).orThrow();
+            rig.a.invalidate(2, window, silent).orThrow();
+            rig.a.send(3, new BufferList(1), OpFlags.DEFER).orThrow();
+            rig.device.answer = 22;
+            rig.device.refused = -1;
+            assertThat(rig.a.bind(4, window, rig.memory, 0, 8, RW))
+                    .isEqualTo(Status.CONNECTION_INVALID);
+            assertThat(rig.poll())
+                    .contains("SEND 3 INTERNAL_ERROR")
+                    .noneMatch(end -> end.contains(" 4 "));
+        }
+    }
+
+    /** The last word of a close is behind what is owed, and must not hide it. */
+    @Test
+    void aCloseTellsWhatIsOwedBeforeItsLastWord() {
+        try (Rig rig = Rig.connected(QueuePairLimits.depths(8, 4))) {
+            rig.device.running = false;
+            rig.a.write(1, rig.bytes(8), Rig.REMOTE, 1, 0).orThrow();
+            rig.a.write(2, rig.bytes(8), Rig.REMOTE, 1, OpFlags.DEFER).orThrow();
+            rig.device.answer = 22;
+            rig.device.refused = 0;
+            assertThat(rig.a.write(3, rig.bytes(8), Rig.REMOTE, 1, 0))
+                    .isEqualTo(Status.CONNECTION_INVALID);
+            rig.a.close();
+            assertThat(rig.poll()).containsExactly("WRITE 1 CANCELLED", "WRITE 2 INTERNAL_ERROR");
+        }
+    }
+
     @Test
     void aSmallDeviceHasAllItCan() {
         try (Rig rig =

@@ -374,6 +374,9 @@ public final class CompletionPump {
         int status = raw.status(index);
         boolean success = status == WorkCompletions.SUCCESS;
         fifo.look();
+        while (fifo.nextOwedBefore(sequence)) {
+            tellOwed(fifo);
+        }
         boolean silent = fifo.silent(sequence);
         long context = fifo.context(sequence);
         RequestType type = fifo.type(sequence);
@@ -470,19 +473,23 @@ public final class CompletionPump {
         for (int i = 0; i < owing.size(); i++) {
             RequestFifo fifo = owing.get(i);
             while (fifo.nextOwed()) {
-                int sequence = fifo.owedSequence();
-                fail(fifo.endpoint());
-                tell(
-                        fifo.endpoint(),
-                        fifo.silent(sequence) ? null : fifo,
-                        fifo.type(sequence),
-                        fifo.context(sequence),
-                        0,
-                        fifo.owedStatus(),
-                        0,
-                        0,
-                        false);
+                tellOwed(fifo);
             }
         }
+    }
+
+    private void tellOwed(RequestFifo fifo) {
+        int sequence = fifo.owedSequence();
+        fail(fifo.endpoint());
+        tell(
+                fifo.endpoint(),
+                fifo.silent(sequence) ? null : fifo,
+                fifo.type(sequence),
+                fifo.context(sequence),
+                0,
+                fifo.owedStatus(),
+                0,
+                0,
+                false);
     }
 }

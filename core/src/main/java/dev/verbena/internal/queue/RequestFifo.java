@@ -278,7 +278,21 @@ public final class RequestFifo implements Credit {
      * @return whether there is one, and {@link #owedSequence} is its number
      */
     boolean nextOwed() {
-        int end = (int) ADDED.getAcquire(this);
+        return nextOwedBefore((int) ADDED.getAcquire(this), false);
+    }
+
+    /**
+     * The next owed completion before a request that the provider tells of now: all before that it
+     * was ever to tell it has told.
+     *
+     * @param sequence the request
+     * @return as {@link #nextOwed}
+     */
+    boolean nextOwedBefore(int sequence) {
+        return owes && nextOwedBefore(sequence, true);
+    }
+
+    private boolean nextOwedBefore(int end, boolean allTold) {
         for (int sequence = retired; end - sequence > 0; sequence++) {
             int mark = marks[sequence & mask];
             if ((mark & ENDED) != 0) {
@@ -289,7 +303,7 @@ public final class RequestFifo implements Credit {
                 if ((mark & HIDDEN) == 0) {
                     return true;
                 }
-            } else if ((mark & SIGNALED) != 0) {
+            } else if ((mark & SIGNALED) != 0 && !allTold) {
                 return false; // the provider will tell
             }
             // What is silent and unsignaled has succeeded, or its failure is told late.
