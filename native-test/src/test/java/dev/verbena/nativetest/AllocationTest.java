@@ -35,12 +35,13 @@ class AllocationTest {
             BufferList sent = whole(source);
             BufferList received = whole(target);
             Completions completions = new Completions(2);
-            run(WARM_UP, pair, target, sent, received, completions);
+            run(WARM_UP, pair, target, sent, received, completions, Deadline.of("warm-up"));
+            Deadline deadline = Deadline.of("%d messages".formatted(MEASURED));
 
             ThreadMXBean threads = (ThreadMXBean) ManagementFactory.getThreadMXBean();
             threads.getCurrentThreadAllocatedBytes(); // the first call allocates itself
             long before = threads.getCurrentThreadAllocatedBytes();
-            run(MEASURED, pair, target, sent, received, completions);
+            run(MEASURED, pair, target, sent, received, completions, deadline);
             long allocated = threads.getCurrentThreadAllocatedBytes() - before;
             assertThat(allocated).as("bytes allocated by %d messages", MEASURED).isZero();
         }
@@ -52,19 +53,14 @@ class AllocationTest {
             MemoryRegion target,
             BufferList sent,
             BufferList received,
-            Completions completions) {
+            Completions completions,
+            Deadline deadline) {
         for (int i = 0; i < messages; i++) {
             received.clear().add(target, 0, 64);
             succeed(pair.right.queuePair.receive(i, received));
             succeed(pair.left.queuePair.send(i, sent));
-            while (pair.right.completionQueue.poll(completions) == 0) {
-                Thread.onSpinWait();
-            }
-            succeed(completions.status(0));
-            while (pair.left.completionQueue.poll(completions) == 0) {
-                Thread.onSpinWait();
-            }
-            succeed(completions.status(0));
+            drain(pair.right, completions, 1, deadline);
+            drain(pair.left, completions, 1, deadline);
         }
     }
 
@@ -80,13 +76,15 @@ class AllocationTest {
             Completions completions = new Completions(8);
             boolean windows = pair.left.adapter.info().invalidatableWindows();
             MemoryWindow window = windows ? pair.left.domain.createMemoryWindow() : null;
-            round(WARM_UP / 10, pair, source, target, list, completions, window);
+            Deadline warmUp = Deadline.of("warm-up");
+            round(WARM_UP / 10, pair, source, target, list, completions, window, warmUp);
+            Deadline deadline = Deadline.of("50 rounds");
 
             ThreadMXBean threads = (ThreadMXBean) ManagementFactory.getThreadMXBean();
             threads.getCurrentThreadAllocatedBytes();
             long before = threads.getCurrentThreadAllocatedBytes();
             // Fewer binds than a token has generations: a new window is a new object of the device.
-            round(50, pair, source, target, list, completions, window);
+            round(50, pair, source, target, list, completions, window, deadline);
             long allocated = threads.getCurrentThreadAllocatedBytes() - before;
             assertThat(allocated).as("bytes allocated by 50 rounds").isZero();
             if (windows) {
@@ -102,7 +100,8 @@ class AllocationTest {
             MemoryRegion target,
             BufferList list,
             Completions completions,
-            MemoryWindow window) {
+            MemoryWindow window,
+            Deadline deadline) {
         QueuePair left = pair.left.queuePair;
         long at = target.memory().address();
         int token = target.remoteToken();
@@ -125,12 +124,13 @@ class AllocationTest {
                 succeed(left.invalidate(i, window, 0));
                 expected += 2;
             }
-            drain(pair.left, completions, expected);
-            drain(pair.right, completions, 2);
+            drain(pair.left, completions, expected, deadline);
+            drain(pair.right, completions, 2, deadline);
         }
     }
 
-    private static void drain(Pair.Side side, Completions completions, int expected) {
+    private static void drain(
+            Pair.Side side, Completions completions, int expected, Deadline deadline) {
         int seen = 0;
         while (seen < expected) {
             int count = side.completionQueue.poll(completions);
@@ -138,7 +138,7 @@ class AllocationTest {
                 succeed(completions.status(i));
             }
             seen += count;
-            Thread.onSpinWait();
+            deadline.check();
         }
     }
 

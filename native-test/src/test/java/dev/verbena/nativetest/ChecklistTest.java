@@ -63,8 +63,10 @@ class ChecklistTest {
     private static void write(
             Pair pair, long context, MemoryRegion source, MemoryRegion target, int flags) {
         BufferList bytes = whole(source);
+        Deadline deadline = Deadline.of("room for write " + context);
         Status status;
         do {
+            deadline.check();
             status =
                     pair.left.queuePair.write(
                             context, bytes, target.memory().address(), target.remoteToken(), flags);
@@ -448,8 +450,10 @@ class ChecklistTest {
                             assertThat(pair.left.ends(1))
                                     .containsExactly("WRITE " + i + " SUCCESS");
                         }
+                        Deadline deadline = Deadline.of("room for invalidate " + i);
                         Status status;
                         do {
+                            deadline.check();
                             status = pair.right.queuePair.invalidate(i, window, SILENT);
                         } while (status == Status.NO_MORE_ENTRIES);
                         status.orThrow();
@@ -646,7 +650,9 @@ class ChecklistTest {
                     started.await();
                     List<String> ends = new ArrayList<>(pair.left.endsNow());
                     pair.left.queuePair.flush();
+                    Deadline deadline = Deadline.of("end of the poster");
                     while (poster.isAlive()) {
+                        deadline.check();
                         ends.addAll(pair.left.endsNow());
                     }
                     poster.join();
@@ -662,8 +668,10 @@ class ChecklistTest {
                 Pair pair, MemoryRegion source, MemoryRegion target, CountDownLatch started) {
             List<String> accepted = new ArrayList<>();
             BufferList list = whole(source);
+            Deadline deadline = Deadline.of("end of posting after the flush");
             Status status;
             do {
+                deadline.check();
                 int flags = accepted.size() % 3 == 1 ? DEFER : 0;
                 status =
                         pair.left.queuePair.write(

@@ -1,7 +1,5 @@
 package dev.verbena.nativetest;
 
-import static org.assertj.core.api.Assertions.assertThat;
-
 import dev.verbena.Access;
 import dev.verbena.Adapter;
 import dev.verbena.BufferList;
@@ -18,7 +16,6 @@ import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
 
 /** Two queue pairs, on two devices where there are two, each with all it needs. */
@@ -91,12 +88,9 @@ final class Pair implements AutoCloseable {
         /** Waits for exactly one completion. */
         Completions completion() {
             Completions completions = new Completions(1);
-            long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(30);
+            Deadline deadline = Deadline.of("completion on " + adapter.name());
             while (completionQueue.poll(completions) == 0) {
-                assertThat(System.nanoTime())
-                        .as("a completion on %s within 30 s", adapter.name())
-                        .isLessThan(deadline);
-                Thread.onSpinWait();
+                deadline.check();
             }
             return completions;
         }
