@@ -1,20 +1,24 @@
 package dev.verbena;
 
 import dev.verbena.internal.queue.SharedQueues;
+import dev.verbena.internal.verbs.ConnectionControl;
 import dev.verbena.internal.verbs.DeviceAttributes;
 import dev.verbena.internal.verbs.DeviceControl;
 import dev.verbena.internal.verbs.DeviceList;
 import dev.verbena.internal.verbs.GidTableEntry;
+import dev.verbena.internal.verbs.LibraryConnections;
 import dev.verbena.internal.verbs.LibraryControl;
 import dev.verbena.internal.verbs.PortAttributes;
 import dev.verbena.internal.verbs.Provider;
 import dev.verbena.internal.verbs.RdmaCore;
 import dev.verbena.internal.verbs.VerbsContext;
 
+import java.net.InetSocketAddress;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Objects;
 import java.util.function.Consumer;
+import java.util.function.Supplier;
 
 /**
  * An opened RDMA device: NDK's adapter, verbs' {@code ibv_context}.
@@ -28,6 +32,9 @@ public final class Adapter extends NativeObject {
     private final DeviceAttributes attributes;
     private final Provider provider;
     private final SharedQueues sharedQueues = new SharedQueues();
+    private final Supplier<ConnectionControl> connections;
+    private volatile GidChoice chosen; // by the caller; or null
+    private volatile GidChoice used; // last; or null
     private AdapterEvents events; // both made when first needed, under this object's lock
     private AdapterInfo info;
 
@@ -39,6 +46,23 @@ public final class Adapter extends NativeObject {
      * @param context its data path
      */
     Adapter(String name, DeviceControl control, VerbsContext context) {
+        this(name, control, context, Adapter::connectionControl);
+    }
+
+    /**
+     * Takes over an opened device; closes it when it does not answer.
+     *
+     * @param name the device's name
+     * @param control its control calls
+     * @param context its data path
+     * @param connections the connection manager, asked for when first needed
+     */
+    Adapter(
+            String name,
+            DeviceControl control,
+            VerbsContext context,
+            Supplier<ConnectionControl> connections) {
+        this.connections = connections;
         this.name = name;
         this.control = control;
         this.context = context;
@@ -104,6 +128,14 @@ public final class Adapter extends NativeObject {
                                     + " a container, pass the device in (--device).");
             return new Adapter(name, new LibraryControl(opened), new VerbsContext(opened));
         }
+    }
+
+    private static ConnectionControl connectionControl() {
+        String problem = RdmaCore.problemWithConnections();
+        if (!problem.isEmpty()) {
+            throw new VerbenaException(Status.NOT_SUPPORTED, problem);
+        }
+        return new LibraryConnections();
     }
 
     private static DeviceList devices() {
@@ -215,6 +247,124 @@ public final class Adapter extends NativeObject {
                                                 + " their state)"));
     }
 
+    /** For those who hold this adapter, which may be closed already. */
+    List<Port> portsForHolders() {
+        return queryPorts();
+    }
+
+    /**
+     * The GID that queue pairs of this adapter have, and why: that of {@link #useGid}, or else the
+     * {@link Port#preferredGid} of the first port whose link is up.
+     *
+     * @return the choice, as a queue pair made now would have it
+     * @throws VerbenaException when no port is up, or it has no GID
+     */
+    public GidChoice gid() {
+        hold();
+        try {
+            return gidForHolders();
+        } finally {
+            letGo();
+        }
+    }
+
+    /** For those who hold this adapter, which may be closed already. */
+    GidChoice gidForHolders() {
+        GidChoice now = chosen;
+        if (now == null) {
+            Port port = activePort();
+            now =
+                    new GidChoice(
+                            port.number(),
+                            port.preferredGid(),
+                            "RoCE v2 before v1, IPv4 before IPv6, link-local last, of %d on the first port that is up"
+                                    .formatted(port.gids().size()));
+        }
+        used = now;
+        return now;
+    }
+
+    /** The same, or null where there is none. */
+    GidChoice gidIfAny() {
+        try {
+            return gidForHolders();
+        } catch (VerbenaException e) {
+            return null;
+        }
+    }
+
+    boolean gidChosen() {
+        return chosen != null;
+    }
+
+    /**
+     * Chooses the GID of queue pairs made from now on, and the address that connectors connect
+     * from.
+     *
+     * @param port the port's number, from 1
+     * @param index the GID's place in the port's table, as {@code ibv_devinfo -v} and {@link
+     *     #ports} show it
+     * @throws VerbenaException INVALID_PARAMETER when there is none in that place
+     */
+    public void useGid(int port, int index) {
+        Port.GidEntry entry =
+                ports().stream()
+                        .filter(p -> p.number() == port)
+                        .flatMap(p -> p.gids().stream())
+                        .filter(g -> g.index() == index)
+                        .findFirst()
+                        .orElseThrow(
+                                () ->
+                                        new VerbenaException(
+                                                Status.INVALID_PARAMETER,
+                                                "Device %s has no GID %d on port %d (ibv_devinfo -v shows them)"
+                                                        .formatted(name, index, port)));
+        chosen = new GidChoice(port, entry, "chosen by useGid");
+        used = chosen;
+    }
+
+    /**
+     * Listens for peers that connect (NdkCreateListener and NdkListen).
+     *
+     * @param address one of this adapter's device, with a port, or port 0 for any; or the wildcard
+     *     address, for all addresses of the device: it takes the port on all devices of the
+     *     machine, and peers that come by another device are refused
+     * @param backlog how many requests may be unanswered, further ones are refused; 0 for a usual
+     *     number
+     * @param handler gets each request, on a virtual thread of its own; is to {@linkplain
+     *     Connector#accept accept} or {@linkplain Connector#reject reject} it, now or later. When
+     *     it throws, the request is refused. May wait, and close what it likes
+     * @return the listener, to be closed by the caller
+     * @throws VerbenaException SHARING_VIOLATION when somebody listens on that address,
+     *     INVALID_ADDRESS when the device does not have it
+     */
+    public Listener listen(InetSocketAddress address, int backlog, Consumer<Connector> handler) {
+        return new Listener(this, address, backlog, Objects.requireNonNull(handler, "handler"));
+    }
+
+    /**
+     * Makes a connector, to connect to a peer that listens (NdkCreateConnector).
+     *
+     * @return a new one, to be closed by the caller
+     * @throws VerbenaException NOT_SUPPORTED when librdmacm is not installed; ACCESS_VIOLATION or
+     *     others when the connection manager may not be used
+     */
+    public Connector createConnector() {
+        return new Connector(this);
+    }
+
+    /**
+     * Makes an address that several connectors connect from (NdkCreateSharedEndpoint).
+     *
+     * @param address one of this adapter's device, with a port, or port 0 for any
+     * @return a new one, to be closed by the caller
+     * @throws VerbenaException SHARING_VIOLATION when the address is in use, INVALID_ADDRESS when
+     *     the device does not have it
+     */
+    public SharedEndpoint createSharedEndpoint(InetSocketAddress address) {
+        return new SharedEndpoint(this, address);
+    }
+
     /**
      * Makes a protection domain (NdkCreatePd).
      *
@@ -315,7 +465,7 @@ public final class Adapter extends NativeObject {
     /** The thread that hears of what the device tells unasked; for those who hold this adapter. */
     synchronized AdapterEvents events() {
         if (events == null) {
-            events = new AdapterEvents(name, control);
+            events = new AdapterEvents(name, control, connections);
         }
         return events;
     }
@@ -337,6 +487,7 @@ public final class Adapter extends NativeObject {
 
     @Override
     public String toString() {
-        return "Adapter " + name;
+        GidChoice last = used;
+        return "Adapter " + name + (last == null ? "" : ", " + last);
     }
 }

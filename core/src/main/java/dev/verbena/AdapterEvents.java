@@ -1,6 +1,10 @@
 package dev.verbena;
 
+import dev.verbena.internal.cm.ConnectionEvents;
+import dev.verbena.internal.cm.Failure;
+import dev.verbena.internal.cm.Timers;
 import dev.verbena.internal.verbs.AsyncEvent;
+import dev.verbena.internal.verbs.ConnectionControl;
 import dev.verbena.internal.verbs.Descriptors;
 import dev.verbena.internal.verbs.DeviceControl;
 
@@ -10,11 +14,13 @@ import java.util.Queue;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.CountDownLatch;
+import java.util.function.Supplier;
 
 /**
  * The one thread of an adapter that waits for what a device tells unasked: a completion queue that
- * overran, a shared receive queue that ran low, a device that failed. It runs the callbacks of
- * shared receive queues, one after the other.
+ * overran, a shared receive queue that ran low, a device that failed, and all that happens to
+ * connections. It runs the callbacks of shared receive queues, one after the other; those about
+ * connections run elsewhere, because they may wait for what only this thread can bring.
  */
 final class AdapterEvents {
     private static final Duration PATIENCE = Duration.ofSeconds(10);
@@ -25,10 +31,16 @@ final class AdapterEvents {
     private final Map<Long, CompletionQueue> completionQueues = new ConcurrentHashMap<>();
     private final Map<Long, SharedReceiveQueue> sharedQueues = new ConcurrentHashMap<>();
     private final Queue<Runnable> tasks = new ConcurrentLinkedQueue<>();
+    private final Timers timers = new Timers(this::wake);
+    private final Supplier<ConnectionControl> connectionControl;
+    private volatile ConnectionEvents connections; // made when first needed, under the lock
     private volatile boolean stopped;
+    private Throwable death; // under the lock; or null
 
-    AdapterEvents(String device, DeviceControl control) {
+    AdapterEvents(
+            String device, DeviceControl control, Supplier<ConnectionControl> connectionControl) {
         this.control = control;
+        this.connectionControl = connectionControl;
         this.alarm = (int) VerbenaException.check(Descriptors.newAlarm(), "eventfd", "");
         this.thread =
                 Thread.ofPlatform().daemon().name("verbena-events-" + device).start(this::run);
@@ -50,9 +62,25 @@ final class AdapterEvents {
         sharedQueues.remove(queue.address());
     }
 
+    /** The connections' part of this thread. */
+    synchronized ConnectionEvents connections() throws Failure {
+        if (connections == null) {
+            connections = new ConnectionEvents(connectionControl.get(), timers);
+            if (death != null) {
+                connections.die(death);
+            }
+            wake();
+        }
+        return connections;
+    }
+
     /** Runs something on this thread. */
     void execute(Runnable task) {
         tasks.add(task);
+        wake();
+    }
+
+    private void wake() {
         Descriptors.raise(alarm);
     }
 
@@ -68,30 +96,65 @@ final class AdapterEvents {
     /** Ends the thread; called when no object of the adapter is left. */
     void stop() {
         stopped = true;
-        Descriptors.raise(alarm);
+        wake();
         Threads.join(thread, PATIENCE, "a callback of a shared receive queue");
+        synchronized (this) {
+            if (death != null) {
+                closeDescriptors();
+            }
+        }
+    }
+
+    private void closeDescriptors() {
+        ConnectionEvents open = connections;
+        if (open != null) {
+            open.close();
+        }
+        Descriptors.close(alarm);
     }
 
     private void run() {
         try {
             while (!stopped) {
-                int ready = Descriptors.await(control.asyncDescriptor(), alarm, -1);
+                ConnectionEvents cm = connections;
+                int ready =
+                        Descriptors.await(
+                                timers.patience(),
+                                control.asyncDescriptor(),
+                                alarm,
+                                cm == null ? -1 : cm.descriptor());
                 if ((ready & 2) != 0) {
                     Descriptors.silence(alarm);
                 }
+                timers.run();
                 for (Runnable task = tasks.poll(); task != null; task = tasks.poll()) {
                     task.run();
                 }
-                if (stopped) {
-                    break; // a task closed the last object: the device may be closed
-                }
-                if ((ready & 1) != 0) {
+                // Any of these may close the last object, and the device with it.
+                if (!stopped && (ready & 1) != 0) {
                     handle(control.takeAsyncEvent());
                 }
+                if (!stopped && (ready & 4) != 0) {
+                    cm.handle();
+                }
             }
-        } finally {
-            Descriptors.close(alarm);
+            closeDescriptors();
+        } catch (Throwable t) {
+            die(t);
         }
+    }
+
+    /**
+     * Nobody hears of anything any more: what waits must know. The descriptors stay until the end.
+     */
+    private synchronized void die(Throwable cause) {
+        death = cause;
+        if (connections != null) {
+            connections.die(cause);
+        }
+        completionQueues.values().forEach(q -> q.breakDownIfOpen(Status.INTERNAL_ERROR));
+        Thread current = Thread.currentThread();
+        current.getUncaughtExceptionHandler().uncaughtException(current, cause);
     }
 
     private void handle(AsyncEvent event) {
@@ -110,6 +173,12 @@ final class AdapterEvents {
                 SharedReceiveQueue queue = sharedQueues.get(event.object());
                 if (queue != null) {
                     queue.ranLow();
+                }
+            }
+            case DATA_CAME -> {
+                ConnectionEvents cm = connections;
+                if (cm != null) {
+                    cm.dataCame(event.object());
                 }
             }
             case NONE, OTHER -> {} // completions tell of a queue pair's end

@@ -195,7 +195,7 @@ final class CompletionEvents {
 
     /** Waits for whatever comes first. */
     private void waitOnce(int milliseconds) {
-        int ready = Descriptors.await(descriptor, alarm, milliseconds);
+        int ready = Descriptors.await(milliseconds, descriptor, alarm);
         if ((ready & 2) != 0) {
             Descriptors.silence(alarm);
         }

@@ -66,6 +66,14 @@ abstract class NativeObject implements AutoCloseable {
         } while (!holders.compareAndSet(seen, seen + 1));
     }
 
+    /**
+     * Keeps the native object alive beyond the close, until {@link #letGo}: for {@link #shut},
+     * which runs while the owner's own hold is still there.
+     */
+    final void pend() {
+        holders.incrementAndGet();
+    }
+
     final void letGo() {
         if (holders.decrementAndGet() == 0) {
             try {

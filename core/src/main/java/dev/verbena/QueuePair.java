@@ -1,5 +1,6 @@
 package dev.verbena;
 
+import dev.verbena.internal.cm.QueuePairEnd;
 import dev.verbena.internal.queue.CompletionPump;
 import dev.verbena.internal.queue.Endpoint;
 import dev.verbena.internal.queue.InitiatorQueue;
@@ -14,6 +15,7 @@ import dev.verbena.internal.verbs.QueuePairShape;
 import dev.verbena.internal.verbs.ReceiveRequest;
 import dev.verbena.internal.verbs.Rights;
 import dev.verbena.internal.verbs.SendChain;
+import dev.verbena.internal.verbs.StateChange;
 import dev.verbena.internal.verbs.VerbsContext;
 
 import java.lang.foreign.Arena;
@@ -131,8 +133,9 @@ public final class QueuePair extends NativeObject {
             checkLimits();
             this.maxReadBuffers = Math.min(limits.maxInitiatorBuffers(), info.maxReadBuffers());
             this.inboundReads = Math.min(limits.inboundReads(), info.maxInboundReads());
-            this.port = adapter.activePort();
-            this.gid = port.linkLayer() == Port.LinkLayer.ETHERNET ? port.preferredGid() : null;
+            GidChoice chosen = adapter.gidForHolders();
+            this.port = adapter.portsForHolders().get(chosen.port() - 1);
+            this.gid = port.linkLayer() == Port.LinkLayer.ETHERNET ? chosen.gid() : null;
             this.initiatorSlot = reserve(initiatorCompletions, false);
             undo.push(() -> initiatorCompletions.pump().release(initiatorSlot));
             this.receiveSlot = reserve(receiveCompletions, true);
@@ -148,7 +151,7 @@ public final class QueuePair extends NativeObject {
                                     shared ? sharedReceives.address() : 0,
                                     new QueuePairShape(
                                             // Credit ends one before that: room for the last
-                                            // word at the close.
+                                            // word of a disconnect, or of the close.
                                             limits.initiatorDepth() + interval,
                                             shared ? 0 : limits.receiveDepth(),
                                             limits.maxInitiatorBuffers(),
@@ -348,6 +351,136 @@ public final class QueuePair extends NativeObject {
      */
     public boolean connected() {
         return initiator.connected();
+    }
+
+    /**
+     * Takes this queue pair for a connector, which lets go of it by {@link End#release}.
+     *
+     * @throws VerbenaException when it is or was connected, or flushed
+     */
+    End claim(Adapter of, ConnectionOptions options, SharedEndpoint.Use use) {
+        if (of != adapter) {
+            throw new VerbenaException(
+                    Status.INVALID_PARAMETER_MIX,
+                    "Connector and queue pair are of one adapter; this queue pair is of "
+                            + adapter.name());
+        }
+        hold();
+        if (!connecting.compareAndSet(false, true)) {
+            letGo();
+            throw new VerbenaException(
+                    initiator.connected() ? Status.CONNECTION_ACTIVE : Status.CONNECTION_INVALID,
+                    this
+                            + " is connected, or was connected or flushed: each serves one connection");
+        }
+        return new End(options, use);
+    }
+
+    /** What a connector does with its queue pair. */
+    final class End implements QueuePairEnd {
+        private static final int MOST_READS = 255; // the connection manager's messages have a byte
+        private static final int MOST_RETRIES = 6; // 7, which others say, never ends on rxe
+
+        private final ConnectionOptions options;
+        private final SharedEndpoint.Use use;
+        private final AtomicBoolean released = new AtomicBoolean();
+
+        private End(ConnectionOptions options, SharedEndpoint.Use use) {
+            this.options = options;
+            this.use = use;
+        }
+
+        @Override
+        public int number() {
+            return number;
+        }
+
+        @Override
+        public long address() {
+            return address;
+        }
+
+        @Override
+        public boolean sharedReceives() {
+            return sharedReceives != null;
+        }
+
+        @Override
+        public boolean invalidatable() {
+            return info.invalidatableWindows();
+        }
+
+        @Override
+        public int inboundReads() {
+            return Math.min(inboundReads, MOST_READS);
+        }
+
+        @Override
+        public int outboundReads() {
+            return Math.min(Math.min(limits.outboundReads(), info.maxOutboundReads()), MOST_READS);
+        }
+
+        @Override
+        public int change(StateChange change) {
+            switch (change.state()) {
+                case StateChange.INITIALIZED -> change.access(remoteRights());
+                case StateChange.READY_TO_RECEIVE ->
+                        change.inboundReads(Math.min(change.inboundReads(), inboundReads()));
+                default -> {
+                    int reads = Math.min(change.outboundReads(), outboundReads());
+                    change.outboundReads(reads);
+                    change.retries(Math.min(change.retries(), MOST_RETRIES));
+                    if (options.ackTimeout() > 0) {
+                        change.ackTimeout(options.ackTimeout());
+                    }
+                    QueuePair.this.outboundReads = reads;
+                }
+            }
+            return control.change(address, change);
+        }
+
+        @Override
+        public void open(boolean invalidatable) {
+            peerInvalidatable = invalidatable;
+            initiator.connect();
+        }
+
+        @Override
+        public void shut() {
+            if (initiator.enter()) {
+                initiator.disconnect();
+                initiator.leave();
+            }
+        }
+
+        @Override
+        public void drain() {
+            if (initiator.enter()) {
+                initiator.drain();
+                initiator.leave();
+            }
+        }
+
+        @Override
+        public boolean drained() {
+            return initiator.drained();
+        }
+
+        @Override
+        public void flush() {
+            cancel();
+        }
+
+        @Override
+        public void release(boolean fresh) {
+            if (released.compareAndSet(false, true)) {
+                if (fresh) {
+                    connecting.set(false);
+                }
+                use.end();
+                letGo();
+            }
+        }
     }
 
     // ---- NDK's requests
@@ -715,17 +848,21 @@ public final class QueuePair extends NativeObject {
         hold();
         try {
             connecting.set(true); // or connect() finds the initiator queue ended
-            if (initiator.enter()) {
-                initiator.disconnect();
-                initiator.leave();
-            }
-            if (receives != null) {
-                receives.flush();
-            }
-            VerbenaException.check(control.toError(address), "ibv_modify_qp(ERR)", "");
+            VerbenaException.check(cancel(), "ibv_modify_qp(ERR)", "");
         } finally {
             letGo();
         }
+    }
+
+    private int cancel() {
+        if (initiator.enter()) {
+            initiator.disconnect();
+            initiator.leave();
+        }
+        if (receives != null) {
+            receives.flush();
+        }
+        return control.toError(address);
     }
 
     // ---- what verbs has beyond NDK

@@ -2,10 +2,18 @@ package dev.verbena;
 
 import java.time.Duration;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.Executor;
 import java.util.concurrent.TimeUnit;
 
 /** What this layer's own threads have in common. */
 final class Threads {
+    /**
+     * Where callbacks about connections run: each on a virtual thread of its own, so that one which
+     * waits holds up nobody, least of all the thread that brings what it waits for.
+     */
+    static final Executor CALLBACKS =
+            callback -> Thread.ofVirtual().name("verbena-callback").start(callback);
+
     private Threads() {}
 
     /**

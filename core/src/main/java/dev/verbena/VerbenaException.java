@@ -1,5 +1,6 @@
 package dev.verbena;
 
+import dev.verbena.internal.cm.Failure;
 import dev.verbena.internal.verbs.Errno;
 
 /** A control call failed. The message says what failed, why, and what to do about it. */
@@ -30,6 +31,39 @@ public final class VerbenaException extends RuntimeException {
         this.status = statusOf(errno);
         this.verb = verb;
         this.errno = errno;
+    }
+
+    private VerbenaException(Failure failure) {
+        super(failure.getMessage(), failure.getCause());
+        this.status = statusOf(failure);
+        this.verb = failure.call();
+        this.errno = failure.errno();
+    }
+
+    /** For a step of a connection. Made anew for each who waits: the stack is the waiter's. */
+    static VerbenaException of(Failure failure) {
+        return new VerbenaException(failure);
+    }
+
+    private static Status statusOf(Failure failure) {
+        return switch (failure.kind()) {
+            case REFUSED -> Status.CONNECTION_REFUSED;
+            case ABORTED -> Status.CONNECTION_ABORTED;
+            case TIMED_OUT -> Status.IO_TIMEOUT;
+            case NETWORK_UNREACHABLE -> Status.NETWORK_UNREACHABLE;
+            case HOST_UNREACHABLE -> Status.HOST_UNREACHABLE;
+            case INVALID_ADDRESS -> Status.INVALID_ADDRESS;
+            case ADDRESS_IN_USE -> Status.SHARING_VIOLATION;
+            case SAME_CONNECTION -> Status.ADDRESS_ALREADY_EXISTS;
+            case NO_PORT -> Status.TOO_MANY_ADDRESSES;
+            case DEVICE_REMOVED -> Status.DEVICE_REMOVED;
+            case CANCELLED -> Status.CANCELLED;
+            case WRONG_STATE -> Status.CONNECTION_INVALID;
+            case ACTIVE -> Status.CONNECTION_ACTIVE;
+            case TOO_LONG -> Status.INVALID_BUFFER_SIZE;
+            case CALL -> statusOf(failure.errno());
+            case BROKEN -> Status.INTERNAL_ERROR;
+        };
     }
 
     /** For a call that answered a negative errno. */

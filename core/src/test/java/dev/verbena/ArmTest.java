@@ -165,7 +165,7 @@ class ArmTest {
                 rig.queue.arm(NotifyType.SOLICITED);
                 assertThat(rig.queue.takeEvent()).isEqualTo(Status.PENDING);
                 failure(rig);
-                assertThat(Descriptors.await(descriptor, descriptor, 30_000)).isNotZero();
+                assertThat(Descriptors.await(30_000, descriptor)).isNotZero();
                 assertThat(rig.queue.takeEvent()).isEqualTo(Status.SUCCESS);
                 assertThat(rig.device.arms.getFirst()).isEqualTo(vendor == FakeDevice.PLAIN);
             }

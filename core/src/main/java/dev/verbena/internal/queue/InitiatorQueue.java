@@ -187,6 +187,38 @@ public final class InitiatorQueue {
     }
 
     /**
+     * Refuses posts from now on, and sees to it that {@link #drained} hears of the last request:
+     * where it is silent and without a signal, a write of no bytes goes behind it, which touches
+     * nothing at the peer and needs no token.
+     */
+    public void drain() {
+        disconnect();
+        if (unsignaled > 0 && fifo.underWay() > 0) {
+            post(SendChain.WRITE);
+        }
+    }
+
+    /**
+     * Whether all requests have ended, by what the device has told until now.
+     *
+     * @return true when nothing is under way
+     */
+    public boolean drained() {
+        pump.drain();
+        return fifo.underWay() == 0;
+    }
+
+    /** Posts a request of this layer's own, of no bytes. */
+    private void post(int opcode) {
+        chain.begin(opcode);
+        chain.finish(WorkId.of(fifo.queue(), fifo.addHidden()), SendChain.SIGNALED);
+        if (chain.post(0) != 0) {
+            fifo.takeBack();
+        }
+        chain.clear();
+    }
+
+    /**
      * Lets nobody in any more, and ends what is under way: to the last request if the device plays
      * along, or after a moment by this layer's own word.
      *
@@ -201,12 +233,7 @@ public final class InitiatorQueue {
             modifyToError.getAsInt();
             // The last requests may be silent and without a signal. In the error state this one is
             // flushed behind them, and says that all before it have been heard of.
-            chain.begin(SendChain.SEND);
-            chain.finish(WorkId.of(fifo.queue(), fifo.addHidden()), SendChain.SIGNALED);
-            if (chain.post(0) != 0) {
-                fifo.takeBack();
-            }
-            chain.clear();
+            post(SendChain.SEND);
         }
         leave();
         gate.shut();

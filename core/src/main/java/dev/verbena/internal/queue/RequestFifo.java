@@ -75,7 +75,7 @@ public final class RequestFifo implements Credit {
         this.mask = slots - 1;
         this.contexts = new long[slots];
         this.types = new RequestType[slots];
-        this.marks = new byte[slots]; // more slots than requests: a hidden one always fits
+        this.marks = new byte[slots]; // more slots than requests: two hidden ones always fit
         this.owed = new int[slots];
         this.windows = new Window[slots];
     }

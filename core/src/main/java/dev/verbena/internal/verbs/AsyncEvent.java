@@ -4,7 +4,8 @@ package dev.verbena.internal.verbs;
  * What {@code ibv_get_async_event} brought.
  *
  * @param kind what it means here
- * @param object the address of the {@code ibv_cq} or {@code ibv_srq} it is about, otherwise 0
+ * @param object the address of the {@code ibv_cq}, {@code ibv_srq} or {@code ibv_qp} it is about,
+ *     otherwise 0
  */
 public record AsyncEvent(Kind kind, long object) {
     /** The events that somebody here waits for. */
@@ -17,6 +18,11 @@ public record AsyncEvent(Kind kind, long object) {
         DEVICE_BROKEN,
         /** {@code IBV_EVENT_SRQ_LIMIT_REACHED}: a shared receive queue ran low. */
         RECEIVES_RAN_LOW,
+        /**
+         * {@code IBV_EVENT_COMM_EST}: data came for a queue pair before it was told that its
+         * connection is established.
+         */
+        DATA_CAME,
         /** Anything else: completions or the connection manager tell the same, or nobody asks. */
         OTHER
     }

@@ -107,7 +107,7 @@ final class Calls {
 
     private Calls() {}
 
-    private static MethodHandle capturing(MemorySegment function, FunctionDescriptor descriptor) {
+    static MethodHandle capturing(MemorySegment function, FunctionDescriptor descriptor) {
         return LINKER.downcallHandle(function, descriptor, Linker.Option.captureCallState("errno"));
     }
 
@@ -129,7 +129,7 @@ final class Calls {
         return answer == -1 ? -errno(state) : -Math.abs(answer);
     }
 
-    private static int errno(MemorySegment state) {
+    static int errno(MemorySegment state) {
         int errno = state.get(JAVA_INT, ERRNO);
         return errno == 0 ? Errno.EIO : errno; // failed without saying why; 0 would read as success
     }

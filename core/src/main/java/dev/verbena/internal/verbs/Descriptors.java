@@ -185,30 +185,32 @@ public final class Descriptors {
     }
 
     /**
-     * Waits until one of two descriptors is readable: {@code poll(2)}. Holds its carrier thread
+     * Waits until one of some descriptors is readable: {@code poll(2)}. Holds its carrier thread
      * when called on a virtual one.
      *
-     * @param first a descriptor
-     * @param second another
      * @param milliseconds how long at most; negative is for ever
-     * @return bit 0 for the first, bit 1 for the second, 0 when the time ran out or a signal came;
-     *     or a negative errno
+     * @param descriptors at most 32; negative ones are passed over
+     * @return a bit for each that is readable, from bit 0 for the first; 0 when the time ran out or
+     *     a signal came; or a negative errno
      */
-    public static int await(int first, int second, int milliseconds) {
+    public static int await(int milliseconds, int... descriptors) {
         try (Arena arena = Arena.ofConfined()) {
             MemorySegment state = arena.allocate(STATE);
-            MemorySegment both = arena.allocate(2 * POLLFD, Integer.BYTES);
-            both.set(JAVA_INT, 0, first);
-            both.set(JAVA_SHORT, EVENTS, POLLIN);
-            both.set(JAVA_INT, POLLFD, second);
-            both.set(JAVA_SHORT, POLLFD + EVENTS, POLLIN);
-            int ready = (int) POLL.invokeExact(state, both, 2L, milliseconds);
+            MemorySegment all = arena.allocate(descriptors.length * POLLFD, Integer.BYTES);
+            for (int i = 0; i < descriptors.length; i++) {
+                all.set(JAVA_INT, i * POLLFD, descriptors[i]);
+                all.set(JAVA_SHORT, i * POLLFD + EVENTS, POLLIN);
+            }
+            int ready = (int) POLL.invokeExact(state, all, (long) descriptors.length, milliseconds);
             if (ready < 0) {
                 int errno = state.get(JAVA_INT, ERRNO);
                 return errno == EINTR ? 0 : -errno;
             }
-            return (both.get(JAVA_SHORT, REVENTS) != 0 ? 1 : 0)
-                    | (both.get(JAVA_SHORT, POLLFD + REVENTS) != 0 ? 2 : 0);
+            int bits = 0;
+            for (int i = 0; i < descriptors.length; i++) {
+                bits |= all.get(JAVA_SHORT, i * POLLFD + REVENTS) != 0 ? 1 << i : 0;
+            }
+            return bits;
         } catch (Throwable t) {
             throw Calls.mistake(t);
         }

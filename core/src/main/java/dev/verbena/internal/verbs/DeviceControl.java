@@ -258,6 +258,15 @@ public interface DeviceControl {
     int toReadyToSend(long qp, int sequence, int outboundReads, boolean patient);
 
     /**
+     * {@code ibv_modify_qp} by what the connection manager says.
+     *
+     * @param qp the {@code ibv_qp}
+     * @param change the step
+     * @return 0, or a negative errno
+     */
+    int change(long qp, StateChange change);
+
+    /**
      * {@code ibv_modify_qp} to the error state: what is under way is flushed.
      *
      * @param qp the {@code ibv_qp}

@@ -45,6 +45,21 @@ public final class Errno {
     /** Timed out. */
     public static final int ETIMEDOUT = Verbs.ETIMEDOUT;
 
+    /** The address is in use. */
+    public static final int EADDRINUSE = Verbs.EADDRINUSE;
+
+    /** Not an address of this machine, or no port is left. */
+    public static final int EADDRNOTAVAIL = Verbs.EADDRNOTAVAIL;
+
+    /** The network cannot be reached. */
+    public static final int ENETUNREACH = 101;
+
+    /** The host cannot be reached. */
+    public static final int EHOSTUNREACH = 113;
+
+    /** The peer refused. */
+    public static final int ECONNREFUSED = Verbs.ECONNREFUSED;
+
     private Errno() {}
 
     /**
@@ -68,9 +83,11 @@ public final class Errno {
             case ENOSYS -> words("not implemented", "ENOSYS", errno);
             case EOPNOTSUPP -> words("not supported", "EOPNOTSUPP", errno);
             case ETIMEDOUT -> words("timed out", "ETIMEDOUT", errno);
-            case Verbs.EADDRINUSE -> words("address in use", "EADDRINUSE", errno);
-            case Verbs.EADDRNOTAVAIL -> words("address not available", "EADDRNOTAVAIL", errno);
-            case Verbs.ECONNREFUSED -> words("connection refused", "ECONNREFUSED", errno);
+            case ENETUNREACH -> words("network unreachable", "ENETUNREACH", errno);
+            case EHOSTUNREACH -> words("no route to host", "EHOSTUNREACH", errno);
+            case EADDRINUSE -> words("address in use", "EADDRINUSE", errno);
+            case EADDRNOTAVAIL -> words("address not available", "EADDRNOTAVAIL", errno);
+            case ECONNREFUSED -> words("connection refused", "ECONNREFUSED", errno);
             case Verbs.EINTR -> words("interrupted", "EINTR", errno);
             default -> "errno " + errno;
         };

@@ -518,6 +518,13 @@ public final class LibraryControl implements DeviceControl {
     }
 
     @Override
+    public int change(long qp, StateChange change) {
+        try (Arena arena = Arena.ofConfined()) {
+            return modify(arena, qp, change.attributes(), change.mask());
+        }
+    }
+
+    @Override
     public int toError(long qp) {
         try (Arena arena = Arena.ofConfined()) {
             MemorySegment a = ibv_qp_attr.allocate(arena);
@@ -576,6 +583,10 @@ public final class LibraryControl implements DeviceControl {
                                 new AsyncEvent(
                                         AsyncEvent.Kind.RECEIVES_RAN_LOW,
                                         ibv_async_event.element.srq(element).address());
+                        case Verbs.IBV_EVENT_COMM_EST ->
+                                new AsyncEvent(
+                                        AsyncEvent.Kind.DATA_CAME,
+                                        ibv_async_event.element.qp(element).address());
                         case Verbs.IBV_EVENT_DEVICE_FATAL ->
                                 new AsyncEvent(AsyncEvent.Kind.DEVICE_BROKEN, 0);
                         default -> new AsyncEvent(AsyncEvent.Kind.OTHER, 0);

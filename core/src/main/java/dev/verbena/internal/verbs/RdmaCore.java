@@ -20,13 +20,22 @@ public final class RdmaCore {
         return problemWith("libibverbs.so.1", "libibverbs1 ibverbs-providers", "libibverbs");
     }
 
+    /**
+     * Looks for librdmacm, which connecting by IP address takes.
+     *
+     * @return "" when it can be called, otherwise one sentence on what to do
+     */
+    public static String problemWithConnections() {
+        return problemWith("librdmacm.so.1", "librdmacm1", "librdmacm");
+    }
+
     @SuppressWarnings("restricted") // loading libibverbs is what this module asks native access for
     static String problemWith(String library, String debianPackages, String fedoraPackages) {
         try (Arena arena = Arena.ofConfined()) {
             SymbolLookup.libraryLookup(library, arena);
             return "";
         } catch (IllegalArgumentException e) {
-            return ("%s, the RDMA library of rdma-core, cannot be loaded: install it with \"apt"
+            return ("%s, a library of rdma-core, cannot be loaded: install it with \"apt"
                             + " install %s\" (Debian, Ubuntu) or \"dnf install %s\" (Fedora)")
                     .formatted(library, debianPackages, fedoraPackages);
         } catch (IllegalCallerException e) {

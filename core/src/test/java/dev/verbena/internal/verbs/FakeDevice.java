@@ -126,6 +126,7 @@ public final class FakeDevice implements DeviceControl {
     public final List<Boolean> arms = new ArrayList<>(); // solicitedOnly of each
     public final List<String> panics = new ArrayList<>();
     public int overruns;
+    public final List<StateChange> changes = new ArrayList<>();
     public final List<Integer> srqLimits = new ArrayList<>();
 
     // What tests set.
@@ -797,6 +798,18 @@ public final class FakeDevice implements DeviceControl {
         lastPatient = patient;
         qps.get(qp).state = "RTS";
         qps.get(qp).reads = outboundReads;
+        return 0;
+    }
+
+    @Override
+    public synchronized int change(long qp, StateChange change) {
+        changes.add(change);
+        qps.get(qp).state =
+                switch (change.state()) {
+                    case StateChange.INITIALIZED -> "INIT";
+                    case StateChange.READY_TO_RECEIVE -> "RTR";
+                    default -> "RTS";
+                };
         return 0;
     }
 

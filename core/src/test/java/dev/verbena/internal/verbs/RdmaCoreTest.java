@@ -9,7 +9,7 @@ class RdmaCoreTest {
     void aMissingLibraryIsOneSentenceWithThePackagesToInstall() {
         assertThat(RdmaCore.problemWith("libnot-there.so.1", "some-debian-package", "some-fedora"))
                 .isEqualTo(
-                        "libnot-there.so.1, the RDMA library of rdma-core, cannot be loaded: install it with"
+                        "libnot-there.so.1, a library of rdma-core, cannot be loaded: install it with"
                                 + " \"apt install some-debian-package\" (Debian, Ubuntu) or \"dnf install some-fedora\" (Fedora)");
     }
 

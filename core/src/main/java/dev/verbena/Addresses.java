@@ -1,0 +1,91 @@
+package dev.verbena;
+
+import java.net.Inet6Address;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Objects;
+
+/** IP addresses and what RDMA makes of them. */
+final class Addresses {
+    private Addresses() {}
+
+    /** Explains addresses that cannot work, before the kernel answers with a riddle. */
+    static void check(Adapter adapter, InetSocketAddress address, String what) {
+        Objects.requireNonNull(address, "address");
+        if (address.isUnresolved()) {
+            throw new VerbenaException(
+                    Status.INVALID_ADDRESS,
+                    "Cannot %s %s: the name was not found (InetSocketAddress looks it up when it is made)"
+                            .formatted(what, address));
+        }
+        InetAddress ip = address.getAddress();
+        if (ip.isLoopbackAddress()) {
+            List<InetAddress> own = own(adapter);
+            throw new VerbenaException(
+                    Status.INVALID_ADDRESS,
+                    "Cannot %s %s: RDMA does not run over the loopback interface, which no device belongs to. On this machine use an address of the device %s itself: %s"
+                            .formatted(
+                                    what,
+                                    address,
+                                    adapter.name(),
+                                    own.isEmpty() ? "it has none (ip address)" : words(own)));
+        }
+        if (what.startsWith("connect to") && (ip.isAnyLocalAddress() || address.getPort() == 0)) {
+            throw new VerbenaException(
+                    Status.INVALID_ADDRESS,
+                    "Cannot connect to %s: a peer has an address and a port".formatted(address));
+        }
+    }
+
+    private static String words(List<InetAddress> addresses) {
+        return String.join(", ", addresses.stream().map(InetAddress::getHostAddress).toList());
+    }
+
+    /**
+     * The local addresses to connect from, best first; null leaves it to the route. The route knows
+     * best by which address a peer is reached; but where it leads by another device, the device
+     * that the caller has opened wins.
+     */
+    static List<InetSocketAddress> sources(
+            Adapter adapter, InetSocketAddress named, InetSocketAddress peer) {
+        List<InetSocketAddress> sources = new ArrayList<>();
+        if (named != null) {
+            check(adapter, named, "connect from");
+            sources.add(named);
+            return sources;
+        }
+        if (!adapter.gidChosen()) {
+            sources.add(null);
+        }
+        boolean six = peer.getAddress() instanceof Inet6Address;
+        for (InetAddress own : own(adapter)) {
+            if (own instanceof Inet6Address == six && !own.isLinkLocalAddress()) {
+                sources.add(new InetSocketAddress(own, 0));
+            }
+        }
+        if (sources.isEmpty()) {
+            sources.add(null);
+        }
+        return sources;
+    }
+
+    /** The IP addresses of an adapter's device: its RoCE v2 GIDs, the chosen one first. */
+    private static List<InetAddress> own(Adapter adapter) {
+        List<InetAddress> own = new ArrayList<>();
+        GidChoice chosen = adapter.gidIfAny();
+        if (chosen != null && chosen.gid().type() == Port.GidType.ROCE_V2) {
+            own.add(chosen.gid().gid().toInetAddress());
+        }
+        for (Port port : adapter.portsForHolders()) {
+            for (Port.GidEntry entry : port.gids()) {
+                InetAddress address = entry.gid().toInetAddress();
+                if (entry.type() == Port.GidType.ROCE_V2 && !own.contains(address)) {
+                    own.add(address);
+                }
+            }
+        }
+        return own;
+    }
+}

@@ -1,0 +1,15 @@
+package dev.verbena;
+
+/**
+ * The GID that an adapter's queue pairs have, and why.
+ *
+ * @param port the number of its port
+ * @param gid the entry of the port's table
+ * @param reason why this one, in words
+ */
+public record GidChoice(int port, Port.GidEntry gid, String reason) {
+    @Override
+    public String toString() {
+        return "port %d, GID %s: %s".formatted(port, gid, reason);
+    }
+}

@@ -1,0 +1,77 @@
+package dev.verbena;
+
+import dev.verbena.internal.cm.Failure;
+import dev.verbena.internal.cm.Listening;
+
+import java.net.InetSocketAddress;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+
+/**
+ * A local address and port that several connectors connect from: NDK's shared endpoint. Each has
+ * another peer.
+ *
+ * <p>May be used from any thread. Its close pends on the connections made from it.
+ */
+public final class SharedEndpoint extends NativeObject {
+    /** That one connector uses it. */
+    interface Use {
+        void end();
+    }
+
+    static final Use NO_USE = () -> {};
+
+    private final Adapter adapter;
+    private final Listening held; // never listened to: it only has the address
+    private final Set<InetSocketAddress> peers = ConcurrentHashMap.newKeySet();
+
+    SharedEndpoint(Adapter adapter, InetSocketAddress address) {
+        super(adapter);
+        this.adapter = adapter;
+        try {
+            Addresses.check(adapter, address, "connect from");
+            this.held =
+                    new Listening(
+                            adapter.events().connections(), adapter.name(), address, 0, d -> {});
+        } catch (Failure f) {
+            abandon();
+            throw VerbenaException.of(f);
+        } catch (Throwable t) {
+            abandon();
+            throw t;
+        }
+    }
+
+    Use use(InetSocketAddress peer) {
+        hold();
+        if (!peers.add(peer)) {
+            letGo();
+            throw new VerbenaException(
+                    Status.ADDRESS_ALREADY_EXISTS,
+                    "A connection from %s to %s exists".formatted(localAddress(), peer));
+        }
+        return () -> {
+            peers.remove(peer);
+            letGo();
+        };
+    }
+
+    /**
+     * The address that is shared (NdkGetLocalAddress).
+     *
+     * @return with the port that was chosen when 0 was asked for
+     */
+    public InetSocketAddress localAddress() {
+        return held.address();
+    }
+
+    @Override
+    void destroy() {
+        held.close();
+    }
+
+    @Override
+    public String toString() {
+        return "SharedEndpoint of %s on %s".formatted(adapter.name(), localAddress());
+    }
+}

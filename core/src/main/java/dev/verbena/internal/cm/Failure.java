@@ -1,0 +1,123 @@
+package dev.verbena.internal.cm;
+
+import dev.verbena.internal.verbs.Errno;
+
+/** A step of a connection failed. The message is a sentence for the caller of this library. */
+public final class Failure extends Exception {
+    private static final long serialVersionUID = 1L;
+
+    /** What kind of failure, for the caller's status. */
+    public enum Kind {
+        /** The peer refused, or nobody listens. */
+        REFUSED,
+        /** It broke off after it had begun well. */
+        ABORTED,
+        /** The peer did not answer in time. */
+        TIMED_OUT,
+        /** No route to the peer's network. */
+        NETWORK_UNREACHABLE,
+        /** No route to the peer. */
+        HOST_UNREACHABLE,
+        /** Not an address that RDMA can use here. */
+        INVALID_ADDRESS,
+        /** Somebody listens on the address. */
+        ADDRESS_IN_USE,
+        /** The same connection exists. */
+        SAME_CONNECTION,
+        /** No port is left. */
+        NO_PORT,
+        /** The device is gone. */
+        DEVICE_REMOVED,
+        /** The caller gave up. */
+        CANCELLED,
+        /** Not in this state. */
+        WRONG_STATE,
+        /** Connected, or on the way there. */
+        ACTIVE,
+        /** More private data than fit. */
+        TOO_LONG,
+        /** A call failed; its errno says more. */
+        CALL,
+        /** The thread that hears of events is gone. */
+        BROKEN
+    }
+
+    /** The kind. */
+    private final Kind kind;
+
+    /** The C function that failed, or "". */
+    private final String call;
+
+    /** Its errno, or 0. */
+    private final int errno;
+
+    Failure(Kind kind, String sentence) {
+        this(kind, sentence, null);
+    }
+
+    Failure(Kind kind, String sentence, Throwable cause) {
+        super(sentence, cause);
+        this.kind = kind;
+        this.call = "";
+        this.errno = 0;
+    }
+
+    private Failure(Kind kind, String call, int errno, String advice) {
+        super("%s failed: %s. %s".formatted(call, Errno.describe(errno), advice).strip());
+        this.kind = kind;
+        this.call = call;
+        this.errno = errno;
+    }
+
+    /** Throws unless a call answered 0 or an address. */
+    static long check(long answer, String call, String advice) throws Failure {
+        if (answer < 0) {
+            throw of(call, answer, advice);
+        }
+        return answer;
+    }
+
+    /** For a call that answered a negative errno. */
+    static Failure of(String call, long negativeErrno, String advice) {
+        int errno = (int) -negativeErrno;
+        return new Failure(kindOf(errno), call, errno, advice);
+    }
+
+    private static Kind kindOf(int errno) {
+        return switch (errno) {
+            case Errno.ENETUNREACH -> Kind.NETWORK_UNREACHABLE;
+            case Errno.EHOSTUNREACH -> Kind.HOST_UNREACHABLE;
+            case Errno.ETIMEDOUT -> Kind.TIMED_OUT;
+            case Errno.EADDRINUSE -> Kind.ADDRESS_IN_USE;
+            case Errno.EADDRNOTAVAIL, Errno.ENODEV -> Kind.INVALID_ADDRESS;
+            default -> Kind.CALL;
+        };
+    }
+
+    /**
+     * What kind of failure.
+     *
+     * @return as given
+     */
+    public Kind kind() {
+        return kind;
+    }
+
+    /**
+     * The C function that failed.
+     *
+     * @return its name, or ""
+     */
+    public String call() {
+        return call;
+    }
+
+    /**
+     * Its errno.
+     *
+     * @return a positive number, or 0
+     */
+    public int errno() {
+        return errno;
+    }
+}

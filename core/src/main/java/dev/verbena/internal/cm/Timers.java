@@ -1,0 +1,80 @@
+package dev.verbena.internal.cm;
+
+import java.util.concurrent.ConcurrentSkipListMap;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicLong;
+
+/** What is to be done at some time, by one thread that looks here between its events. */
+public final class Timers {
+    /** Something to be done, and how to call it off. */
+    public interface Timer {
+        /** Calls it off; too late does nothing. */
+        void cancel();
+    }
+
+    /** Nanosecond clocks wrap around: only differences mean anything. */
+    private record Moment(long time, long number) implements Comparable<Moment> {
+        @Override
+        public int compareTo(Moment other) {
+            long later = time - other.time;
+            return later != 0 ? Long.signum(later) : Long.compare(number, other.number);
+        }
+    }
+
+    private final ConcurrentSkipListMap<Moment, Runnable> due = new ConcurrentSkipListMap<>();
+    private final AtomicLong numbers = new AtomicLong();
+    private final Runnable wake;
+
+    /**
+     * Makes it.
+     *
+     * @param wake makes the thread look here
+     */
+    public Timers(Runnable wake) {
+        this.wake = wake;
+    }
+
+    /**
+     * Has something done.
+     *
+     * @param nanoseconds when, from now
+     * @param task what
+     * @return how to call it off
+     */
+    public Timer after(long nanoseconds, Runnable task) {
+        Moment moment = new Moment(System.nanoTime() + nanoseconds, numbers.getAndIncrement());
+        due.put(moment, task);
+        if (moment.equals(due.firstKey())) {
+            wake.run();
+        }
+        return () -> due.remove(moment);
+    }
+
+    /** Does what is due. */
+    public void run() {
+        for (var first = due.firstEntry();
+                first != null && first.getKey().time - System.nanoTime() <= 0;
+                first = due.firstEntry()) {
+            if (due.remove(first.getKey()) != null) {
+                first.getValue().run();
+            }
+        }
+    }
+
+    /**
+     * How long the thread may sleep.
+     *
+     * @return milliseconds, or -1 for ever
+     */
+    public int patience() {
+        var first = due.firstEntry();
+        if (first == null) {
+            return -1;
+        }
+        // One more than the whole ones: never too early, which would be a loop.
+        long left = first.getKey().time - System.nanoTime();
+        return left <= 0
+                ? 0
+                : (int) Math.min(Integer.MAX_VALUE, TimeUnit.NANOSECONDS.toMillis(left) + 1);
+    }
+}

@@ -1,0 +1,377 @@
+package dev.verbena.internal.verbs;
+
+import static java.lang.foreign.ValueLayout.ADDRESS;
+import static java.lang.foreign.ValueLayout.JAVA_BYTE;
+import static java.lang.foreign.ValueLayout.JAVA_INT;
+
+import dev.verbena.bindings.LibRdmacm;
+import dev.verbena.bindings.Verbs;
+import dev.verbena.bindings.ibv_context;
+import dev.verbena.bindings.ibv_device;
+import dev.verbena.bindings.rdma_addr;
+import dev.verbena.bindings.rdma_cm_event;
+import dev.verbena.bindings.rdma_cm_id;
+import dev.verbena.bindings.rdma_conn_param;
+import dev.verbena.bindings.rdma_event_channel;
+import dev.verbena.bindings.rdma_route;
+import dev.verbena.bindings.sockaddr_storage;
+
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.lang.invoke.MethodHandle;
+import java.net.InetSocketAddress;
+
+/**
+ * The connection manager of rdma-core, librdmacm.
+ *
+ * <p>{@link RdmaCore#problemWithConnections} must have answered "" before this class is
+ * initialised.
+ */
+public final class LibraryConnections implements ConnectionControl {
+    private static final MethodHandle CREATE_CHANNEL =
+            Calls.capturing(
+                    LibRdmacm.rdma_create_event_channel$address(),
+                    LibRdmacm.rdma_create_event_channel$descriptor());
+    private static final MethodHandle DESTROY_CHANNEL =
+            Calls.capturing(
+                    LibRdmacm.rdma_destroy_event_channel$address(),
+                    LibRdmacm.rdma_destroy_event_channel$descriptor());
+    private static final MethodHandle GET_EVENT =
+            Calls.capturing(
+                    LibRdmacm.rdma_get_cm_event$address(),
+                    LibRdmacm.rdma_get_cm_event$descriptor());
+    private static final MethodHandle ACK_EVENT =
+            Calls.capturing(
+                    LibRdmacm.rdma_ack_cm_event$address(),
+                    LibRdmacm.rdma_ack_cm_event$descriptor());
+    private static final MethodHandle CREATE_ID =
+            Calls.capturing(
+                    LibRdmacm.rdma_create_id$address(), LibRdmacm.rdma_create_id$descriptor());
+    private static final MethodHandle DESTROY_ID =
+            Calls.capturing(
+                    LibRdmacm.rdma_destroy_id$address(), LibRdmacm.rdma_destroy_id$descriptor());
+    private static final MethodHandle SET_OPTION =
+            Calls.capturing(
+                    LibRdmacm.rdma_set_option$address(), LibRdmacm.rdma_set_option$descriptor());
+    private static final MethodHandle BIND =
+            Calls.capturing(
+                    LibRdmacm.rdma_bind_addr$address(), LibRdmacm.rdma_bind_addr$descriptor());
+    private static final MethodHandle LISTEN =
+            Calls.capturing(LibRdmacm.rdma_listen$address(), LibRdmacm.rdma_listen$descriptor());
+    private static final MethodHandle RESOLVE_ADDRESS =
+            Calls.capturing(
+                    LibRdmacm.rdma_resolve_addr$address(),
+                    LibRdmacm.rdma_resolve_addr$descriptor());
+    private static final MethodHandle RESOLVE_ROUTE =
+            Calls.capturing(
+                    LibRdmacm.rdma_resolve_route$address(),
+                    LibRdmacm.rdma_resolve_route$descriptor());
+    private static final MethodHandle CONNECT =
+            Calls.capturing(LibRdmacm.rdma_connect$address(), LibRdmacm.rdma_connect$descriptor());
+    private static final MethodHandle ACCEPT =
+            Calls.capturing(LibRdmacm.rdma_accept$address(), LibRdmacm.rdma_accept$descriptor());
+    private static final MethodHandle ESTABLISH =
+            Calls.capturing(
+                    LibRdmacm.rdma_establish$address(), LibRdmacm.rdma_establish$descriptor());
+    private static final MethodHandle REJECT =
+            Calls.capturing(LibRdmacm.rdma_reject$address(), LibRdmacm.rdma_reject$descriptor());
+    private static final MethodHandle DISCONNECT =
+            Calls.capturing(
+                    LibRdmacm.rdma_disconnect$address(), LibRdmacm.rdma_disconnect$descriptor());
+    private static final MethodHandle NOTIFY =
+            Calls.capturing(LibRdmacm.rdma_notify$address(), LibRdmacm.rdma_notify$descriptor());
+    private static final MethodHandle INIT_QP_ATTR =
+            Calls.capturing(
+                    LibRdmacm.rdma_init_qp_attr$address(),
+                    LibRdmacm.rdma_init_qp_attr$descriptor());
+
+    private static final long LOCAL_ADDRESS =
+            rdma_cm_id.route$offset() + rdma_route.addr$offset() + rdma_addr.src_addr$offset();
+    private static final long PEER_ADDRESS =
+            rdma_cm_id.route$offset() + rdma_route.addr$offset() + rdma_addr.dst_addr$offset();
+
+    /** Makes the way to the library; it has no state of its own. */
+    public LibraryConnections() {}
+
+    /** A call that answers 0, or -1 with errno set. */
+    private interface Call {
+        int run(MemorySegment state, Arena arena) throws Throwable;
+    }
+
+    private static int call(Call call) {
+        try (Arena arena = Arena.ofConfined()) {
+            MemorySegment state = Calls.state(arena);
+            return Calls.value(call.run(state, arena), state);
+        } catch (Throwable t) {
+            throw Calls.mistake(t);
+        }
+    }
+
+    private static MemorySegment at(long address) {
+        return MemorySegment.ofAddress(address);
+    }
+
+    @Override
+    public long openChannel() {
+        try (Arena arena = Arena.ofConfined()) {
+            MemorySegment state = Calls.state(arena);
+            long channel = Calls.pointer((MemorySegment) CREATE_CHANNEL.invokeExact(state), state);
+            if (channel > 0) {
+                // An event is taken when poll(2) has said that one is there; nobody must hang where
+                // it turns out that it was of an identifier that is gone.
+                Descriptors.nonBlocking(descriptor(channel));
+            }
+            return channel;
+        } catch (Throwable t) {
+            throw Calls.mistake(t);
+        }
+    }
+
+    @Override
+    public int descriptor(long channel) {
+        return rdma_event_channel.fd(Native.at(channel, rdma_event_channel.sizeof()));
+    }
+
+    @Override
+    public void closeChannel(long channel) {
+        try (Arena arena = Arena.ofConfined()) {
+            DESTROY_CHANNEL.invokeExact(Calls.state(arena), at(channel));
+        } catch (Throwable t) {
+            throw Calls.mistake(t);
+        }
+    }
+
+    @Override
+    public ConnectionEvent takeEvent(long channel) {
+        try (Arena arena = Arena.ofConfined()) {
+            MemorySegment state = Calls.state(arena);
+            MemorySegment where = arena.allocate(ADDRESS);
+            int error = Calls.value((int) GET_EVENT.invokeExact(state, at(channel), where), state);
+            if (error == -Errno.EAGAIN || error == -Verbs.EINTR) {
+                return ConnectionEvent.NOTHING;
+            }
+            if (error != 0) {
+                throw new IllegalStateException(
+                        "rdma_get_cm_event failed: " + Errno.describe(-error));
+            }
+            MemorySegment event =
+                    Native.at(where.get(ADDRESS, 0).address(), rdma_cm_event.sizeof());
+            ConnectionEvent copy = copy(event);
+            // At once: destroying an identifier waits until its events were acknowledged.
+            int ignored = (int) ACK_EVENT.invokeExact(state, event);
+            return copy;
+        } catch (Throwable t) {
+            throw Calls.mistake(t);
+        }
+    }
+
+    private static ConnectionEvent copy(MemorySegment event) {
+        int type = rdma_cm_event.event(event);
+        long id = rdma_cm_event.id(event).address();
+        MemorySegment parameters = rdma_cm_event.param.conn(rdma_cm_event.param(event));
+        long data = rdma_conn_param.private_data(parameters).address();
+        int length = Byte.toUnsignedInt(rdma_conn_param.private_data_len(parameters));
+        return new ConnectionEvent(
+                kind(type),
+                rdma_cm_id.context(identifier(id)).address(),
+                type == Verbs.RDMA_CM_EVENT_CONNECT_REQUEST ? id : 0,
+                rdma_cm_event.status(event),
+                data == 0 ? new byte[0] : Native.at(data, length).toArray(JAVA_BYTE),
+                Byte.toUnsignedInt(rdma_conn_param.responder_resources(parameters)),
+                Byte.toUnsignedInt(rdma_conn_param.initiator_depth(parameters)));
+    }
+
+    private static ConnectionEvent.Kind kind(int type) {
+        return switch (type) {
+            case Verbs.RDMA_CM_EVENT_ADDR_RESOLVED -> ConnectionEvent.Kind.ADDRESS_RESOLVED;
+            case Verbs.RDMA_CM_EVENT_ADDR_ERROR -> ConnectionEvent.Kind.ADDRESS_ERROR;
+            case Verbs.RDMA_CM_EVENT_ROUTE_RESOLVED -> ConnectionEvent.Kind.ROUTE_RESOLVED;
+            case Verbs.RDMA_CM_EVENT_ROUTE_ERROR -> ConnectionEvent.Kind.ROUTE_ERROR;
+            case Verbs.RDMA_CM_EVENT_CONNECT_REQUEST -> ConnectionEvent.Kind.REQUEST;
+            case Verbs.RDMA_CM_EVENT_CONNECT_RESPONSE -> ConnectionEvent.Kind.RESPONSE;
+            case Verbs.RDMA_CM_EVENT_CONNECT_ERROR -> ConnectionEvent.Kind.CONNECT_ERROR;
+            case Verbs.RDMA_CM_EVENT_UNREACHABLE -> ConnectionEvent.Kind.UNREACHABLE;
+            case Verbs.RDMA_CM_EVENT_REJECTED -> ConnectionEvent.Kind.REJECTED;
+            case Verbs.RDMA_CM_EVENT_ESTABLISHED -> ConnectionEvent.Kind.ESTABLISHED;
+            case Verbs.RDMA_CM_EVENT_DISCONNECTED -> ConnectionEvent.Kind.DISCONNECTED;
+            case Verbs.RDMA_CM_EVENT_DEVICE_REMOVAL -> ConnectionEvent.Kind.DEVICE_REMOVED;
+            case Verbs.RDMA_CM_EVENT_ADDR_CHANGE -> ConnectionEvent.Kind.ADDRESS_CHANGED;
+            case Verbs.RDMA_CM_EVENT_TIMEWAIT_EXIT -> ConnectionEvent.Kind.QUIET;
+            default -> ConnectionEvent.Kind.OTHER;
+        };
+    }
+
+    @Override
+    public long create(long channel, long key) {
+        try (Arena arena = Arena.ofConfined()) {
+            MemorySegment state = Calls.state(arena);
+            MemorySegment where = arena.allocate(ADDRESS);
+            int error =
+                    Calls.value(
+                            (int)
+                                    CREATE_ID.invokeExact(
+                                            state, at(channel), where, at(key), Verbs.RDMA_PS_TCP),
+                            state);
+            return error != 0 ? error : where.get(ADDRESS, 0).address();
+        } catch (Throwable t) {
+            throw Calls.mistake(t);
+        }
+    }
+
+    @Override
+    public void setKey(long id, long key) {
+        rdma_cm_id.context(identifier(id), at(key));
+    }
+
+    @Override
+    public int destroy(long id) {
+        return call((state, arena) -> (int) DESTROY_ID.invokeExact(state, at(id)));
+    }
+
+    @Override
+    public int shareAddress(long id) {
+        return call(
+                (state, arena) ->
+                        (int)
+                                SET_OPTION.invokeExact(
+                                        state,
+                                        at(id),
+                                        Verbs.RDMA_OPTION_ID,
+                                        Verbs.RDMA_OPTION_ID_REUSEADDR,
+                                        arena.allocateFrom(JAVA_INT, 1),
+                                        JAVA_INT.byteSize()));
+    }
+
+    @Override
+    public int bind(long id, InetSocketAddress address) {
+        return call(
+                (state, arena) ->
+                        (int)
+                                BIND.invokeExact(
+                                        state, at(id), SocketAddresses.encode(address, arena)));
+    }
+
+    @Override
+    public int listen(long id, int backlog) {
+        return call((state, arena) -> (int) LISTEN.invokeExact(state, at(id), backlog));
+    }
+
+    @Override
+    public int resolveAddress(
+            long id, InetSocketAddress from, InetSocketAddress to, int milliseconds) {
+        return call(
+                (state, arena) -> {
+                    MemorySegment source =
+                            from == null ? MemorySegment.NULL : SocketAddresses.encode(from, arena);
+                    return (int)
+                            RESOLVE_ADDRESS.invokeExact(
+                                    state,
+                                    at(id),
+                                    source,
+                                    SocketAddresses.encode(to, arena),
+                                    milliseconds);
+                });
+    }
+
+    @Override
+    public int resolveRoute(long id, int milliseconds) {
+        return call((state, arena) -> (int) RESOLVE_ROUTE.invokeExact(state, at(id), milliseconds));
+    }
+
+    @Override
+    public int connect(long id, ConnectionParameters parameters) {
+        return call(
+                (state, arena) ->
+                        (int) CONNECT.invokeExact(state, at(id), encode(parameters, arena)));
+    }
+
+    @Override
+    public int accept(long id, ConnectionParameters parameters) {
+        return call(
+                (state, arena) ->
+                        (int) ACCEPT.invokeExact(state, at(id), encode(parameters, arena)));
+    }
+
+    private static MemorySegment encode(ConnectionParameters parameters, Arena arena) {
+        MemorySegment p = rdma_conn_param.allocate(arena);
+        rdma_conn_param.private_data(p, data(parameters.data(), arena));
+        rdma_conn_param.private_data_len(p, (byte) parameters.data().length);
+        rdma_conn_param.responder_resources(p, (byte) parameters.inboundReads());
+        rdma_conn_param.initiator_depth(p, (byte) parameters.outboundReads());
+        // A queue of its own can say in each answer how many receives it has; a shared one cannot.
+        rdma_conn_param.flow_control(p, (byte) (parameters.sharedReceives() ? 0 : 1));
+        rdma_conn_param.retry_count(p, (byte) parameters.retries());
+        rdma_conn_param.rnr_retry_count(p, (byte) parameters.patience());
+        rdma_conn_param.srq(p, (byte) (parameters.sharedReceives() ? 1 : 0));
+        rdma_conn_param.qp_num(p, parameters.queuePairNumber());
+        return p;
+    }
+
+    private static MemorySegment data(byte[] data, Arena arena) {
+        return data.length == 0 ? MemorySegment.NULL : arena.allocateFrom(JAVA_BYTE, data);
+    }
+
+    @Override
+    public int establish(long id) {
+        return call((state, arena) -> (int) ESTABLISH.invokeExact(state, at(id)));
+    }
+
+    @Override
+    public int reject(long id, byte[] data) {
+        return call(
+                (state, arena) ->
+                        (int)
+                                REJECT.invokeExact(
+                                        state, at(id), data(data, arena), (byte) data.length));
+    }
+
+    @Override
+    public int disconnect(long id) {
+        return call((state, arena) -> (int) DISCONNECT.invokeExact(state, at(id)));
+    }
+
+    @Override
+    public int dataCame(long id) {
+        return call(
+                (state, arena) ->
+                        (int) NOTIFY.invokeExact(state, at(id), Verbs.IBV_EVENT_COMM_EST));
+    }
+
+    @Override
+    public IdentifierInfo describe(long id) {
+        MemorySegment identifier = identifier(id);
+        long context = rdma_cm_id.verbs(identifier).address();
+        return new IdentifierInfo(
+                context == 0 ? "" : deviceName(context),
+                Byte.toUnsignedInt(rdma_cm_id.port_num(identifier)),
+                address(identifier, LOCAL_ADDRESS),
+                address(identifier, PEER_ADDRESS));
+    }
+
+    private static String deviceName(long context) {
+        MemorySegment device = ibv_context.device(Native.at(context, ibv_context.sizeof()));
+        return ibv_device.name(Native.at(device.address(), ibv_device.sizeof())).getString(0);
+    }
+
+    private static InetSocketAddress address(MemorySegment identifier, long offset) {
+        return SocketAddresses.decode(identifier.asSlice(offset, sockaddr_storage.sizeof()));
+    }
+
+    @Override
+    public int fillIn(long id, StateChange change) {
+        return call(
+                (state, arena) -> {
+                    MemorySegment mask = arena.allocate(JAVA_INT);
+                    int answer =
+                            (int)
+                                    INIT_QP_ATTR.invokeExact(
+                                            state, at(id), change.attributes(), mask);
+                    change.mask(mask.get(JAVA_INT, 0));
+                    return answer;
+                });
+    }
+
+    private static MemorySegment identifier(long id) {
+        return Native.at(id, rdma_cm_id.sizeof());
+    }
+}
