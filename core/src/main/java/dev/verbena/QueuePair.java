@@ -353,6 +353,11 @@ public final class QueuePair extends NativeObject {
         return initiator.connected();
     }
 
+    /** Of the {@code ibv_qp}. */
+    long nativeAddress() {
+        return address;
+    }
+
     /**
      * Takes this queue pair for a connector, which lets go of it by {@link End#release}.
      *

@@ -649,7 +649,8 @@ public final class Dialogue implements ConnectionEvents.Handler {
 
     @Override
     public synchronized String toString() {
-        return peer == null ? state.name() : "%s %s".formatted(state, peer);
+        return (peer == null ? state.name() : "%s %s".formatted(state, peer))
+                + (gone == null ? "" : " (%s)".formatted(gone.getMessage()));
     }
 
     // ---- what happens

@@ -54,7 +54,7 @@ public final class Listening implements ConnectionEvents.Handler {
         this.device = device;
         this.backlog = backlog;
         this.onRequest = onRequest;
-        this.identifier = bound(address);
+        this.identifier = bound(address, true);
         IdentifierInfo info = control.describe(identifier.id());
         this.address = info.local();
         if (!info.device().isEmpty() && !info.device().equals(device)) {
@@ -66,20 +66,30 @@ public final class Listening implements ConnectionEvents.Handler {
         }
     }
 
-    private Identifier bound(InetSocketAddress to) throws Failure {
+    /** The address is had alone at first, and shared with the one that takes its place later. */
+    private Identifier bound(InetSocketAddress to, boolean alone) throws Failure {
         Identifier made = events.create(this);
         try {
-            Failure.check(control.shareAddress(made.id()), "rdma_set_option(REUSEADDR)", "");
+            if (!alone) {
+                share(made);
+            }
             Failure.check(
                     control.bind(made.id(), to),
                     "rdma_bind_addr(%s)".formatted(to),
                     "It has to be an address of a network interface of device %s (rdma link, ip address), and free"
                             .formatted(device));
+            if (alone) {
+                share(made);
+            }
             return made;
         } catch (Failure f) {
             events.destroy(made);
             throw f;
         }
+    }
+
+    private void share(Identifier made) throws Failure {
+        Failure.check(control.shareAddress(made.id()), "rdma_set_option(REUSEADDR)", "");
     }
 
     /**
@@ -126,7 +136,7 @@ public final class Listening implements ConnectionEvents.Handler {
      */
     public synchronized void pause() throws Failure {
         if (listening && identifier != null) {
-            Identifier silent = bound(address);
+            Identifier silent = bound(address, false);
             events.destroy(identifier);
             identifier = silent;
             listening = false;

@@ -64,6 +64,15 @@ public final class StateChange {
     }
 
     /**
+     * What the peer may do at all.
+     *
+     * @return {@code IBV_ACCESS_REMOTE_…}
+     */
+    public int access() {
+        return ibv_qp_attr.qp_access_flags(attributes);
+    }
+
+    /**
      * How many reads and atomics of the peer may be under way towards here.
      *
      * @return as negotiated

@@ -8,6 +8,7 @@ import static java.lang.foreign.ValueLayout.JAVA_LONG_UNALIGNED;
 
 import dev.verbena.bindings.ibv_context;
 import dev.verbena.bindings.ibv_context_ops;
+import dev.verbena.bindings.ibv_qp_attr;
 import dev.verbena.bindings.ibv_recv_wr;
 import dev.verbena.bindings.ibv_send_wr;
 import dev.verbena.bindings.ibv_sge;
@@ -127,6 +128,10 @@ public final class FakeDevice implements DeviceControl {
     public final List<String> panics = new ArrayList<>();
     public int overruns;
     public final List<StateChange> changes = new ArrayList<>();
+
+    /** The errno of the next step that the connection manager asks for. */
+    public int changeError;
+
     public final List<Integer> srqLimits = new ArrayList<>();
 
     // What tests set.
@@ -542,6 +547,11 @@ public final class FakeDevice implements DeviceControl {
                     (kind == AsyncEvent.Kind.RECEIVES_RAN_LOW ? srqs.keySet() : cqs.keySet())
                             .stream().mapToLong(Long::longValue).max().orElse(0);
         }
+        tell(kind, object);
+    }
+
+    /** Tells something unasked of an object. */
+    public void tell(AsyncEvent.Kind kind, long object) {
         asyncEvents.add(new AsyncEvent(kind, object));
         Descriptors.raise(async);
     }
@@ -804,6 +814,15 @@ public final class FakeDevice implements DeviceControl {
     @Override
     public synchronized int change(long qp, StateChange change) {
         changes.add(change);
+        int peer = ibv_qp_attr.dest_qp_num(change.attributes());
+        if (peer != 0) {
+            qps.get(qp).peer = peer;
+        }
+        if (changeError != 0) {
+            int error = changeError;
+            changeError = 0;
+            return -error;
+        }
         qps.get(qp).state =
                 switch (change.state()) {
                     case StateChange.INITIALIZED -> "INIT";

@@ -1,0 +1,444 @@
+package dev.verbena.internal.verbs;
+
+import dev.verbena.bindings.ibv_qp_attr;
+
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.util.ArrayDeque;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Deque;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+
+/**
+ * A connection manager that does not exist, with a network of one host, on which any call can be
+ * refused, any event left out, and any other made up.
+ */
+public final class FakeConnections implements ConnectionControl {
+    private static final int REQUEST_BYTES = 56;
+    private static final int REPLY_BYTES = 196;
+    private static final int REJECT_BYTES = 148;
+
+    private static final class Channel {
+        final int alarm = Descriptors.newAlarm();
+        final Deque<ConnectionEvent> events = new ArrayDeque<>();
+    }
+
+    private static final class Id {
+        final long address;
+        final Channel channel;
+        long key;
+        String device = "";
+        InetSocketAddress local;
+        InetSocketAddress peer;
+        boolean sharing;
+        boolean listening;
+        boolean disconnected;
+        Id other; // the one at the peer
+        String state = "IDLE";
+        ConnectionParameters parameters;
+
+        Id(long address, Channel channel, long key) {
+            this.address = address;
+            this.channel = channel;
+            this.key = key;
+        }
+    }
+
+    // What tests look at.
+    /** What was called, in order, as in "connect" or "destroy". */
+    public final List<String> calls = new ArrayList<>();
+
+    /** What the last connect and the last accept told the peer. */
+    public ConnectionParameters lastConnect;
+
+    public ConnectionParameters lastAccept;
+
+    // What tests set.
+    /** The errno of the next call of that name. */
+    public final Map<String, Integer> errors = new HashMap<>();
+
+    /** Calls after which no event comes. */
+    public final Set<String> silent = new HashSet<>();
+
+    /** The device that the route to a peer goes by when no local address is named. */
+    public String routeBy = "fake0";
+
+    /** Where each device is. */
+    public final Map<InetAddress, String> devices = new HashMap<>();
+
+    /** What takes the next event dies of it. */
+    public RuntimeException death;
+
+    /** How often an address is not found until it is. */
+    public int lateAnswers;
+
+    private final Map<Long, Channel> channels = new HashMap<>();
+    private final Map<Long, Id> ids = new HashMap<>();
+    private long nextAddress = 0x5000_0000L;
+    private int nextPort = 49152;
+
+    public synchronized int identifiers() {
+        return ids.size();
+    }
+
+    public synchronized int channels() {
+        return channels.size();
+    }
+
+    private int call(String name) {
+        calls.add(name);
+        Integer error = errors.remove(name);
+        return error == null ? 0 : -error;
+    }
+
+    // ---- events of the tests' making
+
+    /**
+     * An event for every identifier in a state: IDLE, RESOLVED, CONNECTING, REQUESTED and so on.
+     */
+    public synchronized int emit(String state, ConnectionEvent.Kind kind, int status) {
+        int count = 0;
+        for (Id id : List.copyOf(ids.values())) {
+            if (id.state.equals(state)) {
+                post(id, kind, status, new byte[0], 0, 0);
+                count++;
+            }
+        }
+        return count;
+    }
+
+    /** A request from a peer that nothing else is known of. */
+    public synchronized void request(InetSocketAddress to, byte[] data, int reads) {
+        Id listener = listener(to);
+        Id child = child(listener, null);
+        post(listener, ConnectionEvent.Kind.REQUEST, child, data, reads, reads);
+    }
+
+    private void post(Id id, ConnectionEvent.Kind kind, int status, byte[] data, int in, int out) {
+        enqueue(id, new ConnectionEvent(kind, id.key, 0, status, data, in, out));
+    }
+
+    private void post(
+            Id listener, ConnectionEvent.Kind kind, Id child, byte[] data, int in, int out) {
+        enqueue(listener, new ConnectionEvent(kind, listener.key, child.address, 0, data, in, out));
+    }
+
+    private void enqueue(Id id, ConnectionEvent event) {
+        id.channel.events.add(event);
+        Descriptors.raise(id.channel.alarm);
+    }
+
+    private void answer(String after, Id id, ConnectionEvent.Kind kind) {
+        answer(after, id, kind, 0, new byte[0]);
+    }
+
+    private void answer(String after, Id id, ConnectionEvent.Kind kind, int status, byte[] data) {
+        if (!silent.contains(after) && id != null && ids.containsKey(id.address)) {
+            post(id, kind, status, data, 0, 0);
+        }
+    }
+
+    // ---- the calls
+
+    @Override
+    public synchronized long openChannel() {
+        int error = call("openChannel");
+        if (error != 0) {
+            return error;
+        }
+        long address = nextAddress += 64;
+        channels.put(address, new Channel());
+        return address;
+    }
+
+    @Override
+    public synchronized int descriptor(long channel) {
+        return channels.get(channel).alarm;
+    }
+
+    @Override
+    public synchronized ConnectionEvent takeEvent(long channel) {
+        if (death != null) {
+            throw death;
+        }
+        Channel from = channels.get(channel);
+        ConnectionEvent event = from.events.poll();
+        if (from.events.isEmpty()) {
+            Descriptors.silence(from.alarm);
+        }
+        return event == null ? ConnectionEvent.NOTHING : event;
+    }
+
+    @Override
+    public synchronized void closeChannel(long channel) {
+        Descriptors.close(channels.remove(channel).alarm);
+    }
+
+    @Override
+    public synchronized long create(long channel, long key) {
+        int error = call("create");
+        if (error != 0) {
+            return error;
+        }
+        Id id = new Id(nextAddress += 64, channels.get(channel), key);
+        ids.put(id.address, id);
+        return id.address;
+    }
+
+    @Override
+    public synchronized void setKey(long id, long key) {
+        ids.get(id).key = key;
+    }
+
+    @Override
+    public synchronized int destroy(long address) {
+        calls.add("destroy");
+        Id id = ids.remove(address);
+        if (id.other != null) {
+            switch (id.state) {
+                case "CONNECTING", "ANSWERED", "REQUESTED", "ACCEPTED" -> refuse(id, new byte[0]);
+                case "ESTABLISHED" ->
+                        answer("destroy", id.other, ConnectionEvent.Kind.DISCONNECTED);
+                default -> {}
+            }
+        }
+        return 0;
+    }
+
+    private void refuse(Id id, byte[] data) {
+        answer(
+                "reject",
+                id.other,
+                ConnectionEvent.Kind.REJECTED,
+                ConnectionEvent.REJECTED_BY_PROGRAM,
+                Arrays.copyOf(data, REJECT_BYTES));
+        id.state = "OVER";
+    }
+
+    @Override
+    public synchronized int shareAddress(long id) {
+        ids.get(id).sharing = true;
+        return call("shareAddress");
+    }
+
+    @Override
+    public synchronized int bind(long address, InetSocketAddress to) {
+        int error = call("bind");
+        if (error != 0) {
+            return error;
+        }
+        Id id = ids.get(address);
+        boolean any = to.getAddress().isAnyLocalAddress();
+        if (!any && !devices.containsKey(to.getAddress())) {
+            return -Errno.ENODEV;
+        }
+        int port = to.getPort() == 0 ? nextPort++ : to.getPort();
+        InetSocketAddress local = new InetSocketAddress(to.getAddress(), port);
+        if (ids.values().stream()
+                .anyMatch(o -> local.equals(o.local) && !(o.sharing && id.sharing))) {
+            return -Errno.EADDRINUSE;
+        }
+        id.local = local;
+        id.device = any ? "" : devices.get(to.getAddress());
+        return 0;
+    }
+
+    @Override
+    public synchronized int listen(long address, int backlog) {
+        Id id = ids.get(address);
+        if (ids.values().stream().anyMatch(o -> o != id && id.local.equals(o.local))) {
+            return -Errno.EADDRINUSE;
+        }
+        id.listening = true;
+        return call("listen");
+    }
+
+    @Override
+    public synchronized int resolveAddress(
+            long address, InetSocketAddress from, InetSocketAddress to, int milliseconds) {
+        int error = call("resolveAddress");
+        if (error != 0) {
+            return error;
+        }
+        Id id = ids.get(address);
+        id.device = from == null ? routeBy : devices.get(from.getAddress());
+        id.local =
+                from != null && from.getPort() != 0
+                        ? from
+                        : new InetSocketAddress(
+                                from == null ? to.getAddress() : from.getAddress(), nextPort++);
+        id.peer = to;
+        id.state = "RESOLVING";
+        if (lateAnswers > 0) {
+            lateAnswers--;
+            answer(
+                    "resolveAddress",
+                    id,
+                    ConnectionEvent.Kind.ADDRESS_ERROR,
+                    -Errno.ETIMEDOUT,
+                    new byte[0]);
+        } else {
+            answer("resolveAddress", id, ConnectionEvent.Kind.ADDRESS_RESOLVED);
+        }
+        return 0;
+    }
+
+    @Override
+    public synchronized int resolveRoute(long address, int milliseconds) {
+        int error = call("resolveRoute");
+        if (error == 0) {
+            ids.get(address).state = "ROUTING";
+            answer("resolveRoute", ids.get(address), ConnectionEvent.Kind.ROUTE_RESOLVED);
+        }
+        return error;
+    }
+
+    private Id listener(InetSocketAddress to) {
+        return ids.values().stream()
+                .filter(i -> i.listening && i.local.equals(to))
+                .findFirst()
+                .orElse(null);
+    }
+
+    private Id child(Id listener, Id from) {
+        Id child = new Id(nextAddress += 64, listener.channel, listener.key);
+        child.device = devices.getOrDefault(listener.local.getAddress(), "fake0");
+        child.local = listener.local;
+        child.peer = from == null ? new InetSocketAddress("192.0.2.99", 5) : from.local;
+        child.other = from;
+        child.state = "REQUESTED";
+        ids.put(child.address, child);
+        return child;
+    }
+
+    @Override
+    public synchronized int connect(long address, ConnectionParameters parameters) {
+        int error = call("connect");
+        if (error != 0) {
+            return error;
+        }
+        lastConnect = parameters;
+        Id id = ids.get(address);
+        id.parameters = parameters;
+        id.state = "CONNECTING";
+        Id listener = listener(id.peer);
+        if (silent.contains("connect")) {
+            return 0;
+        }
+        if (listener == null) {
+            answer(
+                    "connect",
+                    id,
+                    ConnectionEvent.Kind.REJECTED,
+                    ConnectionEvent.REJECTED_NO_LISTENER,
+                    new byte[REJECT_BYTES]);
+            return 0;
+        }
+        Id child = child(listener, id);
+        id.other = child;
+        post(
+                listener,
+                ConnectionEvent.Kind.REQUEST,
+                child,
+                Arrays.copyOf(parameters.data(), REQUEST_BYTES),
+                parameters.outboundReads(),
+                parameters.inboundReads());
+        return 0;
+    }
+
+    @Override
+    public synchronized int accept(long address, ConnectionParameters parameters) {
+        int error = call("accept");
+        if (error != 0) {
+            return error;
+        }
+        lastAccept = parameters;
+        Id id = ids.get(address);
+        id.parameters = parameters;
+        id.state = "ACCEPTED";
+        if (id.other != null && !silent.contains("accept")) {
+            id.other.state = "ANSWERED";
+            post(
+                    id.other,
+                    ConnectionEvent.Kind.RESPONSE,
+                    0,
+                    Arrays.copyOf(parameters.data(), REPLY_BYTES),
+                    parameters.outboundReads(),
+                    parameters.inboundReads());
+        }
+        return 0;
+    }
+
+    @Override
+    public synchronized int establish(long address) {
+        int error = call("establish");
+        if (error == 0) {
+            Id id = ids.get(address);
+            id.state = "ESTABLISHED";
+            if (id.other != null) {
+                id.other.state = "ESTABLISHED";
+            }
+            answer("establish", id.other, ConnectionEvent.Kind.ESTABLISHED);
+        }
+        return error;
+    }
+
+    @Override
+    public synchronized int reject(long address, byte[] data) {
+        int error = call("reject");
+        if (error == 0) {
+            refuse(ids.get(address), data);
+        }
+        return error;
+    }
+
+    @Override
+    public synchronized int disconnect(long address) {
+        int error = call("disconnect");
+        if (error == 0) {
+            Id id = ids.get(address);
+            id.disconnected = true;
+            Id other = id.other;
+            if (other != null && other.disconnected) {
+                answer("confirm", other, ConnectionEvent.Kind.DISCONNECTED);
+            } else {
+                answer("disconnect", other, ConnectionEvent.Kind.DISCONNECTED);
+            }
+        }
+        return error;
+    }
+
+    @Override
+    public synchronized int dataCame(long address) {
+        Id id = ids.get(address);
+        answer("dataCame", id, ConnectionEvent.Kind.ESTABLISHED);
+        return call("dataCame");
+    }
+
+    @Override
+    public synchronized IdentifierInfo describe(long address) {
+        Id id = ids.get(address);
+        return new IdentifierInfo(id.device, id.device.isEmpty() ? 0 : 1, id.local, id.peer);
+    }
+
+    @Override
+    public synchronized int fillIn(long address, StateChange change) {
+        int error = call("fillIn " + change.state());
+        if (error == 0) {
+            Id id = ids.get(address);
+            ConnectionParameters there = id.other == null ? null : id.other.parameters;
+            change.inboundReads(there == null ? 1 : there.outboundReads());
+            change.outboundReads(there == null ? 1 : there.inboundReads());
+            change.retries(7);
+            if (there != null) {
+                ibv_qp_attr.dest_qp_num(change.attributes(), there.queuePairNumber());
+            }
+        }
+        return error;
+    }
+}
