@@ -85,7 +85,8 @@ public final class Listener extends NativeObject {
      * address is kept. Connectors that were handed out stay. Does nothing when it is paused.
      *
      * @throws IllegalStateException when closed
-     * @throws VerbenaException when that cannot be done: peers may connect still
+     * @throws VerbenaException SHARING_VIOLATION when somebody else got the address in that very
+     *     moment: the listener is of no use any more
      */
     public void pause() {
         run(listening::pause);
@@ -123,7 +124,7 @@ public final class Listener extends NativeObject {
         try {
             listening.pause();
         } catch (Failure f) {
-            listening.close(); // without its address rather than with peers
+            listening.close(); // somebody else has the address already
         }
     }
 

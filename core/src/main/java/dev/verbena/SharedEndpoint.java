@@ -33,6 +33,7 @@ public final class SharedEndpoint extends NativeObject {
             this.held =
                     new Listening(
                             adapter.events().connections(), adapter.name(), address, 0, d -> {});
+            held.share();
         } catch (Failure f) {
             abandon();
             throw VerbenaException.of(f);

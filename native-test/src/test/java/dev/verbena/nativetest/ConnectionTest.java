@@ -2,29 +2,50 @@ package dev.verbena.nativetest;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.assertj.core.api.Assertions.catchThrowableOfType;
 
+import dev.verbena.Access;
 import dev.verbena.ConnectionOptions;
 import dev.verbena.Connector;
 import dev.verbena.Listener;
+import dev.verbena.OpFlags;
+import dev.verbena.QueuePair;
 import dev.verbena.QueuePairLimits;
+import dev.verbena.SharedEndpoint;
 import dev.verbena.Status;
 import dev.verbena.VerbenaException;
 
+import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.opentest4j.TestAbortedException;
 
+import java.io.IOException;
+import java.lang.management.ManagementFactory;
+import java.net.Inet6Address;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
+import java.net.NetworkInterface;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.Random;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ExecutionException;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
+import java.util.stream.Stream;
 
 /** Connections between two sides of this library, by IP address. */
 @NeedsDevices
-@Timeout(60)
+@Timeout(600)
 class ConnectionTest {
+    /** {@code -Dverbena.connections=10000} for a longer look. */
+    private static final int CONNECTIONS = Integer.getInteger("verbena.connections", 100);
+
+    private static final QueuePairLimits SMALL = QueuePairLimits.depths(2, 2);
     private static final QueuePairLimits LIMITS = QueuePairLimits.depths(16, 16);
 
     private final Pair pair = new Pair(LIMITS);
@@ -83,6 +104,323 @@ class ConnectionTest {
                 accepted.disconnect();
             }
         }
+    }
+
+    /** Connects the two sides of the pair, each with its connector. */
+    private Connector[] connect(Listener listener, QueuePair here, QueuePair there)
+            throws Exception {
+        Connector connector = client.adapter.createConnector();
+        var connecting =
+                connector.connectAsync(here, listener.localAddress(), ConnectionOptions.DEFAULTS);
+        Connector accepted = request();
+        var accepting = accepted.acceptAsync(there, ConnectionOptions.DEFAULTS);
+        connecting.get(30, TimeUnit.SECONDS);
+        connector.completeConnect();
+        accepting.get(30, TimeUnit.SECONDS);
+        return new Connector[] {connector, accepted};
+    }
+
+    private static VerbenaException failure(CompletableFuture<?> future) {
+        return (VerbenaException)
+                catchThrowableOfType(
+                                ExecutionException.class, () -> future.get(30, TimeUnit.SECONDS))
+                        .getCause();
+    }
+
+    private static VerbenaException failure(ThrowingCallable call) {
+        return catchThrowableOfType(VerbenaException.class, call);
+    }
+
+    @Test
+    void privateDataOfEveryLengthComeAsTheyWere() throws Exception {
+        try (Listener listener = server.adapter.listen(any(server), 0, requests::add);
+                Connector connector = client.adapter.createConnector()) {
+            for (int length : new int[] {0, 1, 43, 44}) {
+                byte[] said = new byte[length];
+                new Random(length).nextBytes(said);
+                byte[] refused = new byte[length * 3];
+                new Random(-length).nextBytes(refused);
+                var connecting =
+                        connector.connectAsync(
+                                client.queuePair,
+                                listener.localAddress(),
+                                ConnectionOptions.DEFAULTS.withPrivateData(said));
+                try (Connector request = request()) {
+                    assertThat(request.connectionData().privateData()).isEqualTo(said);
+                    request.reject(refused);
+                }
+                assertThat(failure(connecting).status()).isEqualTo(Status.CONNECTION_REFUSED);
+                assertThat(connector.connectionData().privateData()).isEqualTo(refused);
+            }
+        }
+    }
+
+    @Test
+    void theConnectingSideMayRefuseLate() throws Exception {
+        try (Listener listener = server.adapter.listen(any(server), 0, requests::add);
+                Connector connector = client.adapter.createConnector()) {
+            var connecting =
+                    connector.connectAsync(
+                            client.queuePair, listener.localAddress(), ConnectionOptions.DEFAULTS);
+            try (Connector request = request()) {
+                byte[] most = new byte[184];
+                new Random(1).nextBytes(most);
+                var accepting =
+                        request.acceptAsync(
+                                server.queuePair, ConnectionOptions.DEFAULTS.withPrivateData(most));
+                connecting.get(30, TimeUnit.SECONDS);
+                assertThat(connector.connectionData().privateData()).isEqualTo(most);
+                connector.reject(new byte[] {5});
+                assertThat(failure(accepting).status()).isEqualTo(Status.CONNECTION_ABORTED);
+            }
+        }
+    }
+
+    @Test
+    void aServerThatNeverAnswersIsGivenUp() throws Exception {
+        try (Listener listener = server.adapter.listen(any(server), 0, requests::add);
+                Connector connector = client.adapter.createConnector()) {
+            ConnectionOptions soon =
+                    ConnectionOptions.DEFAULTS.withDeadline(Duration.ofMillis(700));
+            VerbenaException e =
+                    failure(
+                            () ->
+                                    connector.connect(
+                                            client.queuePair, listener.localAddress(), soon));
+            assertThat(e.status()).isEqualTo(Status.IO_TIMEOUT);
+            try (Connector request = request()) {
+                // The kernel tells nothing of a request that was not accepted; accepting fails.
+                assertThat(failure(() -> request.accept(server.queuePair)).status())
+                        .isEqualTo(Status.CONNECTION_ABORTED);
+            }
+        }
+    }
+
+    @Test
+    void aClientThatNeverCompletesIsGivenUp() throws Exception {
+        try (Listener listener = server.adapter.listen(any(server), 0, requests::add);
+                Connector connector = client.adapter.createConnector()) {
+            var connecting =
+                    connector.connectAsync(
+                            client.queuePair, listener.localAddress(), ConnectionOptions.DEFAULTS);
+            try (Connector request = request()) {
+                ConnectionOptions soon =
+                        ConnectionOptions.DEFAULTS.withDeadline(Duration.ofMillis(700));
+                assertThat(failure(() -> request.accept(server.queuePair, soon)).status())
+                        .isEqualTo(Status.IO_TIMEOUT);
+            }
+            connecting.get(30, TimeUnit.SECONDS);
+            Deadline deadline = Deadline.of("word that the server gave up");
+            while (!connector.toString().contains("(")) {
+                deadline.check();
+            }
+            assertThat(failure(() -> connector.completeConnect()).status())
+                    .isEqualTo(Status.CONNECTION_ABORTED);
+        }
+    }
+
+    @Test
+    void whatIsUnderWayEndsBeforeADisconnect() throws Exception {
+        try (Listener listener = server.adapter.listen(any(server), 0, requests::add)) {
+            Connector[] both = connect(listener, client.queuePair, server.queuePair);
+            var to = server.memory(1 << 20, Access.REMOTE_WRITE);
+            var from = client.filled(1 << 20, 3);
+            for (int i = 0; i < 4; i++) {
+                assertThat(
+                                client.queuePair.write(
+                                        i,
+                                        Pair.whole(from),
+                                        to.memory().address(),
+                                        to.remoteToken(),
+                                        OpFlags.SILENT_SUCCESS))
+                        .isEqualTo(Status.SUCCESS);
+            }
+            both[0].disconnect();
+            assertThat(client.endsNow()).as("silent, and successful").isEmpty();
+            assertThat(to.memory().mismatch(from.memory())).isEqualTo(-1);
+            both[0].close();
+            both[1].close();
+        }
+    }
+
+    @Test
+    void thePeersDisconnectCancelsNothing() throws Exception {
+        try (Listener listener = server.adapter.listen(any(server), 0, requests::add)) {
+            Connector[] both = connect(listener, client.queuePair, server.queuePair);
+            CompletableFuture<Status> over = new CompletableFuture<>();
+            both[1].onDisconnect(over::complete);
+            server.queuePair.receive(3, Pair.whole(server.memory(64)));
+            both[0].disconnect();
+            assertThat(over.get(30, TimeUnit.SECONDS)).isEqualTo(Status.CONNECTION_INVALID);
+            assertThat(server.endsNow()).isEmpty();
+            assertThat(server.queuePair.send(1, Pair.whole(server.memory(64))))
+                    .isEqualTo(Status.CONNECTION_INVALID);
+            both[1].disconnect();
+            assertThat(server.ends(1)).containsExactly("RECEIVE 3 CANCELLED");
+            both[0].close();
+            both[1].close();
+        }
+    }
+
+    @Test
+    void aPausedListenerIsNobodyAndKeepsItsAddress() throws Exception {
+        Listener listener = server.adapter.listen(any(server), 0, requests::add);
+        InetSocketAddress address = listener.localAddress();
+        listener.pause();
+        try (Connector connector = client.adapter.createConnector()) {
+            assertThat(failure(() -> connector.connect(client.queuePair, address)))
+                    .hasMessageContaining("nobody listens");
+        }
+        assertThat(failure(() -> server.adapter.listen(address, 0, c -> {})).status())
+                .isEqualTo(Status.SHARING_VIOLATION);
+        listener.resume();
+        Connector[] both = connect(listener, client.queuePair, server.queuePair);
+        listener.close(); // pends on the connector that came from it
+        assertThat(failure(() -> server.adapter.listen(address, 0, c -> {})).status())
+                .isEqualTo(Status.SHARING_VIOLATION);
+        both[0].disconnect();
+        both[0].close();
+        both[1].close();
+    }
+
+    @Test
+    void connectorsShareAnEndpoint() throws Exception {
+        try (Listener one = server.adapter.listen(any(server), 0, requests::add);
+                Listener two = server.adapter.listen(any(server), 0, requests::add);
+                SharedEndpoint endpoint = client.adapter.createSharedEndpoint(any(client));
+                QueuePair second =
+                        client.domain.createQueuePair(
+                                client.completionQueue, client.completionQueue, SMALL);
+                Connector first = client.adapter.createConnector();
+                Connector other = client.adapter.createConnector()) {
+            var connecting =
+                    first.connectWithSharedEndpointAsync(
+                            client.queuePair,
+                            endpoint,
+                            one.localAddress(),
+                            ConnectionOptions.DEFAULTS);
+            try (Connector request = request()) {
+                assertThat(request.peerAddress()).isEqualTo(endpoint.localAddress());
+                var accepting = request.acceptAsync(server.queuePair, ConnectionOptions.DEFAULTS);
+                connecting.get(30, TimeUnit.SECONDS);
+                first.completeConnect();
+                accepting.get(30, TimeUnit.SECONDS);
+                other.connectWithSharedEndpointAsync(
+                        second, endpoint, two.localAddress(), ConnectionOptions.DEFAULTS);
+                try (Connector alike = request()) {
+                    assertThat(alike.peerAddress()).isEqualTo(endpoint.localAddress());
+                }
+            }
+        }
+    }
+
+    @Test
+    void connectsByIpv6() throws Exception {
+        // The devices' GIDs of link-local addresses need their interface as scope.
+        InetAddress here = linkLocal(client);
+        InetAddress there = linkLocal(server);
+        try (Listener listener =
+                        server.adapter.listen(new InetSocketAddress(there, 0), 0, requests::add);
+                Connector connector = client.adapter.createConnector()) {
+            InetSocketAddress peer =
+                    new InetSocketAddress(
+                            Inet6Address.getByAddress(
+                                    null, there.getAddress(), ((Inet6Address) here).getScopeId()),
+                            listener.localAddress().getPort());
+            var connecting =
+                    connector.connectAsync(
+                            client.queuePair,
+                            peer,
+                            ConnectionOptions.DEFAULTS.withLocalAddress(
+                                    new InetSocketAddress(here, 0)));
+            try (Connector request = request()) {
+                var accepting = request.acceptAsync(server.queuePair, ConnectionOptions.DEFAULTS);
+                connecting.get(30, TimeUnit.SECONDS);
+                connector.completeConnect();
+                accepting.get(30, TimeUnit.SECONDS);
+                assertThat(request.peerAddress().getAddress()).isInstanceOf(Inet6Address.class);
+            }
+        }
+    }
+
+    /** Of the network interface that the side's device stands on. */
+    private static InetAddress linkLocal(Pair.Side side) throws Exception {
+        InetAddress ip = side.adapter.gid().gid().gid().toInetAddress();
+        NetworkInterface on = NetworkInterface.getByInetAddress(ip);
+        return on.inetAddresses()
+                .filter(a -> a instanceof Inet6Address && a.isLinkLocalAddress())
+                .findFirst()
+                .orElseGet(
+                        () -> {
+                            System.err.println("SKIPPED: " + on + " has no link-local address");
+                            throw new TestAbortedException("no link-local address on " + on);
+                        });
+    }
+
+    @Test
+    void comesAndGoesWithoutATrace() throws Exception {
+        churn(CONNECTIONS / 4); // everything loaded and linked that ever will be
+        long descriptors = descriptors();
+        int threads = ManagementFactory.getThreadMXBean().getThreadCount();
+        long heap = heap();
+        long resident = residentKilobytes();
+        churn(CONNECTIONS);
+        assertThat(descriptors()).as("file descriptors").isEqualTo(descriptors);
+        assertThat(ManagementFactory.getThreadMXBean().getThreadCount())
+                .as("threads")
+                .isLessThanOrEqualTo(threads + 2); // the JVM's own come and go
+        long heapGrowth = heap() - heap;
+        long residentGrowth = residentKilobytes() - resident;
+        System.out.printf(
+                "%d connections: heap %+d bytes, resident %+d KiB%n",
+                CONNECTIONS, heapGrowth, residentGrowth);
+        assertThat(heapGrowth / CONNECTIONS).as("heap bytes for each").isLessThan(200);
+        assertThat(residentGrowth * 1024 / CONNECTIONS)
+                .as("resident bytes for each")
+                .isLessThan(20_000);
+    }
+
+    private void churn(int connections) throws Exception {
+        try (Listener listener = server.adapter.listen(any(server), 0, requests::add)) {
+            for (int i = 0; i < connections; i++) {
+                try (QueuePair here =
+                                client.domain.createQueuePair(
+                                        client.completionQueue, client.completionQueue, SMALL);
+                        QueuePair there =
+                                server.domain.createQueuePair(
+                                        server.completionQueue, server.completionQueue, SMALL)) {
+                    Connector[] both = connect(listener, here, there);
+                    if (i % 2 == 0) {
+                        both[0].disconnect();
+                    } // or cut by the close
+                    both[0].close();
+                    both[1].close();
+                }
+            }
+        }
+    }
+
+    private static long descriptors() throws IOException {
+        try (Stream<Path> open = Files.list(Path.of("/proc/self/fd"))) {
+            return open.count();
+        }
+    }
+
+    private static long heap() {
+        long least = Long.MAX_VALUE;
+        for (int i = 0; i < 3; i++) {
+            System.gc();
+            Runtime runtime = Runtime.getRuntime();
+            least = Math.min(least, runtime.totalMemory() - runtime.freeMemory());
+        }
+        return least;
+    }
+
+    private static long residentKilobytes() throws IOException {
+        return Files.readAllLines(Path.of("/proc/self/status")).stream()
+                .filter(line -> line.startsWith("VmRSS:"))
+                .mapToLong(line -> Long.parseLong(line.replaceAll("[^0-9]", "")))
+                .sum();
     }
 
     @Test

@@ -13,10 +13,11 @@ import java.util.function.Consumer;
 /**
  * An address that peers connect to.
  *
- * <p>librdmacm has no way to stop listening but destroying the identifier, and the address with it.
- * So every identifier here shares its address, and a pause puts one in the place of another that
- * only has the address: peers are refused by their own machine's word for "nobody listens", and
- * nobody else can listen there meanwhile.
+ * <p>librdmacm has no way to stop listening but destroying the identifier, and the address goes
+ * with it. So a pause binds another one to the address at once: peers are refused by their own
+ * machine's word for "nobody listens", and nobody else can have the address meanwhile. Between the
+ * two it is free for some microseconds; the kernel lets no second one bind an address that is
+ * listened to.
  */
 public final class Listening implements ConnectionEvents.Handler {
     private final ConnectionEvents events;
@@ -54,7 +55,7 @@ public final class Listening implements ConnectionEvents.Handler {
         this.device = device;
         this.backlog = backlog;
         this.onRequest = onRequest;
-        this.identifier = bound(address, true);
+        this.identifier = bound(address);
         IdentifierInfo info = control.describe(identifier.id());
         this.address = info.local();
         if (!info.device().isEmpty() && !info.device().equals(device)) {
@@ -66,21 +67,14 @@ public final class Listening implements ConnectionEvents.Handler {
         }
     }
 
-    /** The address is had alone at first, and shared with the one that takes its place later. */
-    private Identifier bound(InetSocketAddress to, boolean alone) throws Failure {
+    private Identifier bound(InetSocketAddress to) throws Failure {
         Identifier made = events.create(this);
         try {
-            if (!alone) {
-                share(made);
-            }
             Failure.check(
                     control.bind(made.id(), to),
                     "rdma_bind_addr(%s)".formatted(to),
                     "It has to be an address of a network interface of device %s (rdma link, ip address), and free"
                             .formatted(device));
-            if (alone) {
-                share(made);
-            }
             return made;
         } catch (Failure f) {
             events.destroy(made);
@@ -88,8 +82,13 @@ public final class Listening implements ConnectionEvents.Handler {
         }
     }
 
-    private void share(Identifier made) throws Failure {
-        Failure.check(control.shareAddress(made.id()), "rdma_set_option(REUSEADDR)", "");
+    /**
+     * Lets connectors connect from the address; not for one that is listened to.
+     *
+     * @throws Failure when the kernel refuses
+     */
+    public synchronized void share() throws Failure {
+        Failure.check(control.shareAddress(identifier.id()), "rdma_set_option(REUSEADDR)", "");
     }
 
     /**
@@ -132,14 +131,17 @@ public final class Listening implements ConnectionEvents.Handler {
      * Refuses peers as if nobody listened, and keeps the address. Requests that were handed out
      * stay.
      *
-     * @throws Failure when that cannot be done: peers may connect still
+     * @throws Failure when somebody else got the address in that moment: this is of no use any more
      */
     public synchronized void pause() throws Failure {
         if (listening && identifier != null) {
-            Identifier silent = bound(address, false);
-            events.destroy(identifier);
-            identifier = silent;
-            listening = false;
+            close();
+            try {
+                identifier = bound(address);
+            } catch (Failure f) {
+                broken = f;
+                throw f;
+            }
         }
     }
 

@@ -255,6 +255,7 @@ public final class FakeConnections implements ConnectionControl {
             return -Errno.EADDRINUSE;
         }
         id.listening = true;
+        id.sharing = false; // as the kernel does
         return call("listen");
     }
 
