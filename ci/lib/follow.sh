@@ -1,20 +1,20 @@
 # shellcheck shell=bash
 # Starting a command elsewhere (a process group here, or a guest), and following it to its end: time limit, Ctrl-C, death.
 #
-# Everything that happens comes as a line through one fifo, $RUN/control.out:
-#   started    the command runs; until then, it is set-up that takes time
-#   ended N    the command's exit code
-#   gone       what it ran in (the VM) is no more
-#   unheard    nobody reads its output any more (as in ci/roce run -- yes | head)
-#   signal     this script got one; only to end a wait
+# Everything that happens comes as a line through one fifo, $RUN/events; WHO is the guest it comes from, or "here":
+#   started WHO    the command runs; until then, it is set-up that takes time
+#   ended WHO N    the command's exit code
+#   gone WHO       what it ran in (the VM) is no more
+#   unheard        nobody reads its output any more (as in ci/roce run -- yes | head)
+#   signal         this script got one; only to end a wait
 # A way to devices that starts a command defines deliver_to_command SIGNAL; after KILL it must see to a line "gone".
 
 GRACE=10 # seconds between asking a command to end and ending it
 
 make_run_folder() {
     RUN=$(mktemp -d "${TMPDIR:-/tmp}/verbena-roce.XXXXXX")
-    mkfifo "$RUN/control.in" "$RUN/control.out"
-    exec {EVENTS}<>"$RUN/control.out"
+    mkfifo "$RUN/events"
+    exec {EVENTS}<>"$RUN/events"
     at_exit rm -rf "$RUN"
 }
 
@@ -30,15 +30,14 @@ run_at_exit() {
     for undo in "${AT_EXIT[@]}"; do eval "$undo" || true; done
 }
 
-# Waits for the command's end and returns its exit code; FOLLOWED_TO is then the event that ended it.
+# Waits for the command's end and returns its exit code.
 follow() { # BOOT_LIMIT
-    local event value code=''
+    local event who value code=''
     PHASE=boot DEADLINE=$((SECONDS + $1)) INTERRUPTED=''
     trap 'interrupted INT' INT
     trap 'interrupted TERM' TERM
     trap 'interrupted HUP' HUP
     while [ -z "$code" ]; do
-        event='' value=''
         next_event
         case $event in
             started) PHASE=running DEADLINE=${LIMIT:+$((SECONDS + LIMIT))} ;;
@@ -51,20 +50,23 @@ follow() { # BOOT_LIMIT
         fi
     done
     trap - INT TERM HUP
-    # shellcheck disable=SC2034 # for wait_for_power_off
-    FOLLOWED_TO=$event
     [ "$PHASE" != late ] || code=124
     if [ "$code" = 70 ] && [ -n "$INTERRUPTED" ]; then code=$((128 + $(kill -l "$INTERRUPTED"))); fi
     return "$code"
 }
 
-# Sets event and value, or leaves them empty when the deadline has come.
+declare -A GONE=() # by who is no more
+
+# Sets event, who and value, or empties them when the deadline has come.
 next_event() {
+    event='' who='' value=''
     if [ -z "$DEADLINE" ]; then
-        read -r event value <&"$EVENTS" || true
+        read -r event who value <&"$EVENTS" || true
     elif [ "$DEADLINE" -gt "$SECONDS" ]; then
-        read -r -t "$((DEADLINE - SECONDS))" event value <&"$EVENTS" || true
+        read -r -t "$((DEADLINE - SECONDS))" event who value <&"$EVENTS" || true
     fi
+    # shellcheck disable=SC2034 # for guest.sh
+    [ "$event" != gone ] || GONE[$who]=yes
 }
 
 deadline_came() { # BOOT_LIMIT
@@ -87,7 +89,7 @@ deadline_came() { # BOOT_LIMIT
 }
 
 interrupted() { # SIGNAL
-    echo signal >"$RUN/control.out" # bash goes on with the read that the signal interrupted, deadline and all
+    echo signal >"$RUN/events" # bash goes on with the read that the signal interrupted, deadline and all
     if [ -n "$INTERRUPTED" ] || [ "$PHASE" = boot ]; then # asked twice, or nothing to ask yet
         INTERRUPTED=$1
         deliver_to_command KILL
@@ -104,18 +106,18 @@ start_here() { # COMMAND…
     (
         trap : INT TERM HUP # the command itself gets them; this shell lives on to tell its end
         code=0
-        echo started >"$RUN/control.out"
+        echo started here >"$RUN/events"
         (
             [ -z "${ROCE_LOCK-}" ] || exec {ROCE_LOCK}<&- # what the command leaves behind shall not keep it
             exec "$@"
         ) </dev/null {EVENTS}<&- || code=$?
-        echo "ended $code" >"$RUN/control.out"
+        echo "ended here $code" >"$RUN/events"
     ) &
     HERE=$!
     set +m
     # shellcheck disable=SC2317 # follow calls it
     deliver_to_command() {
         kill -s "$1" -- "-$HERE" 2>/dev/null || true
-        [ "$1" != KILL ] || echo gone >"$RUN/control.out"
+        [ "$1" != KILL ] || echo gone here >"$RUN/events"
     }
 }

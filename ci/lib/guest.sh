@@ -1,122 +1,187 @@
 # shellcheck shell=bash
 # Running the micro VM that vm.sh makes: what goes into a guest, its output, its end.
+#
+# Each guest has a name and a folder $RUN/NAME, which it sees as /run/verbena:
+#   name, ci, results   what it is called, where it finds the folder ci and the results
+#   command             the script it runs
+#   terminal            rows and columns, if the command is to have the terminal
+#   stdout, stderr      what the command prints; with a terminal, neither
+#   exit                its exit code
+# vm/session reads and writes these. The rest is QEMU's: its own messages, the guest's console, and two fifos for lines to the
+# guest (control.in: a signal for the command) and from all of them ($RUN/events, see follow.sh).
 
 VM_BOOT_LIMIT=180 # seconds; 6 to 10 are usual under software emulation, a busy two-core machine may need many more
 VM_MEMORY=${VERBENA_VM_MEMORY:-4G}
 
+GUESTS=() TAILS=()
+# By guest: QEMU's process group, the descriptor of control.in, whether it is ready, whether we ended it.
+declare -A VM_GROUP=() TO_GUEST=() UP=() KILLED=()
+
+make_guest() { # GUEST COMMAND…
+    local guest=$1 to
+    shift
+    GUESTS+=("$guest")
+    mkdir "$RUN/$guest"
+    mkfifo "$RUN/$guest/control.in"
+    ln -s ../events "$RUN/$guest/control.out"
+    exec {to}<>"$RUN/$guest/control.in" # open at both ends: a line to a guest that is no more must not wait for a reader
+    TO_GUEST[$guest]=$to
+    printf '%s\n' "$guest" >"$RUN/$guest/name"
+    printf '%s\n' "$CI_DIR" >"$RUN/$guest/ci"
+    printf '%s\n' "$RESULTS" >"$RUN/$guest/results"
+    write_guest_command "$@" >"$RUN/$guest/command"
+    : >"$RUN/$guest/console"
+}
+
+# What the guest is to do, as a script it runs: this folder, this environment, that command.
+write_guest_command() { # COMMAND…
+    export -p | grep -vE '^declare -x (BASH[A-Z_]*|SHLVL|PWD|OLDPWD|_)(=|$)'
+    printf 'export PATH=%q\n' "$PATH:/usr/local/sbin:/usr/sbin:/sbin"
+    printf 'cd %q || exit 126\nexec' "$PWD"
+    printf ' %q' "$@"
+    printf '\n'
+}
+
 # Starts the guest: FRONT is where the command's terminal goes (stdio) or empty.
-qemu() { # FRONT
+qemu() { # GUEST FRONT
+    local run=$RUN/$1
     local machine=(-M q35 -accel "tcg,thread=multi,tb-size=512" -cpu max)
     [ "$ACCELERATOR" = tcg ] || machine=(-M q35 -accel kvm -cpu host)
     local front=()
-    [ -z "$1" ] || front=(-chardev "stdio,id=terminal,signal=off" -device "virtconsole,chardev=terminal")
+    [ -z "$2" ] || front=(-chardev "stdio,id=terminal,signal=off" -device "virtconsole,chardev=terminal")
     share() { # TAG PATH [OPTIONS]
         printf '%s\n' -fsdev "local,id=$1,path=${2//,/,,},security_model=none,multidevs=remap${3-}" \
             -device "virtio-9p-pci,fsdev=$1,mount_tag=$1"
     }
     local shares
-    mapfile -t shares < <(share host / ,readonly=on; share run "$RUN"; share results "$RESULTS")
+    mapfile -t shares < <(share host / ,readonly=on; share run "$run"; share results "$RESULTS")
     qemu-system-x86_64 "${machine[@]}" -m "$VM_MEMORY" -smp "$(($(nproc) < 8 ? $(nproc) : 8))" -kernel "$VM/kernel" -initrd "$VM/initramfs" \
         -append "console=ttyS0 panic=-1 oops=panic quiet mitigations=off" \
-        -display none -nic none -no-reboot -serial "file:$RUN/console" -device virtio-rng-pci -device virtio-serial-pci \
-        "${front[@]}" -chardev "pipe,id=control,path=$RUN/control" \
+        -display none -nic none -no-reboot -serial "file:$run/console" -device virtio-rng-pci -device virtio-serial-pci \
+        "${front[@]}" -chardev "pipe,id=control,path=$run/control" \
         -device virtserialport,chardev=control,name=verbena.control "${shares[@]}"
 }
 
-# What the guest is to do, as a script it runs: this folder, this environment, that command.
-write_guest_command() { # COMMAND…
-    {
-        export -p | grep -vE '^declare -x (BASH[A-Z_]*|SHLVL|PWD|OLDPWD|_)(=|$)'
-        printf 'export PATH=%q\n' "$PATH:/usr/local/sbin:/usr/sbin:/sbin"
-        printf 'cd %q || exit 126\nexec' "$PWD"
-        printf ' %q' "$@"
-        printf '\n'
-    } >"$RUN/command"
-    printf '%s\n' "$RESULTS" >"$RUN/results"
-    printf '%s\n' "$CI_DIR" >"$RUN/ci"
+run_in_vm() { # COMMAND…
+    make_guest vm "$@"
+    boot_guest vm
+    follow_guests
 }
 
-run_in_vm() { # COMMAND…
-    write_guest_command "$@"
-    : >"$RUN/console"
-    : >"$RUN/stdout"
-    : >"$RUN/stderr"
+# Its output and its end go their ways from then on.
+boot_guest() { # GUEST
+    local run=$RUN/$1
+    : >"$run/stdout"
+    : >"$run/stderr"
     set -m # process groups of their own: Ctrl-C is for this script, which passes it to the command in the guest
     {
-        qemu '' </dev/null >"$RUN/qemu" 2>&1
-        echo gone >"$RUN/control.out"
+        qemu "$1" '' </dev/null >"$run/qemu" 2>&1
+        echo "gone $1" >"$RUN/events"
     } &
-    VM_GROUP=$!
-    local tails=()
-    pass_on "$RUN/stdout" 2>/dev/null &
-    tails+=($!)
-    pass_on "$RUN/stderr" >&2 2>/dev/null &
-    tails+=($!)
-    [ "$VERBOSE" = no ] || { tail -s 0.1 --pid="$VM_GROUP" -n +1 -f "$RUN/console" >&2 & }
+    VM_GROUP[$1]=$!
+    pass_on "$1" stdout 2>/dev/null &
+    TAILS+=($!)
+    pass_on "$1" stderr >&2 2>/dev/null &
+    TAILS+=($!)
+    [ "$VERBOSE" = no ] || { tail -s 0.1 --pid="${VM_GROUP[$1]}" -n +1 -f "$run/console" >&2 & }
     set +m
-    at_exit kill_vm
-    # shellcheck disable=SC2317 # follow calls it
-    deliver_to_command() {
-        if [ "$1" = KILL ]; then kill_vm; else echo "$1" >"$RUN/control.in"; fi
-    }
-    local code=0
-    follow "$VM_BOOT_LIMIT" || code=$?
-    wait_for_power_off
-    wait "${tails[@]}" 2>/dev/null || true
-    [ "$code" != 70 ] || explain_dead_vm
-    return "$code"
+    at_exit kill_vm "$1"
 }
 
 # Ends with the VM, or before it when nobody reads what it prints.
-pass_on() { # FILE
-    tail -s 0.1 --pid="$VM_GROUP" -n +1 -f "$1" || true
-    echo unheard >"$RUN/control.out"
+pass_on() { # GUEST FILE
+    tail -s 0.1 --pid="${VM_GROUP[$1]}" -n +1 -f "$RUN/$1/$2" || true
+    echo unheard >"$RUN/events"
+}
+
+# To the end of the command and of the guests; returns the command's exit code.
+follow_guests() {
+    # shellcheck disable=SC2317 # follow calls it
+    deliver_to_command() {
+        local guest
+        for guest in "${GUESTS[@]}"; do
+            if [ "$1" = KILL ]; then kill_vm "$guest"; else tell_guest "$guest" "$1"; fi
+        done
+    }
+    local guest dead=() code=0
+    follow "$VM_BOOT_LIMIT" || code=$?
+    if [ "$code" = 70 ]; then mapfile -t dead < <(dead_guests); fi
+    [ ${#dead[@]} = 0 ] || deliver_to_command KILL
+    wait_for_power_off
+    wait "${TAILS[@]}" 2>/dev/null || true
+    for guest in "${dead[@]}"; do explain_dead_guest "$guest"; done
+    return "$code"
+}
+
+tell_guest() { # GUEST LINE
+    echo "$2" >&"${TO_GUEST[$1]}"
 }
 
 wait_for_power_off() {
-    local event=$FOLLOWED_TO
+    # shellcheck disable=SC2034 # next_event sets them
+    local guest event who value
     DEADLINE=$((SECONDS + GRACE))
-    while [ "$event" != gone ] && [ "$SECONDS" -lt "$DEADLINE" ]; do
+    while [ ${#GONE[@]} -lt ${#GUESTS[@]} ] && [ "$SECONDS" -lt "$DEADLINE" ]; do
         next_event
     done
-    kill_vm
-    { wait "$VM_GROUP" || true; } 2>/dev/null # bash would remark on a job that was killed
+    for guest in "${GUESTS[@]}"; do
+        kill_vm "$guest"
+        { wait "${VM_GROUP[$guest]}" || true; } 2>/dev/null # bash would remark on a job that was killed
+    done
 }
 
-kill_vm() {
-    if kill -s KILL -- "-$VM_GROUP" 2>/dev/null; then echo gone >"$RUN/control.out"; fi
+kill_vm() { # GUEST
+    if kill -s KILL -- "-${VM_GROUP[$1]}" 2>/dev/null; then
+        KILLED[$1]=yes
+        echo "gone $1" >"$RUN/events"
+    fi
 }
 
-explain_dead_vm() {
-    say "the end of the guest's console:"
-    if [ -s "$RUN/console" ]; then tail -n 40 "$RUN/console" | tr -d '\r' >&2; else echo "(it printed nothing)" >&2; fi
-    sed 's/^/qemu: /' "$RUN/qemu" >&2
-    if grep -aq 'Kernel panic' "$RUN/console"; then
-        say "the guest's kernel panicked (see above)"
-    elif [ "$PHASE" = boot ]; then
-        say "the micro VM did not come up (its console is above)"
+# Prints which ended by themselves, or else did not come up in time.
+dead_guests() {
+    local guest dead=()
+    for guest in "${GUESTS[@]}"; do
+        if [ -n "${GONE[$guest]-}" ] && [ -z "${KILLED[$guest]-}" ]; then dead+=("$guest"); fi
+    done
+    if [ ${#dead[@]} = 0 ] && [ "$PHASE" = boot ]; then
+        for guest in "${GUESTS[@]}"; do
+            [ -n "${UP[$guest]-}" ] || dead+=("$guest")
+        done
+    fi
+    [ ${#dead[@]} = 0 ] || printf '%s\n' "${dead[@]}"
+}
+
+explain_dead_guest() { # GUEST
+    local run=$RUN/$1 guest=guest vm='the micro VM'
+    [ "$1" = vm ] || guest=$1 vm="the $1's micro VM"
+    say "the end of the $guest's console:"
+    if [ -s "$run/console" ]; then tail -n 40 "$run/console" | tr -d '\r' >&2; else echo "(it printed nothing)" >&2; fi
+    sed 's/^/qemu: /' "$run/qemu" >&2
+    if grep -aq 'Kernel panic' "$run/console"; then
+        say "the $guest's kernel panicked (see above)"
+    elif [ "$PHASE" = boot ] && [ -z "${UP[$1]-}" ]; then
+        say "$vm did not come up (its console is above)"
     else
-        say "the micro VM ended before the command did (its console is above)"
+        say "$vm ended before the command did (its console is above)"
     fi
 }
 
 # The same on the terminal. QEMU has to be in the foreground to read it, so the boot limit is watched from the background.
 interactive_in_vm() { # COMMAND…
     local settings code PHASE=running
-    write_guest_command "$@"
-    stty size >"$RUN/terminal"
+    make_guest vm "$@"
+    stty size >"$RUN/vm/terminal"
     settings=$(stty -g)
-    : >"$RUN/console"
     at_exit stty "$settings"
     say "booting; the shell's files live in memory, only those in $RESULTS stay"
     (
         trap '' INT
-        read -r -t "$VM_BOOT_LIMIT" _ <"$RUN/control.out" || pkill -KILL -f "path=$RUN/control" || true
+        read -r -t "$VM_BOOT_LIMIT" _ <"$RUN/events" || pkill -KILL -f "path=$RUN/vm/control" || true
     ) &
     stty raw -echo
-    qemu stdio 2>"$RUN/qemu" || true
+    qemu vm stdio 2>"$RUN/vm/qemu" || true
     stty "$settings"
-    read -r code 2>/dev/null <"$RUN/exit" || code=70
-    [ "$code" != 70 ] || explain_dead_vm
+    read -r code 2>/dev/null <"$RUN/vm/exit" || code=70
+    [ "$code" != 70 ] || explain_dead_guest vm
     return "$code"
 }
