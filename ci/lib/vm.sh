@@ -10,7 +10,7 @@ KVM_PROBE_LIMIT=15 # seconds for a guest that powers off at once; a working KVM 
 # Modules the guest loads, in this order, each after what it depends on. Those a kernel does not have are built in or not
 # needed there: 6.1 wants crc32_generic (without it `rdma link add` fails with ENOENT), newer kernels have none.
 VM_MODULES=(virtio_pci virtio_console virtio_rng 9pnet_virtio 9p overlay
-    crc32_generic crc32c_generic crc32_pclmul veth ib_uverbs rdma_ucm rdma_rxe)
+    crc32_generic crc32c_generic crc32_pclmul veth virtio_net sch_netem ib_uverbs rdma_ucm rdma_rxe)
 
 # Says why there can be no VM here, or nothing.
 why_no_vm() {
