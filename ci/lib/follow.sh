@@ -39,6 +39,7 @@ follow() { # BOOT_LIMIT
     trap 'interrupted HUP' HUP
     while [ -z "$code" ]; do
         next_event
+        retell_event
         case $event in
             started) PHASE=running DEADLINE=${LIMIT:+$((SECONDS + LIMIT))} ;;
             ended) code=$value ;;
@@ -54,6 +55,9 @@ follow() { # BOOT_LIMIT
     if [ "$code" = 70 ] && [ -n "$INTERRUPTED" ]; then code=$((128 + $(kill -l "$INTERRUPTED"))); fi
     return "$code"
 }
+
+# Where one command is made of several, this turns event, who and value into those of the whole (see pair.sh).
+retell_event() { :; }
 
 declare -A GONE=() # by who is no more
 
@@ -85,6 +89,7 @@ deadline_came() { # BOOT_LIMIT
             DEADLINE=''
             deliver_to_command KILL
             ;;
+        *) "deadline_in_$PHASE" ;;
     esac
 }
 

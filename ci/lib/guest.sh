@@ -7,15 +7,16 @@
 #   terminal            rows and columns, if the command is to have the terminal
 #   stdout, stderr      what the command prints; with a terminal, neither
 #   exit                its exit code
-# vm/session reads and writes these. The rest is QEMU's: its own messages, the guest's console, and two fifos for lines to the
+# vm/session reads and writes these, and a few more for a pair (pair.sh). The rest is QEMU's: its own messages, the guest's console, and two fifos for lines to the
 # guest (control.in: a signal for the command) and from all of them ($RUN/events, see follow.sh).
 
 VM_BOOT_LIMIT=180 # seconds; 6 to 10 are usual under software emulation, a busy two-core machine may need many more
 VM_MEMORY=${VERBENA_VM_MEMORY:-4G}
 
 GUESTS=() TAILS=()
-# By guest: QEMU's process group, the descriptor of control.in, whether it is ready, whether we ended it.
-declare -A VM_GROUP=() TO_GUEST=() UP=() KILLED=()
+# By guest: QEMU's process group, the descriptor of control.in, what each line of output begins with, whether it is ready, whether
+# we ended it.
+declare -A VM_GROUP=() TO_GUEST=() PREFIX=() UP=() KILLED=()
 
 make_guest() { # GUEST COMMAND…
     local guest=$1 to
@@ -53,13 +54,14 @@ qemu() { # GUEST FRONT
         printf '%s\n' -fsdev "local,id=$1,path=${2//,/,,},security_model=none,multidevs=remap${3-}" \
             -device "virtio-9p-pci,fsdev=$1,mount_tag=$1"
     }
-    local shares
+    local shares cable=()
+    [ ! -e "$run/cable" ] || mapfile -t cable < <(cable_of "$1")
     mapfile -t shares < <(share host / ,readonly=on; share run "$run"; share results "$RESULTS")
     qemu-system-x86_64 "${machine[@]}" -m "$VM_MEMORY" -smp "$(($(nproc) < 8 ? $(nproc) : 8))" -kernel "$VM/kernel" -initrd "$VM/initramfs" \
         -append "console=ttyS0 panic=-1 oops=panic quiet mitigations=off" \
         -display none -nic none -no-reboot -serial "file:$run/console" -device virtio-rng-pci -device virtio-serial-pci \
         "${front[@]}" -chardev "pipe,id=control,path=$run/control" \
-        -device virtserialport,chardev=control,name=verbena.control "${shares[@]}"
+        -device virtserialport,chardev=control,name=verbena.control "${cable[@]}" "${shares[@]}"
 }
 
 run_in_vm() { # COMMAND…
@@ -90,7 +92,8 @@ boot_guest() { # GUEST
 
 # Ends with the VM, or before it when nobody reads what it prints.
 pass_on() { # GUEST FILE
-    tail -s 0.1 --pid="${VM_GROUP[$1]}" -n +1 -f "$RUN/$1/$2" || true
+    local follow=(tail -s 0.1 --pid="${VM_GROUP[$1]}" -n +1 -f "$RUN/$1/$2")
+    if [ -z "${PREFIX[$1]-}" ]; then "${follow[@]}"; else "${follow[@]}" | sed -u "s/^/${PREFIX[$1]}/"; fi || true
     echo unheard >"$RUN/events"
 }
 
@@ -120,6 +123,7 @@ tell_guest() { # GUEST LINE
 wait_for_power_off() {
     # shellcheck disable=SC2034 # next_event sets them
     local guest event who value
+    for guest in "${GUESTS[@]}"; do tell_guest "$guest" off; done # a single one does so unasked, a pair's waits for it
     DEADLINE=$((SECONDS + GRACE))
     while [ ${#GONE[@]} -lt ${#GUESTS[@]} ] && [ "$SECONDS" -lt "$DEADLINE" ]; do
         next_event

@@ -79,14 +79,16 @@ prepare_way() {
 }
 
 describe_way() {
+    local vm='micro VM'
+    [ "$COMMAND" != pair ] || vm='two micro VMs'
     case $WAY in
         host) echo "on this machine's kernel, devices $(lasting_devices)" ;;
         rxe) echo "on this machine's kernel, devices ${ROCE_DEVICES[0]}, ${ROCE_DEVICES[1]}" ;;
         vm)
             if [ "$ACCELERATOR" = kvm ]; then
-                echo "micro VM, kernel $(cat "$VM/version"), KVM"
+                echo "$vm, kernel $(cat "$VM/version"), KVM"
             else
-                echo "micro VM, kernel $(cat "$VM/version"), software emulation ($WHY_NO_KVM)"
+                echo "$vm, kernel $(cat "$VM/version"), software emulation ($WHY_NO_KVM)"
             fi
             ;;
     esac
