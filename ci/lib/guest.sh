@@ -77,7 +77,7 @@ boot_guest() { # GUEST
     : >"$run/stderr"
     set -m # process groups of their own: Ctrl-C is for this script, which passes it to the command in the guest
     {
-        qemu "$1" '' </dev/null >"$run/qemu" 2>&1
+        qemu "$1" '' </dev/null >"$run/qemu" 2>&1 || true # its death is told by the next line, and so must not end this
         echo "gone $1" >"$RUN/events"
     } &
     VM_GROUP[$1]=$!
@@ -92,8 +92,13 @@ boot_guest() { # GUEST
 
 # Ends with the VM, or before it when nobody reads what it prints.
 pass_on() { # GUEST FILE
-    local follow=(tail -s 0.1 --pid="${VM_GROUP[$1]}" -n +1 -f "$RUN/$1/$2")
-    if [ -z "${PREFIX[$1]-}" ]; then "${follow[@]}"; else "${follow[@]}" | sed -u "s/^/${PREFIX[$1]}/"; fi || true
+    local file=$RUN/$1/$2 prefix=${PREFIX[$1]-}
+    local follow=(tail -s 0.1 --pid="${VM_GROUP[$1]}" -n +1 -f "$file")
+    if [ -z "$prefix" ]; then
+        "${follow[@]}" || true
+    else # a last line without an end is given one: the other guest's next line would continue it
+        { "${follow[@]}" && { [ -z "$(tail -c 1 "$file" | tr -d '\0')" ] || echo; }; } | sed -u "s/^/$prefix/" || true
+    fi
     echo unheard >"$RUN/events"
 }
 
@@ -128,15 +133,13 @@ wait_for_power_off() {
     while [ ${#GONE[@]} -lt ${#GUESTS[@]} ] && [ "$SECONDS" -lt "$DEADLINE" ]; do
         next_event
     done
-    for guest in "${GUESTS[@]}"; do
-        kill_vm "$guest"
-        { wait "${VM_GROUP[$guest]}" || true; } 2>/dev/null # bash would remark on a job that was killed
-    done
+    for guest in "${GUESTS[@]}"; do kill_vm "$guest"; done
 }
 
 kill_vm() { # GUEST
     if kill -s KILL -- "-${VM_GROUP[$1]}" 2>/dev/null; then
         KILLED[$1]=yes
+        { wait "${VM_GROUP[$1]}" || true; } 2>/dev/null # bash would remark on a job that was killed
         echo "gone $1" >"$RUN/events"
     fi
 }
