@@ -7,8 +7,8 @@
 #   terminal            rows and columns, if the command is to have the terminal
 #   stdout, stderr      what the command prints; with a terminal, neither
 #   exit                its exit code
-# vm/session reads and writes these, and a few more for a pair (pair.sh). The rest is QEMU's: its own messages, the guest's console, and two fifos for lines to the
-# guest (control.in: a signal for the command) and from all of them ($RUN/events, see follow.sh).
+# vm/session reads and writes these, and a few more for a pair (pair.sh). The rest is QEMU's: its own messages, the guest's console,
+# and two fifos for lines to the guest (control.in: a signal for the command) and from all of them ($RUN/events, see follow.sh).
 
 VM_BOOT_LIMIT=180 # seconds; 6 to 10 are usual under software emulation, a busy two-core machine may need many more
 VM_MEMORY=${VERBENA_VM_MEMORY:-4G}
