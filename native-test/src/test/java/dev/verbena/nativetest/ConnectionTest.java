@@ -223,8 +223,8 @@ class ConnectionTest {
     void whatIsUnderWayEndsBeforeADisconnect() throws Exception {
         try (Listener listener = server.adapter.listen(any(server), 0, requests::add)) {
             Connector[] both = connect(listener, client.queuePair, server.queuePair);
-            var to = server.memory(1 << 20, Access.REMOTE_WRITE);
-            var from = client.filled(1 << 20, 3);
+            var to = server.memory(1 << 16, Access.REMOTE_WRITE);
+            var from = client.filled(1 << 16, 3);
             for (int i = 0; i < 4; i++) {
                 assertThat(
                                 client.queuePair.write(
