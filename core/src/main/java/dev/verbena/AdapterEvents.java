@@ -35,7 +35,7 @@ final class AdapterEvents {
     private final Supplier<ConnectionControl> connectionControl;
     private volatile ConnectionEvents connections; // made when first needed, under the lock
     private volatile boolean stopped;
-    private Throwable death; // under the lock; or null
+    private volatile Throwable death; // or null
 
     AdapterEvents(
             String device, DeviceControl control, Supplier<ConnectionControl> connectionControl) {
@@ -74,10 +74,19 @@ final class AdapterEvents {
         return connections;
     }
 
-    /** Runs something on this thread. */
+    /** Runs something on this thread, or on the caller's when this one is gone. */
     void execute(Runnable task) {
         tasks.add(task);
         wake();
+        if (death != null) {
+            runTasks();
+        }
+    }
+
+    private void runTasks() {
+        for (Runnable task = tasks.poll(); task != null; task = tasks.poll()) {
+            task.run();
+        }
     }
 
     private void wake() {
@@ -127,9 +136,7 @@ final class AdapterEvents {
                     Descriptors.silence(alarm);
                 }
                 timers.run();
-                for (Runnable task = tasks.poll(); task != null; task = tasks.poll()) {
-                    task.run();
-                }
+                runTasks();
                 // Any of these may close the last object, and the device with it.
                 if (!stopped && (ready & 1) != 0) {
                     handle(control.takeAsyncEvent());
@@ -149,6 +156,7 @@ final class AdapterEvents {
      */
     private synchronized void die(Throwable cause) {
         death = cause;
+        runTasks();
         if (connections != null) {
             connections.die(cause);
         }

@@ -2,7 +2,9 @@
  * One class for each NDK object. An {@link dev.verbena.Adapter} makes completion queues and
  * protection domains; a {@link dev.verbena.ProtectionDomain} registers memory and makes queue
  * pairs, windows and shared receive queues; a {@link dev.verbena.QueuePair} has the operations; a
- * {@link dev.verbena.CompletionQueue} says what became of them, and wakes who waits.
+ * {@link dev.verbena.CompletionQueue} says what became of them, and wakes who waits. A {@link
+ * dev.verbena.Connector} connects a queue pair to one at a peer, who has a {@link
+ * dev.verbena.Listener}.
  *
  * <h2>Errors</h2>
  *

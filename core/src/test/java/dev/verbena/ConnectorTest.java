@@ -363,6 +363,7 @@ class ConnectorTest {
 
         @ParameterizedTest
         @CsvSource({
+            "RESOLVING, ADDRESS_ERROR, -12, NETWORK_UNREACHABLE, ip route get",
             "RESOLVING, ADDRESS_ERROR, -113, HOST_UNREACHABLE, ip neighbour",
             "RESOLVING, ADDRESS_ERROR, -101, NETWORK_UNREACHABLE, ip route get",
             "RESOLVING, ADDRESS_ERROR, -19, INVALID_ADDRESS, rdma link",
@@ -419,6 +420,23 @@ class ConnectorTest {
             assertThat(e.errno()).isEqualTo(Errno.ENOMEM);
             assertThat(e.verb()).startsWith("rdma_");
             assertThat(network.identifiers()).as("the endpoint's").isEqualTo(1);
+        }
+
+        @ParameterizedTest
+        @CsvSource({
+            "101, NETWORK_UNREACHABLE",
+            "113, HOST_UNREACHABLE",
+            "110, IO_TIMEOUT",
+            "19, INVALID_ADDRESS",
+            "99, INVALID_ADDRESS",
+            "22, INVALID_PARAMETER"
+        })
+        void theErrnoOfTheFirstCallSaysWhatIsWrong(int errno, Status status) {
+            network.errors.put("resolveAddress", errno);
+            assertThat(
+                            failure(() -> connector().connect(near, new InetSocketAddress(HERE, 7)))
+                                    .status())
+                    .isEqualTo(status);
         }
 
         @ParameterizedTest
@@ -848,6 +866,62 @@ class ConnectorTest {
         }
 
         @Test
+        void theDeviceGoesWhileARequestOrAnAnswerWaits() throws Exception {
+            Connector connector = connector();
+            CompletableFuture<Void> connecting =
+                    connector.connectAsync(near, listener().localAddress(), DEFAULTS);
+            Connector request = request();
+            network.emit("REQUESTED", ConnectionEvent.Kind.DEVICE_REMOVED, 0);
+            until(() -> request.toString().contains("gone"));
+            assertThat(failure(() -> request.accept(far)).status())
+                    .isEqualTo(Status.DEVICE_REMOVED);
+            request.close();
+            assertThat(failure(connecting).status()).isEqualTo(Status.CONNECTION_REFUSED);
+        }
+
+        @Test
+        void theDeviceGoesWhileAStepIsUnderWayOrAClose() throws Exception {
+            Connector[] both = connected();
+            network.silent.addAll(List.of("confirm", "disconnect"));
+            CompletableFuture<Void> ending = both[0].disconnectAsync(DEFAULTS);
+            both[1].close();
+            until(() -> network.calls.stream().filter("disconnect"::equals).count() == 2);
+            network.emit("ESTABLISHED", ConnectionEvent.Kind.DEVICE_REMOVED, 0);
+            assertThat(failure(ending).status()).isEqualTo(Status.DEVICE_REMOVED);
+            until(() -> network.identifiers() == 1); // the listener's
+        }
+
+        @Test
+        void thePeerIsFirstWhileWhatIsUnderWayIsWaitedFor() throws Exception {
+            Connector[] both = connected();
+            device.running = false;
+            near.send(1, new BufferList(1));
+            CompletableFuture<Void> here = both[0].disconnectAsync(DEFAULTS);
+            CompletableFuture<Void> there = both[1].disconnectAsync(DEFAULTS);
+            get(here);
+            get(there);
+        }
+
+        @Test
+        void aDisconnectThatTheKernelRefusesIsOver() throws Exception {
+            Connector[] both = connected();
+            network.errors.put("disconnect", Errno.EINVAL);
+            both[0].disconnect();
+            network.errors.put("disconnect", Errno.EINVAL);
+            both[1].close();
+            until(() -> network.identifiers() == 1); // the listener's
+        }
+
+        @Test
+        void aRejectThatTheKernelRefusesWasTooLate() throws Exception {
+            connector().connectAsync(near, listener().localAddress(), DEFAULTS);
+            Connector request = request();
+            network.errors.put("reject", Errno.EINVAL);
+            assertThat(failure(() -> request.reject(HELLO)).status())
+                    .isEqualTo(Status.CONNECTION_ABORTED);
+        }
+
+        @Test
         void anAddressThatChangesDoesNotEndIt() throws Exception {
             Connector[] both = connected();
             network.emit("ESTABLISHED", ConnectionEvent.Kind.ADDRESS_CHANGED, 0);
@@ -974,19 +1048,29 @@ class ConnectorTest {
 
         @Test
         void whenTheEventThreadDiesEverythingFailsAtOnce() throws Exception {
-            network.silent.add("connect");
+            Connector[] stood = connected();
+            network.silent.addAll(List.of("connect", "disconnect", "confirm"));
             Connector connector = connector();
+            QueuePair third = keep(queuePair());
             CompletableFuture<Void> connecting =
-                    connector.connectAsync(near, new InetSocketAddress(HERE, 7), DEFAULTS);
-            until(() -> network.calls.contains("connect"));
+                    connector.connectAsync(third, new InetSocketAddress(HERE, 7), DEFAULTS);
+            until(() -> network.calls.stream().filter("connect"::equals).count() == 2);
             network.death = new IllegalStateException("out of luck");
             Thread.UncaughtExceptionHandler usual = Thread.getDefaultUncaughtExceptionHandler();
             Thread.setDefaultUncaughtExceptionHandler((thread, thrown) -> {}); // it is meant
+            CompletableFuture<Status> over = new CompletableFuture<>();
+            stood[0].onDisconnect(over::complete);
+            stood[1].close(); // its word to the peer will never be answered
             try {
                 network.emit("CONNECTING", ConnectionEvent.Kind.QUIET, 0);
                 VerbenaException e = failure(connecting);
                 assertThat(e.status()).isEqualTo(Status.INTERNAL_ERROR);
                 assertThat(e).hasMessageContaining("out of luck").hasRootCause(network.death);
+                assertThat(over.get(30, TimeUnit.SECONDS)).isEqualTo(Status.INTERNAL_ERROR);
+                assertThat(failure(stood[0].disconnectAsync(DEFAULTS)).status())
+                        .isEqualTo(Status.INTERNAL_ERROR);
+                assertThat(failure(((Listener) opened.getFirst())::resume).status())
+                        .isEqualTo(Status.INTERNAL_ERROR);
                 // Its queue pairs are of no use either: nobody would hear of an overrun.
                 assertThat(failure(ConnectorTest.this::listener).status())
                         .isEqualTo(Status.INTERNAL_ERROR);

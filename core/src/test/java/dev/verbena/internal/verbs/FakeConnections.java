@@ -5,7 +5,6 @@ import dev.verbena.bindings.ibv_qp_attr;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.util.ArrayDeque;
-import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Deque;
 import java.util.HashMap;
@@ -13,6 +12,7 @@ import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.concurrent.CopyOnWriteArrayList;
 
 /**
  * A connection manager that does not exist, with a network of one host, on which any call can be
@@ -51,7 +51,7 @@ public final class FakeConnections implements ConnectionControl {
 
     // What tests look at.
     /** What was called, in order, as in "connect" or "destroy". */
-    public final List<String> calls = new ArrayList<>();
+    public final List<String> calls = new CopyOnWriteArrayList<>();
 
     /** What the last connect and the last accept told the peer. */
     public ConnectionParameters lastConnect;
