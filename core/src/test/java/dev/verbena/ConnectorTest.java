@@ -428,7 +428,8 @@ class ConnectorTest {
             "113, HOST_UNREACHABLE",
             "110, IO_TIMEOUT",
             "19, INVALID_ADDRESS",
-            "99, INVALID_ADDRESS",
+            "98, ADDRESS_ALREADY_EXISTS",
+            "99, TOO_MANY_ADDRESSES",
             "22, INVALID_PARAMETER"
         })
         void theErrnoOfTheFirstCallSaysWhatIsWrong(int errno, Status status) {
@@ -1093,6 +1094,17 @@ class ConnectorTest {
             VerbenaException e = failure(() -> adapter.listen(taken, 0, c -> {}));
             assertThat(e.status()).isEqualTo(Status.SHARING_VIOLATION);
             assertThat(e).hasMessageContaining("10.0.0.1");
+        }
+
+        @Test
+        void noPortIsLeftOrSomebodyHasItOnAllAddresses() {
+            network.errors.put("bind", Errno.EADDRNOTAVAIL);
+            assertThat(failure(ConnectorTest.this::listener).status())
+                    .isEqualTo(Status.TOO_MANY_ADDRESSES);
+            network.errors.put("bind", Errno.EADDRNOTAVAIL);
+            InetSocketAddress one = new InetSocketAddress(HERE, 7);
+            assertThat(failure(() -> adapter.listen(one, 0, c -> {})).status())
+                    .isEqualTo(Status.SHARING_VIOLATION);
         }
 
         @Test

@@ -219,10 +219,12 @@ public final class Dialogue implements ConnectionEvents.Handler {
         InetSocketAddress source = sources.element();
         int asked = Math.min(left(), patience);
         patience = Math.min(2 * patience, LAST_ASK);
-        Failure.check(
+        Failure.checkAddress(
                 events.control()
                         .resolveAddress(
                                 identifier.id(), source == ANY ? null : source, peer, asked),
+                source.getPort(),
+                Failure.Kind.SAME_CONNECTION,
                 "rdma_resolve_addr(%s)".formatted(peer),
                 source == ANY
                         ? "Is there a route to it (ip route get)?"

@@ -83,6 +83,24 @@ public final class Failure extends Exception {
         return new Failure(kindOf(errno), call, errno, advice);
     }
 
+    /**
+     * Throws unless a call that takes an address answered 0.
+     *
+     * @param port what was asked for; 0 is any
+     * @param taken what an address that is in use means to the caller
+     */
+    static void checkAddress(long answer, int port, Kind taken, String call, String advice)
+            throws Failure {
+        int errno = (int) -answer;
+        if (errno == Errno.EADDRINUSE) {
+            throw new Failure(taken, call, errno, advice);
+        }
+        if (errno == Errno.EADDRNOTAVAIL) { // or somebody has the port on all addresses
+            throw new Failure(port == 0 ? Kind.NO_PORT : taken, call, errno, advice);
+        }
+        check(answer, call, advice);
+    }
+
     private static Kind kindOf(int errno) {
         return switch (errno) {
             case Errno.ENETUNREACH -> Kind.NETWORK_UNREACHABLE;

@@ -70,8 +70,10 @@ public final class Listening implements ConnectionEvents.Handler {
     private Identifier bound(InetSocketAddress to) throws Failure {
         Identifier made = events.create(this);
         try {
-            Failure.check(
+            Failure.checkAddress(
                     control.bind(made.id(), to),
+                    to.getPort(),
+                    Failure.Kind.ADDRESS_IN_USE,
                     "rdma_bind_addr(%s)".formatted(to),
                     "It has to be an address of a network interface of device %s (rdma link, ip address), and free"
                             .formatted(device));
