@@ -10,17 +10,13 @@ import dev.verbena.internal.verbs.DeviceControl;
 
 import java.time.Duration;
 import java.util.Map;
-import java.util.Queue;
 import java.util.concurrent.ConcurrentHashMap;
-import java.util.concurrent.ConcurrentLinkedQueue;
-import java.util.concurrent.CountDownLatch;
 import java.util.function.Supplier;
 
 /**
  * The one thread of an adapter that waits for what a device tells unasked: a completion queue that
  * overran, a shared receive queue that ran low, a device that failed, and all that happens to
- * connections. It runs the callbacks of shared receive queues, one after the other; those about
- * connections run elsewhere, because they may wait for what only this thread can bring.
+ * connections. Callbacks run elsewhere, because they may wait for what only this thread can bring.
  */
 final class AdapterEvents {
     private static final Duration PATIENCE = Duration.ofSeconds(10);
@@ -30,11 +26,12 @@ final class AdapterEvents {
     private final Thread thread;
     private final Map<Long, CompletionQueue> completionQueues = new ConcurrentHashMap<>();
     private final Map<Long, SharedReceiveQueue> sharedQueues = new ConcurrentHashMap<>();
-    private final Queue<Runnable> tasks = new ConcurrentLinkedQueue<>();
+    private final SerialCallbacks callbacks = new SerialCallbacks();
     private final Timers timers = new Timers(this::wake);
     private final Supplier<ConnectionControl> connectionControl;
     private volatile ConnectionEvents connections; // made when first needed, under the lock
     private volatile boolean stopped;
+    private boolean stoppedHere; // by its own thread, which then closes what it looks at
     private volatile Throwable death; // or null
 
     AdapterEvents(
@@ -74,43 +71,28 @@ final class AdapterEvents {
         return connections;
     }
 
-    /** Runs something on this thread, or on the caller's when this one is gone. */
-    void execute(Runnable task) {
-        tasks.add(task);
-        wake();
-        if (death != null) {
-            runTasks();
-        }
-    }
-
-    private void runTasks() {
-        for (Runnable task = tasks.poll(); task != null; task = tasks.poll()) {
-            task.run();
-        }
+    /** Calls back of a shared receive queue, one call after the other. */
+    void call(Runnable callback) {
+        callbacks.execute(callback);
     }
 
     private void wake() {
         Descriptors.raise(alarm);
     }
 
-    /** Waits until what runs on this thread now is over; not when called by it. */
+    /** Waits until the callbacks that were called so far are over; not when called by one. */
     void finish() {
-        CountDownLatch over = new CountDownLatch(1);
-        execute(over::countDown);
-        if (Thread.currentThread() != thread) {
-            Threads.await(over, PATIENCE, "a callback of a shared receive queue");
-        }
+        callbacks.finish(PATIENCE, "a callback of a shared receive queue");
     }
 
     /** Ends the thread; called when no object of the adapter is left. */
     void stop() {
         stopped = true;
-        wake();
-        Threads.join(thread, PATIENCE, "a callback of a shared receive queue");
-        synchronized (this) {
-            if (death != null) {
-                closeDescriptors();
-            }
+        stoppedHere = Thread.currentThread() == thread;
+        if (!stoppedHere) {
+            wake();
+            Threads.join(thread, PATIENCE, "the adapter's event thread");
+            closeDescriptors();
         }
     }
 
@@ -136,7 +118,6 @@ final class AdapterEvents {
                     Descriptors.silence(alarm);
                 }
                 timers.run();
-                runTasks();
                 // Any of these may close the last object, and the device with it.
                 if (!stopped && (ready & 1) != 0) {
                     handle(control.takeAsyncEvent());
@@ -145,9 +126,12 @@ final class AdapterEvents {
                     cm.handle();
                 }
             }
-            closeDescriptors();
         } catch (Throwable t) {
             die(t);
+            return;
+        }
+        if (stoppedHere) {
+            closeDescriptors();
         }
     }
 
@@ -156,11 +140,12 @@ final class AdapterEvents {
      */
     private synchronized void die(Throwable cause) {
         death = cause;
-        runTasks();
         if (connections != null) {
             connections.die(cause);
         }
-        completionQueues.values().forEach(q -> q.breakDownIfOpen(Status.INTERNAL_ERROR));
+        completionQueues
+                .values()
+                .forEach(q -> Threads.runCallback(() -> q.breakDownIfOpen(Status.INTERNAL_ERROR)));
         Thread current = Thread.currentThread();
         current.getUncaughtExceptionHandler().uncaughtException(current, cause);
     }
@@ -180,7 +165,7 @@ final class AdapterEvents {
             case RECEIVES_RAN_LOW -> {
                 SharedReceiveQueue queue = sharedQueues.get(event.object());
                 if (queue != null) {
-                    queue.ranLow();
+                    callbacks.execute(queue::ranLow);
                 }
             }
             case DATA_CAME -> {

@@ -53,22 +53,31 @@ final class Addresses {
         List<InetSocketAddress> sources = new ArrayList<>();
         if (named != null) {
             check(adapter, named, "connect from");
+            if (isIpv6(named.getAddress()) != isIpv6(peer.getAddress())) {
+                throw new VerbenaException(
+                        Status.INVALID_ADDRESS,
+                        "Cannot connect from %s to %s: one is IPv4, the other IPv6"
+                                .formatted(named, peer));
+            }
             sources.add(named);
             return sources;
         }
-        if (!adapter.gidChosen()) {
-            sources.add(null);
+        boolean six = isIpv6(peer.getAddress());
+        if (adapter.gidChosen()) {
+            InetAddress chosen = adapter.gidForHolders().gid().gid().toInetAddress();
+            return sources(adapter, new InetSocketAddress(chosen, 0), peer);
         }
-        boolean six = peer.getAddress() instanceof Inet6Address;
+        sources.add(null);
         for (InetAddress own : own(adapter)) {
-            if (own instanceof Inet6Address == six && !own.isLinkLocalAddress()) {
+            if (isIpv6(own) == six && !own.isLinkLocalAddress()) {
                 sources.add(new InetSocketAddress(own, 0));
             }
         }
-        if (sources.isEmpty()) {
-            sources.add(null);
-        }
         return sources;
+    }
+
+    private static boolean isIpv6(InetAddress address) {
+        return address instanceof Inet6Address;
     }
 
     /** The IP addresses of an adapter's device: its RoCE v2 GIDs, the chosen one first. */

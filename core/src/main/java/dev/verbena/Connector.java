@@ -3,7 +3,6 @@ package dev.verbena;
 import dev.verbena.internal.cm.ConnectionEvents;
 import dev.verbena.internal.cm.Dialogue;
 import dev.verbena.internal.cm.Failure;
-import dev.verbena.internal.verbs.IdentifierInfo;
 
 import java.net.InetSocketAddress;
 import java.util.List;
@@ -24,8 +23,10 @@ import java.util.function.Consumer;
  *
  * <p>Each step that waits exists twice: as a plain call, fit for virtual threads (waiting holds no
  * carrier thread), and with {@code Async} behind its name as a future. Each has a {@link
- * ConnectionOptions#withDeadline deadline}. Futures end in a {@link VerbenaException}, as the plain
- * calls do; whoever cancels one gives the step up.
+ * ConnectionOptions#withDeadline deadline}. Futures end in a {@link VerbenaException} where the
+ * plain calls throw one. Whoever cancels a future, or ends it otherwise, gives the step up, if it
+ * is not over already: what became of the connection then is to be seen by the next step, or to be
+ * closed.
  *
  * <p><b>Threads.</b> May be used from any thread, one step at a time. Callbacks, and what hangs on
  * futures, run on virtual threads of their own, never under a lock of this library's; they may
@@ -156,7 +157,19 @@ public final class Connector extends NativeObject {
             InetSocketAddress peer,
             SharedEndpoint endpoint,
             ConnectionOptions options) {
-        ensureOpen();
+        hold(); // asks the device for its addresses
+        try {
+            return beginHeld(queuePair, peer, endpoint, options);
+        } finally {
+            letGo();
+        }
+    }
+
+    private CompletableFuture<Void> beginHeld(
+            QueuePair queuePair,
+            InetSocketAddress peer,
+            SharedEndpoint endpoint,
+            ConnectionOptions options) {
         Addresses.check(adapter, peer, "connect to");
         InetSocketAddress local = endpoint == null ? options.local() : endpoint.localAddress();
         List<InetSocketAddress> sources = Addresses.sources(adapter, local, peer);
@@ -179,6 +192,9 @@ public final class Connector extends NativeObject {
         } catch (Failure f) {
             end.release(true);
             throw VerbenaException.of(f);
+        } catch (Throwable t) {
+            end.release(true);
+            throw t;
         }
     }
 
@@ -261,6 +277,9 @@ public final class Connector extends NativeObject {
         } catch (Failure f) {
             end.release(true); // does nothing where the dialogue let go of it already
             throw VerbenaException.of(f);
+        } catch (Throwable t) {
+            end.release(true);
+            throw t;
         }
     }
 
@@ -357,15 +376,22 @@ public final class Connector extends NativeObject {
      * What the peer said last (NdkGetConnectionData): with its request, its answer, or its refusal.
      *
      * @return a copy; empty before the peer said anything
+     * @throws IllegalStateException when closed
      */
     public ConnectionData connectionData() {
-        AdapterInfo info = adapter.queryInfo();
-        return new ConnectionData(
-                dialogue.data(),
-                dialogue.announced(),
-                dialogue.invalidatable(),
-                Math.min(dialogue.peerOutboundReads(), info.maxInboundReads()),
-                Math.min(dialogue.peerInboundReads(), info.maxOutboundReads()));
+        hold(); // may ask the device for its limits
+        try {
+            AdapterInfo info = adapter.queryInfo();
+            Dialogue.Heard heard = dialogue.heard();
+            return new ConnectionData(
+                    heard.data(),
+                    heard.exact(),
+                    heard.invalidatable(),
+                    Math.min(heard.outboundReads(), info.maxInboundReads()),
+                    Math.min(heard.inboundReads(), info.maxOutboundReads()));
+        } finally {
+            letGo();
+        }
     }
 
     /**
@@ -376,7 +402,7 @@ public final class Connector extends NativeObject {
      *     when the connection is over
      */
     public InetSocketAddress localAddress() {
-        return known(addresses().local(), "local");
+        return known(dialogue.local(), "local");
     }
 
     /**
@@ -387,11 +413,6 @@ public final class Connector extends NativeObject {
      */
     public InetSocketAddress peerAddress() {
         return known(dialogue.peer(), "peer");
-    }
-
-    private IdentifierInfo addresses() {
-        IdentifierInfo info = dialogue.addresses();
-        return info == null ? new IdentifierInfo("", 0, null, null) : info;
     }
 
     private InetSocketAddress known(InetSocketAddress address, String which) {
@@ -410,17 +431,24 @@ public final class Connector extends NativeObject {
     }
 
     private void await(CompletableFuture<Void> step) {
-        try {
-            step.get();
-        } catch (InterruptedException e) {
-            dialogue.cancel(step, "Interrupted while waiting; the step was given up");
-            Thread.currentThread().interrupt();
-            if (step.isCompletedExceptionally()) {
-                throw failure(step.exceptionNow());
+        boolean interrupted = false;
+        while (true) {
+            try {
+                step.get();
+                break;
+            } catch (InterruptedException e) {
+                interrupted = true;
+                // Then it ends, or has ended: as if the interrupt had come after.
+                dialogue.cancel(step, "Interrupted while waiting; the step was given up");
+            } catch (ExecutionException e) {
+                if (interrupted) {
+                    Thread.currentThread().interrupt();
+                }
+                throw failure(e.getCause());
             }
-            // It ended at the very moment: as if the interrupt had come after.
-        } catch (ExecutionException e) {
-            throw failure(e.getCause());
+        }
+        if (interrupted) {
+            Thread.currentThread().interrupt();
         }
     }
 
@@ -445,8 +473,8 @@ public final class Connector extends NativeObject {
                 Threads.CALLBACKS);
         told.whenComplete(
                 (nothing, thrown) -> {
-                    if (told.isCancelled()) {
-                        dialogue.cancel(begun, "The future was cancelled; the step was given up");
+                    if (!begun.isDone()) { // ended by its holder: cancelled, timed out, completed
+                        dialogue.cancel(begun, "The future was ended; the step was given up");
                     }
                 });
         return told;

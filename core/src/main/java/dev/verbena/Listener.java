@@ -45,6 +45,9 @@ public final class Listener extends NativeObject {
             abandon();
             throw VerbenaException.of(f);
         } catch (Throwable t) {
+            if (begun != null) {
+                begun.close();
+            }
             abandon();
             throw t;
         }

@@ -96,6 +96,7 @@ public final class QueuePair extends NativeObject {
     private final long initiatorSlot;
     private final InitiatorQueue initiator;
     private final AtomicBoolean connecting = new AtomicBoolean();
+    private volatile boolean flushed; // for good, whatever a connector says
     private volatile boolean peerInvalidatable;
     private volatile int outboundReads;
 
@@ -346,8 +347,9 @@ public final class QueuePair extends NativeObject {
     /**
      * Whether initiator requests are let through.
      *
-     * @return true from {@link #connect} until a {@link #flush}, the close, or a post that the
-     *     provider refused after others had been accepted
+     * @return true from {@link #connect}, or {@link Connector#completeConnect} or {@link
+     *     Connector#accept}, until a {@link Connector#disconnect} from either side, a {@link
+     *     #flush}, the close, or a post that the provider refused after others had been accepted
      */
     public boolean connected() {
         return initiator.connected();
@@ -481,6 +483,9 @@ public final class QueuePair extends NativeObject {
             if (released.compareAndSet(false, true)) {
                 if (fresh) {
                     connecting.set(false);
+                    if (flushed) { // looked at after: whoever flushes sets it before
+                        connecting.set(true);
+                    }
                 }
                 use.end();
                 letGo();
@@ -852,6 +857,7 @@ public final class QueuePair extends NativeObject {
     public void flush() {
         hold();
         try {
+            flushed = true;
             connecting.set(true); // or connect() finds the initiator queue ended
             VerbenaException.check(cancel(), "ibv_modify_qp(ERR)", "");
         } finally {
@@ -1257,6 +1263,7 @@ public final class QueuePair extends NativeObject {
 
     @Override
     void shut() {
+        flushed = true;
         connecting.set(true);
         initiator.shut(PATIENCE);
         if (receives == null) {

@@ -23,7 +23,7 @@ public final class SharedEndpoint extends NativeObject {
 
     private final Adapter adapter;
     private final Listening held; // never listened to: it only has the address
-    private final Set<InetSocketAddress> peers = ConcurrentHashMap.newKeySet();
+    private final Set<String> peers = ConcurrentHashMap.newKeySet();
 
     SharedEndpoint(Adapter adapter, InetSocketAddress address) {
         super(adapter);
@@ -45,14 +45,16 @@ public final class SharedEndpoint extends NativeObject {
 
     Use use(InetSocketAddress peer) {
         hold();
-        if (!peers.add(peer)) {
+        // As text: IPv6 addresses of different scopes are equal to Java.
+        String name = peer.getAddress().getHostAddress() + " " + peer.getPort();
+        if (!peers.add(name)) {
             letGo();
             throw new VerbenaException(
                     Status.ADDRESS_ALREADY_EXISTS,
                     "A connection from %s to %s exists".formatted(localAddress(), peer));
         }
         return () -> {
-            peers.remove(peer);
+            peers.remove(name);
             letGo();
         };
     }

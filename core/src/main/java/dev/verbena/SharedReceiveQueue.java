@@ -148,7 +148,7 @@ public final class SharedReceiveQueue extends NativeObject {
                     "");
             // The device looks when the next receive is taken, and not before.
             if (this.receives.outstanding() < receives) {
-                domain.adapter().events().execute(this::ranLow);
+                domain.adapter().events().call(this::ranLow);
             }
         } finally {
             letGo();
@@ -164,10 +164,10 @@ public final class SharedReceiveQueue extends NativeObject {
         return receives.outstanding();
     }
 
-    /** Calls back, once; on the adapter's thread. */
+    /** Calls back, once. */
     void ranLow() {
         if (threshold.getAndSet(0) > 0) {
-            Threads.runCallback(() -> callback.accept(Status.SUCCESS));
+            callback.accept(Status.SUCCESS);
         }
     }
 

@@ -363,6 +363,7 @@ class ConnectorTest {
 
         @ParameterizedTest
         @CsvSource({
+            "RESOLVING, ADDRESS_ERROR, -1, INVALID_ADDRESS, uverbs",
             "RESOLVING, ADDRESS_ERROR, -12, NETWORK_UNREACHABLE, ip route get",
             "RESOLVING, ADDRESS_ERROR, -113, HOST_UNREACHABLE, ip neighbour",
             "RESOLVING, ADDRESS_ERROR, -101, NETWORK_UNREACHABLE, ip route get",
@@ -471,6 +472,21 @@ class ConnectorTest {
         }
 
         @Test
+        void theChosenGidIsTheLocalAddress() {
+            adapter.useGid(1, 0);
+            network.routeBy = "nobody asks for the route";
+            network.silent.add("connect");
+            Connector connector = connector();
+            connector.connectAsync(near, new InetSocketAddress(HERE, 7), DEFAULTS);
+            until(() -> network.calls.contains("connect"));
+            assertThat(connector.localAddress().getAddress()).isEqualTo(HERE);
+            VerbenaException e =
+                    failure(() -> connector().connect(far, new InetSocketAddress("fd00::1", 7)));
+            assertThat(e.status()).isEqualTo(Status.INVALID_ADDRESS);
+            assertThat(e).hasMessageContaining("one is IPv4, the other IPv6");
+        }
+
+        @Test
         void anAddressOfAnotherDeviceIsExplained() {
             ConnectionOptions from =
                     DEFAULTS.withLocalAddress(new InetSocketAddress(OTHER_DEVICE, 0));
@@ -522,24 +538,21 @@ class ConnectorTest {
         void interruptsGiveTheStepUp() throws Exception {
             network.silent.add("connect");
             AtomicReference<VerbenaException> thrown = new AtomicReference<>();
+            AtomicReference<Boolean> interrupted = new AtomicReference<>();
             Connector connector = connector();
+            InetSocketAddress nobody = new InetSocketAddress(HERE, 7);
             Thread waiting =
                     Thread.ofVirtual()
                             .start(
                                     () -> {
-                                        thrown.set(
-                                                failure(
-                                                        () ->
-                                                                connector.connect(
-                                                                        near,
-                                                                        new InetSocketAddress(
-                                                                                HERE, 7))));
-                                        assertThat(Thread.interrupted()).isTrue();
+                                        thrown.set(failure(() -> connector.connect(near, nobody)));
+                                        interrupted.set(Thread.interrupted());
                                     });
             until(() -> network.calls.contains("connect"));
             waiting.interrupt();
             waiting.join();
             assertThat(thrown.get().status()).isEqualTo(Status.CANCELLED);
+            assertThat(interrupted.get()).isTrue();
             assertThat(network.identifiers()).isZero();
         }
 
@@ -922,6 +935,138 @@ class ConnectorTest {
                     .isEqualTo(Status.CONNECTION_ABORTED);
         }
 
+        @ParameterizedTest
+        @EnumSource(names = {"REJECTED", "UNREACHABLE", "QUIET"})
+        void thePeerGaveUpWhileTheWordOfItsEstablishmentWasUnderWay(ConnectionEvent.Kind kind)
+                throws Exception {
+            Connector[] both = connected();
+            BlockingQueue<Status> callbacks = new LinkedBlockingQueue<>();
+            both[0].onDisconnect(callbacks::add);
+            network.emit("ESTABLISHED", kind, 4);
+            assertThat(callbacks.take()).isEqualTo(Status.CONNECTION_INVALID);
+            assertThat(near.connected()).isFalse();
+            both[0].disconnect();
+            assertThat(callbacks).isEmpty();
+        }
+
+        @Test
+        void aPeerThatTheKernelGivesUpDidNotConfirm() throws Exception {
+            Connector[] both = connected();
+            network.silent.addAll(List.of("confirm", "disconnect"));
+            CompletableFuture<Void> ending = both[0].disconnectAsync(DEFAULTS);
+            CompletableFuture<Void> again = both[0].disconnectAsync(DEFAULTS);
+            until(() -> network.calls.contains("disconnect"));
+            network.emit("ESTABLISHED", ConnectionEvent.Kind.DISCONNECTED, -Errno.ETIMEDOUT);
+            assertThat(failure(ending).status()).isEqualTo(Status.IO_TIMEOUT);
+            assertThat(failure(again).status()).isEqualTo(Status.IO_TIMEOUT);
+        }
+
+        @Test
+        void whatNeverStoodCannotBeDisconnected() throws Exception {
+            connector().connectAsync(near, listener().localAddress(), DEFAULTS);
+            Connector request = request();
+            request.reject(HELLO);
+            assertThat(failure(() -> request.disconnect()).status())
+                    .isEqualTo(Status.CONNECTION_INVALID);
+        }
+
+        @Test
+        void aDeviceThatComplainsOfADestroyHoldsUpNobody() throws Exception {
+            network.silent.add("connect");
+            QueuePair third = queuePair();
+            Connector connector = connector();
+            CompletableFuture<Void> connecting =
+                    connector.connectAsync(third, new InetSocketAddress(HERE, 7), DEFAULTS);
+            until(() -> network.calls.contains("connect"));
+            third.close(); // pends on the connector
+            device.destroyError = Errno.EIO;
+            CountDownLatch reported = new CountDownLatch(1);
+            Thread.UncaughtExceptionHandler usual = Thread.getDefaultUncaughtExceptionHandler();
+            Thread.setDefaultUncaughtExceptionHandler((thread, thrown) -> reported.countDown());
+            try {
+                network.emit("CONNECTING", ConnectionEvent.Kind.REJECTED, 28);
+                assertThat(failure(connecting).status()).isEqualTo(Status.CONNECTION_REFUSED);
+                waitFor(reported);
+            } finally {
+                Thread.setDefaultUncaughtExceptionHandler(usual);
+            }
+            network.silent.clear();
+            connected(); // the event thread lives
+        }
+
+        @Test
+        void aClosedConnectorTouchesNothing() throws Exception {
+            Connector connector = connector();
+            connector.close();
+            assertThatThrownBy(connector::connectionData).isInstanceOf(IllegalStateException.class);
+            assertThatThrownBy(() -> connector.connect(near, new InetSocketAddress(HERE, 7)))
+                    .isInstanceOf(IllegalStateException.class);
+            assertThatThrownBy(() -> connector.accept(near))
+                    .isInstanceOf(IllegalStateException.class);
+            assertThatThrownBy(connector::completeConnect)
+                    .isInstanceOf(IllegalStateException.class);
+            assertThatThrownBy(connector::disconnect).isInstanceOf(IllegalStateException.class);
+            assertThatThrownBy(() -> connector.reject(HELLO))
+                    .isInstanceOf(IllegalStateException.class);
+        }
+
+        @Test
+        void whoHearsOfTheCloseMayUseTheQueuePairAgain() throws Exception {
+            network.silent.add("connect");
+            InetSocketAddress nobody = new InetSocketAddress(HERE, 7);
+            for (int i = 0; i < 200; i++) {
+                Connector connector = adapter.createConnector();
+                CompletableFuture<Void> connecting = connector.connectAsync(near, nobody, DEFAULTS);
+                CompletableFuture<Void> next =
+                        connecting.handle(
+                                (nothing, thrown) -> {
+                                    try (Connector other = adapter.createConnector()) {
+                                        other.connectAsync(near, nobody, DEFAULTS)
+                                                .completeOnTimeout(null, 0, TimeUnit.SECONDS);
+                                    }
+                                    return null;
+                                });
+                connector.close();
+                get(next);
+                until(() -> network.identifiers() == 0);
+            }
+        }
+
+        @Test
+        void aFlushDuringAnAttemptIsForGood() throws Exception {
+            network.silent.add("connect");
+            Connector connector = connector();
+            CompletableFuture<Void> connecting =
+                    connector.connectAsync(near, new InetSocketAddress(HERE, 7), DEFAULTS);
+            until(() -> network.calls.contains("connect"));
+            near.flush();
+            network.emit("CONNECTING", ConnectionEvent.Kind.REJECTED, 28);
+            assertThat(failure(connecting).status()).isEqualTo(Status.CONNECTION_REFUSED);
+            assertThat(failure(() -> connector.connect(near, new InetSocketAddress(HERE, 7))))
+                    .hasMessageContaining("flushed")
+                    .extracting(VerbenaException::status)
+                    .isEqualTo(Status.CONNECTION_INVALID);
+        }
+
+        @Test
+        void aSharedQueuesCallbackMayWaitForAConnection() throws Exception {
+            Listener listener = listener();
+            CompletableFuture<Void> connected = new CompletableFuture<>();
+            Connector connector = connector();
+            SharedReceiveQueue receives =
+                    keep(
+                            domain.createSharedReceiveQueue(
+                                    4,
+                                    1,
+                                    status -> {
+                                        connector.connect(near, listener.localAddress());
+                                        connected.complete(null);
+                                    }));
+            receives.notifyBelow(2);
+            request().acceptAsync(far, DEFAULTS);
+            get(connected);
+        }
+
         @Test
         void anAddressThatChangesDoesNotEndIt() throws Exception {
             Connector[] both = connected();
@@ -1005,10 +1150,13 @@ class ConnectorTest {
                 connector.close();
                 assertThat(failure(step).status()).isEqualTo(Status.CANCELLED);
             }
-            assertThatThrownBy(() -> connector.connect(near, listener.localAddress()))
-                    .satisfiesAnyOf(
-                            e -> assertThat(e).isInstanceOf(IllegalStateException.class),
-                            e -> assertThat(e).isInstanceOf(VerbenaException.class));
+            QueuePair third = keep(queuePair());
+            Class<?> expected =
+                    moment == Moment.ACCEPTING // the request was closed, not the connector
+                            ? VerbenaException.class
+                            : IllegalStateException.class;
+            assertThatThrownBy(() -> connector.connect(third, listener.localAddress(), SOON))
+                    .isInstanceOf(expected);
         }
 
         enum Moment {

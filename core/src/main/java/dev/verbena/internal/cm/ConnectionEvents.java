@@ -147,7 +147,7 @@ public final class ConnectionEvents {
         }
         Handler handler = handlers.get(event.key());
         if (handler != null) {
-            handler.handle(event);
+            orderly(() -> handler.handle(event));
         } else if (event.kind() == ConnectionEvent.Kind.REQUEST) {
             control.destroy(event.id()); // its listener closed meanwhile: refused
         }
@@ -160,7 +160,20 @@ public final class ConnectionEvents {
      */
     public void die(Throwable cause) {
         death = cause;
-        handlers.values().forEach(handler -> handler.orphan(cause));
+        handlers.values().forEach(handler -> orderly(() -> handler.orphan(cause)));
+    }
+
+    /**
+     * Runs what may end in the last close of an object, of which the device may complain: that is
+     * reported, and must not end the thread for all the others.
+     */
+    static void orderly(Runnable part) {
+        try {
+            part.run();
+        } catch (RuntimeException e) {
+            Thread current = Thread.currentThread();
+            current.getUncaughtExceptionHandler().uncaughtException(current, e);
+        }
     }
 
     static Failure broken(Throwable cause) {

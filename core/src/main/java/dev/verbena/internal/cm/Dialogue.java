@@ -32,6 +32,22 @@ import java.util.function.Consumer;
  * its lock.
  */
 public final class Dialogue implements ConnectionEvents.Handler {
+    /**
+     * What the peer said last.
+     *
+     * @param data its program's bytes
+     * @param exact whether they have just the length that was sent
+     * @param invalidatable whether sends may invalidate tokens of the peer's
+     * @param inboundReads how many reads it lets in
+     * @param outboundReads how many reads it wants to have under way
+     */
+    public record Heard(
+            byte[] data,
+            boolean exact,
+            boolean invalidatable,
+            int inboundReads,
+            int outboundReads) {}
+
     /** How a connection that stood has ended. */
     public enum Over {
         /** This side disconnected or closed. */
@@ -106,6 +122,7 @@ public final class Dialogue implements ConnectionEvents.Handler {
     private QueuePairEnd end; // or null
     private Words words;
     private InetSocketAddress peer;
+    private InetSocketAddress local; // or null
     private final Deque<InetSocketAddress> sources = new ArrayDeque<>();
     private int patience; // of the next question for the peer's address
     private long stepEnds;
@@ -148,7 +165,9 @@ public final class Dialogue implements ConnectionEvents.Handler {
         this.onAnswer = onAnswer;
         this.state = State.REQUESTED;
         this.identifier = events.adopt(request.id(), this);
-        this.peer = events.control().describe(request.id()).peer();
+        IdentifierInfo info = events.control().describe(request.id());
+        this.peer = info.peer();
+        this.local = info.local();
         hear(request);
     }
 
@@ -197,6 +216,10 @@ public final class Dialogue implements ConnectionEvents.Handler {
                 peer = to;
                 sources.clear();
                 from.forEach(source -> sources.add(source == null ? ANY : source));
+                received = new byte[0];
+                announced = null;
+                peerInboundReads = 0;
+                peerOutboundReads = 0;
                 patience = FIRST_ASK;
                 begin(State.RESOLVING, within);
                 resolve();
@@ -429,18 +452,28 @@ public final class Dialogue implements ConnectionEvents.Handler {
                         after = drop(State.OVER, false);
                         return CompletableFuture.completedFuture(null);
                     }
-                    case OVER -> {
-                        return CompletableFuture.completedFuture(null);
+                    case DRAINING, DISCONNECTING -> {
+                        return step;
                     }
-                    default ->
-                            throw new Failure(
-                                    Failure.Kind.WRONG_STATE,
-                                    "There is no connection to disconnect (%s)".formatted(state));
+                    case OVER -> {
+                        if (over.isDone()) {
+                            return CompletableFuture.completedFuture(null);
+                        }
+                        throw noConnection();
+                    }
+                    default -> throw noConnection();
                 }
             }
         } finally {
             after.run();
         }
+    }
+
+    private Failure noConnection() {
+        return new Failure(
+                Failure.Kind.WRONG_STATE,
+                "There is no connection to disconnect: this connector is %s"
+                        .formatted(Reasons.said(state.name())));
     }
 
     /**
@@ -477,11 +510,8 @@ public final class Dialogue implements ConnectionEvents.Handler {
         CompletableFuture<Void> ended = step;
         forgetStep();
         Runnable released = drop(State.OVER, false);
-        return () -> {
-            over.complete(Over.HERE);
-            end(ended, failure);
-            released.run();
-        };
+        over.complete(Over.HERE);
+        return both(released, () -> end(ended, failure));
     }
 
     /**
@@ -514,7 +544,7 @@ public final class Dialogue implements ConnectionEvents.Handler {
             state = State.CLOSING;
             if (error != 0 || !events.alive()) {
                 over.complete(Over.HERE);
-                return both(() -> end(ended, closedMeanwhile()), shut());
+                return shut(ended);
             }
             deadline = events.timers().after(CLOSE_PATIENCE, this::closeAtLast);
             over.complete(Over.HERE);
@@ -523,7 +553,7 @@ public final class Dialogue implements ConnectionEvents.Handler {
         if (state == State.ACCEPTING || state == State.LEFT) {
             end.flush();
         }
-        return both(() -> end(ended, closedMeanwhile()), shut());
+        return shut(ended);
     }
 
     private boolean stands() {
@@ -540,13 +570,14 @@ public final class Dialogue implements ConnectionEvents.Handler {
         Runnable after = NOTHING;
         synchronized (this) {
             if (state == State.CLOSING) {
-                after = shut();
+                after = shut(null);
             }
         }
         after.run();
     }
 
-    private Runnable shut() {
+    /** Closed for good; whoever hears so may use the queue pair again. */
+    private Runnable shut(CompletableFuture<Void> ended) {
         if (deadline != null) {
             deadline.cancel();
         }
@@ -555,7 +586,8 @@ public final class Dialogue implements ConnectionEvents.Handler {
                     case RESOLVING, ROUTING, CONNECTING, ANSWERED -> true;
                     default -> false;
                 };
-        return both(drop(State.CLOSED, fresh), closed);
+        Runnable released = drop(State.CLOSED, fresh);
+        return both(released, both(() -> end(ended, closedMeanwhile()), closed));
     }
 
     /**
@@ -586,58 +618,26 @@ public final class Dialogue implements ConnectionEvents.Handler {
     }
 
     /**
-     * The private data that came last: with the request, the answer, or the refusal.
+     * What the peer said last: with the request, the answer, or the refusal.
      *
-     * @return what the peer's program sent if the peer announced itself; else with the transport's
-     *     padding
+     * @return empty before it said anything
      */
-    public synchronized byte[] data() {
-        return (announced == null ? received : announced.data()).clone();
+    public synchronized Heard heard() {
+        return new Heard(
+                (announced == null ? received : announced.data()).clone(),
+                announced != null,
+                peerInvalidatable(),
+                peerInboundReads,
+                peerOutboundReads);
     }
 
     /**
-     * Whether the peer announced itself, so that {@link #data} is exact.
-     *
-     * @return false for a peer of another make
-     */
-    public synchronized boolean announced() {
-        return announced != null;
-    }
-
-    /**
-     * Whether sends may invalidate tokens of the peer's.
-     *
-     * @return as it announced
-     */
-    public synchronized boolean invalidatable() {
-        return peerInvalidatable();
-    }
-
-    /**
-     * How many reads the peer lets in.
-     *
-     * @return as it said; 0 before it said anything
-     */
-    public synchronized int peerInboundReads() {
-        return peerInboundReads;
-    }
-
-    /**
-     * How many reads the peer wants to have under way.
-     *
-     * @return as it said; 0 before it said anything
-     */
-    public synchronized int peerOutboundReads() {
-        return peerOutboundReads;
-    }
-
-    /**
-     * Its own address and the peer's.
+     * Its own address.
      *
      * @return null while there is none
      */
-    public synchronized IdentifierInfo addresses() {
-        return identifier == null ? null : events.control().describe(identifier.id());
+    public synchronized InetSocketAddress local() {
+        return local;
     }
 
     /**
@@ -679,8 +679,13 @@ public final class Dialogue implements ConnectionEvents.Handler {
             case ADDRESS_ERROR -> state == State.RESOLVING ? unresolved(event) : NOTHING;
             case ROUTE_RESOLVED -> state == State.ROUTING ? routed() : NOTHING;
             case RESPONSE, ESTABLISHED -> answered(event);
-            case ROUTE_ERROR, CONNECT_ERROR, UNREACHABLE, REJECTED -> failed(event);
-            case DISCONNECTED -> disconnected();
+            // After it was established: the peer gave up waiting for word of that, which was under
+            // way.
+            case ROUTE_ERROR, CONNECT_ERROR, UNREACHABLE, REJECTED ->
+                    stands() || state == State.CLOSING ? disconnected(event) : failed(event);
+            case DISCONNECTED -> disconnected(event);
+            // Comes long after a disconnect; should that have been missed, it is over all the same.
+            case QUIET -> stands() || state == State.CLOSING ? disconnected(event) : NOTHING;
             case DEVICE_REMOVED -> removed();
             case ADDRESS_CHANGED -> {
                 // A connection goes on: its packets carry IP addresses. One on its way was
@@ -694,7 +699,7 @@ public final class Dialogue implements ConnectionEvents.Handler {
                 }
                 yield NOTHING;
             }
-            case NONE, REQUEST, QUIET, OTHER -> NOTHING;
+            case NONE, REQUEST, OTHER -> NOTHING;
         };
     }
 
@@ -708,6 +713,7 @@ public final class Dialogue implements ConnectionEvents.Handler {
                                     .formatted(peer, info.device(), device, device)));
         }
         state = State.ROUTING;
+        local = info.local();
         Failure.check(
                 events.control().resolveRoute(identifier.id(), left()), "rdma_resolve_route", "");
         return NOTHING;
@@ -774,23 +780,34 @@ public final class Dialogue implements ConnectionEvents.Handler {
         return failStep(why);
     }
 
-    private Runnable disconnected() {
+    private Runnable disconnected(ConnectionEvent event) {
         switch (state) {
             case ESTABLISHED -> {
                 state = State.LEFT;
                 end.shut();
                 events.control().disconnect(identifier.id()); // says that the peer may go
-                return () -> over.complete(Over.THERE);
+                over.complete(Over.THERE);
+                return NOTHING;
             }
-            case DRAINING, DISCONNECTING -> {
-                if (state == State.DRAINING) { // the peer was first
-                    end.flush();
-                    events.control().disconnect(identifier.id());
-                }
+            case DRAINING -> { // the peer was first
+                end.flush();
+                events.control().disconnect(identifier.id());
                 return finish(null);
             }
+            case DISCONNECTING -> {
+                // The kernel's own patience, about a minute, may end before the deadline.
+                boolean unheard =
+                        event.kind() == ConnectionEvent.Kind.DISCONNECTED && event.status() < 0;
+                return finish(
+                        unheard
+                                ? new Failure(
+                                        Failure.Kind.TIMED_OUT,
+                                        "%s did not confirm the end of the connection"
+                                                .formatted(peer))
+                                : null);
+            }
             case CLOSING -> {
-                return shut();
+                return shut(null);
             }
             case REQUESTED, ACCEPTING, ANSWERED -> {
                 return failed(
@@ -811,7 +828,7 @@ public final class Dialogue implements ConnectionEvents.Handler {
             end.flush();
         }
         if (state == State.CLOSING) {
-            return shut();
+            return shut(null);
         }
         if (state == State.REQUESTED || state == State.ANSWERED) {
             gone = why;
@@ -819,14 +836,10 @@ public final class Dialogue implements ConnectionEvents.Handler {
         }
         CompletableFuture<Void> ended = step;
         forgetStep();
-        Runnable released = drop(State.OVER, false);
-        return () -> {
-            if (stood) {
-                over.complete(Over.DEVICE_REMOVED);
-            }
-            end(ended, why);
-            released.run();
-        };
+        if (stood) {
+            over.complete(Over.DEVICE_REMOVED);
+        }
+        return both(drop(State.OVER, false), () -> end(ended, why));
     }
 
     void dataCame() {
@@ -843,7 +856,7 @@ public final class Dialogue implements ConnectionEvents.Handler {
         synchronized (this) {
             Failure why = ConnectionEvents.broken(cause);
             if (state == State.CLOSING) {
-                after = shut();
+                after = shut(null);
             } else if (step != null) {
                 after = failStep(why);
             } else {
@@ -928,11 +941,9 @@ public final class Dialogue implements ConnectionEvents.Handler {
         if (touched) {
             end.flush();
         }
+        // First: who hears of the failure may connect the queue pair again.
         Runnable released = drop(state == State.ACCEPTING ? State.OVER : State.FREE, !touched);
-        return () -> {
-            released.run(); // before: who hears of the failure may connect the queue pair again
-            end(ended, why);
-        };
+        return both(released, () -> end(ended, why));
     }
 
     /** Lets go of identifier and queue pair. */
@@ -940,6 +951,7 @@ public final class Dialogue implements ConnectionEvents.Handler {
         state = next;
         gone = null;
         onAnswer.accept(this);
+        local = null;
         if (identifier != null) {
             events.destroy(identifier);
             identifier = null;
@@ -957,8 +969,11 @@ public final class Dialogue implements ConnectionEvents.Handler {
 
     private static Runnable both(Runnable first, Runnable second) {
         return () -> {
-            first.run();
-            second.run();
+            try {
+                first.run(); // may be the last close of an object, of which the device complains
+            } finally {
+                second.run();
+            }
         };
     }
 

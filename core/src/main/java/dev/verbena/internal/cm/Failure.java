@@ -98,6 +98,9 @@ public final class Failure extends Exception {
         if (errno == Errno.EADDRNOTAVAIL) { // or somebody has the port on all addresses
             throw new Failure(port == 0 ? Kind.NO_PORT : taken, call, errno, advice);
         }
+        if (errno == Errno.ENODEV) { // on all devices
+            throw new Failure(Kind.INVALID_ADDRESS, call, errno, advice);
+        }
         check(answer, call, advice);
     }
 
@@ -106,8 +109,6 @@ public final class Failure extends Exception {
             case Errno.ENETUNREACH -> Kind.NETWORK_UNREACHABLE;
             case Errno.EHOSTUNREACH -> Kind.HOST_UNREACHABLE;
             case Errno.ETIMEDOUT -> Kind.TIMED_OUT;
-            case Errno.EADDRINUSE -> Kind.ADDRESS_IN_USE;
-            case Errno.EADDRNOTAVAIL, Errno.ENODEV -> Kind.INVALID_ADDRESS;
             default -> Kind.CALL;
         };
     }

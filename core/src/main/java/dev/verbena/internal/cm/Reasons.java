@@ -9,10 +9,21 @@ import java.util.Locale;
 
 /** What events mean, in sentences. */
 final class Reasons {
+    // What librdmacm says when a call of its own failed after the kernel's part had gone well; it
+    // has
+    // an errno then, and forgets it.
+    private static final int LIBRARY = -1;
+
     private Reasons() {}
 
     /** {@code RDMA_CM_EVENT_ADDR_ERROR}. */
     static Failure unresolved(int status, InetSocketAddress peer, String device) {
+        if (status == LIBRARY) {
+            return new Failure(
+                    Failure.Kind.INVALID_ADDRESS,
+                    "%s is reached by a device that librdmacm cannot open: in a container, pass /dev/infiniband/uverbs* in (--device)"
+                            .formatted(peer));
+        }
         Failure.Kind kind =
                 switch (-status) {
                     case Errno.EHOSTUNREACH, Errno.ETIMEDOUT -> Failure.Kind.HOST_UNREACHABLE;

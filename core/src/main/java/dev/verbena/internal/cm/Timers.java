@@ -21,6 +21,9 @@ public final class Timers {
         }
     }
 
+    // A hundred years: differences of two moments must not overflow, some late and some far away.
+    private static final long LONGEST = TimeUnit.DAYS.toNanos(36_500);
+
     private final ConcurrentSkipListMap<Moment, Runnable> due = new ConcurrentSkipListMap<>();
     private final AtomicLong numbers = new AtomicLong();
     private final Runnable wake;
@@ -42,9 +45,11 @@ public final class Timers {
      * @return how to call it off
      */
     public Timer after(long nanoseconds, Runnable task) {
-        Moment moment = new Moment(System.nanoTime() + nanoseconds, numbers.getAndIncrement());
+        long wait = Math.clamp(nanoseconds, 0, LONGEST);
+        Moment moment = new Moment(System.nanoTime() + wait, numbers.getAndIncrement());
         due.put(moment, task);
-        if (moment.equals(due.firstKey())) {
+        var first = due.firstEntry(); // it may have run already
+        if (first == null || moment.equals(first.getKey())) {
             wake.run();
         }
         return () -> due.remove(moment);
@@ -56,7 +61,7 @@ public final class Timers {
                 first != null && first.getKey().time - System.nanoTime() <= 0;
                 first = due.firstEntry()) {
             if (due.remove(first.getKey()) != null) {
-                first.getValue().run();
+                ConnectionEvents.orderly(first.getValue());
             }
         }
     }

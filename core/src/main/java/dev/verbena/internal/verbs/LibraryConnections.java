@@ -147,7 +147,8 @@ public final class LibraryConnections implements ConnectionControl {
             MemorySegment state = Calls.state(arena);
             MemorySegment where = arena.allocate(ADDRESS);
             int error = Calls.value((int) GET_EVENT.invokeExact(state, at(channel), where), state);
-            if (error == -Errno.EAGAIN || error == -Verbs.EINTR) {
+            // ENOMEM is of this one call; the event stays where it is.
+            if (error == -Errno.EAGAIN || error == -Verbs.EINTR || error == -Errno.ENOMEM) {
                 return ConnectionEvent.NOTHING;
             }
             if (error != 0) {
@@ -156,10 +157,12 @@ public final class LibraryConnections implements ConnectionControl {
             }
             MemorySegment event =
                     Native.at(where.get(ADDRESS, 0).address(), rdma_cm_event.sizeof());
-            ConnectionEvent copy = copy(event);
-            // At once: destroying an identifier waits until its events were acknowledged.
-            int ignored = (int) ACK_EVENT.invokeExact(state, event);
-            return copy;
+            try {
+                return copy(event);
+            } finally {
+                // At once: destroying an identifier waits until its events were acknowledged.
+                int ignored = (int) ACK_EVENT.invokeExact(state, event);
+            }
         } catch (Throwable t) {
             throw Calls.mistake(t);
         }

@@ -8,10 +8,10 @@ import java.util.ArrayDeque;
 import java.util.Arrays;
 import java.util.Deque;
 import java.util.HashMap;
-import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CopyOnWriteArrayList;
 
 /**
@@ -60,22 +60,22 @@ public final class FakeConnections implements ConnectionControl {
 
     // What tests set.
     /** The errno of the next call of that name. */
-    public final Map<String, Integer> errors = new HashMap<>();
+    public final Map<String, Integer> errors = new ConcurrentHashMap<>();
 
     /** Calls after which no event comes. */
-    public final Set<String> silent = new HashSet<>();
+    public final Set<String> silent = ConcurrentHashMap.newKeySet();
 
     /** The device that the route to a peer goes by when no local address is named. */
-    public String routeBy = "fake0";
+    public volatile String routeBy = "fake0";
 
     /** Where each device is. */
-    public final Map<InetAddress, String> devices = new HashMap<>();
+    public final Map<InetAddress, String> devices = new ConcurrentHashMap<>();
 
     /** What takes the next event dies of it. */
-    public RuntimeException death;
+    public volatile RuntimeException death;
 
     /** How often an address is not found until it is. */
-    public int lateAnswers;
+    public volatile int lateAnswers;
 
     private final Map<Long, Channel> channels = new HashMap<>();
     private final Map<Long, Id> ids = new HashMap<>();

@@ -132,6 +132,9 @@ public final class FakeDevice implements DeviceControl {
     /** The errno of the next step that the connection manager asks for. */
     public int changeError;
 
+    /** The errno of the next destruction of a queue pair, which is gone all the same. */
+    public int destroyError;
+
     public final List<Integer> srqLimits = new ArrayList<>();
 
     // What tests set.
@@ -855,7 +858,9 @@ public final class FakeDevice implements DeviceControl {
             panics.add("a queue pair was destroyed with a window bound on it");
         }
         byNumber.remove(removed.number);
-        return 0;
+        int error = destroyError;
+        destroyError = 0;
+        return -error;
     }
 
     @Override

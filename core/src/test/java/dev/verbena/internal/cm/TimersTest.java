@@ -1,0 +1,50 @@
+package dev.verbena.internal.cm;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import org.junit.jupiter.api.Test;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
+
+/** What is to be done at some time. */
+class TimersTest {
+    private final AtomicInteger woken = new AtomicInteger();
+    private final Timers timers = new Timers(woken::incrementAndGet);
+    private final List<String> done = new ArrayList<>();
+
+    @Test
+    void wakesForTheFirstOnly() {
+        assertThat(timers.patience()).isEqualTo(-1);
+        timers.after(TimeUnit.HOURS.toNanos(1), () -> done.add("late"));
+        timers.after(TimeUnit.HOURS.toNanos(2), () -> done.add("later"));
+        assertThat(woken).hasValue(1);
+        timers.after(0, () -> done.add("now"));
+        assertThat(woken).hasValue(2);
+        timers.run();
+        assertThat(done).containsExactly("now");
+        assertThat(timers.patience()).isBetween(3_500_000, 3_600_001);
+    }
+
+    @Test
+    void forEverHidesNothing() {
+        timers.after(0, () -> done.add("overdue"));
+        while (timers.patience() > 0) {
+            Thread.onSpinWait();
+        }
+        timers.after(Long.MAX_VALUE, () -> done.add("for ever"));
+        assertThat(timers.patience()).isZero();
+        timers.run();
+        assertThat(done).containsExactly("overdue");
+    }
+
+    @Test
+    void whatIsCalledOffIsNotDone() {
+        timers.after(0, () -> done.add("called off")).cancel();
+        timers.run();
+        assertThat(done).isEmpty();
+        assertThat(timers.patience()).isEqualTo(-1);
+    }
+}
