@@ -80,7 +80,7 @@ demo() {
     if up_to_date; then need_jdk; else build -DskipTests -Dformat.skip package; fi
     LIMIT=${LIMIT:-$DEMO_LIMIT}
     run_with_devices "$JDK/bin/java" "${BRISK_JVM[@]}" --enable-native-access=dev.verbena,dev.verbena.bindings \
-        --module-path "$(jar_of bindings):$(jar_of core):$(jar_of native-test)" \
+        --module-path "$PROJECT/native-test/target/lib:$(jar_of native-test)" \
         --module dev.verbena.tools/dev.verbena.tools.Demo
 }
 

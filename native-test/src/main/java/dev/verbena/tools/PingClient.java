@@ -1,0 +1,139 @@
+package dev.verbena.tools;
+
+import dev.verbena.Access;
+import dev.verbena.Adapter;
+import dev.verbena.BufferList;
+import dev.verbena.ConnectionOptions;
+import dev.verbena.Connector;
+import dev.verbena.MemoryRegion;
+
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Mixin;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.Parameters;
+import picocli.CommandLine.Spec;
+
+import java.io.PrintWriter;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.util.concurrent.Callable;
+
+/** Has a server fetch data and bring it back, and takes the time. */
+@Command(
+        name = "client",
+        mixinStandardHelpOptions = true,
+        sortOptions = false,
+        description = {
+            "Has a server read data from here and write it back, round after round, checks what comes"
+                    + " back and takes the time. In a round there are two messages each way, a read"
+                    + " and a write.",
+        })
+final class PingClient implements Callable<Integer> {
+    @Spec private CommandSpec spec;
+
+    @Parameters(paramLabel = "ADDRESS", description = "Where the server is.")
+    private InetAddress server;
+
+    @Mixin private PingOptions options;
+
+    @Option(
+            names = "--from",
+            paramLabel = "ADDRESS",
+            description = "The local address to connect from (default: by the route).")
+    private InetAddress from;
+
+    @Option(
+            names = "--count",
+            defaultValue = "100",
+            paramLabel = "N",
+            description = "How many rounds (default: ${DEFAULT-VALUE}).")
+    private int count;
+
+    @Option(
+            names = "--size",
+            defaultValue = "64",
+            paramLabel = "BYTES",
+            description =
+                    "How much data in each (default: ${DEFAULT-VALUE}). An rping server needs the"
+                            + " same number as its -S, and takes up to 65535.")
+    private int size;
+
+    @Override
+    public Integer call() {
+        options.check(spec, 1);
+        PingOptions.within(spec, "--count", count, 1, Integer.MAX_VALUE);
+        PingOptions.within(spec, "--size", size, PingOptions.SMALLEST, PingOptions.LARGEST);
+        InetAddress local = from == null ? PingDevices.localAddressTowards(server) : from;
+        try (Adapter adapter = PingDevices.open(options.device, local);
+                PingEnd end = new PingEnd(adapter, options);
+                Connector connector = adapter.createConnector()) {
+            connect(connector, end);
+            PrintWriter out = spec.commandLine().getOut();
+            out.printf(
+                    "%s of %s is connected to %s%n",
+                    PingDevices.words(connector.localAddress()),
+                    adapter.name(),
+                    PingDevices.words(connector.peerAddress()));
+            RoundTrips times = rounds(end);
+            connector.disconnect(options.connection());
+            out.printf(
+                    "%,d rounds of %,d bytes%s%n%s%n",
+                    count, size, options.verify ? ", all came back as they were sent" : "", times);
+        }
+        return 0;
+    }
+
+    private void connect(Connector connector, PingEnd end) {
+        ConnectionOptions how = options.connection();
+        if (from != null) {
+            how = how.withLocalAddress(new InetSocketAddress(from, 0));
+        }
+        connector.connect(end.queuePair(), new InetSocketAddress(server, options.port), how);
+        connector.completeConnect();
+        end.watch(connector);
+    }
+
+    private RoundTrips rounds(PingEnd end) {
+        MemoryRegion source = end.register(size, Access.REMOTE_READ);
+        MemoryRegion sink = end.register(size, Access.REMOTE_WRITE);
+        BufferList fetch = message(end, source);
+        BufferList bring = message(end, sink);
+        RoundTrips times = new RoundTrips();
+        for (int round = 0; round < count; round++) {
+            PingData.fill(source.memory(), round);
+            long start = System.nanoTime();
+            end.send(fetch);
+            awaitGoAhead(end, round);
+            end.send(bring);
+            awaitGoAhead(end, round);
+            times.add(System.nanoTime() - start);
+            if (options.verify) {
+                verify(source, sink, round);
+            }
+        }
+        return times;
+    }
+
+    /** The message that says where a region is, which stays the same in all rounds. */
+    private static BufferList message(PingEnd end, MemoryRegion region) {
+        MemoryRegion message = end.register(RemoteMemory.MESSAGE_BYTES, Access.LOCAL_WRITE);
+        RemoteMemory.of(region).writeTo(message.memory());
+        return PingEnd.whole(message);
+    }
+
+    private static void awaitGoAhead(PingEnd end, int round) {
+        if (end.receive() == null) {
+            throw new PingFailure("The server disconnected in round %,d", round);
+        }
+    }
+
+    private static void verify(MemoryRegion source, MemoryRegion sink, int round) {
+        long at = source.memory().mismatch(sink.memory());
+        if (at >= 0) {
+            throw new PingFailure(
+                    "What came back in round %,d is not what was sent, from byte %,d on",
+                    round, at);
+        }
+    }
+}

@@ -1,0 +1,172 @@
+package dev.verbena.tools;
+
+import dev.verbena.Access;
+import dev.verbena.Adapter;
+import dev.verbena.BufferList;
+import dev.verbena.Connector;
+import dev.verbena.Listener;
+import dev.verbena.MemoryRegion;
+import dev.verbena.VerbenaException;
+
+import picocli.CommandLine.ArgGroup;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Mixin;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.Spec;
+
+import java.io.PrintWriter;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.Callable;
+import java.util.concurrent.LinkedBlockingQueue;
+
+/** Serves clients, one after the other: reads the data of each round and writes it back. */
+@Command(
+        name = "server",
+        mixinStandardHelpOptions = true,
+        sortOptions = false,
+        description = "Serves one client, or several one after the other, and checks their data.")
+final class PingServer implements Callable<Integer> {
+    @Spec private CommandSpec spec;
+
+    @Option(
+            names = "--bind",
+            paramLabel = "ADDRESS",
+            description = "The address to listen on (default: all of the device).")
+    private InetAddress bind;
+
+    @Mixin private PingOptions options;
+
+    @ArgGroup private Clients clients = new Clients();
+
+    @Option(
+            names = "--size",
+            defaultValue = "1048576",
+            paramLabel = "BYTES",
+            description = "The most data that a client may have (default: ${DEFAULT-VALUE}).")
+    private int size;
+
+    /** How many clients; one of the two. */
+    private static final class Clients {
+        @Option(
+                names = "--clients",
+                paramLabel = "N",
+                description = "How many clients to serve before it ends (default: 1).")
+        int count = 1;
+
+        @Option(names = "--forever", description = "Serve clients until it is stopped.")
+        boolean forever;
+    }
+
+    @Override
+    public Integer call() {
+        options.check(spec, 0);
+        PingOptions.within(spec, "--size", size, PingOptions.SMALLEST, PingOptions.LARGEST);
+        PingOptions.within(spec, "--clients", clients.count, 1, Integer.MAX_VALUE);
+        BlockingQueue<Connector> requests = new LinkedBlockingQueue<>();
+        try (Adapter adapter = PingDevices.open(options.device, bind);
+                Listener listener = adapter.listen(address(), 0, requests::add)) {
+            out().printf(
+                            "Listening on %s of %s%n",
+                            PingDevices.words(listener.localAddress()), adapter.name());
+            boolean allWell = true;
+            for (int i = 0; clients.forever || i < clients.count; i++) {
+                allWell &= serve(adapter, requests.take());
+            }
+            return allWell ? 0 : 1;
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+            throw new PingFailure("Interrupted while waiting for a client");
+        } finally {
+            requests.forEach(Connector::close);
+        }
+    }
+
+    private PrintWriter out() {
+        return spec.commandLine().getOut();
+    }
+
+    private InetSocketAddress address() {
+        return bind == null
+                ? new InetSocketAddress(options.port)
+                : new InetSocketAddress(bind, options.port);
+    }
+
+    /** Serves one client; when that fails, the next one may fare better. */
+    private boolean serve(Adapter adapter, Connector request) {
+        try (PingEnd end = new PingEnd(adapter, options);
+                request) {
+            String peer = PingDevices.words(request.peerAddress());
+            MemoryRegion data = end.register(size, Access.LOCAL_WRITE);
+            request.accept(end.queuePair(), options.connection());
+            end.watch(request);
+            Served served = rounds(end, data);
+            if (served.rounds() == 0) {
+                throw new PingFailure("The client disconnected before the first round");
+            }
+            out().printf(
+                            "%s: %,d rounds of %,d bytes%s%n",
+                            peer,
+                            served.rounds(),
+                            served.bytes(),
+                            options.verify ? ", all as they ought to be" : "");
+            return true;
+        } catch (VerbenaException | PingFailure e) {
+            spec.commandLine().getErr().println(e.getMessage());
+            return false;
+        }
+    }
+
+    /** How many rounds a client had, and with how much data in the last. */
+    private record Served(int rounds, long bytes) {}
+
+    /** Goes round until the client leaves. */
+    private Served rounds(PingEnd end, MemoryRegion data) {
+        BufferList goAhead = PingEnd.whole(end.register(RemoteMemory.MESSAGE_BYTES));
+        long bytes = 0;
+        for (int round = 0; ; round++) {
+            RemoteMemory source = end.receive();
+            if (source == null) {
+                return new Served(round, bytes);
+            }
+            bytes = source.bytes();
+            fetch(end, data, source, round);
+            end.send(goAhead);
+            RemoteMemory sink = end.receive();
+            if (sink == null) {
+                throw new PingFailure("The client disconnected in the middle of round %,d", round);
+            }
+            bring(end, data, bytes, sink);
+            end.send(goAhead);
+        }
+    }
+
+    private void fetch(PingEnd end, MemoryRegion data, RemoteMemory source, int round) {
+        if (source.bytes() > size) {
+            throw new PingFailure(
+                    "The client has %,d bytes of data, this server has room for %,d (--size)",
+                    source.bytes(), size);
+        }
+        end.read(data, source);
+        if (!options.verify) {
+            return;
+        }
+        long at = PingData.mismatch(data.memory().asSlice(0, source.bytes()), round);
+        if (at >= 0) {
+            throw new PingFailure(
+                    "The data read in round %,d is not what rping and Ping send, from byte %,d of %,d on (--no-verify takes any)",
+                    round, at, source.bytes());
+        }
+    }
+
+    private static void bring(PingEnd end, MemoryRegion data, long bytes, RemoteMemory sink) {
+        if (sink.bytes() < bytes) {
+            throw new PingFailure(
+                    "The client has %,d bytes of data and wants them back where %,d have room",
+                    bytes, sink.bytes());
+        }
+        end.write(data, bytes, sink);
+    }
+}

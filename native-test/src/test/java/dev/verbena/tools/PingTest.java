@@ -1,0 +1,90 @@
+package dev.verbena.tools;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
+
+import java.io.PrintWriter;
+import java.io.StringWriter;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.nio.charset.StandardCharsets;
+
+/** What of Ping needs no device. */
+class PingTest {
+    private final StringWriter err = new StringWriter();
+
+    private int run(String line) {
+        return Ping.run(
+                new PrintWriter(new StringWriter()), new PrintWriter(err, true), line.split(" "));
+    }
+
+    @ParameterizedTest
+    @CsvSource({
+        "'pong', pong",
+        "'client', ADDRESS",
+        "'client 192.0.2.1 --port 0', --port is 1 to 65535",
+        "'client 192.0.2.1 --size 25', --size is 26 to",
+        "'client 192.0.2.1 --count 0', --count is 1 to",
+        "'server --timeout 0', --timeout is 1 to",
+        "'server --clients 0', --clients is 1 to",
+        "'server --clients 2 --forever', mutually exclusive",
+    })
+    void explainsWrongUsage(String line, String explanation) {
+        assertThat(run(line)).isEqualTo(2);
+        assertThat(err.toString()).contains(explanation);
+    }
+
+    private static MemorySegment data(int size, int round) {
+        MemorySegment memory = MemorySegment.ofArray(new byte[size]);
+        PingData.fill(memory, round);
+        return memory;
+    }
+
+    private static String text(MemorySegment memory) {
+        return new String(memory.toArray(ValueLayout.JAVA_BYTE), StandardCharsets.US_ASCII);
+    }
+
+    /** As "rping -v" of rdma-core 44 printed it. */
+    @Test
+    void makesTheDataOfRping() {
+        assertThat(text(data(64, 0)))
+                .isEqualTo("rdma-ping-0: ABCDEFGHIJKLMNOPQRSTUVWXYZ[\\]^_`abcdefghijklmnopqr\0");
+        assertThat(text(data(64, 99)))
+                .isEqualTo("rdma-ping-99: jklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ[\\]^_`abc\0");
+    }
+
+    @ParameterizedTest
+    @ValueSource(ints = {0, 13, 40, 63})
+    void seesOneWrongByte(int index) {
+        MemorySegment memory = data(64, 7);
+        assertThat(PingData.mismatch(memory, 7)).isEqualTo(-1);
+        assertThat(PingData.mismatch(memory, 8)).isNotNegative();
+        memory.set(ValueLayout.JAVA_BYTE, index, (byte) 1);
+        assertThat(PingData.mismatch(memory, 7)).isEqualTo(index);
+    }
+
+    @Test
+    void tellsOfMemoryInNetworkByteOrder() {
+        MemorySegment message = MemorySegment.ofArray(new byte[16]);
+        RemoteMemory told = new RemoteMemory(0x0102030405060708L, 0xF0E0D0C0, 0xFFFF);
+        told.writeTo(message);
+        assertThat(message.toArray(ValueLayout.JAVA_BYTE))
+                .containsExactly(1, 2, 3, 4, 5, 6, 7, 8, 0xF0, 0xE0, 0xD0, 0xC0, 0, 0, 0xFF, 0xFF);
+        assertThat(RemoteMemory.readFrom(message)).isEqualTo(told);
+    }
+
+    @Test
+    void sumsTimesUp() {
+        RoundTrips times = new RoundTrips();
+        for (int i = 2000; i > 0; i--) {
+            times.add(i * 1000L);
+        }
+        assertThat(times)
+                .hasToString(
+                        "Round trips in us: min 1.0, median 1,000.0, 99% 1,980.0, max 2,000.0");
+    }
+}
