@@ -1,0 +1,135 @@
+package dev.verbena.nativetest;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import org.opentest4j.TestAbortedException;
+
+import java.io.File;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.TimeUnit;
+import java.util.stream.Collectors;
+
+/** A program of rdma-core that runs beside a test, and dies with it. */
+final class CProgram implements AutoCloseable {
+    private static final long SECONDS = 60;
+    private static final int LINES = 30;
+    private static final int COLUMNS = 150;
+    private static final Set<String> SAID = ConcurrentHashMap.newKeySet();
+
+    private final String line;
+    private final Path output;
+    private final Path errors;
+    private final Process process;
+
+    private CProgram(String... command) {
+        line = String.join(" ", command);
+        try {
+            output = Files.createTempFile("verbena-", ".out");
+            errors = Files.createTempFile("verbena-", ".err");
+            process =
+                    new ProcessBuilder(command)
+                            .redirectOutput(output.toFile())
+                            .redirectError(errors.toFile())
+                            .start();
+        } catch (IOException e) {
+            throw new UncheckedIOException(e);
+        }
+    }
+
+    /** Starts one. Without it the test is skipped, with one loud line, or fails. */
+    static CProgram start(String debianPackage, String... command) {
+        need(command[0], debianPackage);
+        return new CProgram(command);
+    }
+
+    private static void need(String program, String debianPackage) {
+        if (Arrays.stream(System.getenv("PATH").split(File.pathSeparator))
+                .anyMatch(folder -> Files.isExecutable(Path.of(folder, program)))) {
+            return;
+        }
+        String sentence =
+                "there is no %s here: apt install %s (Fedora: dnf install %s)"
+                        .formatted(
+                                program,
+                                debianPackage,
+                                debianPackage
+                                        .replace("ibverbs", "libibverbs")
+                                        .replace("rdmacm", "librdmacm"));
+        if (System.getProperty("verbena.device", "optional").equals("required")) {
+            throw new IllegalStateException("-Dverbena.device=required, but " + sentence);
+        }
+        if (SAID.add(program)) {
+            System.err.println("SKIPPED: tests with the C program " + program + ": " + sentence);
+        }
+        throw new TestAbortedException(sentence);
+    }
+
+    /** Whether it ended; then nothing it was asked for will come. */
+    boolean ended() {
+        return !process.isAlive();
+    }
+
+    /** Waits for its end, which has to be a good one. */
+    void awaitSuccess() throws InterruptedException {
+        assertThat(process.waitFor(SECONDS, TimeUnit.SECONDS))
+                .as(() -> "ended within " + SECONDS + " s: " + this)
+                .isTrue();
+        assertThat(process.exitValue()).as(this::toString).isZero();
+    }
+
+    /** What it printed so far: for a program that has not ended, less than it wrote. */
+    List<String> output() {
+        return lines(output);
+    }
+
+    private static List<String> lines(Path file) {
+        try {
+            return Files.readAllLines(file, StandardCharsets.ISO_8859_1);
+        } catch (IOException e) {
+            throw new UncheckedIOException(e);
+        }
+    }
+
+    @Override
+    public void close() {
+        process.destroyForcibly();
+        try {
+            process.waitFor(SECONDS, TimeUnit.SECONDS);
+            Files.deleteIfExists(output);
+            Files.deleteIfExists(errors);
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+        } catch (IOException e) {
+            throw new UncheckedIOException(e);
+        }
+    }
+
+    /** The command, what became of it, and the end of what it printed. */
+    @Override
+    public String toString() {
+        return "\"%s\"%s, which printed:%n%s%nand on standard error:%n%s"
+                .formatted(
+                        line,
+                        process.isAlive()
+                                ? ", still running"
+                                : ", exit code " + process.exitValue(),
+                        end(output),
+                        end(errors));
+    }
+
+    private static String end(Path file) {
+        List<String> all = lines(file);
+        return all.stream()
+                .skip(Math.max(0, all.size() - LINES))
+                .map(l -> l.substring(0, Math.min(l.length(), COLUMNS)))
+                .collect(Collectors.joining("\n"));
+    }
+}
