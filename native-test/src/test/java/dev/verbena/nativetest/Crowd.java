@@ -10,6 +10,7 @@ import dev.verbena.Completions;
 import dev.verbena.ConnectionOptions;
 import dev.verbena.Connector;
 import dev.verbena.MemoryRegion;
+import dev.verbena.NotifyType;
 import dev.verbena.OperationType;
 import dev.verbena.ProtectionDomain;
 import dev.verbena.QueuePair;
@@ -122,6 +123,8 @@ final class Crowd implements AutoCloseable {
         while (count(type) < size * messages) {
             if (queue.poll(completions) == 0) {
                 deadline.check();
+                queue.arm(NotifyType.ANY);
+                queue.await(Duration.ofSeconds(30));
             }
             for (int i = 0; i < completions.size(); i++) {
                 assertThat(completions.status(i)).isEqualTo(Status.SUCCESS);

@@ -367,13 +367,21 @@ class InteroperationTest {
         List<String> command =
                 new ArrayList<>(
                         List.of(
-                                "ibv_rc_pingpong", "-c",
-                                "-d", cDevice,
-                                "-g", "" + index,
-                                "-p", "" + port,
-                                "-m", "" + peer.mtuBytes(),
-                                "-n", "" + ITERATIONS,
-                                "-s", "" + ITERATION_BYTES));
+                                "ibv_rc_pingpong",
+                                "-c",
+                                "-e",
+                                "-d",
+                                cDevice,
+                                "-g",
+                                "" + index,
+                                "-p",
+                                "" + port,
+                                "-m",
+                                "" + peer.mtuBytes(),
+                                "-n",
+                                "" + ITERATIONS,
+                                "-s",
+                                "" + ITERATION_BYTES));
         command.addAll(List.of(host));
         return program(VERBS_PROGRAMS, command.toArray(String[]::new));
     }
