@@ -229,12 +229,8 @@ public final class Adapter extends NativeObject {
         return new Port.GidEntry(entry.index(), new Gid(entry.high(), entry.low()), type);
     }
 
-    /**
-     * The first port whose link is up; for those who hold this adapter, which may be closed
-     * already.
-     */
-    Port activePort() {
-        return queryPorts().stream()
+    private Port firstActive(List<Port> ports) {
+        return ports.stream()
                 .filter(Port::active)
                 .findFirst()
                 .orElseThrow(
@@ -270,9 +266,14 @@ public final class Adapter extends NativeObject {
 
     /** For those who hold this adapter, which may be closed already. */
     GidChoice gidForHolders() {
+        return gidOf(chosen == null ? queryPorts() : List.of());
+    }
+
+    /** The choice among ports that were asked for already. */
+    GidChoice gidOf(List<Port> ports) {
         GidChoice now = chosen;
         if (now == null) {
-            Port port = activePort();
+            Port port = firstActive(ports);
             now =
                     new GidChoice(
                             port.number(),

@@ -134,8 +134,9 @@ public final class QueuePair extends NativeObject {
             checkLimits();
             this.maxReadBuffers = Math.min(limits.maxInitiatorBuffers(), info.maxReadBuffers());
             this.inboundReads = Math.min(limits.inboundReads(), info.maxInboundReads());
-            GidChoice chosen = adapter.gidForHolders();
-            this.port = adapter.portsForHolders().get(chosen.port() - 1);
+            List<Port> ports = adapter.portsForHolders();
+            GidChoice chosen = adapter.gidOf(ports);
+            this.port = ports.get(chosen.port() - 1);
             this.gid = port.linkLayer() == Port.LinkLayer.ETHERNET ? chosen.gid() : null;
             this.initiatorSlot = reserve(initiatorCompletions, false);
             undo.push(() -> initiatorCompletions.pump().release(initiatorSlot));
