@@ -8,6 +8,8 @@ JDK_PLACES=(/usr/lib/jvm /usr/lib64/jvm /usr/java /usr/jdk /usr/local/java /opt/
 BRISK_JVM=(-XX:TieredStopAtLevel=1 -XX:+UseSerialGC)
 DEMO_LIMIT=180
 TEST_LIMIT=1800
+PAIR_LIMIT=300
+BAD_CABLE='loss 1% delay 20ms'
 
 # Prints the home of a JDK 25 or newer, or nothing.
 find_jdk() {
@@ -86,7 +88,7 @@ demo() {
 
 # All unit tests here, then all tests of native-test on devices; one line of numbers at the end.
 run_tests() { # [FILTER] : Class (with those nested in it), Class#method, with * as in Maven's -Dtest
-    local filter=${1-} options=() launcher=() native=0 reports unit
+    local filter=${1-} options=() launcher=() native=0 pair=0 reports unit
     need_jdk
     need "testing" "${TEST_TOOLS[@]}" "${RDMA_TOOLS[@]}"
     rm -rf "$PROJECT"/*/target/surefire-reports
@@ -107,7 +109,18 @@ run_tests() { # [FILTER] : Class (with those nested in it), Class#method, with *
         -cp "$(native_test_class_path)" org.junit.platform.console.ConsoleLauncher execute --disable-banner \
         --disable-ansi-colors --details=tree --scan-classpath="$PROJECT/native-test/target/test-classes" \
         --reports-dir="$reports" --include-methodname="$(method_pattern "$filter")" "${launcher[@]}" || native=$?
-    sum_up "$unit" "$(numbers "$reports"/TEST-*.xml)" "$native"
+    [ "$PAIR" = no ] || test_pair || pair=1
+    sum_up "$unit" "$(numbers "$reports"/TEST-*.xml)" "$native" "$pair"
+}
+
+# Ping between two hosts, over a cable that loses and delays packets: slower, never wrong. A run of its own, with its own folder.
+test_pair() {
+    local ping=("$JDK/bin/java" "${BRISK_JVM[@]}" -jar "$(jar_of native-test)")
+    say "Ping between two micro VMs, $BAD_CABLE"
+    "$CI_DIR/roce" pair --timeout "$PAIR_LIMIT" --results "$RESULTS" --netem "$BAD_CABLE" \
+        -- "${ping[@]}" server --bind "${ROCE_ADDRESSES[0]}" \
+        -- "${ping[@]}" client "${ROCE_ADDRESSES[0]}" --count 20 --size 4096 --timeout 60 ||
+        { say "Ping between two micro VMs failed with exit code $?: counted as one failure" && return 1; }
 }
 
 native_test_class_path() {
@@ -136,7 +149,7 @@ in_words() { # PASSED FAILED SKIPPED, in one word
     echo "${number[0]} passed, ${number[1]} failed, ${number[2]} skipped"
 }
 
-sum_up() { # NUMBERS_OF_UNIT_TESTS NUMBERS_OF_NATIVE_TESTS EXIT_CODE_OF_THE_LATTER
+sum_up() { # NUMBERS_OF_UNIT_TESTS NUMBERS_OF_NATIVE_TESTS EXIT_CODE_OF_THE_LATTER FAILURES_OF_THE_PAIR
     local unit native failed
     read -ra unit <<<"$1"
     read -ra native <<<"$2"
@@ -144,7 +157,7 @@ sum_up() { # NUMBERS_OF_UNIT_TESTS NUMBERS_OF_NATIVE_TESTS EXIT_CODE_OF_THE_LATT
         say "the run on devices ended with exit code $3: counted as one failure"
         native[1]=1
     fi
-    failed=$((unit[1] + native[1]))
+    failed=$((unit[1] + native[1] + $4))
     in_words "$((unit[0] + native[0])) $failed $((unit[2] + native[2]))"
     case $3 in 124 | 130 | 137 | 143) return "$3" ;; esac
     if [ "$((unit[0] + native[0] + failed))" = 0 ]; then

@@ -32,6 +32,12 @@ final class Addresses {
                                     adapter.name(),
                                     own.isEmpty() ? "it has none (ip address)" : words(own)));
         }
+        if (ip instanceof Inet6Address six && six.isLinkLocalAddress() && six.getScopeId() == 0) {
+            throw new VerbenaException(
+                    Status.INVALID_ADDRESS,
+                    "Cannot %s %s: a link-local address needs its network interface, as in %s%%eth0"
+                            .formatted(what, address, ip.getHostAddress()));
+        }
         if (what.startsWith("connect to") && (ip.isAnyLocalAddress() || address.getPort() == 0)) {
             throw new VerbenaException(
                     Status.INVALID_ADDRESS,

@@ -114,7 +114,7 @@ public final class ConnectionOptions {
      * Changes after which time a packet that was not acknowledged is sent again, which happens six
      * times until a request ends in IO_TIMEOUT. Devices take four times as long, or less, and know
      * steps of two. Otherwise the connection manager decides, by what it knows of the path: on RoCE
-     * about a second.
+     * one or two seconds, which makes up to 16 s until IO_TIMEOUT.
      *
      * @param timeout at least 8.192 us; rounded up to the next step
      * @return these options, otherwise the same

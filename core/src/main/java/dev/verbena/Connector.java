@@ -352,8 +352,10 @@ public final class Connector extends NativeObject {
      * #disconnect}, {@link QueuePair#flush} or a close; requests fail, as the peer is gone.
      *
      * @param callback gets SUCCESS when this side disconnected or closed, CONNECTION_INVALID when
-     *     the peer did or its process ended, DEVICE_REMOVED, or INTERNAL_ERROR when the adapter's
-     *     event thread ended. May wait, and close what it likes
+     *     the peer did or its process ended, CONNECTION_ABORTED when a request failed (as with
+     *     IO_TIMEOUT, when the peer's host is gone) and its completion was polled, DEVICE_REMOVED,
+     *     or INTERNAL_ERROR when the adapter's event thread ended. May wait, and close what it
+     *     likes
      */
     public void onDisconnect(Consumer<Status> callback) {
         Objects.requireNonNull(callback, "callback");
@@ -367,6 +369,7 @@ public final class Connector extends NativeObject {
         return switch (over) {
             case HERE -> Status.SUCCESS;
             case THERE -> Status.CONNECTION_INVALID;
+            case BROKEN -> Status.CONNECTION_ABORTED;
             case DEVICE_REMOVED -> Status.DEVICE_REMOVED;
             case UNKNOWN -> Status.INTERNAL_ERROR;
         };

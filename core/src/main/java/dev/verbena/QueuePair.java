@@ -96,6 +96,7 @@ public final class QueuePair extends NativeObject {
     private final long initiatorSlot;
     private final InitiatorQueue initiator;
     private final AtomicBoolean connecting = new AtomicBoolean();
+    private volatile Runnable onBreak = () -> {}; // of the connector
     private volatile boolean flushed; // for good, whatever a connector says
     private volatile boolean peerInvalidatable;
     private volatile int outboundReads;
@@ -377,7 +378,7 @@ public final class QueuePair extends NativeObject {
         if (!connecting.compareAndSet(false, true)) {
             letGo();
             throw new VerbenaException(
-                    initiator.connected() ? Status.CONNECTION_ACTIVE : Status.CONNECTION_INVALID,
+                    flushed ? Status.CONNECTION_INVALID : Status.CONNECTION_ACTIVE,
                     this
                             + " is connected, or was connected or flushed: each serves one connection");
         }
@@ -448,8 +449,14 @@ public final class QueuePair extends NativeObject {
         }
 
         @Override
-        public void open(boolean invalidatable) {
+        public boolean usable() {
+            return !flushed;
+        }
+
+        @Override
+        public void open(boolean invalidatable, Runnable onDeath) {
             peerInvalidatable = invalidatable;
+            onBreak = onDeath;
             initiator.connect();
         }
 
@@ -867,6 +874,7 @@ public final class QueuePair extends NativeObject {
     }
 
     private int cancel() {
+        flushed = true;
         if (initiator.enter()) {
             initiator.disconnect();
             initiator.leave();
@@ -1236,6 +1244,7 @@ public final class QueuePair extends NativeObject {
                 receives.flush();
             }
             control.toError(address);
+            onBreak.run();
         } finally {
             letGo();
         }

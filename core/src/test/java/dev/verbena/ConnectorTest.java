@@ -59,6 +59,7 @@ class ConnectorTest {
     private final BlockingQueue<Connector> requests = new LinkedBlockingQueue<>();
     private final List<AutoCloseable> opened = new ArrayList<>();
     private final Arena arena = Arena.ofShared();
+    private Listener lastListener;
 
     ConnectorTest() {
         network.devices.put(HERE, "fake0");
@@ -91,7 +92,8 @@ class ConnectorTest {
     }
 
     private Listener listener() {
-        return keep(adapter.listen(new InetSocketAddress(HERE, 0), 0, requests::add));
+        lastListener = keep(adapter.listen(new InetSocketAddress(HERE, 0), 0, requests::add));
+        return lastListener;
     }
 
     private Connector connector() {
@@ -102,6 +104,11 @@ class ConnectorTest {
         Connector request = requests.poll(30, TimeUnit.SECONDS);
         assertThat(request).as("a request").isNotNull();
         return keep(request);
+    }
+
+    /** On its way to a listener made for it, from the near queue pair. */
+    private CompletableFuture<Void> connecting(Connector connector) {
+        return connector.connectAsync(near, listener().localAddress(), DEFAULTS);
     }
 
     private static void get(CompletableFuture<?> future) throws Exception {
@@ -119,10 +126,8 @@ class ConnectorTest {
 
     /** A connection between the two queue pairs: the connecting side and the accepting one. */
     private Connector[] connected() throws Exception {
-        Listener listener = listener();
         Connector connector = connector();
-        CompletableFuture<Void> connecting =
-                connector.connectAsync(near, listener.localAddress(), DEFAULTS);
+        CompletableFuture<Void> connecting = connecting(connector);
         Connector request = request();
         CompletableFuture<Void> accepting = request.acceptAsync(far, DEFAULTS);
         get(connecting);
@@ -147,10 +152,8 @@ class ConnectorTest {
     class TheSequence {
         @Test
         void acceptEndsNoEarlierThanCompleteConnect() throws Exception {
-            Listener listener = listener();
             Connector connector = connector();
-            CompletableFuture<Void> connecting =
-                    connector.connectAsync(near, listener.localAddress(), DEFAULTS);
+            CompletableFuture<Void> connecting = connecting(connector);
             Connector request = request();
             CompletableFuture<Void> accepting = request.acceptAsync(far, DEFAULTS);
             get(connecting);
@@ -274,11 +277,9 @@ class ConnectorTest {
 
         @Test
         void dataThatComeFirstEstablishTheConnection() throws Exception {
-            Listener listener = listener();
             Connector connector = connector();
             network.silent.add("establish"); // lost on the way
-            CompletableFuture<Void> connecting =
-                    connector.connectAsync(near, listener.localAddress(), DEFAULTS);
+            CompletableFuture<Void> connecting = connecting(connector);
             CompletableFuture<Void> accepting = request().acceptAsync(far, DEFAULTS);
             get(connecting);
             connector.completeConnect();
@@ -340,10 +341,8 @@ class ConnectorTest {
 
         @Test
         void theProgramRefusesAndSaysWhy() throws Exception {
-            Listener listener = listener();
             Connector connector = connector();
-            CompletableFuture<Void> connecting =
-                    connector.connectAsync(near, listener.localAddress(), DEFAULTS);
+            CompletableFuture<Void> connecting = connecting(connector);
             request().reject(HELLO);
             assertThat(failure(connecting).status()).isEqualTo(Status.CONNECTION_REFUSED);
             assertThat(connector.connectionData().privateData()).isEqualTo(HELLO);
@@ -449,15 +448,14 @@ class ConnectorTest {
             VerbenaException e =
                     failure(() -> connector.connect(near, new InetSocketAddress(HERE, 7), SOON));
             assertThat(e.status()).isEqualTo(Status.IO_TIMEOUT);
-            assertThat(e).hasMessageContaining("within PT0.03S");
+            assertThat(e).hasMessageContaining("within 0.03 s");
             assertThat(network.identifiers()).isZero();
         }
 
         @Test
         void aLateAnswerOfTheKernelIsAskedForAgain() throws Exception {
             network.lateAnswers = 3;
-            CompletableFuture<Void> connecting =
-                    connector().connectAsync(near, listener().localAddress(), DEFAULTS);
+            CompletableFuture<Void> connecting = connecting(connector());
             request().acceptAsync(far, DEFAULTS);
             get(connecting);
         }
@@ -465,8 +463,7 @@ class ConnectorTest {
         @Test
         void theNamedDeviceWinsOverTheRoute() throws Exception {
             network.routeBy = "fake1";
-            CompletableFuture<Void> connecting =
-                    connector().connectAsync(near, listener().localAddress(), DEFAULTS);
+            CompletableFuture<Void> connecting = connecting(connector());
             request().acceptAsync(far, DEFAULTS);
             get(connecting);
         }
@@ -510,6 +507,8 @@ class ConnectorTest {
         @Test
         void addressesThatAreNoneAreExplained() {
             Connector connector = connector();
+            assertThat(failure(() -> connector.connect(near, new InetSocketAddress("fe80::1", 7))))
+                    .hasMessageContaining("needs its network interface");
             assertThat(
                             failure(
                                     () ->
@@ -666,17 +665,51 @@ class ConnectorTest {
 
         @Test
         void thePeerRefusesLate() throws Exception {
-            Listener listener = listener();
             Connector connector = connector();
-            CompletableFuture<Void> connecting =
-                    connector.connectAsync(near, listener.localAddress(), DEFAULTS);
+            CompletableFuture<Void> connecting = connecting(connector);
             Connector request = request();
             CompletableFuture<Void> accepting = request.acceptAsync(far, DEFAULTS);
             get(connecting);
             connector.reject(HELLO);
             assertThat(failure(accepting).status()).isEqualTo(Status.CONNECTION_ABORTED);
+            assertThat(request.connectionData().privateData()).isEqualTo(HELLO);
             // Nothing was done to the queue pair of the side that refused.
             failure(() -> connector.connect(near, new InetSocketAddress(HERE, 7)));
+        }
+
+        @Test
+        void aPeerThatGaveUpCostsNoQueuePair() throws Exception {
+            Connector request = asked();
+            network.errors.put("fillIn 1", Errno.EINVAL); // how the kernel says so
+            VerbenaException e = failure(() -> request.accept(far));
+            assertThat(e.status()).isEqualTo(Status.CONNECTION_ABORTED);
+            assertThat(e).hasMessageContaining("gave up meanwhile");
+            assertThat(device.inError(far.nativeAddress())).isFalse();
+            CompletableFuture<Void> connecting =
+                    connector().connectAsync(far, lastListener.localAddress(), DEFAULTS);
+            assertThat(connecting).isNotCompletedExceptionally();
+            request();
+        }
+
+        @Test
+        void aDeviceThatIsGoneIsSaidToBe() throws Exception {
+            Connector request = asked();
+            network.errors.put("fillIn 1", Errno.ENXIO);
+            assertThat(failure(() -> request.accept(far)).status())
+                    .isEqualTo(Status.DEVICE_REMOVED);
+        }
+
+        @Test
+        void aQueuePairThatWasClosedMeanwhileIsNotConnected() throws Exception {
+            Connector connector = connector();
+            CompletableFuture<Void> connecting = connecting(connector);
+            CompletableFuture<Void> accepting = request().acceptAsync(far, DEFAULTS);
+            get(connecting);
+            near.close();
+            VerbenaException e = failure(() -> connector.completeConnect());
+            assertThat(e.status()).isEqualTo(Status.CONNECTION_INVALID);
+            assertThat(e).hasMessageContaining("closed or flushed");
+            assertThat(failure(accepting).status()).isEqualTo(Status.CONNECTION_ABORTED);
         }
 
         @Test
@@ -693,15 +726,13 @@ class ConnectorTest {
 
         @Test
         void theServerGaveUpBeforeTheConnectionWasCompleted() throws Exception {
-            Listener listener = listener();
             Connector connector = connector();
-            CompletableFuture<Void> connecting =
-                    connector.connectAsync(near, listener.localAddress(), DEFAULTS);
+            CompletableFuture<Void> connecting = connecting(connector);
             Connector request = request();
             assertThat(failure(request.acceptAsync(far, SOON)).status())
                     .isEqualTo(Status.IO_TIMEOUT);
             get(connecting);
-            until(() -> connector.toString().contains("took its request back"));
+            until(() -> connector.toString().contains("accepted, and gave up"));
             assertThat(failure(() -> connector.completeConnect()).status())
                     .isEqualTo(Status.CONNECTION_ABORTED);
             // The queue pair was not touched.
@@ -709,7 +740,7 @@ class ConnectorTest {
         }
 
         @ParameterizedTest
-        @ValueSource(strings = {"fillIn 1", "fillIn 2", "fillIn 3", "accept", "change"})
+        @ValueSource(strings = {"fillIn 2", "fillIn 3", "accept", "change"})
         void eachCallMayFail(String call) throws Exception {
             Connector request = asked();
             if (call.equals("change")) {
@@ -725,10 +756,8 @@ class ConnectorTest {
         @ParameterizedTest
         @ValueSource(strings = {"fillIn 1", "fillIn 3", "establish"})
         void eachCallMayFailWhileCompleting(String call) throws Exception {
-            Listener listener = listener();
             Connector connector = connector();
-            CompletableFuture<Void> connecting =
-                    connector.connectAsync(near, listener.localAddress(), DEFAULTS);
+            CompletableFuture<Void> connecting = connecting(connector);
             CompletableFuture<Void> accepting = request().acceptAsync(far, DEFAULTS);
             get(connecting);
             network.errors.put(call, Errno.EINVAL);
@@ -928,7 +957,7 @@ class ConnectorTest {
 
         @Test
         void aRejectThatTheKernelRefusesWasTooLate() throws Exception {
-            connector().connectAsync(near, listener().localAddress(), DEFAULTS);
+            connecting(connector());
             Connector request = request();
             network.errors.put("reject", Errno.EINVAL);
             assertThat(failure(() -> request.reject(HELLO)).status())
@@ -950,6 +979,23 @@ class ConnectorTest {
         }
 
         @Test
+        void aRequestThatFailsIsTheEnd() throws Exception {
+            Connector[] both = connected();
+            BlockingQueue<Status> callbacks = new LinkedBlockingQueue<>();
+            both[0].onDisconnect(callbacks::add);
+            device.failAt = device.sends.size();
+            device.failStatus = 12; // IBV_WC_RETRY_EXC_ERR
+            near.send(1, new BufferList(1));
+            Completions completions = new Completions(1);
+            until(() -> queue.poll(completions) == 1);
+            assertThat(completions.status(0)).isEqualTo(Status.IO_TIMEOUT);
+            assertThat(callbacks.take()).isEqualTo(Status.CONNECTION_ABORTED);
+            assertThat(near.connected()).isFalse();
+            both[0].disconnect();
+            assertThat(callbacks).isEmpty();
+        }
+
+        @Test
         void aPeerThatTheKernelGivesUpDidNotConfirm() throws Exception {
             Connector[] both = connected();
             network.silent.addAll(List.of("confirm", "disconnect"));
@@ -963,7 +1009,7 @@ class ConnectorTest {
 
         @Test
         void whatNeverStoodCannotBeDisconnected() throws Exception {
-            connector().connectAsync(near, listener().localAddress(), DEFAULTS);
+            connecting(connector());
             Connector request = request();
             request.reject(HELLO);
             assertThat(failure(() -> request.disconnect()).status())
@@ -1173,8 +1219,7 @@ class ConnectorTest {
 
         @Test
         void closingAnUnansweredRequestRefusesIt() throws Exception {
-            CompletableFuture<Void> connecting =
-                    connector().connectAsync(near, listener().localAddress(), DEFAULTS);
+            CompletableFuture<Void> connecting = connecting(connector());
             request().close();
             assertThat(failure(connecting).status()).isEqualTo(Status.CONNECTION_REFUSED);
         }
@@ -1218,8 +1263,7 @@ class ConnectorTest {
                 assertThat(over.get(30, TimeUnit.SECONDS)).isEqualTo(Status.INTERNAL_ERROR);
                 assertThat(failure(stood[0].disconnectAsync(DEFAULTS)).status())
                         .isEqualTo(Status.INTERNAL_ERROR);
-                assertThat(failure(((Listener) opened.getFirst())::resume).status())
-                        .isEqualTo(Status.INTERNAL_ERROR);
+                assertThat(failure(lastListener::resume).status()).isEqualTo(Status.INTERNAL_ERROR);
                 // Its queue pairs are of no use either: nobody would hear of an overrun.
                 assertThat(failure(ConnectorTest.this::listener).status())
                         .isEqualTo(Status.INTERNAL_ERROR);
@@ -1294,15 +1338,14 @@ class ConnectorTest {
         void itsCloseKeepsTheAddressWhileConnectorsLive() throws Exception {
             Connector[] both = connected();
             InetSocketAddress address = both[1].localAddress();
-            Listener listener = (Listener) opened.getFirst();
-            listener.close();
+            lastListener.close();
             assertThat(failure(() -> adapter.listen(address, 0, c -> {})).status())
                     .isEqualTo(Status.SHARING_VIOLATION);
             both[0].disconnect();
             both[1].close();
             until(() -> network.identifiers() == 0);
             keep(adapter.listen(address, 0, c -> {}));
-            assertThatThrownBy(listener::pause).isInstanceOf(IllegalStateException.class);
+            assertThatThrownBy(lastListener::pause).isInstanceOf(IllegalStateException.class);
         }
 
         @Test

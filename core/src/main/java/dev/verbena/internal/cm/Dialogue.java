@@ -54,6 +54,8 @@ public final class Dialogue implements ConnectionEvents.Handler {
         HERE,
         /** The peer did, or its process is gone. */
         THERE,
+        /** A request failed, and with it the connection. */
+        BROKEN,
         /** The device is gone. */
         DEVICE_REMOVED,
         /** Nobody can tell any more: the thread that hears of events ended. */
@@ -84,6 +86,8 @@ public final class Dialogue implements ConnectionEvents.Handler {
         CLOSING,
         CLOSED
     }
+
+    private static final String QUEUE_PAIR_CALL = "ibv_modify_qp";
 
     // What InfiniBand's messages carry; on connecting, 36 of 92 bytes are the kernel's.
     private static final int REQUEST_BYTES = 56;
@@ -131,6 +135,7 @@ public final class Dialogue implements ConnectionEvents.Handler {
     private int peerInboundReads;
     private int peerOutboundReads;
     private boolean assumeInvalidatable;
+    private boolean touched; // whether the queue pair was changed for this connection
     private Failure gone; // why a request or an answer is of no use any more
     private Runnable closed;
     private Consumer<Dialogue> onAnswer = dialogue -> {};
@@ -279,21 +284,32 @@ public final class Dialogue implements ConnectionEvents.Handler {
                 require(state == State.ANSWERED, "completeConnect");
                 assumeInvalidatable = assume;
                 try {
-                    walk(StateChange.INITIALIZED, "INIT");
-                    walk(StateChange.READY_TO_RECEIVE, "RTR");
-                    walk(StateChange.READY_TO_SEND, "RTS");
+                    walk();
                     Failure.check(
                             events.control().establish(identifier.id()), "rdma_establish", "");
                 } catch (Failure f) {
-                    after = giveUp(f, true);
-                    throw new Failure(Failure.Kind.ABORTED, f.getMessage(), f);
+                    Failure why = whileAnswering(f);
+                    after = giveUp(why, touched);
+                    throw why;
                 }
                 state = State.ESTABLISHED;
-                end.open(peerInvalidatable());
+                end.open(peerInvalidatable(), this::broken);
             }
         } finally {
             after.run();
         }
+    }
+
+    /** Takes the queue pair through its states, by what the connection manager says of each. */
+    private void walk() throws Failure {
+        touched = false;
+        if (!end.usable()) {
+            throw new Failure(
+                    Failure.Kind.WRONG_STATE, "The queue pair was closed or flushed meanwhile");
+        }
+        walk(StateChange.INITIALIZED, "INIT");
+        walk(StateChange.READY_TO_RECEIVE, "RTR");
+        walk(StateChange.READY_TO_SEND, "RTS");
     }
 
     private void walk(int to, String name) throws Failure {
@@ -302,7 +318,28 @@ public final class Dialogue implements ConnectionEvents.Handler {
                 events.control().fillIn(identifier.id(), change),
                 "rdma_init_qp_attr(%s)".formatted(name),
                 "");
-        Failure.check(end.change(change), "ibv_modify_qp(%s)".formatted(name), "");
+        touched = true;
+        Failure.check(
+                end.change(change),
+                QUEUE_PAIR_CALL + "(%s)".formatted(name),
+                "The device refuses what the connection manager says of the path");
+    }
+
+    /**
+     * The kernel does not tell of a peer that gives up before it was answered; the calls that
+     * answer it fail then, of an identifier that is of no use any more.
+     */
+    private Failure whileAnswering(Failure f) {
+        boolean peers = f.kind() == Failure.Kind.CALL && !f.call().startsWith(QUEUE_PAIR_CALL);
+        if (!peers && f.kind() != Failure.Kind.CALL) {
+            return f;
+        }
+        return new Failure(
+                Failure.Kind.ABORTED,
+                peers
+                        ? "%s gave up meanwhile (%s)".formatted(peer, f.getMessage())
+                        : f.getMessage(),
+                f);
     }
 
     private boolean peerInvalidatable() {
@@ -336,18 +373,17 @@ public final class Dialogue implements ConnectionEvents.Handler {
                 begin(State.ACCEPTING, within);
                 CompletableFuture<Void> begun = step;
                 try {
-                    walk(StateChange.INITIALIZED, "INIT");
-                    walk(StateChange.READY_TO_RECEIVE, "RTR");
-                    walk(StateChange.READY_TO_SEND, "RTS");
+                    walk();
                     events.accepting(end.address(), this);
                     Failure.check(
                             events.control().accept(identifier.id(), parameters()),
                             "rdma_accept",
-                            "Did the peer give up meanwhile?");
+                            "");
                     onAnswer.accept(this);
                 } catch (Failure f) {
-                    after = giveUp(f, true);
-                    throw new Failure(Failure.Kind.ABORTED, f.getMessage(), f);
+                    Failure why = whileAnswering(f);
+                    after = giveUp(why, touched);
+                    throw why;
                 }
                 return begun;
             }
@@ -759,7 +795,7 @@ public final class Dialogue implements ConnectionEvents.Handler {
             case ACCEPTING -> {
                 events.notAccepting(end.address());
                 state = State.ESTABLISHED;
-                end.open(peerInvalidatable());
+                end.open(peerInvalidatable(), this::broken);
                 return succeed();
             }
             default -> {
@@ -769,9 +805,12 @@ public final class Dialogue implements ConnectionEvents.Handler {
     }
 
     private Runnable failed(ConnectionEvent event) {
-        Failure why = Reasons.failed(event, peer, state == State.CONNECTING);
-        if (event.kind() == ConnectionEvent.Kind.REJECTED && state == State.CONNECTING) {
-            hear(event);
+        Failure why =
+                Reasons.failed(event, peer, state == State.CONNECTING, state == State.ANSWERED);
+        if (event.kind() == ConnectionEvent.Kind.REJECTED
+                && event.status() == ConnectionEvent.REJECTED_BY_PROGRAM) {
+            received = event.data();
+            announced = Announcement.read(received);
         }
         if (state == State.REQUESTED || state == State.ANSWERED) {
             gone = why; // told when it is accepted or completed
@@ -840,6 +879,21 @@ public final class Dialogue implements ConnectionEvents.Handler {
             over.complete(Over.DEVICE_REMOVED);
         }
         return both(drop(State.OVER, false), () -> end(ended, why));
+    }
+
+    /** A request of the queue pair failed, which in verbs is its end; nothing else tells of it. */
+    private void broken() {
+        Over how;
+        synchronized (this) {
+            if (state != State.ESTABLISHED) {
+                return;
+            }
+            state = State.LEFT;
+            how = end.usable() ? Over.BROKEN : Over.HERE; // or it was flushed
+            end.shut();
+            events.control().disconnect(identifier.id()); // should the peer be there, it shall know
+        }
+        over.complete(how);
     }
 
     void dataCame() {

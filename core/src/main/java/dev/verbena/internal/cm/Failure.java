@@ -109,6 +109,7 @@ public final class Failure extends Exception {
             case Errno.ENETUNREACH -> Kind.NETWORK_UNREACHABLE;
             case Errno.EHOSTUNREACH -> Kind.HOST_UNREACHABLE;
             case Errno.ETIMEDOUT -> Kind.TIMED_OUT;
+            case Errno.ENXIO -> Kind.DEVICE_REMOVED;
             default -> Kind.CALL;
         };
     }

@@ -47,6 +47,13 @@ public interface QueuePairEnd {
     int outboundReads();
 
     /**
+     * Whether it may be connected still.
+     *
+     * @return false when it was closed or flushed meanwhile
+     */
+    boolean usable();
+
+    /**
      * Takes a step towards the connection, after changing what it wants otherwise.
      *
      * @param change as the connection manager wants it
@@ -58,8 +65,10 @@ public interface QueuePairEnd {
      * Lets posts through.
      *
      * @param peerInvalidatable whether sends may invalidate tokens of the peer's
+     * @param onDeath what to do when a request has failed, and with it the connection; called by
+     *     who polls
      */
-    void open(boolean peerInvalidatable);
+    void open(boolean peerInvalidatable, Runnable onDeath);
 
     /** Refuses posts from now on; nothing that is under way is touched. */
     void shut();

@@ -3,6 +3,7 @@ package dev.verbena.internal.cm;
 import dev.verbena.internal.verbs.ConnectionEvent;
 import dev.verbena.internal.verbs.Errno;
 
+import java.math.BigDecimal;
 import java.net.InetSocketAddress;
 import java.time.Duration;
 import java.util.Locale;
@@ -13,6 +14,8 @@ final class Reasons {
     // has
     // an errno then, and forgets it.
     private static final int LIBRARY = -1;
+
+    private static final int NANO_DIGITS = 9;
 
     private Reasons() {}
 
@@ -49,7 +52,8 @@ final class Reasons {
     }
 
     /** An event that ends an attempt. */
-    static Failure failed(ConnectionEvent event, InetSocketAddress peer, boolean connecting) {
+    static Failure failed(
+            ConnectionEvent event, InetSocketAddress peer, boolean connecting, boolean accepted) {
         return switch (event.kind()) {
             case ROUTE_ERROR ->
                     new Failure(
@@ -64,7 +68,7 @@ final class Reasons {
                                             .formatted(peer)
                                     : "%s did not establish the connection after it was accepted"
                                             .formatted(peer));
-            case REJECTED -> rejected(event, peer, connecting);
+            case REJECTED -> rejected(event, peer, connecting, accepted);
             default ->
                     new Failure(
                             Failure.Kind.ABORTED,
@@ -74,13 +78,18 @@ final class Reasons {
     }
 
     private static Failure rejected(
-            ConnectionEvent event, InetSocketAddress peer, boolean connecting) {
+            ConnectionEvent event, InetSocketAddress peer, boolean connecting, boolean accepted) {
+        if (accepted) {
+            return new Failure(
+                    Failure.Kind.ABORTED,
+                    "%s accepted, and gave up before the connection was completed".formatted(peer));
+        }
         if (!connecting) {
             return new Failure(
                     Failure.Kind.ABORTED,
                     event.status() == ConnectionEvent.REJECTED_TIMEOUT
                             ? "%s gave up waiting".formatted(peer)
-                            : "%s took its request back (reason %d)"
+                            : "%s refused after it had been accepted (reason %d)"
                                     .formatted(peer, event.status()));
         }
         String why =
@@ -109,7 +118,15 @@ final class Reasons {
                     default -> "%s did not confirm the end of the connection";
                 };
         return (what + " within %s; the deadline is one of the options")
-                .formatted(peer, Duration.ofMillis(within.toMillis()));
+                .formatted(peer, seconds(within));
+    }
+
+    private static String seconds(Duration time) {
+        return BigDecimal.valueOf(time.getSeconds())
+                        .add(BigDecimal.valueOf(time.getNano(), NANO_DIGITS))
+                        .stripTrailingZeros()
+                        .toPlainString()
+                + " s";
     }
 
     /** A state in a sentence. */

@@ -12,6 +12,9 @@ public final class Errno {
     /** No such file or directory. */
     public static final int ENOENT = 2;
 
+    /** The device is gone. */
+    public static final int ENXIO = 6;
+
     /** I/O error. */
     public static final int EIO = Verbs.EIO;
 
@@ -72,6 +75,7 @@ public final class Errno {
         return switch (errno) {
             case EPERM -> words("operation not permitted", "EPERM", errno);
             case ENOENT -> words("no such file or device", "ENOENT", errno);
+            case ENXIO -> words("the device is gone", "ENXIO", errno);
             case EIO -> words("input/output error", "EIO", errno);
             case EAGAIN -> words("not now, try again", "EAGAIN", errno);
             case ENOMEM -> words("out of memory", "ENOMEM", errno);
