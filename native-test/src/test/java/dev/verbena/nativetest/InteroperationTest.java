@@ -213,6 +213,27 @@ class InteroperationTest {
         assertThat(server.exitCode()).as(server::toString).isZero();
     }
 
+    /** {@code kill -9}, no goodbye of its own: its kernel says it. */
+    @Test
+    void aKilledPeerDisconnects() throws Exception {
+        CProgram server =
+                program(CM_PROGRAMS, "rping", "-s", "-P", "-a", ip(cDevice), "-p", "7176");
+        Pair.Side side = side(QueuePairLimits.depths(4, 4));
+        Connector connector = closing(side.adapter.createConnector());
+        connect(connector, side.queuePair, new InetSocketAddress(ip(cDevice), 7176), server);
+        connector.completeConnect();
+        CompletableFuture<Status> over = new CompletableFuture<>();
+        connector.onDisconnect(over::complete);
+        assertThat(side.queuePair.receive(1, Pair.whole(side.memory(64))))
+                .isEqualTo(Status.SUCCESS);
+        server.close();
+        assertThat(over.get(30, TimeUnit.SECONDS)).isEqualTo(Status.CONNECTION_INVALID);
+        assertThat(side.queuePair.connected()).isFalse();
+        assertThat(side.endsNow()).as("nothing is cancelled by the peer's end").isEmpty();
+        connector.disconnect();
+        assertThat(side.ends(1)).containsExactly("RECEIVE 1 CANCELLED");
+    }
+
     // ---- rdma_client and rdma_server: a message of 16 bytes each way
 
     private Listener listen(Adapter adapter, int backlog) {
