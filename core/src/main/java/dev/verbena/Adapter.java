@@ -332,9 +332,9 @@ public final class Adapter extends NativeObject {
      *     machine, and peers that come by another device are refused
      * @param backlog how many requests may be unanswered, further ones are refused; 0 for a usual
      *     number
-     * @param handler gets each request, on a virtual thread of its own; is to {@linkplain
-     *     Connector#accept accept} or {@linkplain Connector#reject reject} it, now or later. When
-     *     it throws, the request is refused. May wait, and close what it likes
+     * @param handler gets each request, on a thread of its own; is to {@linkplain Connector#accept
+     *     accept} or {@linkplain Connector#reject reject} it, now or later. When it throws, the
+     *     request is refused. May wait, and close what it likes
      * @return the listener, to be closed by the caller
      * @throws VerbenaException SHARING_VIOLATION when somebody listens on that address,
      *     INVALID_ADDRESS when the device does not have it

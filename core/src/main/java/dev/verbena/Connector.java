@@ -29,8 +29,8 @@ import java.util.function.Consumer;
  * closed.
  *
  * <p><b>Threads.</b> May be used from any thread, one step at a time. Callbacks, and what hangs on
- * futures, run on virtual threads of their own, never under a lock of this library's; they may
- * wait, and close what they like.
+ * futures, run on threads of their own, never under a lock of this library's; they may wait, and
+ * close what they like.
  *
  * <p><b>Lifetime.</b> A connector whose attempt failed may connect again, and the queue pair too,
  * if the peer had not accepted. {@link #close} refuses what was not accepted, and cuts a

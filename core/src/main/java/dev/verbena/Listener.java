@@ -10,7 +10,7 @@ import java.util.function.Consumer;
 /**
  * An address that peers connect to: NDK's listener.
  *
- * <p>May be used from any thread.
+ * <p>May be used from any thread. When its adapter is closed, it refuses all peers.
  */
 public final class Listener extends NativeObject {
     private static final int USUAL_BACKLOG = 128;
@@ -85,7 +85,8 @@ public final class Listener extends NativeObject {
 
     /**
      * Refuses peers from now on as if nobody listened (NdkControlConnectEvents with pause); the
-     * address is kept. Connectors that were handed out stay. Does nothing when it is paused.
+     * address is kept. Connectors that were handed out stay, and one may come that was on its way.
+     * Does nothing when it is paused.
      *
      * @throws IllegalStateException when closed
      * @throws VerbenaException SHARING_VIOLATION when somebody else got the address in that very

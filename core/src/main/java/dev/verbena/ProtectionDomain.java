@@ -89,8 +89,8 @@ public final class ProtectionDomain extends NativeObject {
      *
      * @param depth how many receives may be posted
      * @param maxBuffers how many buffers each may name
-     * @param callback called once for each {@link SharedReceiveQueue#notifyBelow}, on a virtual
-     *     thread, one call after the other; may wait, and close what it likes
+     * @param callback called once for each {@link SharedReceiveQueue#notifyBelow}, on a thread of
+     *     its own, one call after the other; may wait, and close what it likes
      * @return a new one, to be closed by the caller
      * @throws VerbenaException with INVALID_PARAMETER when a limit is beyond the device, with
      *     NOT_SUPPORTED when it has no shared receive queues

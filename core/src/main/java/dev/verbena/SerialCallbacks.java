@@ -8,8 +8,8 @@ import java.util.concurrent.Executor;
 import java.util.concurrent.atomic.AtomicInteger;
 
 /**
- * Runs callbacks one after the other, on virtual threads: one that waits holds up the next one, and
- * not the thread that brings what it waits for.
+ * Runs callbacks one after the other, on threads of their own: one that waits holds up the next
+ * one, and not the thread that brings what it waits for.
  */
 final class SerialCallbacks implements Executor {
     private final Queue<Runnable> waiting = new ConcurrentLinkedQueue<>();

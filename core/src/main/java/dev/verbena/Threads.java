@@ -8,11 +8,13 @@ import java.util.concurrent.TimeUnit;
 /** What this layer's own threads have in common. */
 final class Threads {
     /**
-     * Where callbacks about connections run: each on a virtual thread of its own, so that one which
-     * waits holds up nobody, least of all the thread that brings what it waits for.
+     * Where callbacks about connections run: each on a thread of its own, so that one which waits
+     * holds up nobody, least of all the thread that brings what it waits for. Not virtual ones: a
+     * handler is likely to wait for completions, which is a call of the C library that holds its
+     * carrier, and as many of them as there are processors would hold up all others.
      */
     static final Executor CALLBACKS =
-            callback -> Thread.ofVirtual().name("verbena-callback").start(callback);
+            callback -> Thread.ofPlatform().daemon().name("verbena-callback").start(callback);
 
     private Threads() {}
 

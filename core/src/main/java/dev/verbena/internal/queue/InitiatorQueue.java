@@ -189,7 +189,8 @@ public final class InitiatorQueue {
     /**
      * Refuses posts from now on, and sees to it that {@link #drained} hears of the last request:
      * where it is silent and without a signal, a write of no bytes goes behind it, which touches
-     * nothing at the peer and needs no token.
+     * nothing at the peer and needs no token. (A peer that lets no writes in at all would refuse
+     * it, and end the connection: it is ending.)
      */
     public void drain() {
         disconnect();
