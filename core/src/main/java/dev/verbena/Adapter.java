@@ -331,7 +331,8 @@ public final class Adapter extends NativeObject {
      *     address, for all addresses of the device: it takes the port on all devices of the
      *     machine, and peers that come by another device are refused
      * @param backlog how many requests may be unanswered, further ones are refused; 0 for a usual
-     *     number
+     *     number. One whose peer has given up counts until it is answered or closed: the kernel
+     *     does not tell
      * @param handler gets each request, on a thread of its own; is to {@linkplain Connector#accept
      *     accept} or {@linkplain Connector#reject reject} it, now or later. When it throws, the
      *     request is refused. May wait, and close what it likes

@@ -27,8 +27,7 @@ public final class MemoryWindow extends NativeObject {
     private final Window window = new Window();
 
     // Under this object's lock, which a bind and an invalidate hold: two queue pairs may be asked
-    // to
-    // bind one window.
+    // to bind one window.
     private MemoryRegion region;
     private final Deque<Remains> remains = new ArrayDeque<>();
 

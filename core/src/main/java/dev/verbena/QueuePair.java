@@ -707,8 +707,7 @@ public final class QueuePair extends NativeObject {
                     }
                     if (!window.window().idle()) {
                         // Providers read the window's old token when its bind is posted, so the
-                        // bind
-                        // before must have been.
+                        // bind before must have been.
                         initiator.postStaged();
                         if (!initiator.connected()) {
                             return Status.CONNECTION_INVALID; // that was the end
@@ -815,9 +814,8 @@ public final class QueuePair extends NativeObject {
                     return refuse(refusal);
                 }
                 initiator.begin(SendChain.INVALIDATE).invalidate(window.remoteToken());
-                // DEFER is a hint, and not taken here: the longer it waits, the likelier the peer
-                // is
-                // first, and it fails.
+                // DEFER is a hint, and not taken here: the longer it waits, the likelier it is that
+                // the peer is first, and it fails.
                 return submit(
                         RequestType.INVALIDATE, context, flags & ~OpFlags.DEFER, false, window);
             } finally {

@@ -106,6 +106,11 @@ class ConnectionTest {
         }
     }
 
+    private CompletableFuture<Void> connecting(Connector connector, Listener listener) {
+        return connector.connectAsync(
+                client.queuePair, listener.localAddress(), ConnectionOptions.DEFAULTS);
+    }
+
     /** Connects the two sides of the pair, each with its connector. */
     private Connector[] connect(Listener listener, QueuePair here, QueuePair there)
             throws Exception {
@@ -159,9 +164,7 @@ class ConnectionTest {
     void theConnectingSideMayRefuseLate() throws Exception {
         try (Listener listener = server.adapter.listen(any(server), 0, requests::add);
                 Connector connector = client.adapter.createConnector()) {
-            var connecting =
-                    connector.connectAsync(
-                            client.queuePair, listener.localAddress(), ConnectionOptions.DEFAULTS);
+            var connecting = connecting(connector, listener);
             try (Connector request = request()) {
                 byte[] most = new byte[184];
                 new Random(1).nextBytes(most);
@@ -200,9 +203,7 @@ class ConnectionTest {
     void aClientThatNeverCompletesIsGivenUp() throws Exception {
         try (Listener listener = server.adapter.listen(any(server), 0, requests::add);
                 Connector connector = client.adapter.createConnector()) {
-            var connecting =
-                    connector.connectAsync(
-                            client.queuePair, listener.localAddress(), ConnectionOptions.DEFAULTS);
+            var connecting = connecting(connector, listener);
             try (Connector request = request()) {
                 ConnectionOptions soon =
                         ConnectionOptions.DEFAULTS.withDeadline(Duration.ofMillis(700));

@@ -102,10 +102,9 @@ public final class Dialogue implements ConnectionEvents.Handler {
     private static final int ENDLESS_PATIENCE = 7;
 
     // Milliseconds for the kernel to find a neighbour's Ethernet address. It looks at the answer
-    // when
-    // the neighbour's entry changes, which it may miss, or else at the end of the time (addr.c of
-    // 6.1: the request joins the list of those that are woken after the question went out. Seen on
-    // two devices of one machine, where the answer is there at once: each took its whole time).
+    // when the neighbour's entry changes, which it may miss, or else at the end of the time (addr.c
+    // of 6.1: the request joins the list of those that are woken after the question went out. Seen
+    // on two devices of one machine, where the answer is there at once: each took its whole time).
     private static final int FIRST_ASK = 100;
     private static final int LAST_ASK = 2000;
 

@@ -11,8 +11,7 @@ import java.util.Locale;
 /** What events mean, in sentences. */
 final class Reasons {
     // What librdmacm says when a call of its own failed after the kernel's part had gone well; it
-    // has
-    // an errno then, and forgets it.
+    // has an errno then, and forgets it.
     private static final int LIBRARY = -1;
 
     private static final int NANO_DIGITS = 9;

@@ -32,15 +32,14 @@ import java.util.List;
 /** The control calls of a real device, through libibverbs. */
 public final class LibraryControl implements DeviceControl {
     // Local ACK timeout 4.096 us * 2^14 = 67 ms and six more tries: about half a second until a
-    // peer
-    // that vanished is IO_TIMEOUT. Not seven: rxe's completer never counts those down (rxe_comp.c;
-    // seen on 6.1: a request to a peer in the error state was still under way after 30 s).
+    // peer that vanished is IO_TIMEOUT. Not seven: rxe's completer never counts those down
+    // (rxe_comp.c; seen on 6.1: a request to a peer in the error state was still under way after
+    // 30 s).
     private static final int ACK_TIMEOUT = 14;
     private static final int RETRIES = 6;
     // A peer that has no receive posted is asked 6 times again (7 would be for ever, where NDK
-    // expects
-    // an end), each after 655 ms, which is what 0 stands for: about 4 s, more than a pause of its
-    // garbage collector, until IO_TIMEOUT.
+    // expects an end), each after 655 ms, which is what 0 stands for: about 4 s, more than a pause
+    // of its garbage collector, until IO_TIMEOUT.
     private static final int RECEIVER_NOT_READY_RETRIES = 6;
     private static final int RECEIVER_NOT_READY_FOR_EVER = 7;
     private static final int RECEIVER_NOT_READY_TIMER = 0;
@@ -49,8 +48,7 @@ public final class LibraryControl implements DeviceControl {
     private static final long WINDOW_KEY = ibv_mw.rkey$offset();
 
     // Apart from Calls: these two are reached through the device's own table, as the inline
-    // functions
-    // of verbs.h do it.
+    // functions of verbs.h do it.
     private static final MethodHandle ALLOC_MW =
             throughTable(FunctionDescriptor.of(ADDRESS, ADDRESS, JAVA_INT));
     private static final MethodHandle DEALLOC_MW =

@@ -48,8 +48,7 @@ public record Provider(
 
     // The kernel's enum ib_wc_flags has WITH_INVALIDATE at 1 << 2, the library's at 1 << 3, and rxe
     // hands the kernel's through (seen on 6.1 and 6.12). 1 << 2 is IBV_WC_IP_CSUM_OK here, which
-    // rxe
-    // never sets.
+    // rxe never sets.
     private static final int KERNEL_WITH_INVALIDATE = 1 << 2;
 
     /**
@@ -64,12 +63,10 @@ public record Provider(
             // forgetsLateReceives: its library puts receives into a ring, and tells the kernel
             // nothing.
             // solicitedMissesFailures: rxe_comp.c posts failed sends with solicited = 0, and
-            // kernels
-            // from 6.4 on flushed receives as well.
+            // kernels from 6.4 on flushed receives as well.
             // hidesReasons: seen on 6.1 and 6.12 for receives, with one packet and with five; on
-            // 6.1
-            // for sends and for bad tokens to invalidate. From 6.4 on those end in WR_FLUSH_ERR,
-            // which is like any other's.
+            // 6.1 for sends and for bad tokens to invalidate. From 6.4 on those end in
+            // WR_FLUSH_ERR, which is like any other's.
             case RXE ->
                     new Provider(
                             "rxe",
@@ -80,8 +77,8 @@ public record Provider(
                             true,
                             true);
             // siw.c copies wr.rdma.rkey into the request whatever it is. Its poll_cq clears
-            // wc_flags,
-            // so a receiver is not told of an invalidation; siw has no windows that it could hit.
+            // wc_flags, so a receiver is not told of an invalidation; siw has no windows that it
+            // could hit.
             case SIW ->
                     new Provider(
                             "siw",
