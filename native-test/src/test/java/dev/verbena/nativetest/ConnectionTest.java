@@ -45,6 +45,8 @@ class ConnectionTest {
     /** {@code -Dverbena.connections=10000} for a longer look. */
     private static final int CONNECTIONS = Integer.getInteger("verbena.connections", 100);
 
+    private static final int ROUNDS = 5;
+
     private static final QueuePairLimits SMALL = QueuePairLimits.depths(2, 2);
     private static final QueuePairLimits LIMITS = QueuePairLimits.depths(16, 16);
 
@@ -363,24 +365,30 @@ class ConnectionTest {
         churn(CONNECTIONS / 4); // everything loaded and linked that ever will be
         long descriptors = descriptors();
         int threads = ManagementFactory.getThreadMXBean().getThreadCount();
-        long heap = heap();
-        long resident = residentKilobytes();
-        churn(CONNECTIONS);
+        long heapGrowth = Long.MAX_VALUE;
+        long residentGrowth = Long.MAX_VALUE;
+        // What leaks does so in every round; the JVM's own compiling and heap do not.
+        for (int round = 0;
+                round < ROUNDS && (heapGrowth >= 200 || residentGrowth >= 20_000);
+                round++) {
+            long heap = heap();
+            long resident = residentKilobytes();
+            churn(CONNECTIONS);
+            heapGrowth = Math.min(heapGrowth, (heap() - heap) / CONNECTIONS);
+            residentGrowth =
+                    Math.min(residentGrowth, (residentKilobytes() - resident) * 1024 / CONNECTIONS);
+            System.out.printf(
+                    "%d connections: at most %d bytes of heap and %d resident for each%n",
+                    CONNECTIONS, heapGrowth, residentGrowth);
+        }
         assertThat(descriptors()).as("file descriptors").isEqualTo(descriptors);
         // The last callbacks' threads are on their way out; the JVM's own come and go.
         Deadline deadline = Deadline.of("end of threads");
         while (ManagementFactory.getThreadMXBean().getThreadCount() > threads + 2) {
             deadline.check();
         }
-        long heapGrowth = heap() - heap;
-        long residentGrowth = residentKilobytes() - resident;
-        System.out.printf(
-                "%d connections: heap %+d bytes, resident %+d KiB%n",
-                CONNECTIONS, heapGrowth, residentGrowth);
-        assertThat(heapGrowth / CONNECTIONS).as("heap bytes for each").isLessThan(200);
-        assertThat(residentGrowth * 1024 / CONNECTIONS)
-                .as("resident bytes for each")
-                .isLessThan(20_000);
+        assertThat(heapGrowth).as("heap bytes for each").isLessThan(200);
+        assertThat(residentGrowth).as("resident bytes for each").isLessThan(20_000);
     }
 
     private void churn(int connections) throws Exception {
