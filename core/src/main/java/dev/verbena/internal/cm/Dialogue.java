@@ -15,6 +15,7 @@ import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
+import java.util.function.Supplier;
 
 /**
  * One connection's life, from either side: NDK's connect sequence on librdmacm, with a queue pair
@@ -329,15 +330,15 @@ public final class Dialogue implements ConnectionEvents.Handler {
      * answer it fail then, of an identifier that is of no use any more.
      */
     private Failure whileAnswering(Failure f) {
-        boolean peers = f.kind() == Failure.Kind.CALL && !f.call().startsWith(QUEUE_PAIR_CALL);
-        if (!peers && f.kind() != Failure.Kind.CALL) {
+        if (f.kind() != Failure.Kind.CALL) {
             return f;
         }
+        boolean device = f.call().startsWith(QUEUE_PAIR_CALL);
         return new Failure(
                 Failure.Kind.ABORTED,
-                peers
-                        ? "%s gave up meanwhile (%s)".formatted(peer, f.getMessage())
-                        : f.getMessage(),
+                device
+                        ? f.getMessage()
+                        : "%s gave up meanwhile (%s)".formatted(peer, f.getMessage()),
                 f);
     }
 
@@ -520,8 +521,8 @@ public final class Dialogue implements ConnectionEvents.Handler {
             end.flush();
             state = State.DISCONNECTING;
             int error = events.control().disconnect(identifier.id());
-            if (error != 0) { // the peer was first, and its event is on the way; or the device is
-                // gone
+            // Refused when the peer was first and its event is on the way, or the device is gone.
+            if (error != 0) {
                 return finish(null);
             }
             return NOTHING;
@@ -531,13 +532,7 @@ public final class Dialogue implements ConnectionEvents.Handler {
     }
 
     private void lookAgain(long nextLook) {
-        Runnable after = NOTHING;
-        synchronized (this) {
-            if (state == State.DRAINING) {
-                after = look(nextLook);
-            }
-        }
-        after.run();
+        run(() -> state == State.DRAINING ? look(nextLook) : NOTHING);
     }
 
     /** The connection is over by this side's wish. */
@@ -602,13 +597,7 @@ public final class Dialogue implements ConnectionEvents.Handler {
     }
 
     private void closeAtLast() {
-        Runnable after = NOTHING;
-        synchronized (this) {
-            if (state == State.CLOSING) {
-                after = shut(null);
-            }
-        }
-        after.run();
+        run(() -> state == State.CLOSING ? shut(null) : NOTHING);
     }
 
     /** Closed for good; whoever hears so may use the queue pair again. */
@@ -632,13 +621,7 @@ public final class Dialogue implements ConnectionEvents.Handler {
      * @param why what it failed with
      */
     public void cancel(CompletableFuture<Void> which, String why) {
-        Runnable after = NOTHING;
-        synchronized (this) {
-            if (step == which) {
-                after = failStep(new Failure(Failure.Kind.CANCELLED, why));
-            }
-        }
-        after.run();
+        failStep(which, () -> new Failure(Failure.Kind.CANCELLED, why));
     }
 
     // ---- what can be asked
@@ -905,18 +888,26 @@ public final class Dialogue implements ConnectionEvents.Handler {
 
     @Override
     public void orphan(Throwable cause) {
+        Failure why = ConnectionEvents.broken(cause);
+        run(
+                () -> {
+                    if (state == State.CLOSING) {
+                        return shut(null);
+                    }
+                    if (step != null) {
+                        return failStep(why);
+                    }
+                    gone = why;
+                    boolean stood = state == State.ESTABLISHED;
+                    return stood ? () -> over.complete(Over.UNKNOWN) : NOTHING;
+                });
+    }
+
+    /** Changes something under the lock, and does outside of it what that left to be done. */
+    private void run(Supplier<Runnable> change) {
         Runnable after;
         synchronized (this) {
-            Failure why = ConnectionEvents.broken(cause);
-            if (state == State.CLOSING) {
-                after = shut(null);
-            } else if (step != null) {
-                after = failStep(why);
-            } else {
-                gone = why;
-                boolean stood = state == State.ESTABLISHED;
-                after = stood ? () -> over.complete(Over.UNKNOWN) : NOTHING;
-            }
+            after = change.get();
         }
         after.run();
     }
@@ -937,17 +928,12 @@ public final class Dialogue implements ConnectionEvents.Handler {
     }
 
     private void tooLate(CompletableFuture<Void> which, Duration within) {
-        Runnable after = NOTHING;
-        synchronized (this) {
-            if (step == which) {
-                after =
-                        failStep(
-                                new Failure(
-                                        Failure.Kind.TIMED_OUT,
-                                        Reasons.tooLate(state.name(), peer, within)));
-            }
-        }
-        after.run();
+        failStep(
+                which,
+                () ->
+                        new Failure(
+                                Failure.Kind.TIMED_OUT,
+                                Reasons.tooLate(state.name(), peer, within)));
     }
 
     private void forgetStep() {
@@ -972,6 +958,11 @@ public final class Dialogue implements ConnectionEvents.Handler {
         } else {
             ended.completeExceptionally(failure);
         }
+    }
+
+    /** A step fails, if it is under way still. */
+    private void failStep(CompletableFuture<Void> which, Supplier<Failure> why) {
+        run(() -> step == which ? failStep(why.get()) : NOTHING);
     }
 
     /** The step that is under way fails, and with it what it was to lead to. */
