@@ -7,7 +7,7 @@
 #   terminal            rows and columns, if the command is to have the terminal
 #   stdout, stderr      what the command prints; with a terminal, neither
 #   exit                its exit code
-# vm/session reads and writes these, and a few more for a pair (pair.sh). The rest is QEMU's: its own messages, the guest's console,
+# vm/session reads and writes these, and a few more for a pair (pair.sh) and for an engine (engine.sh). The rest is QEMU's: its own messages, the guest's console,
 # and two fifos for lines to the guest (control.in: a signal for the command) and from all of them ($RUN/events, see follow.sh).
 
 VM_BOOT_LIMIT=180 # seconds; 6 to 10 are usual under software emulation, a busy two-core machine may need many more
@@ -54,14 +54,18 @@ qemu() { # GUEST FRONT
         printf '%s\n' -fsdev "local,id=$1,path=${2//,/,,},security_model=none,multidevs=remap${3-}" \
             -device "virtio-9p-pci,fsdev=$1,mount_tag=$1"
     }
-    local shares cable=()
-    [ ! -e "$run/cable" ] || mapfile -t cable < <(cable_of "$1")
+    local shares more=() words=''
+    [ ! -e "$run/cable" ] || mapfile -t more < <(cable_of "$1")
+    if [ -e "$run/engine" ]; then
+        mapfile -t more < <(engine_of "$1")
+        words=' verbena.engine'
+    fi
     mapfile -t shares < <(share host / ,readonly=on; share run "$run"; share results "$RESULTS")
     qemu-system-x86_64 "${machine[@]}" -m "$VM_MEMORY" -smp "$(($(nproc) < 8 ? $(nproc) : 8))" -kernel "$VM/kernel" -initrd "$VM/initramfs" \
-        -append "console=ttyS0 panic=-1 oops=panic quiet mitigations=off" \
+        -append "console=ttyS0 panic=-1 oops=panic quiet mitigations=off$words" \
         -display none -nic none -no-reboot -serial "file:$run/console" -device virtio-rng-pci -device virtio-serial-pci \
         "${front[@]}" -chardev "pipe,id=control,path=$run/control" \
-        -device virtserialport,chardev=control,name=verbena.control "${cable[@]}" "${shares[@]}"
+        -device virtserialport,chardev=control,name=verbena.control "${more[@]}" "${shares[@]}"
 }
 
 run_in_vm() { # COMMAND…

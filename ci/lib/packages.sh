@@ -19,6 +19,7 @@ missing_of() { # PACKAGE… : prints those that are not installed
         case $package in
             maven) command -v mvn >/dev/null && continue ;;
             gcc) command -v "${CC:-cc}" >/dev/null && continue ;;
+            docker.io) PATH=$PATH:/usr/sbin:/sbin command -v dockerd >/dev/null && continue ;;
         esac
         installed "$package" || printf '%s\n' "$package"
     done
@@ -36,17 +37,56 @@ as_root() {
     fi
 }
 
+# What apt is to see instead of this machine's own lists: SUITE of the same archive, as in trixie-backports on a Debian 12. Prints a
+# configuration for APT_CONFIG whose lists and files are kept in $CACHE/apt, so that nothing of this machine's own changes.
+apt_of_suite() { # SUITE
+    local folder=$CACHE/apt/$1
+    mkdir -p "$folder"/{lists/partial,archives/partial} || return
+    archive_line "$1" >"$folder/sources.list" || return
+    printf '%s "%s";\n' Dir::Etc::SourceList "$folder/sources.list" Dir::Etc::SourceParts /dev/null Dir::State::Lists "$folder/lists" \
+        Dir::Cache "$folder" APT::Sandbox::User root >"$folder/apt.conf" || return
+    echo "$folder/apt.conf"
+}
+
+# The line of sources.list for a suite of the archive that this machine's own release comes from.
+archive_line() { # SUITE [COMPONENT…]
+    local suite=$1 uri keyring
+    shift
+    uri=$(archive_of "$(of_os_release VERSION_CODENAME)") || return
+    for keyring in /usr/share/keyrings/"$(of_os_release ID)"-archive-keyring.{gpg,pgp}; do
+        [ ! -e "$keyring" ] || break
+    done
+    [ -e "$keyring" ] || keyring=''
+    echo "deb ${keyring:+[signed-by=$keyring] }$uri $suite ${*:-main}"
+}
+
+# Prints where apt has a release from; the security updates, which are elsewhere, are not asked for here.
+archive_of() { # RELEASE
+    # shellcheck disable=SC2016 # the variables are apt's
+    apt-get indextargets --format '$(RELEASE) $(REPO_URI)' 'Created-By: Packages' | sed -n "s/^$1 //p" | head -n 1 | grep . && return
+    say "apt on this machine has no source for $1"
+    return 1
+}
+
+of_os_release() { # NAME
+    sed -nE "s/^$1=\"?([^\"]*)\"?\$/\1/p" /etc/os-release
+}
+
 # Package lists age: a package that cannot be had is tried once more with fresh ones.
 with_fresh_lists() { # COMMAND…
     "$@" >/dev/null 2>&1 || { update_lists && quietly "$*" "$@"; }
 }
 
 update_lists() {
-    if [ "$INSTALL" = no ]; then
+    if [ "$INSTALL" = no ] && [ -z "${APT_CONFIG-}" ]; then
         say "apt's package lists are missing or old, and --no-install says not to touch them: apt-get update"
         return 1
     fi
-    quietly "apt-get update" as_root apt-get -q update
+    if [ -n "${APT_CONFIG-}" ]; then
+        quietly "apt-get update" apt-get -q update # of apt_of_suite: lists of our own
+    else
+        quietly "apt-get update" as_root apt-get -q update
+    fi
 }
 
 install_packages() { # PACKAGE…

@@ -11,6 +11,8 @@ KVM_PROBE_LIMIT=15 # seconds for a guest that powers off at once; a working KVM 
 # needed there: 6.1 wants crc32_generic (without it `rdma link add` fails with ENOENT), newer kernels have none.
 VM_MODULES=(virtio_pci virtio_console virtio_rng 9pnet_virtio 9p overlay
     crc32_generic crc32c_generic crc32_pclmul veth virtio_net sch_netem ib_uverbs rdma_ucm rdma_rxe)
+# And when a container engine is to run in it: its disk, its networks. Not loaded otherwise, as each takes its time under emulation.
+VM_ENGINE_MODULES=(virtio_blk ext4 bridge nf_tables nft_compat nft_chain_nat xt_nat)
 
 # Says why there can be no VM here, or nothing.
 why_no_vm() {
@@ -43,8 +45,8 @@ prepare_vm() {
 
 # Changes whenever what is made here would: the kernel asked for, the modules, this file, the guest's init.
 vm_recipe() {
-    printf '%s-%s\n' "$(kernel_meta_package)" \
-        "$({ echo "${VM_MODULES[@]}"; cat "$CI_DIR/lib/vm.sh" "$CI_DIR/vm/init"; } | sha256sum | cut -c1-12)"
+    printf '%s-%s\n' "$(kernel_meta_package)${VERBENA_KERNEL_SUITE:+-$VERBENA_KERNEL_SUITE}" \
+        "$({ echo "${VM_MODULES[@]}" "${VM_ENGINE_MODULES[@]}"; cat "$CI_DIR/lib/vm.sh" "$CI_DIR/vm/init"; } | sha256sum | cut -c1-12)"
 }
 
 kernel_meta_package() {
@@ -70,14 +72,18 @@ kernel_packages() { # META
         fi
     fi
     image=$(grep -m1 '^linux-image-' <<<"$found") || return 1
-    # Ubuntu's linux-image-… depends on linux-modules-… itself.
-    { echo "$found"; apt-cache depends "$image" | sed -nE 's/^ *Depends: (linux-modules-[0-9].*)$/\1/p'; } | sed '/^$/d' | sort -u
+    # Ubuntu's linux-image-… depends on linux-modules-… itself; Debian's, from 7.2 on, on that and more, and is empty.
+    { echo "$found"; apt-cache depends "$image" | sed -nE 's/^ *Depends: (linux-(modules|binary|base)-[0-9].*)$/\1/p'; } | sed '/^$/d' | sort -u
 }
 
 # Its caller tests the outcome, which switches `set -e` off in here: every step says what happens when it fails.
 make_vm() {
     local made packages meta deb
     meta=$(kernel_meta_package)
+    if [ -n "${VERBENA_KERNEL_SUITE-}" ]; then
+        local -x APT_CONFIG
+        APT_CONFIG=$(apt_of_suite "$VERBENA_KERNEL_SUITE") || return
+    fi
     packages=$(kernel_packages "$meta") || {
         update_lists || return
         packages=$(kernel_packages "$meta") || {
@@ -90,7 +96,8 @@ make_vm() {
     at_exit rm -rf "$made"
     mkdir "$made/debs" "$made/unpacked" "$made/busybox" || return
     # shellcheck disable=SC2086 # a list of words
-    (cd "$made/debs" && with_fresh_lists apt-get -q download $packages busybox-static) || return
+    (cd "$made/debs" && with_fresh_lists apt-get -q download $packages && unset APT_CONFIG &&
+        with_fresh_lists apt-get -q download busybox-static) || return
     for deb in "$made"/debs/*.deb; do
         case $deb in
             */busybox-static_*) dpkg-deb -x "$deb" "$made/busybox" ;;
@@ -98,9 +105,9 @@ make_vm() {
         esac || return
     done
     find "$made/busybox" -path '*bin/busybox' -type f -exec cp {} "$made/busybox-static" \; || return
-    unpack_kernel "$made/unpacked/boot" "$made/kernel" || return
+    # Debian's are beside the modules from 7.2 on, others in /boot.
+    unpack_kernel "$made/kernel" "$made"/unpacked/{boot/vmlinuz-*,usr/lib/modules/*/vmlinuz} || return
     make_initramfs "$made" || return
-    basename "$made"/unpacked/boot/vmlinuz-* | sed 's/^vmlinuz-//' >"$made/version" || return
     rm -rf "$made/debs" "$made/unpacked" "$made/busybox" "$made/initramfs.d"
     touch "$made/complete" || return
     rm -rf "$VM" && mv "$made" "$VM" || return
@@ -115,49 +122,64 @@ forget_old_vms() {
 
 # A kernel unpacks itself at boot, which takes emulation 8 seconds of 15 (xz, measured); unpacked here it is an ELF file that
 # QEMU starts directly, where the kernel was built with CONFIG_PVH. Otherwise it stays as it is.
-unpack_kernel() { # BOOT_FOLDER TO
+unpack_kernel() { # TO PLACE… : the first of the places where there is one
     local image offset magic unpack
-    image=$(echo "$1"/vmlinuz-*)
-    if grep -qs '^CONFIG_PVH=y' "$1"/config-*; then
+    for image in "${@:2}"; do
+        [ ! -e "$image" ] || break
+    done
+    if grep -qs '^CONFIG_PVH=y' "${image/vmlinuz/config}"; then
         for unpack in 'xz -dc:\xfd7zXZ\x00' 'zstd -dcq:\x28\xb5\x2f\xfd' 'gzip -dcq:\x1f\x8b\x08'; do
             magic=${unpack#*:}
             offset=$(LC_ALL=C grep -obUaP -m1 "$magic" "$image" | head -n 1 | cut -d: -f1) || continue
             # Each complains of what follows in the file, after all of the kernel has come out.
-            tail -c "+$((offset + 1))" "$image" | ${unpack%%:*} >"$2" 2>/dev/null || true
-            [ "$(head -c 4 "$2" | tr -d '\177')" != ELF ] || return 0
+            tail -c "+$((offset + 1))" "$image" | ${unpack%%:*} >"$1" 2>/dev/null || true
+            [ "$(head -c 4 "$1" | tr -d '\177')" != ELF ] || return 0
         done
     fi
-    cp "$image" "$2"
+    cp "$image" "$1"
 }
 
 make_initramfs() { # FOLDER
-    local root=$1/initramfs.d lib kernel name module
+    local root=$1/initramfs.d lib kernel
     lib=$1/unpacked
     [ -d "$lib/lib/modules" ] || lib=$lib/usr
     kernel=$(basename "$lib"/lib/modules/*)
+    echo "$kernel" >"$1/version" || return
     mkdir -p "$root"/{bin,modules,proc,sys,dev,host,scratch,root} || return
     cp "$1/busybox-static" "$root/bin/busybox" && cp "$CI_DIR/vm/init" "$root/init" || return
     chmod 755 "$root/init" "$root/bin/busybox" || return
     PATH=$PATH:/usr/sbin:/sbin depmod -b "$lib" "$kernel" || return
-    for name in "${VM_MODULES[@]}"; do
-        PATH=$PATH:/usr/sbin:/sbin modprobe -d "$lib" -S "$kernel" --show-depends "$name" 2>/dev/null || true
-    done | awk '$1 == "insmod" && !seen[$2]++ { print $2 }' >"$1/modules"
+    modules_of "$lib" "$kernel" "${VM_MODULES[@]}" >"$1/modules"
     if ! grep -q '/rdma_rxe\.ko' "$1/modules"; then
         say "kernel $kernel has no module rdma_rxe (Debian's cloud kernels have none, for instance)"
         return 1
     fi
+    modules_of "$lib" "$kernel" "${VM_ENGINE_MODULES[@]}" | grep -vxFf "$1/modules" >"$1/engine-modules" || true
+    unpack_modules "$root/modules" <"$1/modules" >"$root/modules/order" || return
+    unpack_modules "$root/modules" <"$1/engine-modules" >"$root/modules/engine" || return
+    (cd "$root" && find . | "$1/busybox-static" cpio -o -H newc 2>/dev/null | gzip -1 >"$1/initramfs")
+}
+
+# Prints the files of modules, each after those it depends on.
+modules_of() { # LIB KERNEL MODULE…
+    local name
+    for name in "${@:3}"; do
+        PATH=$PATH:/usr/sbin:/sbin modprobe -d "$1" -S "$2" --show-depends "$name" 2>/dev/null || true
+    done | awk '$1 == "insmod" && !seen[$2]++ { print $2 }'
+}
+
+unpack_modules() { # TO, and their files on standard input; prints their names there
+    local module name
     while read -r module; do
         name=$(basename "$module")
         case $name in
-            *.xz) xz -dc "$module" >"$root/modules/${name%.xz}" ;;
-            *.zst) zstd -dcq "$module" >"$root/modules/${name%.zst}" ;;
-            *.gz) gzip -dc "$module" >"$root/modules/${name%.gz}" ;;
-            *) cp "$module" "$root/modules/$name" ;;
+            *.xz) xz -dc "$module" >"$1/${name%.xz}" ;;
+            *.zst) zstd -dcq "$module" >"$1/${name%.zst}" ;;
+            *.gz) gzip -dc "$module" >"$1/${name%.gz}" ;;
+            *) cp "$module" "$1/$name" ;;
         esac || return
-        name=${name%%.*}
-        echo "$name.ko" >>"$root/modules/order" || return
-    done <"$1/modules"
-    (cd "$root" && find . | "$1/busybox-static" cpio -o -H newc 2>/dev/null | gzip -1 >"$1/initramfs")
+        echo "${name%%.*}.ko"
+    done
 }
 
 # Sets ACCELERATOR: kvm where it was seen to boot a guest, else tcg. /dev/kvm alone proves nothing: it can exist, accept a

@@ -1,0 +1,127 @@
+# shellcheck shell=bash
+# shellcheck disable=SC2034,SC2154 # variables of ci/roce, guest.sh and follow.sh are set here and read there, and the reverse
+# A container engine and RDMA on one kernel, for a command that runs here: this machine's own where it has both, else one in the
+# micro VM, with its API on loopback.
+#
+# The guest has more in its folder than others:
+#   engine   the port on this machine
+#   tls      the engine's key and certificate, and that of the authority that signed the client's
+#   ready    made by vm/engine when the engine answers
+# The engine's disk is filled here (vm/fill), once, and kept in $CACHE/engine; a guest writes to a copy that goes with it.
+
+ENGINE_TOOLS=(docker.io mmdebstrap e2fsprogs openssl util-linux)
+ENGINE_DISK_SIZE=16G # as far as written
+
+prepare_engine() {
+    local recipe lock
+    need "the container engine" "${ENGINE_TOOLS[@]}"
+    recipe=$(cat "$CI_DIR/Dockerfile" "$CI_DIR/lib/image.sh" "$CI_DIR/vm/fill" | sha256sum | cut -c1-12)
+    ENGINE_DISK=$CACHE/engine/$recipe/disk
+    mkdir -p "$CACHE/engine"
+    exec {lock}>"$CACHE/engine/lock"
+    take_lock "$lock" "another ci/roce is making the container image"
+    [ -e "$ENGINE_DISK" ] || make_disk {lock}>&- || fail 69 "the container image could not be made"
+    touch "$ENGINE_DISK" # when last used
+    exec {lock}>&-
+}
+
+# Its caller tests the outcome, which switches `set -e` off in here: every step says what happens when it fails.
+make_disk() {
+    local made
+    say "making the container image $IMAGE (once)"
+    made=$(mktemp -d "$CACHE/engine/making.XXXXXX") || return
+    at_exit rm -rf "$made"
+    truncate -s "$ENGINE_DISK_SIZE" "$made/disk" && mkdir "$made/work" || return
+    PATH=$PATH:/usr/sbin:/sbin mkfs.ext4 -q -E lazy_itable_init=1,lazy_journal_init=1,nodiscard "$made/disk" || return
+    as_root unshare --mount --pid --fork --kill-child --mount-proc "$CI_DIR/vm/fill" "$CI_DIR" "$made" "$VERBOSE" || return
+    rmdir "$made/work" || return
+    rm -rf "$(dirname "$ENGINE_DISK")" && mv "$made" "$(dirname "$ENGINE_DISK")" || return
+    find "$CACHE/engine" -mindepth 2 -maxdepth 2 -name disk -mtime +30 -printf '%h\0' | xargs -0 -r rm -rf
+}
+
+run_beside_engine_in_vm() { # COMMAND… : here
+    make_run_folder
+    ON=vm
+    prepare_way
+    prepare_engine
+    local code=0
+    make_guest engine "$CI_DIR/vm/engine"
+    free_port >"$RUN/engine/engine"
+    make_keys || fail 69 "no keys for the container engine"
+    boot_guest engine
+    BESIDE=("$@")
+    # shellcheck disable=SC2317 # follow calls it
+    retell_event() {
+        case $event in started | listening | deaf | ended) "engine_$event" ;; esac
+    }
+    follow_guests || code=$?
+    return "$code"
+}
+
+free_port() {
+    local port
+    for port in $(shuf -i 20000-32000 -n 100); do
+        if ! (: <>"/dev/tcp/127.0.0.1/$port") 2>/dev/null; then
+            echo "$port"
+            return
+        fi
+    done
+}
+
+# Whoever holds the client's key is root in the guest, which sees all files of this machine: that is nobody but this run's command.
+make_keys() {
+    local authority=$RUN/authority
+    ENGINE_KEYS=$RUN/keys
+    make_key "$authority" 'ci roce' -addext basicConstraints=critical,CA:true &&
+        make_key "$RUN/engine/tls" engine -CA "$authority/cert.pem" -CAkey "$authority/key.pem" \
+            -addext 'subjectAltName=IP:127.0.0.1,DNS:localhost' &&
+        make_key "$ENGINE_KEYS" client -CA "$authority/cert.pem" -CAkey "$authority/key.pem" &&
+        cp "$authority/cert.pem" "$RUN/engine/tls/ca.pem" && cp "$authority/cert.pem" "$ENGINE_KEYS/ca.pem" &&
+        rm -r "$authority"
+}
+
+make_key() { # FOLDER NAME OPENSSL_OPTIONS…
+    mkdir -m 700 "$1" && quietly "making a key with openssl" openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes \
+        -keyout "$1/key.pem" -out "$1/cert.pem" -days 2 -subj "/CN=$2" "${@:3}"
+}
+
+# Prints QEMU's options for the engine's guest: its disk, and a network that leads nowhere but from the port here to the engine.
+engine_of() { # GUEST
+    local port
+    read -r port <"$RUN/$1/engine"
+    printf '%s\n' -drive "file=${ENGINE_DISK//,/,,},format=raw,if=virtio,snapshot=on,cache=unsafe" \
+        -netdev "user,id=api,restrict=on,hostfwd=tcp:127.0.0.1:$port-10.0.2.15:2376" -device virtio-net-pci,netdev=api,romfile=
+}
+
+# What the events mean for the whole, which is the command here.
+
+engine_started() {
+    UP["$who"]=yes
+    [ "$who" = here ] || event=noted
+}
+
+engine_listening() {
+    local port
+    read -r port <"$RUN/engine/engine"
+    say "the container engine in the VM is up"
+    # Testcontainers' own container, which cleans up after a JVM that died, would have to come from a registry; here all ends with the VM.
+    export DOCKER_HOST=tcp://127.0.0.1:$port DOCKER_TLS_VERIFY=1 DOCKER_CERT_PATH=$ENGINE_KEYS TESTCONTAINERS_RYUK_DISABLED=true
+    start_here "${BESIDE[@]}"
+}
+
+engine_ended() {
+    if [ "$who" = here ]; then
+        kill_vm engine
+    else
+        say "the container engine ended by itself, with exit code $value; the end of $RESULTS/engine.log:"
+        tail -n 20 "$RESULTS/engine.log" >&2 || true
+        event=ended value=70
+        deliver_to_command KILL
+    fi
+}
+
+engine_deaf() {
+    say "the container engine did not come up; the end of $RESULTS/engine.log:"
+    tail -n 20 "$RESULTS/engine.log" >&2 || true
+    event=ended value=70
+}
