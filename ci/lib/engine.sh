@@ -12,10 +12,56 @@
 ENGINE_TOOLS=(docker.io mmdebstrap e2fsprogs openssl util-linux)
 ENGINE_DISK_SIZE=16G # as far as written
 
+run_beside_engine() { # COMMAND… : here, with DOCKER_HOST where that is not the usual place
+    local way
+    way=$(way_with_engine_here) || exit
+    if [ -n "$way" ]; then
+        ON=$way
+        use_engine_here
+        run_with_devices "$@"
+    else
+        run_beside_engine_in_vm "$@"
+    fi
+}
+
+# Prints host or rxe where this machine's kernel has both, or nothing for the VM; ends with the reason if that is not wanted.
+way_with_engine_here() {
+    local way why=''
+    [ "$ON" != vm ] || return 0
+    for way in host rxe; do
+        [[ $ON == auto || $ON == "$way" ]] || continue
+        why=$("why_no_$way")
+        [ -n "$why" ] || why=$(why_no_engine)
+        if [ -z "$why" ]; then
+            echo "$way"
+            return
+        fi
+    done
+    [ "$ON" = auto ] || fail 69 "--on $ON cannot be had here: $why"
+}
+
+why_no_engine() {
+    local kernel
+    if ! command -v docker >/dev/null; then
+        echo "there is no docker here"
+    elif ! kernel=$(docker info -f '{{.KernelVersion}}' 2>/dev/null) || [ -z "$kernel" ]; then
+        echo "no container engine answers (docker info)"
+    elif [ "$kernel" != "$(uname -r)" ]; then
+        echo "the container engine runs on another kernel ($kernel), without these devices"
+    fi
+}
+
+use_engine_here() {
+    [ "$(docker image inspect -f "{{index .Config.Labels \"$IMAGE_LABEL\"}}" "$IMAGE" 2>/dev/null)" != "$(image_recipe)" ] || return 0
+    need "the container image" mmdebstrap
+    say "making the container image $IMAGE (once)"
+    build_image || fail 69 "the container image could not be made"
+}
+
 prepare_engine() {
     local recipe lock
     need "the container engine" "${ENGINE_TOOLS[@]}"
-    recipe=$(cat "$CI_DIR/Dockerfile" "$CI_DIR/lib/image.sh" "$CI_DIR/vm/fill" | sha256sum | cut -c1-12)
+    recipe=$(image_recipe)
     ENGINE_DISK=$CACHE/engine/$recipe/disk
     mkdir -p "$CACHE/engine"
     exec {lock}>"$CACHE/engine/lock"

@@ -5,7 +5,13 @@
 IMAGE=verbena/rdma-java:25
 IMAGE_BASE=debian:trixie-slim
 IMAGE_EPOCH=$(sed -n 's/^ARG EPOCH=//p' "$CI_DIR/Dockerfile")
+IMAGE_LABEL=dev.verbena.recipe
 PULL_LIMIT=120 # seconds; no registry at all is told at once, or never
+
+# Changes whenever what is made here would, but for the packages.
+image_recipe() {
+    cat "$CI_DIR/Dockerfile" "$CI_DIR/lib/image.sh" "$CI_DIR/vm/fill" | sha256sum | cut -c1-12
+}
 
 # With the engine that docker talks to. The host's network is what has the package archive, and all there is in vm/fill.
 build_image() {
@@ -17,7 +23,7 @@ build_image() {
         quietly "making $base" import_base "$base" "$from" || return
     fi
     quietly "docker build" env DOCKER_BUILDKIT=0 docker build --network host --build-arg "BASE=$base" \
-        ${http_proxy:+--build-arg "http_proxy=$http_proxy"} -t "$IMAGE" - <"$CI_DIR/Dockerfile"
+        --label "$IMAGE_LABEL=$(image_recipe)" ${http_proxy:+--build-arg "http_proxy=$http_proxy"} -t "$IMAGE" - <"$CI_DIR/Dockerfile"
 }
 
 # Prints the release that a base is made of, and its archive: Debian's is 13 at least, the first with a JDK 25.
@@ -31,13 +37,14 @@ base_of_distribution() {
 
 # What the image's own build would remove is not there in the first place: a layer notes what it removed, and when.
 import_base() { # NAME RELEASE_AND_ARCHIVE
-    local release=${2%% *} archive=${2#* } tar=$PWD/base.tar components=main code=0
+    local release=${2%% *} archive=${2#* } tar components=main code=0
+    tar=$(mktemp --suffix=.tar) || return
     [ "$(of_os_release ID)" != ubuntu ] || components='main universe'
     # shellcheck disable=SC2016 # mmdebstrap's shell is to expand it
     SOURCE_DATE_EPOCH=$IMAGE_EPOCH mmdebstrap --variant=minbase --components="$components" --skip=output/dev \
         --customize-hook='cd "$1" && rm -rf etc/resolv.conf etc/hostname var/lib/apt/lists/* var/cache/apt/* var/log/* \
-            var/cache/debconf/*-old var/lib/dpkg/*-old var/cache/ldconfig/aux-cache' "$release" "$tar" "$archive" || return
-    docker import "$tar" "$1" || code=$?
+            var/cache/debconf/*-old var/lib/dpkg/*-old var/cache/ldconfig/aux-cache' "$release" "$tar" "$archive" &&
+        docker import "$tar" "$1" || code=$?
     rm -f "$tar"
     return "$code"
 }

@@ -9,6 +9,8 @@ BRISK_JVM=(-XX:TieredStopAtLevel=1 -XX:+UseSerialGC)
 DEMO_LIMIT=180
 TEST_LIMIT=1800
 PAIR_LIMIT=300
+CONTAINERS_LIMIT=1200
+RXE_IN_CONTAINERS=7.2 # the first Linux where rxe devices can be made inside network namespaces
 BAD_CABLE='loss 1% delay 20ms'
 
 # Prints the home of a JDK 25 or newer, or nothing.
@@ -88,29 +90,37 @@ demo() {
 
 # All unit tests here, then all tests of native-test on devices; one line of numbers at the end.
 run_tests() { # [FILTER] : Class (with those nested in it), Class#method, with * as in Maven's -Dtest
-    local filter=${1-} options=() launcher=() native=0 pair_failed=0 reports unit
+    local options=() code=0
+    FILTER=${1-}
     need_jdk
     need "testing" "${TEST_TOOLS[@]}" "${RDMA_TOOLS[@]}"
     rm -rf "$PROJECT"/*/target/surefire-reports
-    if [ -n "$filter" ]; then
-        options=("-Dtest=$filter" -Dsurefire.failIfNoSpecifiedTests=false)
-    else
-        launcher=(--fail-if-no-tests)
-    fi
+    [ -z "$FILTER" ] || options=("-Dtest=$FILTER" -Dsurefire.failIfNoSpecifiedTests=false)
     # The tests of native-test run below, on devices; failing unit tests are counted at the end, not here.
     build verify -Dverbena.headers=required -Dnative-test.skip -Dmaven.test.failure.ignore "${options[@]}"
-    unit=$(numbers "$PROJECT"/*/target/surefire-reports/TEST-*.xml)
-    say "unit tests: $(in_words "$unit")"
+    count "unit tests" 0 "$PROJECT"/*/target/surefire-reports/TEST-*.xml
     LIMIT=${LIMIT:-$TEST_LIMIT}
     mkdir -p "$RESULTS"
-    reports=$(cd "$RESULTS" && pwd -P)/native-test-reports
-    rm -rf "$reports"
-    run_with_devices "$JDK/bin/java" "${BRISK_JVM[@]}" --enable-native-access=ALL-UNNAMED -Dverbena.device=required \
-        -cp "$(native_test_class_path)" org.junit.platform.console.ConsoleLauncher execute --disable-banner \
-        --disable-ansi-colors --details=tree --scan-classpath="$PROJECT/native-test/target/test-classes" \
-        --reports-dir="$reports" --include-methodname="$(method_pattern "$filter")" "${launcher[@]}" || native=$?
-    [ "$PAIR" = no ] || test_pair || pair_failed=1
-    sum_up "$unit" "$(numbers "$reports"/TEST-*.xml)" "$native" "$pair_failed"
+    RESULTS=$(cd "$RESULTS" && pwd -P)
+    rm -rf "$RESULTS"/*-reports
+    tests_on_devices || code=$?
+    [ "$PAIR" = no ] || test_pair || COUNTED[1]=$((COUNTED[1] + 1))
+    [ "$CONTAINERS" = no ] || test_containers
+    echo "${COUNTED[0]} passed, ${COUNTED[1]} failed, ${COUNTED[2]} skipped"
+    case $code in 124 | 130 | 137 | 143) return "$code" ;; esac
+    if [ "$((COUNTED[0] + COUNTED[1]))" = 0 ]; then
+        say "no test ran"
+        return 1
+    fi
+    [ "${COUNTED[1]}" = 0 ]
+}
+
+tests_on_devices() {
+    local code=0 launcher
+    mapfile -t launcher < <(junit native verbena.device=required --exclude-tag=containers)
+    run_with_devices "${launcher[@]}" || code=$?
+    count "tests on devices" "$code" "$RESULTS"/native-reports/TEST-*.xml
+    return "$code"
 }
 
 # Ping between two hosts, over a cable that loses and delays packets: slower, never wrong. A run of its own, with its own folder.
@@ -123,9 +133,57 @@ test_pair() {
         { say "Ping between two micro VMs ended with exit code $?: counted as one failure" && return 1; }
 }
 
-native_test_class_path() {
-    printf '%s' "$PROJECT/native-test/target/test-classes:$PROJECT/native-test/target/classes:"
-    cat "$PROJECT/native-test/target/test-class-path"
+# Services in containers, on the kernel that ci/roce would take for anything, and then those that have a network and a Soft-RoCE device
+# of their own on one that can do that, if the first could not.
+test_containers() {
+    local kernel suite
+    if [ -n "$(way_with_engine_here)" ]; then
+        kernel=$(uname -r)
+    else
+        prepare_vm
+        kernel=$(cat "$VM/version")
+    fi
+    if has_rxe_in_containers "$kernel"; then
+        tests_in_containers "$kernel" containers
+        return
+    fi
+    tests_in_containers "$kernel" 'containers & !own-network'
+    suite=$(newer_kernel_suite)
+    if [ -n "$suite" ]; then
+        VERBENA_KERNEL_SUITE=$suite ON=vm tests_in_containers "$suite" own-network
+    else
+        say "SKIPPED: containers with Soft-RoCE devices of their own: they need Linux $RXE_IN_CONTAINERS, $kernel was found, and it is" \
+            "not known where $(of_os_release ID) $(of_os_release VERSION_ID) has a newer one (VERBENA_KERNEL_SUITE)"
+    fi
+}
+
+# A run of its own, with its own folder.
+tests_in_containers() { # KERNEL TAGS
+    local code=0 launcher name=containers-${1//\//-}
+    say "services in containers, kernel $1"
+    mapfile -t launcher < <(junit "$name" verbena.containers=required --include-tag="$2")
+    VERBENA_KERNEL_SUITE=${VERBENA_KERNEL_SUITE-} "$CI_DIR/roce" engine --on "$ON" --timeout "$CONTAINERS_LIMIT" --results "$RESULTS" \
+        -- "${launcher[@]}" || code=$?
+    count "tests in containers" "$code" "$RESULTS/$name-reports"/TEST-*.xml
+}
+
+has_rxe_in_containers() { # KERNEL_VERSION
+    [ "$(printf '%s\n' "$RXE_IN_CONTAINERS" "${1%%[^0-9.]*}" | sort -V | head -n 1)" = "$RXE_IN_CONTAINERS" ]
+}
+
+# Where Debian has a kernel that is newer than that of this machine's release.
+newer_kernel_suite() {
+    if [ "$(of_os_release ID)" = debian ] && [[ $(of_os_release VERSION_ID) == 1[23] ]]; then echo trixie-backports; fi
+}
+
+# Prints, a line for each, the words of a command that runs tests of native-test.
+junit() { # REPORTS PROPERTY JUNIT_OPTION…
+    printf '%s\n' "$JDK/bin/java" "${BRISK_JVM[@]}" --enable-native-access=ALL-UNNAMED "-D$2" \
+        -cp "$PROJECT/native-test/target/test-classes:$PROJECT/native-test/target/classes:$(cat "$PROJECT/native-test/target/test-class-path")" \
+        org.junit.platform.console.ConsoleLauncher execute --disable-banner --disable-ansi-colors --details=tree \
+        --scan-classpath="$PROJECT/native-test/target/test-classes" --reports-dir="$RESULTS/$1-reports" \
+        --include-methodname="$(method_pattern "$FILTER")" "${@:3}"
+    [ -n "$FILTER" ] || echo --fail-if-no-tests
 }
 
 method_pattern() { # FILTER
@@ -135,34 +193,24 @@ method_pattern() { # FILTER
     printf '^(.*[.$])?%s([$][^#]*)?#%s$' "${class//\*/.*}" "${method//\*/.*}"
 }
 
+COUNTED=(0 0 0) # passed, failed, skipped
+
+# Adds the numbers of JUnit's reports. A run that ended badly without a failed test is a failure all the same.
+count() { # WHAT EXIT_CODE REPORT…
+    local numbers
+    read -ra numbers < <(numbers "${@:3}")
+    if [ "$2" != 0 ] && [ "${numbers[1]}" = 0 ]; then
+        say "$1: the run ended with exit code $2, counted as one failure"
+        numbers[1]=1
+    fi
+    say "$1: ${numbers[0]} passed, ${numbers[1]} failed, ${numbers[2]} skipped"
+    for i in 0 1 2; do COUNTED[i]=$((COUNTED[i] + numbers[i])); done
+}
+
 # Prints how many tests of JUnit's reports passed, failed and were skipped.
 numbers() { # REPORT…
     cat "$@" 2>/dev/null | awk '
         function number(name) { return match($0, " " name "=\"[0-9]+\"") ? substr($0, RSTART + length(name) + 3) + 0 : 0 }
         /<testsuite / { tests += number("tests"); failed += number("failures") + number("errors"); skipped += number("skipped") }
         END { print tests - failed - skipped, failed + 0, skipped + 0 }' || true
-}
-
-in_words() { # PASSED FAILED SKIPPED, in one word
-    local number
-    read -ra number <<<"$1"
-    echo "${number[0]} passed, ${number[1]} failed, ${number[2]} skipped"
-}
-
-sum_up() { # NUMBERS_OF_UNIT_TESTS NUMBERS_OF_NATIVE_TESTS EXIT_CODE_OF_THE_LATTER FAILURES_OF_THE_PAIR
-    local unit native failed
-    read -ra unit <<<"$1"
-    read -ra native <<<"$2"
-    if [ "$3" != 0 ] && [ "${native[1]}" = 0 ]; then
-        say "the run on devices ended with exit code $3: counted as one failure"
-        native[1]=1
-    fi
-    failed=$((unit[1] + native[1] + $4))
-    in_words "$((unit[0] + native[0])) $failed $((unit[2] + native[2]))"
-    case $3 in 124 | 130 | 137 | 143) return "$3" ;; esac
-    if [ "$((unit[0] + native[0] + failed))" = 0 ]; then
-        say "no test ran"
-        return 1
-    fi
-    [ "$failed" = 0 ]
 }

@@ -1,8 +1,15 @@
-/** Programs that a user of Verbena runs on a fabric of their own. */
+/**
+ * Programs that a user of Verbena runs on a fabric of their own, and containers for their tests.
+ */
+@SuppressWarnings({"requires-automatic", "requires-transitive-automatic"}) // of Testcontainers
 module dev.verbena.tools {
     requires dev.verbena;
     requires info.picocli;
+    // Only for those who use dev.verbena.testcontainers, and have it for that.
+    requires static transitive testcontainers;
+    requires static transitive com.github.dockerjava.api;
 
+    exports dev.verbena.testcontainers;
     exports dev.verbena.tools;
 
     opens dev.verbena.tools to

@@ -77,7 +77,7 @@ public final class Adapter extends NativeObject {
     /**
      * The names of this machine's RDMA devices, as {@code ibv_devices} prints them.
      *
-     * @return the names; empty on a machine without any
+     * @return the names; empty without any, see {@link #whyNone}
      * @throws VerbenaException when rdma-core is not installed, or its devices may not be looked at
      */
     public static List<String> names() {
@@ -158,10 +158,21 @@ public final class Adapter extends NativeObject {
 
     private static String inventory(DeviceList devices) {
         return devices.size() == 0
-                ? "the machine has none (a NIC without its driver, or a kernel without RDMA; for"
-                        + " trying things out, rdma_rxe makes one of any network interface: rdma link"
-                        + " add rxe0 type rxe netdev IFACE)"
-                : "the machine has " + String.join(", ", names(devices));
+                ? WithoutDevices.reason()
+                : "there are " + String.join(", ", names(devices));
+    }
+
+    /**
+     * Why {@link #names} is empty, as far as it can be told: a kernel that has no device, or one
+     * whose devices were not given to this process, as happens in containers.
+     *
+     * @return a sentence for those who run this program; "" when there are devices
+     * @throws VerbenaException when rdma-core is not installed, or its devices may not be looked at
+     */
+    public static String whyNone() {
+        try (DeviceList devices = devices()) {
+            return devices.size() == 0 ? "No RDMA device: " + WithoutDevices.reason() : "";
+        }
     }
 
     /**

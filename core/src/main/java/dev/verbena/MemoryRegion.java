@@ -3,7 +3,11 @@ package dev.verbena;
 import dev.verbena.internal.verbs.DeviceControl;
 import dev.verbena.internal.verbs.Rights;
 
+import java.io.IOException;
 import java.lang.foreign.MemorySegment;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.stream.Stream;
 
 /**
  * Registered memory: NDK's MR, verbs' {@code ibv_mr}.
@@ -13,6 +17,8 @@ import java.lang.foreign.MemorySegment;
  * bound to something else or closed; until then the memory has to stay allocated.
  */
 public final class MemoryRegion extends NativeObject {
+    private static final String LOCKED = "Max locked memory";
+
     private final ProtectionDomain domain;
     private final MemorySegment memory;
     private final DeviceControl control;
@@ -36,9 +42,7 @@ public final class MemoryRegion extends NativeObject {
                                     memory,
                                     access | implied(domain.adapter(), access)),
                             "ibv_reg_mr(%d bytes)".formatted(memory.byteSize()),
-                            "Registered memory is locked memory: see \"ulimit -l\" (in a container"
-                                    + " --ulimit memlock=-1 and --cap-add IPC_LOCK), and whether the"
-                                    + " memory may be written to.");
+                            advice());
         } catch (Throwable t) {
             abandon();
             throw t;
@@ -46,6 +50,34 @@ public final class MemoryRegion extends NativeObject {
         domain.keep(this);
         this.localToken = control.localKey(address);
         this.remoteToken = control.remoteKey(address);
+    }
+
+    private static String advice() {
+        long lockable = lockableBytes();
+        return "Registered memory is locked memory, of which this process may have %s (ulimit -l; systemd LimitMEMLOCK=infinity; in a container --ulimit memlock=-1); and it has to be memory that may be written to, if it is to be."
+                .formatted(
+                        lockable == Long.MAX_VALUE
+                                ? "any amount"
+                                : "%,d bytes in all".formatted(lockable));
+    }
+
+    /**
+     * How much memory this process may lock, and so register, in all: its limit {@code memlock}. A
+     * process with CAP_IPC_LOCK may exceed it.
+     *
+     * @return bytes; {@link Long#MAX_VALUE} without a limit, or when it cannot be known
+     */
+    public static long lockableBytes() {
+        try (Stream<String> limits = Files.lines(Path.of("/proc/self/limits"))) {
+            return limits.filter(line -> line.startsWith(LOCKED))
+                    .map(line -> line.substring(LOCKED.length()).strip().split(" ")[0])
+                    .filter(soft -> !soft.equals("unlimited"))
+                    .map(Long::valueOf)
+                    .findFirst()
+                    .orElse(Long.MAX_VALUE);
+        } catch (IOException e) {
+            return Long.MAX_VALUE;
+        }
     }
 
     /**

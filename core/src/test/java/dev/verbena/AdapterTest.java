@@ -3,6 +3,8 @@ package dev.verbena;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import static java.nio.charset.StandardCharsets.UTF_8;
+
 import dev.verbena.internal.verbs.RdmaCore;
 
 import org.junit.jupiter.api.Test;
@@ -16,8 +18,28 @@ class AdapterTest {
                 .isInstanceOf(VerbenaException.class)
                 .hasMessageContaining(
                         problem.isEmpty()
-                                ? "There is no RDMA device \"no-such-device\" here; the machine has"
+                                ? "There is no RDMA device \"no-such-device\" here; "
                                 : problem);
+    }
+
+    @Test
+    void whyNoneIsASentenceWhereThereIsNone() {
+        if (RdmaCore.problemWithVerbs().isEmpty()) {
+            assertThat(Adapter.whyNone().isEmpty()).isEqualTo(!Adapter.names().isEmpty());
+        } else {
+            assertThatThrownBy(Adapter::whyNone).isInstanceOf(VerbenaException.class);
+        }
+    }
+
+    @Test
+    void lockableMemoryIsWhatTheLimitSays() throws Exception {
+        Process shell = new ProcessBuilder("sh", "-c", "ulimit -l").start();
+        String limit = new String(shell.getInputStream().readAllBytes(), UTF_8).strip();
+        assertThat(MemoryRegion.lockableBytes())
+                .isEqualTo(
+                        limit.equals("unlimited")
+                                ? Long.MAX_VALUE
+                                : Long.parseLong(limit) * 1024); // of a shell that inherits it
     }
 
     @Test

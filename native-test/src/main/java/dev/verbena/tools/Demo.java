@@ -59,8 +59,10 @@ public final class Demo {
         out.printf("RDMA devices here: %s%n", names.isEmpty() ? "none" : String.join(", ", names));
         List<String> active = Adapter.activeNames();
         if (active.isEmpty()) {
+            String none = Adapter.whyNone();
             throw new IllegalStateException(
-                    "The demo needs an RDMA device whose link is up; \"ci/roce demo\" makes two, of Soft-RoCE");
+                    "%s. The demo needs one whose link is up; \"ci/roce demo\" makes two, of Soft-RoCE"
+                            .formatted(none.isEmpty() ? "The links of all are down" : none));
         }
         try (Adapter sending = Adapter.open(active.getFirst());
                 Adapter receiving = Adapter.open(active.get(Math.min(1, active.size() - 1)))) {

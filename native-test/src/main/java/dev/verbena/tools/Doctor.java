@@ -1,14 +1,15 @@
 package dev.verbena.tools;
 
+import dev.verbena.Access;
 import dev.verbena.Adapter;
 import dev.verbena.GidChoice;
+import dev.verbena.MemoryRegion;
 import dev.verbena.Port;
+import dev.verbena.ProtectionDomain;
 import dev.verbena.VerbenaException;
 
-import java.io.IOException;
 import java.io.PrintStream;
-import java.nio.file.Files;
-import java.nio.file.Path;
+import java.lang.foreign.Arena;
 import java.util.List;
 
 /**
@@ -16,11 +17,11 @@ import java.util.List;
  * that would be used and why, connections, lockable memory. Changes nothing.
  */
 public final class Doctor {
-    private static final Path LIMITS = Path.of("/proc/self/limits");
-    private static final String LOCKED = "Max locked memory";
+    private static final long TRIAL_BYTES = 16 << 20;
 
     private final PrintStream out;
     private boolean well = true;
+    private String refusal;
 
     private Doctor(PrintStream out) {
         this.out = out;
@@ -57,8 +58,7 @@ public final class Doctor {
             return;
         }
         if (names.isEmpty()) {
-            complain(
-                    "Devices: none. A NIC without its driver (lspci), or a kernel without RDMA; for trying things out: rdma link add rxe0 type rxe netdev IFACE");
+            complain(Adapter.whyNone());
         }
         boolean active = names.isEmpty();
         for (String name : names) {
@@ -79,6 +79,7 @@ public final class Doctor {
             ports.forEach(port -> port(port, chosen));
             if (active) {
                 connections(adapter);
+                tryRegistering(adapter);
             }
             return active;
         } catch (VerbenaException e) {
@@ -107,22 +108,33 @@ public final class Doctor {
         }
     }
 
+    /** Few programs do with less than the trial, and many containers give only 64 KiB or 8 MiB. */
     private void lockableMemory() {
-        try {
-            String limit =
-                    Files.readAllLines(LIMITS).stream()
-                            .filter(line -> line.startsWith(LOCKED))
-                            .map(line -> line.substring(LOCKED.length()).strip().split(" ")[0])
-                            .findFirst()
-                            .orElse("unknown");
+        long lockable = MemoryRegion.lockableBytes();
+        if (lockable == Long.MAX_VALUE) {
+            out.println("Lockable memory: unlimited");
+            return;
+        }
+        String limit = "Lockable memory: %,d bytes".formatted(lockable);
+        if (refusal == null) {
             out.printf(
-                    "Lockable memory: %s%s%n",
-                    limit.equals("unlimited") ? limit : limit + " bytes",
-                    limit.equals("unlimited")
-                            ? ""
+                    "%s%s%n",
+                    limit,
+                    lockable < TRIAL_BYTES
+                            ? "; this process may exceed that (CAP_IPC_LOCK)"
                             : "; all that is registered at a time has to fit (ulimit -l, LimitMEMLOCK=, --ulimit memlock=)");
-        } catch (IOException e) {
-            out.println("Lockable memory: unknown, " + e);
+        } else {
+            complain(limit + "; a trial failed: " + refusal);
+        }
+    }
+
+    /** Registers some memory; what went wrong is told with the limit. */
+    private void tryRegistering(Adapter adapter) {
+        try (ProtectionDomain domain = adapter.createProtectionDomain();
+                Arena arena = Arena.ofConfined()) {
+            domain.register(arena.allocate(TRIAL_BYTES, 4096), Access.LOCAL_WRITE).close();
+        } catch (VerbenaException e) {
+            refusal = e.getMessage();
         }
     }
 

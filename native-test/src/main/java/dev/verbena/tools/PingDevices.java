@@ -28,8 +28,12 @@ final class PingDevices {
         }
         List<String> active = Adapter.activeNames();
         if (active.isEmpty()) {
+            String none = Adapter.whyNone();
             throw new PingFailure(
-                    "There is no RDMA device here whose link is up (\"rdma link\" shows all; \"ci/roce run -- CMD\" runs a command where there are two, of Soft-RoCE)");
+                    "%s. \"ci/roce run -- CMD\" runs a command where there are two, of Soft-RoCE",
+                    none.isEmpty()
+                            ? "No RDMA device here has its link up (\"rdma link\" shows all)"
+                            : none);
         }
         for (String one : active) {
             Adapter adapter = Adapter.open(one);

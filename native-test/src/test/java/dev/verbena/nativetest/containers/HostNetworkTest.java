@@ -1,0 +1,114 @@
+package dev.verbena.nativetest.containers;
+
+import static dev.verbena.nativetest.containers.JavaContainer.awaitEnd;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import com.github.dockerjava.api.model.Ulimit;
+
+import dev.verbena.testcontainers.RdmaHost;
+import dev.verbena.tools.Demo;
+import dev.verbena.tools.Doctor;
+
+import org.junit.jupiter.api.Test;
+import org.testcontainers.containers.GenericContainer;
+import org.testcontainers.containers.startupcheck.OneShotStartupCheckStrategy;
+
+import java.util.List;
+
+/**
+ * Containers on the network of the engine's machine, with its devices; and what a program says in a
+ * container that was not given what it needs.
+ */
+class HostNetworkTest extends ServicesInContainers {
+    @Override
+    RdmaHost there() {
+        return ContainerEngine.hosts().getFirst();
+    }
+
+    @Override
+    RdmaHost here() {
+        List<RdmaHost> hosts = ContainerEngine.hosts();
+        return hosts.get(Math.min(1, hosts.size() - 1));
+    }
+
+    @Test
+    void withoutLockableMemoryDoctorAndExceptionSaySo() {
+        try (GenericContainer<?> doctor = memoryless(Doctor.class);
+                GenericContainer<?> demo = memoryless(Demo.class)) {
+            doctor.start();
+            demo.start();
+            assertThat(awaitEnd(doctor)).as(doctor.getLogs()).isOne();
+            assertThat(doctor.getLogs())
+                    .containsPattern("Lockable memory: 65,536 bytes; a trial failed: ibv_reg_mr")
+                    .contains("ENOMEM", "--ulimit memlock=-1");
+            assertThat(awaitEnd(demo)).as(demo.getLogs()).isOne();
+            assertThat(demo.getLogs())
+                    .contains("ibv_reg_mr(65536 bytes) failed: out of memory (ENOMEM")
+                    .contains("this process may have 65,536 bytes in all", "--ulimit memlock=-1");
+        }
+    }
+
+    private JavaContainer memoryless(Class<?> program) {
+        JavaContainer container = new JavaContainer(there(), program);
+        container.withCreateContainerCmdModifier(
+                command ->
+                        command.getHostConfig()
+                                .withUlimits(
+                                        new Ulimit[] {new Ulimit("memlock", 65_536L, 65_536L)}));
+        return container;
+    }
+
+    @Test
+    void withoutDevicesDoctorAndExceptionSaySo() {
+        try (GenericContainer<?> doctor = deviceless(Doctor.class);
+                GenericContainer<?> demo = deviceless(Demo.class)) {
+            doctor.start();
+            demo.start();
+            assertThat(awaitEnd(doctor)).as(doctor.getLogs()).isOne();
+            assertThat(awaitEnd(demo)).as(demo.getLogs()).isOne();
+            assertThat(List.of(doctor.getLogs(), demo.getLogs()))
+                    .allSatisfy(
+                            said ->
+                                    assertThat(said)
+                                            .contains(
+                                                    "No RDMA device: the kernel has",
+                                                    there().device(),
+                                                    "--device /dev/infiniband/uverbs0"));
+        }
+    }
+
+    /** An ordinary container, as somebody runs it who does not know better. */
+    private static GenericContainer<?> deviceless(Class<?> program) {
+        GenericContainer<?> container = new GenericContainer<>(ProgramImage.name());
+        container.withImagePullPolicy(image -> false);
+        JavaContainer.asAService(container);
+        JavaContainer.runs(container, program);
+        return container;
+    }
+
+    @Test
+    void withoutConnectionsDoctorSaysSo() {
+        try (JavaContainer doctor = new JavaContainer(there(), Doctor.class)) {
+            doctor.withCreateContainerCmdModifier(
+                    command -> {
+                        var devices = command.getHostConfig().getDevices();
+                        command.getHostConfig().withDevices(devices[0]);
+                    });
+            doctor.start();
+            assertThat(awaitEnd(doctor)).as(doctor.getLogs()).isOne();
+            assertThat(doctor.getLogs())
+                    .contains("Device " + there().device(), "/dev/infiniband/rdma_cm");
+        }
+    }
+
+    @Test
+    void withAllItNeedsDoctorIsContent() {
+        try (JavaContainer doctor = new JavaContainer(there(), Doctor.class)) {
+            doctor.withStartupCheckStrategy(new OneShotStartupCheckStrategy()).start();
+            assertThat(doctor.getLogs())
+                    .contains("Device " + there().device(), "connections by IP address: yes")
+                    .contains("Lockable memory: unlimited");
+        }
+    }
+}
