@@ -24,6 +24,7 @@ doctor() {
     else
         echo "Missing packages:   unknown, there is no apt here; needed are rdma-core's libraries and tools, QEMU, Maven, a C compiler"
     fi
+    echo "Container engine:   $(about_engine)"
     jdk=$(find_jdk)
     if [ -n "$jdk" ]; then
         echo "JDK:                $jdk ($(jdk_version "$jdk"))"
@@ -33,6 +34,21 @@ doctor() {
     if command -v mvn >/dev/null; then echo "Maven:              $(command -v mvn)"; else echo "Maven:              none"; fi
     echo "Lockable memory:    $(ulimit -l) KiB (registered memory is locked; in the VM it is unlimited)"
     [ -n "$taken" ]
+}
+
+about_engine() {
+    local way why
+    if way=$(way_with_engine_here 2>/dev/null) && [ -n "$way" ]; then
+        echo "this machine's ($way)"
+        return
+    fi
+    why=$(why_no_engine)
+    [ -n "$why" ] || why="this machine's is on a kernel without RDMA devices to be had"
+    echo "one in the micro VM, as $why"
+    if have_apt; then
+        mapfile -t why < <(missing_of "${ENGINE_TOOLS[@]}")
+        [ ${#why[@]} = 0 ] || echo "                    (missing for that: ${why[*]})"
+    fi
 }
 
 about_host() {

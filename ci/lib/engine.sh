@@ -52,9 +52,12 @@ why_no_engine() {
 }
 
 use_engine_here() {
-    [ "$(docker image inspect -f "{{index .Config.Labels \"$IMAGE_LABEL\"}}" "$IMAGE" 2>/dev/null)" != "$(image_recipe)" ] || return 0
-    need "the container image" mmdebstrap
-    say "making the container image $IMAGE (once)"
+    [ "$(docker image inspect -f "{{index .Config.Labels \"$IMAGE_LABEL\"}}" "$IMAGE" 2>/dev/null)" = "$(image_recipe)" ] || make_image
+}
+
+make_image() {
+    docker version >/dev/null 2>&1 || fail 69 "no container engine answers (docker version)"
+    say "making the container image $IMAGE"
     build_image || fail 69 "the container image could not be made"
 }
 

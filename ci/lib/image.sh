@@ -20,6 +20,7 @@ build_image() {
         from=$(base_of_distribution) || return
         base=verbena/base:${from%% *}
         say "no registry has $IMAGE_BASE: making $base from packages"
+        need "a base without a registry" mmdebstrap
         quietly "making $base" import_base "$base" "$from" || return
     fi
     quietly "docker build" env DOCKER_BUILDKIT=0 docker build --network host --build-arg "BASE=$base" \

@@ -35,6 +35,15 @@ record EngineHost(String device, InetAddress address, List<String> deviceFiles)
         }
     }
 
+    static List<RdmaHost> pair(String whyNoSoftRoce) {
+        List<RdmaHost> all = all(IMAGE);
+        if (all.isEmpty()) {
+            throw new IllegalStateException(
+                    whyNoSoftRoce + "; and its machine has no RDMA device whose link is up");
+        }
+        return List.of(all.getFirst(), all.get(Math.min(1, all.size() - 1)));
+    }
+
     /** The device files, for a container to have them as they are there. */
     static Device[] devices(RdmaHost host) {
         return host.deviceFiles().stream()
@@ -51,4 +60,8 @@ record EngineHost(String device, InetAddress address, List<String> deviceFiles)
     public int mappedPort(int port) {
         return port;
     }
+
+    /** This machine stays. */
+    @Override
+    public void close() {}
 }

@@ -3,6 +3,7 @@ package dev.verbena.testcontainers;
 import com.github.dockerjava.api.exception.DockerException;
 
 import org.testcontainers.containers.ContainerLaunchException;
+import org.testcontainers.containers.Network;
 import org.testcontainers.utility.DockerImageName;
 
 import java.net.InetAddress;
@@ -17,7 +18,7 @@ import java.util.List;
  * {@link #ofEngine()} has the devices of the machine that the container engine runs on, for any
  * Linux and for real NICs: containers share its network.
  */
-public interface RdmaHost {
+public interface RdmaHost extends AutoCloseable {
     /**
      * The image that {@code ci/Dockerfile} of this project describes; hosts are made and asked with
      * the tools in it. It is never pulled: {@code docker build -t verbena/rdma-java:25 ci} makes
@@ -62,6 +63,25 @@ public interface RdmaHost {
      * @throws IllegalArgumentException when none does
      */
     int mappedPort(int port);
+
+    /** Ends a host of its own, with all that runs on it; the engine's machine goes on. */
+    @Override
+    void close();
+
+    /**
+     * Two started hosts: {@link SoftRoceHost}s on a network where the engine's kernel can have
+     * those; otherwise the engine's machine with two of its devices, or with its only one twice.
+     *
+     * @param network for hosts of their own
+     * @return two, to be closed before the network
+     * @throws IllegalStateException when the kernel is an older one and no device is up
+     * @throws ContainerLaunchException when a container that makes a host, or asks for devices,
+     *     cannot be run
+     */
+    static List<RdmaHost> pair(Network network) {
+        String problem = whyNoSoftRoce();
+        return problem.isEmpty() ? SoftRoceHost.pair(network) : EngineHost.pair(problem);
+    }
 
     /**
      * The machine that the container engine runs on, once for each device whose link is up and

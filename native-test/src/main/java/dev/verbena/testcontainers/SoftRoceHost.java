@@ -73,6 +73,20 @@ public class SoftRoceHost extends GenericContainer<SoftRoceHost> implements Rdma
                 .withCapAdd(Capability.NET_ADMIN);
     }
 
+    static List<RdmaHost> pair(Network network) {
+        SoftRoceHost one = new SoftRoceHost(network);
+        SoftRoceHost other = new SoftRoceHost(network);
+        try {
+            one.start();
+            other.start();
+            return List.of(one, other);
+        } catch (RuntimeException e) {
+            one.close();
+            other.close();
+            throw e;
+        }
+    }
+
     /** Why there can be none here, or "". */
     static String whyNot() {
         String version =
@@ -157,6 +171,11 @@ public class SoftRoceHost extends GenericContainer<SoftRoceHost> implements Rdma
     @Override
     public int mappedPort(int port) {
         return getMappedPort(port);
+    }
+
+    @Override
+    public void close() {
+        stop();
     }
 
     /** Compares the container itself. */

@@ -14,6 +14,7 @@ import dev.verbena.testcontainers.RdmaHost;
 import dev.verbena.tools.Ping;
 
 import org.junit.jupiter.api.Test;
+import org.testcontainers.containers.wait.strategy.Wait;
 
 /** What services in containers do with each other, wherever their two hosts come from. */
 @NeedsContainers
@@ -74,6 +75,7 @@ abstract class ServicesInContainers {
                                 "4096",
                                 "--timeout",
                                 "60")) {
+            server.waitingFor(Wait.forSuccessfulCommand("rdma resource show cm_id | grep LISTEN"));
             server.start();
             client.start();
             assertThat(awaitEnd(client)).as(client.getLogs()).isZero();
