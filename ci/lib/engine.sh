@@ -154,6 +154,7 @@ engine_listening() {
     read -r port <"$RUN/engine/engine"
     say "the container engine in the VM is up"
     # Testcontainers' own container, which cleans up after a JVM that died, would have to come from a registry; here all ends with the VM.
+    unset DOCKER_CONTEXT
     export DOCKER_HOST=tcp://127.0.0.1:$port DOCKER_TLS_VERIFY=1 DOCKER_CERT_PATH=$ENGINE_KEYS TESTCONTAINERS_RYUK_DISABLED=true
     start_here "${BESIDE[@]}"
 }

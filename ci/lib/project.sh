@@ -136,8 +136,11 @@ test_pair() {
 # Services in containers, on the kernel that ci/roce would take for anything, and then those that have a network and a Soft-RoCE device
 # of their own on one that can do that, if the first could not.
 test_containers() {
-    local kernel suite
-    if [ -n "$(way_with_engine_here)" ]; then
+    local way kernel suite
+    if ! way=$(way_with_engine_here); then
+        COUNTED[1]=$((COUNTED[1] + 1))
+        return
+    elif [ -n "$way" ]; then
         kernel=$(uname -r)
     else
         prepare_vm
@@ -159,11 +162,11 @@ test_containers() {
 
 # A run of its own, with its own folder.
 tests_in_containers() { # KERNEL TAGS
-    local code=0 launcher name=containers-${1//\//-}
+    local code=0 launcher name=containers-$1
     say "services in containers, kernel $1"
     mapfile -t launcher < <(junit "$name" verbena.containers=required --include-tag="$2")
-    VERBENA_KERNEL_SUITE=${VERBENA_KERNEL_SUITE-} "$CI_DIR/roce" engine --on "$ON" --timeout "$CONTAINERS_LIMIT" --results "$RESULTS" \
-        -- "${launcher[@]}" || code=$?
+    VERBENA_KERNEL_SUITE=${VERBENA_KERNEL_SUITE-} "$CI_DIR/roce" engine --on "$ON" --timeout "$CONTAINERS_LIMIT" \
+        --results "$RESULTS/$name" -- "${launcher[@]}" || code=$?
     count "tests in containers" "$code" "$RESULTS/$name-reports"/TEST-*.xml
 }
 
@@ -197,7 +200,7 @@ COUNTED=(0 0 0) # passed, failed, skipped
 
 # Adds the numbers of JUnit's reports. A run that ended badly without a failed test is a failure all the same.
 count() { # WHAT EXIT_CODE REPORT…
-    local numbers
+    local numbers i
     read -ra numbers < <(numbers "${@:3}")
     if [ "$2" != 0 ] && [ "${numbers[1]}" = 0 ]; then
         say "$1: the run ended with exit code $2, counted as one failure"
