@@ -4,6 +4,7 @@ import dev.verbena.internal.verbs.DeviceControl;
 import dev.verbena.internal.verbs.Rights;
 
 import java.io.IOException;
+import java.io.UncheckedIOException;
 import java.lang.foreign.MemorySegment;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -36,13 +37,12 @@ public final class MemoryRegion extends NativeObject {
         try {
             this.memory = usable(memory);
             this.address =
-                    VerbenaException.check(
-                            control.registerMemory(
-                                    domain.address(),
-                                    memory,
-                                    access | implied(domain.adapter(), access)),
-                            "ibv_reg_mr(%d bytes)".formatted(memory.byteSize()),
-                            advice());
+                    control.registerMemory(
+                            domain.address(), memory, access | implied(domain.adapter(), access));
+            if (address < 0) {
+                throw VerbenaException.of(
+                        "ibv_reg_mr(%d bytes)".formatted(memory.byteSize()), address, advice());
+            }
         } catch (Throwable t) {
             abandon();
             throw t;
@@ -75,7 +75,7 @@ public final class MemoryRegion extends NativeObject {
                     .map(Long::valueOf)
                     .findFirst()
                     .orElse(Long.MAX_VALUE);
-        } catch (IOException e) {
+        } catch (IOException | UncheckedIOException e) {
             return Long.MAX_VALUE;
         }
     }

@@ -8,22 +8,38 @@ import org.junit.jupiter.api.io.TempDir;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.List;
 
 /** What a process without a device is told. */
 class WithoutDevicesTest {
+    @TempDir private Path kernel;
+    @TempDir private Path files;
+
     @Test
-    void aKernelWithoutDevices(@TempDir Path folder) {
-        assertThat(WithoutDevices.reason(folder))
+    void aKernelWithoutDevices() {
+        assertThat(WithoutDevices.reason(kernel, files))
                 .contains("the kernel has none here", "rdma link add rxe0 type rxe");
-        assertThat(WithoutDevices.reason(folder.resolve("no such folder")))
+        assertThat(WithoutDevices.reason(kernel.resolve("no such folder"), files))
                 .contains("the kernel has none here");
     }
 
     @Test
-    void devicesThatThisProcessWasNotGiven(@TempDir Path folder) throws IOException {
-        Files.createDirectory(folder.resolve("roce1"));
-        Files.createDirectory(folder.resolve("roce0"));
-        assertThat(WithoutDevices.reason(folder))
-                .contains("the kernel has roce0, roce1, but", "--device /dev/infiniband/uverbs0");
+    void devicesThatThisProcessWasNotGiven() throws IOException {
+        Files.createDirectory(kernel.resolve("roce1"));
+        Files.createDirectory(kernel.resolve("roce0"));
+        Files.createFile(files.resolve("rdma_cm"));
+        for (Path given : List.of(files, files.resolve("no such folder"))) {
+            assertThat(WithoutDevices.reason(kernel, given))
+                    .contains("the kernel has roce0, roce1, but this process was given none")
+                    .contains("--device /dev/infiniband/uverbs0");
+        }
+    }
+
+    @Test
+    void aDeviceWithoutItsProvider() throws IOException {
+        Files.createDirectory(kernel.resolve("mlx5_0"));
+        Files.createFile(files.resolve("uverbs0"));
+        assertThat(WithoutDevices.reason(kernel, files))
+                .contains("the kernel has mlx5_0, but", "apt install ibverbs-providers");
     }
 }

@@ -1,7 +1,6 @@
 package dev.verbena.testcontainers;
 
 import java.net.InetAddress;
-import java.net.UnknownHostException;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.LinkedHashMap;
@@ -67,9 +66,9 @@ final class DeviceReport {
         if ((matcher = LINK.matcher(line)).matches()) {
             if (matcher.group("state").equals("ACTIVE")) {
                 active.add(matcher.group("device"));
-            }
-            if (matcher.group("net") != null) {
-                interfaces.put(matcher.group("device"), matcher.group("net"));
+                if (matcher.group("net") != null) {
+                    interfaces.putIfAbsent(matcher.group("device"), matcher.group("net"));
+                }
             }
         } else if ((matcher = ADDRESS.matcher(line)).matches()) {
             addresses
@@ -91,14 +90,7 @@ final class DeviceReport {
                 addresses.get(interfaces.get(name)).stream()
                         .min(Comparator.comparing(text -> text.contains(":")))
                         .orElseThrow();
-        return new Device(name, literal(address), List.of(files.get(name), FOLDER + "rdma_cm"));
-    }
-
-    private static InetAddress literal(String address) {
-        try {
-            return InetAddress.getByName(address); // a literal: no name is looked up
-        } catch (UnknownHostException e) {
-            throw new IllegalStateException("ip(8) printed \"" + address + "\" for an address", e);
-        }
+        return new Device(
+                name, InetAddress.ofLiteral(address), List.of(files.get(name), FOLDER + "rdma_cm"));
     }
 }

@@ -22,7 +22,8 @@ import java.util.Objects;
  *   <li>Memory: {@code memlock} without limit, as registered memory is locked memory.
  * </ul>
  *
- * <p>A {@link SoftRoceHost} is started first when it is not running yet.
+ * <p>A {@link SoftRoceHost} is started first when it is not running yet. A {@link
+ * #withCreateContainerCmdModifier modifier} that sets devices or limits replaces these.
  *
  * @param <SELF> the container's own class, as in {@link GenericContainer}
  */
@@ -42,6 +43,9 @@ public class RdmaContainer<SELF extends RdmaContainer<SELF>> extends GenericCont
         this.host = Objects.requireNonNull(host, "host");
         if (host instanceof Startable first) {
             dependsOn(first);
+        }
+        if (image.equals(RdmaHost.IMAGE)) {
+            withImagePullPolicy(EngineHost.NEVER_PULLED);
         }
         withCreateContainerCmdModifier(this::giveRdma);
     }
@@ -81,10 +85,15 @@ public class RdmaContainer<SELF extends RdmaContainer<SELF>> extends GenericCont
 
     @Override
     protected void configure() {
-        if (host instanceof SoftRoceHost && !getExposedPorts().isEmpty()) {
+        if (!getExposedPorts().isEmpty()) {
+            // The engine refuses the one kind, and Testcontainers waits in vain with the other.
             throw new IllegalStateException(
-                    "Ports %s are to be exposed by the host, whose network this is: SoftRoceHost.withExposedPorts"
-                            .formatted(getExposedPorts()));
+                    "Ports %s cannot be exposed by a container on another's network: %s"
+                            .formatted(
+                                    getExposedPorts(),
+                                    host instanceof SoftRoceHost
+                                            ? "its host can (SoftRoceHost.withExposedPorts)"
+                                            : "on the engine's machine all are open, exposed or not"));
         }
         super.withNetworkMode(host.networkMode());
     }
@@ -104,17 +113,5 @@ public class RdmaContainer<SELF extends RdmaContainer<SELF>> extends GenericCont
     @Override
     public Integer getMappedPort(int port) {
         return host.mappedPort(port);
-    }
-
-    /** Compares the container itself. */
-    @Override
-    public boolean equals(Object other) {
-        return this == other;
-    }
-
-    /** Goes with {@link #equals}. */
-    @Override
-    public int hashCode() {
-        return System.identityHashCode(this);
     }
 }

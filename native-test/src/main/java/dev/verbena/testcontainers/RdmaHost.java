@@ -64,7 +64,10 @@ public interface RdmaHost extends AutoCloseable {
      */
     int mappedPort(int port);
 
-    /** Ends a host of its own, with all that runs on it; the engine's machine goes on. */
+    /**
+     * Ends a host of its own: what still runs on it has no network and no device any more. The
+     * engine's machine goes on.
+     */
     @Override
     void close();
 

@@ -26,8 +26,9 @@ import java.util.regex.Pattern;
  * its module {@code rdma_rxe}; earlier ones have it in the first namespace only.
  *
  * <p>Its address lasts as long as it does: a service that dies and is started anew finds the same.
- * To let a whole host die, stop this container. Ports that are to be reached from outside are
- * exposed here ({@link #withExposedPorts}), as are {@link #withNetworkAliases names}.
+ * Stopping this container takes interface, address and device from what runs on it, as when a
+ * machine dies. Ports that are to be reached from outside are exposed here ({@link
+ * #withExposedPorts}), as are {@link #withNetworkAliases names}.
  */
 public class SoftRoceHost extends GenericContainer<SoftRoceHost> implements RdmaHost {
     private static final int[] FIRST_LINUX = {7, 2};
@@ -142,7 +143,8 @@ public class SoftRoceHost extends GenericContainer<SoftRoceHost> implements Rdma
     private DeviceReport.Device started() {
         DeviceReport.Device now = device;
         if (now == null) {
-            throw new IllegalStateException("This host has not been started, or was stopped");
+            throw new IllegalStateException(
+                    "This host was not started, or is stopped: start() first");
         }
         return now;
     }
@@ -176,17 +178,5 @@ public class SoftRoceHost extends GenericContainer<SoftRoceHost> implements Rdma
     @Override
     public void close() {
         stop();
-    }
-
-    /** Compares the container itself. */
-    @Override
-    public boolean equals(Object other) {
-        return this == other;
-    }
-
-    /** Goes with {@link #equals}. */
-    @Override
-    public int hashCode() {
-        return System.identityHashCode(this);
     }
 }

@@ -21,7 +21,8 @@ public final class Doctor {
 
     private final PrintStream out;
     private boolean well = true;
-    private String refusal;
+    private boolean tried;
+    private String refusal = "";
 
     private Doctor(PrintStream out) {
         this.out = out;
@@ -108,28 +109,29 @@ public final class Doctor {
         }
     }
 
-    /** Few programs do with less than the trial, and many containers give only 64 KiB or 8 MiB. */
     private void lockableMemory() {
         long lockable = MemoryRegion.lockableBytes();
-        if (lockable == Long.MAX_VALUE) {
-            out.println("Lockable memory: unlimited");
-            return;
-        }
-        String limit = "Lockable memory: %,d bytes".formatted(lockable);
-        if (refusal == null) {
-            out.printf(
-                    "%s%s%n",
-                    limit,
-                    lockable < TRIAL_BYTES
-                            ? "; this process may exceed that (CAP_IPC_LOCK)"
-                            : "; all that is registered at a time has to fit (ulimit -l, LimitMEMLOCK=, --ulimit memlock=)");
+        String limit = lockable == Long.MAX_VALUE ? "unlimited" : "%,d bytes".formatted(lockable);
+        if (!refusal.isEmpty()) {
+            complain("Lockable memory: " + limit + "; a trial failed: " + refusal);
+        } else if (tried && lockable < TRIAL_BYTES) {
+            out.printf("Lockable memory: %s; this process may exceed that (CAP_IPC_LOCK)%n", limit);
         } else {
-            complain(limit + "; a trial failed: " + refusal);
+            out.printf(
+                    "Lockable memory: %s%s%n",
+                    limit,
+                    lockable == Long.MAX_VALUE
+                            ? ""
+                            : "; all that is registered at a time has to fit (ulimit -l, LimitMEMLOCK=, --ulimit memlock=)");
         }
     }
 
-    /** Registers some memory; what went wrong is told with the limit. */
+    /**
+     * Registers some memory: few programs do with less, and many containers may lock only 64 KiB or
+     * 8 MiB. What went wrong is told with the limit.
+     */
     private void tryRegistering(Adapter adapter) {
+        tried = true;
         try (ProtectionDomain domain = adapter.createProtectionDomain();
                 Arena arena = Arena.ofConfined()) {
             domain.register(arena.allocate(TRIAL_BYTES, 4096), Access.LOCAL_WRITE).close();

@@ -3,6 +3,7 @@ package dev.verbena.nativetest.containers;
 import static dev.verbena.nativetest.containers.JavaContainer.awaitEnd;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import com.github.dockerjava.api.model.Ulimit;
 
@@ -99,6 +100,15 @@ class HostNetworkTest extends ServicesInContainers {
             assertThat(awaitEnd(doctor)).as(doctor.getLogs()).isOne();
             assertThat(doctor.getLogs())
                     .contains("Device " + there().device(), "/dev/infiniband/rdma_cm");
+        }
+    }
+
+    @Test
+    void portsAreOpenWithoutBeingExposed() {
+        try (JavaContainer service = new JavaContainer(there(), Letters.class)) {
+            assertThat(service.getMappedPort(8080)).isEqualTo(8080);
+            service.withExposedPorts(8080);
+            assertThatThrownBy(service::start).hasStackTraceContaining("all are open");
         }
     }
 
