@@ -9,19 +9,23 @@
 #   ready    made by vm/engine when the engine answers
 # The engine's disk is filled here (vm/fill), once, and kept in $CACHE/engine; a guest writes to a copy that goes with it.
 
-ENGINE_TOOLS=(docker.io mmdebstrap e2fsprogs openssl util-linux)
+ENGINE_TOOLS=(docker.io docker-cli mmdebstrap e2fsprogs openssl util-linux)
 ENGINE_DISK_SIZE=16G # as far as written
 
 run_beside_engine() { # COMMAND… : here, with DOCKER_HOST where that is not the usual place
     local way
     way=$(way_with_engine_here) || exit
+    make_run_folder
     if [ -n "$way" ]; then
-        ON=$way
-        use_engine_here
-        run_with_devices "$@"
-    else
-        run_beside_engine_in_vm "$@"
+        [ "$ON" = auto ] || ON=$way
+        prepare_way # which may turn to the VM: Soft-RoCE is known to work only once it does
+        if [ "$WAY" != vm ]; then
+            use_engine_here
+            run_here "$@"
+            return
+        fi
     fi
+    run_beside_engine_in_vm "$@"
 }
 
 # Prints host or rxe where this machine's kernel has both, or nothing for the VM; ends with the reason if that is not wanted.
@@ -41,17 +45,34 @@ way_with_engine_here() {
 }
 
 why_no_engine() {
-    local kernel
+    local facts
     if ! command -v docker >/dev/null; then
         echo "there is no docker here"
-    elif ! kernel=$(docker info -f '{{.KernelVersion}}' 2>/dev/null) || [ -z "$kernel" ]; then
+    elif [[ $(engine_here) != unix://* ]]; then
+        echo "docker talks to an engine elsewhere ($(engine_here))"
+    elif ! facts=$(docker info -f '{{.KernelVersion}} {{.SecurityOptions}}' 2>/dev/null) || [[ $facts == ' '* ]]; then
         echo "no container engine answers (docker info)"
-    elif [ "$kernel" != "$(uname -r)" ]; then
-        echo "the container engine runs on another kernel ($kernel), without these devices"
+    elif [ "${facts%% *}" != "$(uname -r)" ]; then
+        echo "the container engine runs on another kernel (${facts%% *}), without these devices"
+    elif [[ $facts == *rootless* ]]; then
+        echo "the container engine is a rootless one, whose containers see no device of this machine"
+    fi
+}
+
+# Where docker's engine is, which Testcontainers has to be told when it is not the usual place.
+engine_here() {
+    if [ -n "${DOCKER_HOST-}" ]; then
+        echo "$DOCKER_HOST"
+    else
+        docker context inspect -f '{{.Endpoints.docker.Host}}' 2>/dev/null || echo unix:///var/run/docker.sock
     fi
 }
 
 use_engine_here() {
+    DOCKER_HOST=$(engine_here)
+    export DOCKER_HOST
+    # Testcontainers would have its own container, which cleans up after a JVM that died, from a registry; there may be none.
+    export TESTCONTAINERS_RYUK_DISABLED=${TESTCONTAINERS_RYUK_DISABLED:-true}
     [ "$(docker image inspect -f "{{index .Config.Labels \"$IMAGE_LABEL\"}}" "$IMAGE" 2>/dev/null)" = "$(image_recipe)" ] || make_image
 }
 
@@ -64,7 +85,7 @@ make_image() {
 prepare_engine() {
     local recipe lock
     need "the container engine" "${ENGINE_TOOLS[@]}"
-    recipe=$(image_recipe)
+    recipe=$(image_recipe)-$(date +%Y%m) # made anew every month: packages have security updates
     ENGINE_DISK=$CACHE/engine/$recipe/disk
     mkdir -p "$CACHE/engine"
     exec {lock}>"$CACHE/engine/lock"
@@ -76,26 +97,30 @@ prepare_engine() {
 
 # Its caller tests the outcome, which switches `set -e` off in here: every step says what happens when it fails.
 make_disk() {
-    local made
+    local made name settings=()
     say "making the container image $IMAGE (once)"
+    find "$CACHE/engine" -mindepth 1 -maxdepth 1 -name 'making.*' -mtime +1 -print0 | xargs -0 -r rm -rf
     made=$(mktemp -d "$CACHE/engine/making.XXXXXX") || return
     at_exit rm -rf "$made"
     truncate -s "$ENGINE_DISK_SIZE" "$made/disk" && mkdir "$made/work" || return
     PATH=$PATH:/usr/sbin:/sbin mkfs.ext4 -q -E lazy_itable_init=1,lazy_journal_init=1,nodiscard "$made/disk" || return
-    as_root unshare --mount --pid --fork --kill-child --mount-proc "$CI_DIR/vm/fill" "$CI_DIR" "$made" "$VERBOSE" || return
+    for name in "${PROXIES[@]}"; do
+        [ -z "${!name-}" ] || settings+=("$name=${!name}")
+    done
+    as_root env "${settings[@]}" unshare --mount --pid --fork --kill-child --mount-proc "$CI_DIR/vm/fill" "$CI_DIR" "$made" "$VERBOSE" || return
     rmdir "$made/work" || return
     rm -rf "$(dirname "$ENGINE_DISK")" && mv "$made" "$(dirname "$ENGINE_DISK")" || return
     find "$CACHE/engine" -mindepth 2 -maxdepth 2 -name disk -mtime +30 -printf '%h\0' | xargs -0 -r rm -rf
 }
 
 run_beside_engine_in_vm() { # COMMAND… : here
-    make_run_folder
     ON=vm
     prepare_way
     prepare_engine
     local code=0
     make_guest engine "$CI_DIR/vm/engine"
     free_port >"$RUN/engine/engine"
+    rm -f "$RESULTS/engine.log"
     make_keys || fail 69 "no keys for the container engine"
     boot_guest engine
     BESIDE=("$@")
@@ -119,12 +144,13 @@ free_port() {
 
 # Whoever holds the client's key is root in the guest, which sees all files of this machine: that is nobody but this run's command.
 make_keys() {
-    local authority=$RUN/authority
+    local authority=$RUN/authority signed
+    signed=(-CA "$authority/cert.pem" -CAkey "$authority/key.pem" -addext 'basicConstraints=critical,CA:false')
     ENGINE_KEYS=$RUN/keys
     make_key "$authority" 'ci roce' -addext basicConstraints=critical,CA:true &&
-        make_key "$RUN/engine/tls" engine -CA "$authority/cert.pem" -CAkey "$authority/key.pem" \
+        make_key "$RUN/engine/tls" engine "${signed[@]}" -addext extendedKeyUsage=serverAuth \
             -addext 'subjectAltName=IP:127.0.0.1,DNS:localhost' &&
-        make_key "$ENGINE_KEYS" client -CA "$authority/cert.pem" -CAkey "$authority/key.pem" &&
+        make_key "$ENGINE_KEYS" client "${signed[@]}" -addext extendedKeyUsage=clientAuth &&
         cp "$authority/cert.pem" "$RUN/engine/tls/ca.pem" && cp "$authority/cert.pem" "$ENGINE_KEYS/ca.pem" &&
         rm -r "$authority"
 }
@@ -154,9 +180,10 @@ engine_listening() {
     read -r port <"$RUN/engine/engine"
     say "the container engine in the VM is up"
     # Testcontainers' own container, which cleans up after a JVM that died, would have to come from a registry; here all ends with the VM.
-    unset DOCKER_CONTEXT
+    unset "${!DOCKER_@}"
     export DOCKER_HOST=tcp://127.0.0.1:$port DOCKER_TLS_VERIFY=1 DOCKER_CERT_PATH=$ENGINE_KEYS TESTCONTAINERS_RYUK_DISABLED=true
     start_here "${BESIDE[@]}"
+    at_exit deliver_to_command KILL
 }
 
 engine_ended() {

@@ -6,6 +6,7 @@ IMAGE=verbena/rdma-java:25
 IMAGE_BASE=debian:trixie-slim
 IMAGE_EPOCH=$(sed -n 's/^ARG EPOCH=//p' "$CI_DIR/Dockerfile")
 IMAGE_LABEL=dev.verbena.recipe
+PROXIES=(http_proxy https_proxy no_proxy)
 PULL_LIMIT=120 # seconds; no registry at all is told at once, or never
 
 # Changes whenever what is made here would, but for the packages.
@@ -15,36 +16,49 @@ image_recipe() {
 
 # With the engine that docker talks to. The host's network is what has the package archive, and all there is in vm/fill.
 build_image() {
-    local base=$IMAGE_BASE from=''
+    local base=$IMAGE_BASE name arguments=()
     if ! timeout "$PULL_LIMIT" docker pull -q "$base" >/dev/null 2>&1; then
-        from=$(base_of_distribution) || return
-        base=verbena/base:${from%% *}
+        base=verbena/base:$(release_of_base)
         say "no registry has $IMAGE_BASE: making $base from packages"
         need "a base without a registry" mmdebstrap
-        quietly "making $base" import_base "$base" "$from" || return
+        quietly "making $base" import_base "$base" || return
     fi
+    for name in "${PROXIES[@]}"; do
+        [ -z "${!name-}" ] || arguments+=(--build-arg "$name=${!name}")
+    done
     quietly "docker build" env DOCKER_BUILDKIT=0 docker build --network host --build-arg "BASE=$base" \
-        --label "$IMAGE_LABEL=$(image_recipe)" ${http_proxy:+--build-arg "http_proxy=$http_proxy"} -t "$IMAGE" - <"$CI_DIR/Dockerfile"
+        --label "$IMAGE_LABEL=$(image_recipe)" "${arguments[@]}" -t "$IMAGE" - <"$CI_DIR/Dockerfile"
 }
 
-# Prints the release that a base is made of, and its archive: Debian's is 13 at least, the first with a JDK 25.
-base_of_distribution() {
-    local release version
-    release=$(of_os_release VERSION_CODENAME)
-    version=$(of_os_release VERSION_ID)
-    if [ "$(of_os_release ID)" = debian ] && [ "${version:-13}" -lt 13 ]; then release=trixie; fi
-    echo "$release $(archive_of "$(of_os_release VERSION_CODENAME)")"
+# The release that a base is made of: of Debian 13 at least, the first with a JDK 25.
+release_of_base() {
+    if [ "$(of_os_release ID)" = debian ] && [[ $(of_os_release VERSION_ID) == 1[0-2] ]]; then
+        echo trixie
+    else
+        of_os_release VERSION_CODENAME
+    fi
+}
+
+# The lines of sources.list for it: the release, its updates and its security updates, from where this machine has its own.
+archives_of_base() {
+    local own release pocket components=(main)
+    own=$(of_os_release VERSION_CODENAME) release=$(release_of_base)
+    [ "$(of_os_release ID)" != ubuntu ] || components=(main universe)
+    FROM_RELEASE=$own archive_line "$release" "${components[@]}" || return
+    for pocket in updates security; do
+        ! archive_of "$own-$pocket" >/dev/null || FROM_RELEASE=$own-$pocket archive_line "$release-$pocket" "${components[@]}" || return
+    done
 }
 
 # What the image's own build would remove is not there in the first place: a layer notes what it removed, and when.
-import_base() { # NAME RELEASE_AND_ARCHIVE
-    local release=${2%% *} archive=${2#* } tar components=main code=0
+import_base() { # NAME
+    local tar archives code=0
+    archives=$(archives_of_base) || return
     tar=$(mktemp --suffix=.tar) || return
-    [ "$(of_os_release ID)" != ubuntu ] || components='main universe'
     # shellcheck disable=SC2016 # mmdebstrap's shell is to expand it
-    SOURCE_DATE_EPOCH=$IMAGE_EPOCH mmdebstrap --variant=minbase --components="$components" --skip=output/dev \
+    as_root env SOURCE_DATE_EPOCH="$IMAGE_EPOCH" mmdebstrap --variant=minbase --skip=output/dev \
         --customize-hook='cd "$1" && rm -rf etc/resolv.conf etc/hostname var/lib/apt/lists/* var/cache/apt/* var/log/* \
-            var/cache/debconf/*-old var/lib/dpkg/*-old var/cache/ldconfig/aux-cache' "$release" "$tar" "$archive" &&
+            var/cache/debconf/*-old var/lib/dpkg/*-old var/cache/ldconfig/aux-cache' "$(release_of_base)" "$tar" - <<<"$archives" &&
         docker import "$tar" "$1" || code=$?
     rm -f "$tar"
     return "$code"

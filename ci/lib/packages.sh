@@ -19,6 +19,7 @@ missing_of() { # PACKAGE… : prints those that are not installed
         case $package in
             maven) command -v mvn >/dev/null && continue ;;
             gcc) command -v "${CC:-cc}" >/dev/null && continue ;;
+            docker-cli) if command -v docker || ! apt-cache show docker-cli; then continue; fi >/dev/null 2>&1 ;; # docker.io's, up to Debian 12
             docker.io) PATH=$PATH:/usr/sbin:/sbin command -v dockerd >/dev/null && continue ;;
         esac
         installed "$package" || printf '%s\n' "$package"
@@ -52,7 +53,10 @@ apt_of_suite() { # SUITE
 archive_line() { # SUITE [COMPONENT…]
     local suite=$1 uri keyring
     shift
-    uri=$(archive_of "$(of_os_release VERSION_CODENAME)") || return
+    uri=$(archive_of "${FROM_RELEASE:-$(of_os_release VERSION_CODENAME)}") || {
+        say "apt on this machine has no source for ${FROM_RELEASE:-its own release}"
+        return 1
+    }
     for keyring in /usr/share/keyrings/"$(of_os_release ID)"-archive-keyring.{gpg,pgp}; do
         [ ! -e "$keyring" ] || break
     done
@@ -60,12 +64,16 @@ archive_line() { # SUITE [COMPONENT…]
     echo "deb ${keyring:+[signed-by=$keyring] }$uri $suite ${*:-main}"
 }
 
-# Prints where apt has a release from; the security updates, which are elsewhere, are not asked for here.
+# Prints where apt has a release from (security updates are a release of their own here).
 archive_of() { # RELEASE
+    local uri
     # shellcheck disable=SC2016 # the variables are apt's
-    apt-get indextargets --format '$(RELEASE) $(REPO_URI)' 'Created-By: Packages' | sed -n "s/^$1 //p" | head -n 1 | grep . && return
-    say "apt on this machine has no source for $1"
-    return 1
+    uri=$(apt-get indextargets --format '$(RELEASE) $(REPO_URI)' 'Created-By: Packages' | sed -n "s/^$1 //p" | head -n 1)
+    if [[ $uri == mirror+file:* ]]; then # a list of mirrors, as the runners of GitHub have it
+        uri=$(sed -nE '/^[a-z]+:/ { s/[[:space:]].*//p; q }' "/${uri#mirror+file:/}")
+    fi
+    [ -n "$uri" ] || return 1
+    echo "$uri"
 }
 
 of_os_release() { # NAME
@@ -93,7 +101,7 @@ install_packages() { # PACKAGE…
     [ $# -gt 0 ] || return 0
     say "installing with apt-get: $*"
     with_fresh_lists as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -y \
-        -o DPkg::Lock::Timeout=300 install --no-install-recommends "$@"
+        -o DPkg::Lock::Timeout=300 install --no-remove --no-install-recommends "$@"
 }
 
 # Sees to it that packages are there, or says which are not and ends.

@@ -104,15 +104,19 @@ run_tests() { # [FILTER] : Class (with those nested in it), Class#method, with *
     RESULTS=$(cd "$RESULTS" && pwd -P)
     rm -rf "$RESULTS"/*-reports
     tests_on_devices || code=$?
-    [ "$PAIR" = no ] || test_pair || COUNTED[1]=$((COUNTED[1] + 1))
-    [ "$CONTAINERS" = no ] || test_containers
+    interrupted_by "$code" || [ "$PAIR" = no ] || test_pair || code=$?
+    interrupted_by "$code" || [ "$CONTAINERS" = no ] || test_containers || code=$?
     echo "${COUNTED[0]} passed, ${COUNTED[1]} failed, ${COUNTED[2]} skipped"
-    case $code in 124 | 130 | 137 | 143) return "$code" ;; esac
+    ! interrupted_by "$code" || return "$code"
     if [ "$((COUNTED[0] + COUNTED[1]))" = 0 ]; then
         say "no test ran"
         return 1
     fi
     [ "${COUNTED[1]}" = 0 ]
+}
+
+interrupted_by() { # EXIT_CODE
+    case $1 in 124 | 130 | 137 | 143) ;; *) return 1 ;; esac
 }
 
 tests_on_devices() {
@@ -123,14 +127,21 @@ tests_on_devices() {
     return "$code"
 }
 
-# Ping between two hosts, over a cable that loses and delays packets: slower, never wrong. A run of its own, with its own folder.
+# Ping between two hosts, over a cable that loses and delays packets: slower, never wrong. Fails only when it was interrupted.
 test_pair() {
-    local ping=("$JDK/bin/java" "${BRISK_JVM[@]}" -jar "$(jar_of native-test)")
+    local ping=("$JDK/bin/java" "${BRISK_JVM[@]}" -jar "$(jar_of native-test)") code=0
     say "Ping between two micro VMs, $BAD_CABLE"
-    "$CI_DIR/roce" pair --timeout "$PAIR_LIMIT" --results "$RESULTS" --netem "$BAD_CABLE" \
+    nested pair --timeout "$PAIR_LIMIT" --results "$RESULTS" --netem "$BAD_CABLE" \
         -- "${ping[@]}" server --bind "${ROCE_ADDRESSES[0]}" \
-        -- "${ping[@]}" client "${ROCE_ADDRESSES[0]}" --count 20 --size 4096 --timeout 60 ||
-        { say "Ping between two micro VMs ended with exit code $?: counted as one failure" && return 1; }
+        -- "${ping[@]}" client "${ROCE_ADDRESSES[0]}" --count 20 --size 4096 --timeout 60 || code=$?
+    case $code in
+        0) ;;
+        130 | 137 | 143) return "$code" ;;
+        *)
+            say "Ping between two micro VMs ended with exit code $code: counted as one failure"
+            one_more_failure
+            ;;
+    esac
 }
 
 # Services in containers, on the kernel that ci/roce would take for anything, and then those that have a network and a Soft-RoCE device
@@ -138,19 +149,24 @@ test_pair() {
 test_containers() {
     local way kernel suite
     if ! way=$(way_with_engine_here); then
-        COUNTED[1]=$((COUNTED[1] + 1))
+        one_more_failure
         return
-    elif [ -n "$way" ]; then
+    elif [ "$WAY" != vm ] && [ -n "$way" ]; then
+        ON=host # also where the devices are those that this run made, and still has
         kernel=$(uname -r)
-    else
+    elif vm_can_be_made; then
+        ON=vm
         prepare_vm
         kernel=$(cat "$VM/version")
+    else
+        one_more_failure
+        return
     fi
     if has_rxe_in_containers "$kernel"; then
         tests_in_containers "$kernel" containers
         return
     fi
-    tests_in_containers "$kernel" 'containers & !own-network'
+    tests_in_containers "$kernel" 'containers & !own-network' || return
     suite=$(newer_kernel_suite)
     if [ -n "$suite" ]; then
         VERBENA_KERNEL_SUITE=$suite ON=vm tests_in_containers "$suite" own-network
@@ -160,15 +176,40 @@ test_containers() {
     fi
 }
 
-# A run of its own, with its own folder.
+# Where it cannot, prepare_vm ends the shell, which then is not this one; nor is what this one has to undo that one's.
+# shellcheck disable=SC2034 # run_at_exit reads it
+vm_can_be_made() (
+    AT_EXIT=()
+    prepare_vm
+)
+
+# Fails only when it was interrupted, with the code for that.
 tests_in_containers() { # KERNEL TAGS
     local code=0 launcher name=containers-$1
     say "services in containers, kernel $1"
     mapfile -t launcher < <(junit "$name" verbena.containers=required --include-tag="$2")
-    VERBENA_KERNEL_SUITE=${VERBENA_KERNEL_SUITE-} "$CI_DIR/roce" engine --on "$ON" --timeout "$CONTAINERS_LIMIT" \
+    VERBENA_KERNEL_SUITE=${VERBENA_KERNEL_SUITE-} nested engine --on "$ON" --timeout "$CONTAINERS_LIMIT" \
         --results "$RESULTS/$name" -- "${launcher[@]}" || code=$?
     count "tests in containers" "$code" "$RESULTS/$name-reports"/TEST-*.xml
+    case $code in 130 | 137 | 143) return "$code" ;; esac
 }
+
+# A run of its own, with its own folder, that ends with this one. It is in the background, where Ctrl-C does not reach it.
+nested() { # WORDS_FOR_CI_ROCE…
+    local pid code
+    "$CI_DIR/roce" "$@" &
+    pid=$!
+    trap 'kill -s TERM "$pid" 2>/dev/null || true' INT TERM HUP
+    while true; do
+        code=0
+        wait "$pid" || code=$?
+        kill -0 "$pid" 2>/dev/null || break # else the wait was interrupted
+    done
+    trap - INT TERM HUP
+    return "$code"
+}
+
+one_more_failure() { COUNTED[1]=$((COUNTED[1] + 1)); }
 
 has_rxe_in_containers() { # KERNEL_VERSION
     [ "$(printf '%s\n' "$RXE_IN_CONTAINERS" "${1%%[^0-9.]*}" | sort -V | head -n 1)" = "$RXE_IN_CONTAINERS" ]

@@ -84,6 +84,8 @@ make_vm() {
         local -x APT_CONFIG
         APT_CONFIG=$(apt_of_suite "$VERBENA_KERNEL_SUITE") || return
     fi
+    # Package lists of another suite are read by nobody else, and so are as old as the last time.
+    [ -z "${APT_CONFIG-}" ] || update_lists || return
     packages=$(kernel_packages "$meta") || {
         update_lists || return
         packages=$(kernel_packages "$meta") || {

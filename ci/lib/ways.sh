@@ -110,14 +110,14 @@ prepare_rxe() {
 run_with_devices() { # COMMAND…
     make_run_folder
     prepare_way
+    if [ "$WAY" = vm ]; then run_in_vm "$@"; else run_here "$@"; fi
+}
+
+run_here() { # COMMAND…
     local code=0
-    if [ "$WAY" = vm ]; then
-        run_in_vm "$@" || code=$?
-    else
-        start_here "$@"
-        at_exit deliver_to_command KILL
-        follow "$GRACE" || code=$?
-    fi
+    start_here "$@"
+    at_exit deliver_to_command KILL
+    follow "$GRACE" || code=$?
     return "$code"
 }
 
