@@ -1,7 +1,9 @@
 package dev.verbena.testcontainers;
 
+import com.github.dockerjava.api.exception.NotFoundException;
 import com.github.dockerjava.api.model.Device;
 
+import org.testcontainers.DockerClientFactory;
 import org.testcontainers.containers.GenericContainer;
 import org.testcontainers.containers.startupcheck.OneShotStartupCheckStrategy;
 import org.testcontainers.images.ImagePullPolicy;
@@ -13,8 +15,20 @@ import java.util.List;
 /** The machine that the container engine runs on, and one of its devices. */
 record EngineHost(String device, InetAddress address, List<String> deviceFiles)
         implements RdmaHost {
-    /** Neither of this project's images is in any registry. */
-    static final ImagePullPolicy NEVER_PULLED = image -> false;
+    /** This project's image is in no registry, and nobody here owns its name in one. */
+    static final ImagePullPolicy NEVER_PULLED = EngineHost::isNeverPulled;
+
+    private static boolean isNeverPulled(DockerImageName image) {
+        try {
+            DockerClientFactory.lazyClient().inspectImageCmd(image.asCanonicalNameString()).exec();
+            return false;
+        } catch (NotFoundException e) {
+            throw new IllegalStateException(
+                    "There is no image %s in this container engine, and it is not pulled. Verbena's \"ci/roce image\" makes %s"
+                            .formatted(image, RdmaHost.IMAGE),
+                    e);
+        }
+    }
 
     static List<RdmaHost> all(DockerImageName image) {
         try (GenericContainer<?> tools = new GenericContainer<>(image)) {

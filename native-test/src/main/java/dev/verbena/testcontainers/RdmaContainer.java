@@ -44,7 +44,7 @@ public class RdmaContainer<SELF extends RdmaContainer<SELF>> extends GenericCont
         if (host instanceof Startable first) {
             dependsOn(first);
         }
-        if (image.equals(RdmaHost.IMAGE)) {
+        if (image.getRepository().equals(RdmaHost.IMAGE.getRepository())) {
             withImagePullPolicy(EngineHost.NEVER_PULLED);
         }
         withCreateContainerCmdModifier(this::giveRdma);

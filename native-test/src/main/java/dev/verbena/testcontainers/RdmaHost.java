@@ -1,7 +1,5 @@
 package dev.verbena.testcontainers;
 
-import com.github.dockerjava.api.exception.DockerException;
-
 import org.testcontainers.containers.ContainerLaunchException;
 import org.testcontainers.containers.Network;
 import org.testcontainers.utility.DockerImageName;
@@ -30,6 +28,7 @@ public interface RdmaHost extends AutoCloseable {
      * The device's name.
      *
      * @return as {@code ibv_devices} prints it
+     * @throws IllegalStateException when a {@link SoftRoceHost} is not running
      */
     String device();
 
@@ -37,6 +36,8 @@ public interface RdmaHost extends AutoCloseable {
      * The device's address: a server listens there, a client of another host connects there.
      *
      * @return an address of the device's network interface, an IPv4 one if it has any
+     * @throws IllegalStateException when a {@link SoftRoceHost} is not running, as in the
+     *     initialiser of a {@code @Container} field; a network alias is known before
      */
     InetAddress address();
 
@@ -102,8 +103,6 @@ public interface RdmaHost extends AutoCloseable {
      * Why there can be no {@link SoftRoceHost} here, for an assumption of tests that need one.
      *
      * @return a sentence, or "" when nothing is known against it
-     * @throws IllegalStateException when there is no container engine
-     * @throws DockerException when the engine does not answer
      */
     static String whyNoSoftRoce() {
         return SoftRoceHost.whyNot();

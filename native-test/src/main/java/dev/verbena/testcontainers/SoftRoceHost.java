@@ -62,6 +62,7 @@ public class SoftRoceHost extends GenericContainer<SoftRoceHost> implements Rdma
     @SuppressWarnings("this-escape") // to methods of GenericContainer, as its own constructor does
     public SoftRoceHost(Network network, DockerImageName image) {
         super(image);
+        Objects.requireNonNull(network, "network");
         withImagePullPolicy(EngineHost.NEVER_PULLED);
         withNetwork(network);
         withCreateContainerCmdModifier(SoftRoceHost::onlyWhatItNeeds);
@@ -90,6 +91,9 @@ public class SoftRoceHost extends GenericContainer<SoftRoceHost> implements Rdma
 
     /** Why there can be none here, or "". */
     static String whyNot() {
+        if (!DockerClientFactory.instance().isDockerAvailable()) {
+            return "No container engine answers here; Verbena's \"ci/roce engine -- CMD\" runs a command where one does";
+        }
         String version =
                 DockerClientFactory.instance().client().infoCmd().exec().getKernelVersion();
         return supports(version)
@@ -117,7 +121,41 @@ public class SoftRoceHost extends GenericContainer<SoftRoceHost> implements Rdma
         }
         // Device names are unique in the whole machine, namespaces or not.
         String name = "rxe" + UUID.randomUUID().toString().replace("-", "").substring(0, 12);
-        withCommand("sh", "-c", SCRIPT, "sh", name);
+        super.withCommand("sh", "-c", SCRIPT, "sh", name);
+    }
+
+    /**
+     * Refused: it has a network of its own.
+     *
+     * @param networkMode not taken
+     * @return never
+     */
+    @Override
+    public SoftRoceHost withNetworkMode(String networkMode) {
+        throw new UnsupportedOperationException("A host has a network: new SoftRoceHost(network)");
+    }
+
+    /**
+     * Refused: what is to run on a host runs in an {@link RdmaContainer}.
+     *
+     * @param command not taken
+     * @return never
+     */
+    @Override
+    public SoftRoceHost withCommand(String command) {
+        return withCommand(new String[] {command});
+    }
+
+    /**
+     * Refused: what is to run on a host runs in an {@link RdmaContainer}.
+     *
+     * @param command not taken
+     * @return never
+     */
+    @Override
+    public SoftRoceHost withCommand(String... command) {
+        throw new UnsupportedOperationException(
+                "A host runs nothing of yours: new RdmaContainer<>(image, host)");
     }
 
     @Override
@@ -178,5 +216,13 @@ public class SoftRoceHost extends GenericContainer<SoftRoceHost> implements Rdma
     @Override
     public void close() {
         stop();
+    }
+
+    @Override
+    public String toString() {
+        DeviceReport.Device now = device;
+        return now == null
+                ? "SoftRoceHost, not running"
+                : "SoftRoceHost %s %s".formatted(now.name(), now.address().getHostAddress());
     }
 }

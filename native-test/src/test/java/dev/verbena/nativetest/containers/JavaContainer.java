@@ -23,7 +23,8 @@ import java.util.regex.Pattern;
  * without a single capability.
  */
 final class JavaContainer extends RdmaContainer<JavaContainer> {
-    private static final int SECONDS = 240; // emulated, and with another VM beside, all takes its time
+    private static final int SECONDS =
+            240; // emulated, and with another VM beside, all takes its time
 
     JavaContainer(RdmaHost host, Class<?> program, String... words) {
         super(ProgramImage.name(), host);

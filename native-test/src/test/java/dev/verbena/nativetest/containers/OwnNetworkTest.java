@@ -7,6 +7,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
+import dev.verbena.testcontainers.RdmaContainer;
 import dev.verbena.testcontainers.RdmaHost;
 import dev.verbena.testcontainers.SoftRoceHost;
 
@@ -15,6 +16,7 @@ import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.testcontainers.containers.Network;
+import org.testcontainers.utility.DockerImageName;
 
 /** Two hosts, each with its own network namespace, address and Soft-RoCE device. */
 @Tag("own-network")
@@ -95,6 +97,25 @@ class OwnNetworkTest extends ServicesInContainers {
     /** Of all namespaces, as they are shared unless {@code rdma system} says otherwise. */
     private static String devicesOfThisKernel() throws Exception {
         return here.execInContainer("rdma", "link").getStdout();
+    }
+
+    @Test
+    void refusesWhatIsNotAHosts() {
+        try (SoftRoceHost host = new SoftRoceHost(network)) {
+            assertThatThrownBy(() -> host.withNetworkMode("host"))
+                    .isInstanceOf(UnsupportedOperationException.class);
+            assertThatThrownBy(() -> host.withCommand("sleep"))
+                    .hasMessageContaining("new RdmaContainer");
+            assertThatThrownBy(host::address).hasMessageContaining("start() first");
+            assertThat(host).hasToString("SoftRoceHost, not running");
+        }
+        assertThat(here).asString().contains(here.device(), here.address().getHostAddress());
+        DockerImageName missing = RdmaHost.IMAGE.withTag("26");
+        try (SoftRoceHost host = new SoftRoceHost(network, missing);
+                RdmaContainer<?> service = new RdmaContainer<>(missing, here)) {
+            assertThatThrownBy(host::start).hasStackTraceContaining("There is no image " + missing);
+            assertThatThrownBy(service::start).hasStackTraceContaining("\"ci/roce image\" makes");
+        }
     }
 
     @Test
