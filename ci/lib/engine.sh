@@ -73,6 +73,8 @@ use_engine_here() {
     export DOCKER_HOST
     # Testcontainers would have its own container, which cleans up after a JVM that died, from a registry; there may be none.
     export TESTCONTAINERS_RYUK_DISABLED=${TESTCONTAINERS_RYUK_DISABLED:-true}
+    # Inside of a container it would look for the engine's address by one of an image from a registry, too.
+    export TESTCONTAINERS_HOST_OVERRIDE=${TESTCONTAINERS_HOST_OVERRIDE:-localhost}
     [ "$(docker image inspect -f "{{index .Config.Labels \"$IMAGE_LABEL\"}}" "$IMAGE" 2>/dev/null)" = "$(image_recipe)" ] || make_image
 }
 
