@@ -1,10 +1,12 @@
 /**
  * Programs that a user of Verbena runs on a fabric of their own, and containers for their tests.
  */
-@SuppressWarnings({"requires-automatic", "requires-transitive-automatic"}) // of Testcontainers
+// HdrHistogram and Testcontainers are automatic modules.
+@SuppressWarnings({"requires-automatic", "requires-transitive-automatic"})
 module dev.verbena.tools {
     requires dev.verbena;
     requires info.picocli;
+    requires HdrHistogram;
     // Only for those who use dev.verbena.testcontainers, and have it for that.
     requires static transitive testcontainers;
     requires static transitive com.github.dockerjava.api;
