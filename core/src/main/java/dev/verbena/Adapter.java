@@ -18,6 +18,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Objects;
 import java.util.function.Consumer;
+import java.util.function.Function;
 import java.util.function.Supplier;
 
 /**
@@ -62,16 +63,24 @@ public final class Adapter extends NativeObject {
             DeviceControl control,
             VerbsContext context,
             Supplier<ConnectionControl> connections) {
+        this(name, control, provider -> context, connections);
+    }
+
+    private Adapter(
+            String name,
+            DeviceControl control,
+            Function<Provider, VerbsContext> context,
+            Supplier<ConnectionControl> connections) {
         this.connections = connections;
         this.name = name;
         this.control = control;
-        this.context = context;
         this.attributes = control.queryDevice();
         if (attributes.error() < 0) {
             control.close();
             throw VerbenaException.of("ibv_query_device", attributes.error(), "");
         }
         this.provider = Provider.of(attributes.vendorId(), attributes.vendorPartId());
+        this.context = context.apply(provider);
     }
 
     /**
@@ -126,7 +135,11 @@ public final class Adapter extends NativeObject {
                             "ibv_open_device(" + name + ")",
                             "The process needs read and write access to /dev/infiniband/uverbs*; in"
                                     + " a container, pass the device in (--device).");
-            return new Adapter(name, new LibraryControl(opened), new VerbsContext(opened));
+            return new Adapter(
+                    name,
+                    new LibraryControl(opened),
+                    provider -> new VerbsContext(opened).heeding(provider.throughKernel()),
+                    Adapter::connectionControl);
         }
     }
 

@@ -62,8 +62,8 @@ public final class BufferList {
      */
     public BufferList add(MemoryRegion region, long offset, long length) {
         region.ensureOpen();
-        Objects.checkFromIndexSize(offset, length, region.memory().byteSize());
-        add(region, region.memory().address() + offset, length, region.localToken());
+        Objects.checkFromIndexSize(offset, length, region.bytes());
+        add(region, region.start() + offset, length, region.localToken());
         writable &= region.locallyWritable();
         if (domain == null) {
             domain = region.domain();

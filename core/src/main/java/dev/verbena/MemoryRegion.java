@@ -22,6 +22,8 @@ public final class MemoryRegion extends NativeObject {
 
     private final ProtectionDomain domain;
     private final MemorySegment memory;
+    private final long start; // the memory's address and size, for whoever fills lists with it
+    private final long bytes;
     private final DeviceControl control;
     private final long address;
     private final boolean locallyWritable;
@@ -36,6 +38,8 @@ public final class MemoryRegion extends NativeObject {
         this.locallyWritable = (access & Rights.LOCAL_WRITE) != 0;
         try {
             this.memory = usable(memory);
+            this.start = memory.address();
+            this.bytes = memory.byteSize();
             this.address =
                     control.registerMemory(
                             domain.address(), memory, access | implied(domain.adapter(), access));
@@ -142,6 +146,14 @@ public final class MemoryRegion extends NativeObject {
 
     long address() {
         return address;
+    }
+
+    long start() {
+        return start;
+    }
+
+    long bytes() {
+        return bytes;
     }
 
     ProtectionDomain domain() {

@@ -17,6 +17,7 @@ import dev.verbena.internal.verbs.Rights;
 import dev.verbena.internal.verbs.SendChain;
 import dev.verbena.internal.verbs.StateChange;
 import dev.verbena.internal.verbs.VerbsContext;
+import dev.verbena.internal.verbs.WorkCompletions;
 
 import java.lang.foreign.Arena;
 import java.lang.ref.Reference;
@@ -1213,6 +1214,9 @@ public final class QueuePair extends NativeObject {
     // ---- its end
 
     Status completionStatus(int raw, RequestType type) {
+        if (raw == WorkCompletions.SUCCESS) {
+            return Status.SUCCESS;
+        }
         Provider provider = adapter.provider();
         if (type.isReceive() && provider.isOverlongReceive(raw)) {
             return Status.BUFFER_OVERFLOW;

@@ -4,6 +4,8 @@ import dev.verbena.internal.verbs.Provider;
 import dev.verbena.internal.verbs.VerbsContext;
 import dev.verbena.internal.verbs.WorkCompletions;
 
+import java.lang.invoke.MethodHandles;
+import java.lang.invoke.VarHandle;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
@@ -31,6 +33,17 @@ public final class CompletionPump {
     public static final long CLOSED = -2;
 
     private static final int BATCH = 64;
+    private static final VarHandle HIDDEN;
+
+    static {
+        try {
+            HIDDEN =
+                    MethodHandles.lookup()
+                            .findVarHandle(CompletionPump.class, "hidden", long.class);
+        } catch (ReflectiveOperationException e) {
+            throw new ExceptionInInitializerError(e);
+        }
+    }
 
     private final VerbsContext context;
     private final Provider provider;
@@ -48,14 +61,13 @@ public final class CompletionPump {
     private boolean[] taken = new boolean[8];
     private RequestFifo[] queues = new RequestFifo[8];
     private int[] generations = new int[8];
-    private CompletionRecords direct;
 
     // Changed under the gate, and read outside of it.
     private volatile boolean hasDead;
     private volatile boolean broken;
     private volatile long stagedEver;
     private volatile long failuresEver;
-    private volatile long hidden;
+    private volatile long hidden; // written without the fence of a volatile write
 
     /**
      * Makes one.
@@ -174,16 +186,14 @@ public final class CompletionPump {
         }
         try {
             into.takeFrom(staged);
-            direct = into;
             int asked;
             int came;
             do {
                 asked = Math.min(into.room(), BATCH);
-                came = asked == 0 ? 0 : take(asked);
+                came = asked == 0 ? 0 : take(asked, into);
             } while (asked > 0 && came == asked); // hidden ones took no room
-            settle();
+            settle(into);
         } finally {
-            direct = null;
             gate.leave();
         }
         mourn();
@@ -222,10 +232,10 @@ public final class CompletionPump {
             boolean any = false;
             int came;
             do {
-                came = take(BATCH);
+                came = take(BATCH, staged);
                 any |= came > 0;
             } while (came == BATCH);
-            settle();
+            settle(staged);
             return any;
         } finally {
             gate.leave();
@@ -324,7 +334,7 @@ public final class CompletionPump {
         if (gate.enter()) {
             fifo.owe(first, last, status, FLUSHED);
             remember(fifo);
-            settle();
+            settle(staged);
             gate.leave();
         }
     }
@@ -334,7 +344,7 @@ public final class CompletionPump {
         if (gate.enter()) {
             fifo.mute(sequence);
             remember(fifo);
-            settle();
+            settle(staged);
             gate.leave();
         }
     }
@@ -350,7 +360,11 @@ public final class CompletionPump {
         }
     }
 
-    private int take(int count) {
+    // What follows tells completions to the consumer's records if it is the consumer who polls, and
+    // to the staged ones if not; handed down, as a field would be a reference between old objects
+    // to tell the collector of, twice a poll.
+
+    private int take(int count, CompletionRecords to) {
         int came = context.pollCq(address, count, raw);
         if (came < 0) {
             broken = true;
@@ -358,36 +372,36 @@ public final class CompletionPump {
         for (int i = 0; i < came; i++) {
             long id = raw.id(i);
             if (WorkId.isShared(id)) {
-                takeShared(i, id);
+                takeShared(i, id, to);
             } else {
                 RequestFifo fifo = queues[WorkId.slot(id)];
                 // What a closed queue pair left behind was told at its close already.
                 if (fifo != null && WorkId.belongsTo(id, fifo.queue())) {
-                    take(i, fifo, WorkId.sequence(id));
+                    take(i, fifo, WorkId.sequence(id), to);
                 }
             }
         }
         return came;
     }
 
-    private void take(int index, RequestFifo fifo, int sequence) {
+    private void take(int index, RequestFifo fifo, int sequence, CompletionRecords to) {
         int status = raw.status(index);
         boolean success = status == WorkCompletions.SUCCESS;
         fifo.look();
         while (fifo.nextOwedBefore(sequence)) {
-            tellOwed(fifo);
+            tellOwed(fifo, to);
         }
         boolean silent = fifo.silent(sequence);
         long context = fifo.context(sequence);
-        RequestType type = fifo.type(sequence);
+        RequestType type = fifo.typeOf(sequence);
         if (fifo.end(sequence, success)) {
-            tell(index, status, fifo.endpoint(), silent ? null : fifo, type, context);
+            tell(index, status, fifo.endpoint(), silent ? null : fifo, type, context, to);
         } else if (success && silent) {
-            hidden++;
+            HIDDEN.setRelease(this, hidden + 1);
         }
     }
 
-    private void takeShared(int index, long id) {
+    private void takeShared(int index, long id, CompletionRecords to) {
         SharedReceives queue = sharedQueues.find(id);
         if (queue == null) {
             return; // closed
@@ -398,7 +412,7 @@ public final class CompletionPump {
             queue.told(); // of a queue pair that is closed, and was drained before
             return;
         }
-        tell(index, raw.status(index), endpoint, queue, RequestType.RECEIVE, context);
+        tell(index, raw.status(index), endpoint, queue, RequestType.RECEIVE, context, to);
     }
 
     private void tell(
@@ -407,12 +421,13 @@ public final class CompletionPump {
             Endpoint endpoint,
             Credit credit,
             RequestType type,
-            long context) {
+            long context,
+            CompletionRecords to) {
         if (status != WorkCompletions.SUCCESS) {
             fail(endpoint);
-            tell(endpoint, credit, type, context, 0, status, raw.vendorError(index), 0, false);
+            tell(endpoint, credit, type, context, 0, status, raw.vendorError(index), 0, false, to);
         } else if (!type.isReceive()) {
-            tell(endpoint, credit, type, context, 0, status, 0, 0, false);
+            tell(endpoint, credit, type, context, 0, status, 0, 0, false, to);
         } else if (provider.invalidated(raw.flags(index))) {
             int token = raw.invalidatedToken(index);
             endpoint.windows().invalidated(token);
@@ -425,7 +440,8 @@ public final class CompletionPump {
                     status,
                     0,
                     token,
-                    false);
+                    false,
+                    to);
         } else {
             boolean immediate = raw.hasImmediate(index);
             tell(
@@ -437,7 +453,8 @@ public final class CompletionPump {
                     status,
                     0,
                     immediate ? raw.immediate(index) : 0,
-                    immediate);
+                    immediate,
+                    to);
         }
     }
 
@@ -458,38 +475,42 @@ public final class CompletionPump {
             int status,
             int vendorError,
             int extra,
-            boolean immediate) {
-        CompletionRecords to = staged;
-        if (direct != null && staged.size() == 0 && direct.room() > 0) {
-            to = direct;
-            CompletionRecords.tell(credit);
+            boolean immediate,
+            CompletionRecords to) {
+        CompletionRecords records = to;
+        if (to != staged && staged.size() == 0 && to.room() > 0) {
+            if (credit != null) {
+                credit.told();
+            }
         } else {
+            records = staged;
             stagedEver++;
         }
-        to.add(endpoint, credit, type, context, bytes, status, vendorError, extra, immediate);
+        records.add(endpoint, credit, type, context, bytes, status, vendorError, extra, immediate);
     }
 
-    private void settle() {
+    private void settle(CompletionRecords to) {
         for (int i = 0; i < owing.size(); i++) {
             RequestFifo fifo = owing.get(i);
             while (fifo.nextOwed()) {
-                tellOwed(fifo);
+                tellOwed(fifo, to);
             }
         }
     }
 
-    private void tellOwed(RequestFifo fifo) {
+    private void tellOwed(RequestFifo fifo, CompletionRecords to) {
         int sequence = fifo.owedSequence();
         fail(fifo.endpoint());
         tell(
                 fifo.endpoint(),
                 fifo.silent(sequence) ? null : fifo,
-                fifo.type(sequence),
+                fifo.typeOf(sequence),
                 fifo.context(sequence),
                 0,
                 fifo.owedStatus(),
                 0,
                 0,
-                false);
+                false,
+                to);
     }
 }

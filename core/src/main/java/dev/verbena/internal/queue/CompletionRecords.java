@@ -6,16 +6,17 @@ package dev.verbena.internal.queue;
  * had to poll on its own.
  */
 public final class CompletionRecords {
+    // A record is four words beside each other, so that one completion touches one cache line, and
+    // a reference or two: context; bytes; status and vendor error; type, immediate and extra.
+    private static final int WORDS = 4;
+    private static final int IMMEDIATE = 1 << 8;
+    private static final RequestType[] TYPES = RequestType.values();
+
     private final boolean grows;
+    private long[] words;
     private Endpoint[] endpoints;
-    private Credit[] credits;
-    private RequestType[] types;
-    private long[] contexts;
-    private long[] bytes;
-    private int[] statuses;
-    private int[] vendorErrors;
-    private int[] extras;
-    private boolean[] immediates;
+    private Credit[] credits; // of one that grows; the others' completions are told already
+    private int capacity;
     private int first;
     private int size;
 
@@ -31,15 +32,10 @@ public final class CompletionRecords {
     }
 
     private void allocate(int capacity) {
+        this.capacity = capacity;
+        words = new long[WORDS * capacity];
         endpoints = new Endpoint[capacity];
-        credits = new Credit[capacity];
-        types = new RequestType[capacity];
-        contexts = new long[capacity];
-        bytes = new long[capacity];
-        statuses = new int[capacity];
-        vendorErrors = new int[capacity];
-        extras = new int[capacity];
-        immediates = new boolean[capacity];
+        credits = new Credit[grows ? capacity : 0];
     }
 
     /**
@@ -57,7 +53,7 @@ public final class CompletionRecords {
      * @return 0 or more
      */
     public int room() {
-        return types.length - size;
+        return capacity - size;
     }
 
     /** Forgets all. */
@@ -66,6 +62,13 @@ public final class CompletionRecords {
         first = 0;
     }
 
+    /**
+     * Adds a record.
+     *
+     * @param endpoint whose completion it is
+     * @param credit who is told when the consumer has it, or null; of no meaning to one that does
+     *     not grow
+     */
     void add(
             Endpoint endpoint,
             Credit credit,
@@ -76,36 +79,45 @@ public final class CompletionRecords {
             int vendorError,
             int extra,
             boolean immediate) {
-        if (grows && room() == 0) {
+        int at = place(endpoint, credit);
+        int word = WORDS * at;
+        words[word] = context;
+        words[word + 1] = bytes;
+        words[word + 2] = pair(status, vendorError);
+        words[word + 3] = pair(type.ordinal() | (immediate ? IMMEDIATE : 0), extra);
+    }
+
+    /** The next free place, which is this endpoint's from now on. */
+    private int place(Endpoint endpoint, Credit credit) {
+        if (grows && size == capacity) {
             grow();
         }
         int at = at(size);
-        endpoints[at] = endpoint;
-        credits[at] = credit;
-        types[at] = type;
-        contexts[at] = context;
-        this.bytes[at] = bytes;
-        statuses[at] = status;
-        vendorErrors[at] = vendorError;
-        extras[at] = extra;
-        immediates[at] = immediate;
+        // Most often the same as in the round before: reading it costs less than telling the
+        // collector of a reference between old objects.
+        if (endpoints[at] != endpoint) {
+            endpoints[at] = endpoint;
+        }
+        if (grows) {
+            credits[at] = credit;
+        }
         size++;
+        return at;
+    }
+
+    private static long pair(int high, int low) {
+        return (long) high << Integer.SIZE | Integer.toUnsignedLong(low);
     }
 
     private void grow() {
-        CompletionRecords old = new CompletionRecords(0, false);
+        CompletionRecords old = new CompletionRecords(0, true);
+        old.words = words;
         old.endpoints = endpoints;
         old.credits = credits;
-        old.types = types;
-        old.contexts = contexts;
-        old.bytes = bytes;
-        old.statuses = statuses;
-        old.vendorErrors = vendorErrors;
-        old.extras = extras;
-        old.immediates = immediates;
+        old.capacity = capacity;
         old.first = first;
         old.size = size;
-        allocate(2 * old.types.length);
+        allocate(2 * capacity);
         clear();
         for (int i = 0; i < old.size; i++) {
             addFrom(old, i);
@@ -113,39 +125,27 @@ public final class CompletionRecords {
     }
 
     private void addFrom(CompletionRecords from, int index) {
-        int at = from.at(index);
-        add(
-                from.endpoints[at],
-                from.credits[at],
-                from.types[at],
-                from.contexts[at],
-                from.bytes[at],
-                from.statuses[at],
-                from.vendorErrors[at],
-                from.extras[at],
-                from.immediates[at]);
+        int there = from.at(index);
+        int here = place(from.endpoints[there], from.credits[there]);
+        System.arraycopy(from.words, WORDS * there, words, WORDS * here, WORDS);
     }
 
     /** Takes over the oldest of another, as many as fit, and gives their places back. */
     void takeFrom(CompletionRecords from) {
         while (room() > 0 && from.size > 0) {
             addFrom(from, 0);
-            tell(from.credits[from.first]);
+            Credit credit = from.credits[from.first];
+            if (credit != null) {
+                credit.told();
+            }
             from.first = from.at(1);
             from.size--;
         }
     }
 
-    /** Gives the place of what was added last back. */
-    static void tell(Credit credit) {
-        if (credit != null) {
-            credit.told();
-        }
-    }
-
     private int at(int index) {
         int at = first + index;
-        return at < types.length ? at : at - types.length;
+        return at < capacity ? at : at - capacity;
     }
 
     /**
@@ -165,7 +165,7 @@ public final class CompletionRecords {
      * @return its type
      */
     public RequestType type(int index) {
-        return types[at(index)];
+        return TYPES[kind(index) & IMMEDIATE - 1];
     }
 
     /**
@@ -175,7 +175,7 @@ public final class CompletionRecords {
      * @return the caller's context
      */
     public long context(int index) {
-        return contexts[at(index)];
+        return words[WORDS * at(index)];
     }
 
     /**
@@ -185,7 +185,7 @@ public final class CompletionRecords {
      * @return 0 but for a successful receive
      */
     public long bytes(int index) {
-        return bytes[at(index)];
+        return words[WORDS * at(index) + 1];
     }
 
     /**
@@ -195,7 +195,7 @@ public final class CompletionRecords {
      * @return {@code enum ibv_wc_status}
      */
     public int status(int index) {
-        return statuses[at(index)];
+        return (int) (words[WORDS * at(index) + 2] >>> Integer.SIZE);
     }
 
     /**
@@ -205,7 +205,7 @@ public final class CompletionRecords {
      * @return {@code vendor_err}
      */
     public int vendorError(int index) {
-        return vendorErrors[at(index)];
+        return (int) words[WORDS * at(index) + 2];
     }
 
     /**
@@ -215,7 +215,7 @@ public final class CompletionRecords {
      * @return 32 bits
      */
     public int extra(int index) {
-        return extras[at(index)];
+        return (int) words[WORDS * at(index) + 3];
     }
 
     /**
@@ -225,6 +225,10 @@ public final class CompletionRecords {
      * @return for a receive only
      */
     public boolean immediate(int index) {
-        return immediates[at(index)];
+        return (kind(index) & IMMEDIATE) != 0;
+    }
+
+    private int kind(int index) {
+        return (int) (words[WORDS * at(index) + 3] >>> Integer.SIZE);
     }
 }

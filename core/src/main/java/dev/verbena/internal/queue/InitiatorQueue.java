@@ -212,6 +212,10 @@ public final class InitiatorQueue {
     /** Posts a request of this layer's own, of no bytes. */
     private void post(int opcode) {
         chain.begin(opcode);
+        chain.buffers(0, 0);
+        if (opcode == SendChain.WRITE) {
+            chain.remote(0, 0);
+        }
         chain.finish(WorkId.of(fifo.queue(), fifo.addHidden()), SendChain.SIGNALED);
         if (chain.post(0) != 0) {
             fifo.takeBack();

@@ -16,11 +16,18 @@ import java.lang.invoke.VarHandle;
  * stand between two signals: what NDK counts as free is never refused.
  */
 public final class RequestFifo implements Credit {
+    // What is known of a request, in one int: these marks, its type, and, for what is owed, the
+    // enum ibv_wc_status of its completion.
     private static final int SILENT = 1;
     private static final int SIGNALED = 2;
     private static final int OWED = 4; // the provider never took it: this layer owes the completion
     private static final int ENDED = 8; // nothing more may be told of it
     private static final int HIDDEN = 16; // nothing may be told of it whatever its end
+    private static final int WINDOW = 32; // it names one
+    private static final int TYPE_SHIFT = 8;
+    private static final int STATUS_SHIFT = 16;
+    private static final int BYTE = 0xFF;
+    private static final RequestType[] TYPES = RequestType.values();
 
     private static final VarHandle ADDED = counter("added");
     private static final VarHandle RETIRED = counter("retired");
@@ -33,10 +40,8 @@ public final class RequestFifo implements Credit {
     private final int interval;
     private final int mask;
     private final long[] contexts;
-    private final RequestType[] types;
-    private final byte[] marks;
-    private final int[] owed; // the enum ibv_wc_status of an owed completion
-    private final Window[] windows;
+    private final int[] marks;
+    private final Window[] windows; // null but for requests under way that name one
 
     // The adding side's.
     private int added;
@@ -74,9 +79,7 @@ public final class RequestFifo implements Credit {
         int slots = Integer.highestOneBit(depth + interval) << 1;
         this.mask = slots - 1;
         this.contexts = new long[slots];
-        this.types = new RequestType[slots];
-        this.marks = new byte[slots]; // more slots than requests: two hidden ones always fit
-        this.owed = new int[slots];
+        this.marks = new int[slots]; // more slots than requests: two hidden ones always fit
         this.windows = new Window[slots];
     }
 
@@ -132,10 +135,13 @@ public final class RequestFifo implements Credit {
             long context, RequestType type, boolean silent, boolean signaled, Window window) {
         int sequence = added;
         int at = sequence & mask;
+        int mark = type.ordinal() << TYPE_SHIFT;
+        if (window != null) {
+            windows[at] = window;
+            mark |= WINDOW;
+        }
         contexts[at] = context;
-        types[at] = type;
-        marks[at] = (byte) ((silent ? SILENT : 0) | (signaled ? SIGNALED : 0));
-        windows[at] = window;
+        marks[at] = mark | (silent ? SILENT : 0) | (signaled ? SIGNALED : 0);
         if (silent) {
             silentAdded++;
         } else {
@@ -159,12 +165,12 @@ public final class RequestFifo implements Credit {
     /** Takes back what was added last: the provider refused it, and has not kept it. */
     public void takeBack() {
         int at = added - 1 & mask;
-        Window window = windows[at];
-        if (window != null) {
-            endpoint.windows().takeBack(window, types[at]);
+        int mark = marks[at];
+        if ((mark & WINDOW) != 0) {
+            endpoint.windows().takeBack(windows[at], type(mark));
             windows[at] = null;
         }
-        if ((marks[at] & SILENT) != 0) {
+        if ((mark & SILENT) != 0) {
             silentAdded--;
         } else {
             loudAdded--;
@@ -220,10 +226,12 @@ public final class RequestFifo implements Credit {
         int silent = 0;
         for (int sequence = retired; sequence - last <= 0; sequence++) {
             int at = sequence & mask;
-            silent += marks[at] & SILENT;
-            Window window = windows[at];
-            if (window != null) {
+            int mark = marks[at];
+            silent += mark & SILENT;
+            if ((mark & WINDOW) != 0) {
+                Window window = windows[at];
                 windows[at] = null;
+                marks[at] = mark & ~WINDOW;
                 endpoint.windows().retire(window, sequence == last && !success);
             }
         }
@@ -237,8 +245,12 @@ public final class RequestFifo implements Credit {
         return contexts[sequence & mask];
     }
 
-    RequestType type(int sequence) {
-        return types[sequence & mask];
+    RequestType typeOf(int sequence) {
+        return type(marks[sequence & mask]);
+    }
+
+    private static RequestType type(int mark) {
+        return TYPES[mark >>> TYPE_SHIFT & BYTE];
     }
 
     /** Whether a request asked for silence: telling its failure gives no place back. */
@@ -258,8 +270,7 @@ public final class RequestFifo implements Credit {
     void owe(int first, int last, int status, int flushed) {
         owes = true;
         for (int sequence = first; sequence - last <= 0; sequence++) {
-            marks[sequence & mask] |= OWED;
-            owed[sequence & mask] = sequence == first ? status : flushed;
+            marks[sequence & mask] |= OWED | (sequence == first ? status : flushed) << STATUS_SHIFT;
         }
     }
 
@@ -316,6 +327,6 @@ public final class RequestFifo implements Credit {
     }
 
     int owedStatus() {
-        return owed[retired - 1 & mask];
+        return marks[retired - 1 & mask] >>> STATUS_SHIFT & BYTE;
     }
 }

@@ -30,6 +30,8 @@ import dev.verbena.bindings.Verbs;
  *     receive with {@code IBV_WC_REM_INV_REQ_ERR} was asked to invalidate a bad token then
  * @param forgetsLateReceives whether a receive posted to a queue pair in the error state never
  *     ends, unless the error state is asked for again
+ * @param throughKernel which data-path calls are system calls: none with NICs' providers, which
+ *     write to the device from user space
  */
 public record Provider(
         String name,
@@ -38,9 +40,21 @@ public record Provider(
         boolean solicitedMissesFailures,
         long maxWindowBytes,
         boolean hidesReasons,
-        boolean forgetsLateReceives) {
+        boolean forgetsLateReceives,
+        ThroughKernel throughKernel) {
+    /** Which data-path calls are system calls. */
+    public enum ThroughKernel {
+        /** None. */
+        NONE,
+        /** {@code post_send}, whose doorbell is one. */
+        SENDS,
+        /** Posts of any kind, and polling. */
+        ALL
+    }
+
     private static final int RXE = 0xFFFFFF; // RXE_VENDOR_ID of the kernel's rxe_param.h
     private static final int SIW = 0x626D74; // "bmt", SIW_VENDOR_ID of the kernel's siw.h
+    private static final int OMNI_PATH = 0x1175; // hfi1's and qib's: PathScale's OUI
     private static final int MELLANOX = 0x02C9; // the firmware's, not PCI's 0x15b3
     private static final int CONNECT_IB = 0x1011; // mlx5's models begin with it, mlx4's are before
     private static final int OLD_MLX4 = 0x6340; // but for mlx4's oldest, from here
@@ -75,7 +89,8 @@ public record Provider(
                             true,
                             Long.MAX_VALUE,
                             true,
-                            true);
+                            true,
+                            ThroughKernel.SENDS); // post_send_db of rxe.c
             // siw.c copies wr.rdma.rkey into the request whatever it is. Its poll_cq clears
             // wc_flags, so a receiver is not told of an invalidation; siw has no windows that it
             // could hit.
@@ -87,7 +102,20 @@ public record Provider(
                             false,
                             Long.MAX_VALUE,
                             false,
-                            false);
+                            false,
+                            ThroughKernel.SENDS); // siw_db of siw.c
+            // hfi1verbs and ipathverbs (rdma-core 65): ibv_cmd_post_send, and against older kernels
+            // ibv_cmd_poll_cq and ibv_cmd_post_recv. All other providers' calls stay in user space.
+            case OMNI_PATH ->
+                    new Provider(
+                            "hfi1",
+                            Verbs.IBV_WC_WITH_INV,
+                            false,
+                            false,
+                            Long.MAX_VALUE,
+                            false,
+                            false,
+                            ThroughKernel.ALL);
             // set_bind_wr in mlx5's qp.c answers EOPNOTSUPP beyond 1UL << 31.
             case MELLANOX ->
                     isMlx5(vendorPartId)
@@ -98,7 +126,8 @@ public record Provider(
                                     false,
                                     1L << 31,
                                     false,
-                                    false)
+                                    false,
+                                    ThroughKernel.NONE)
                             : plain("mlx4");
             default -> plain("other");
         };
@@ -110,7 +139,14 @@ public record Provider(
 
     private static Provider plain(String name) {
         return new Provider(
-                name, Verbs.IBV_WC_WITH_INV, false, false, Long.MAX_VALUE, false, false);
+                name,
+                Verbs.IBV_WC_WITH_INV,
+                false,
+                false,
+                Long.MAX_VALUE,
+                false,
+                false,
+                ThroughKernel.NONE);
     }
 
     /**

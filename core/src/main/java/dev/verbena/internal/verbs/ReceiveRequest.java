@@ -1,12 +1,10 @@
 package dev.verbena.internal.verbs;
 
-import static java.lang.foreign.ValueLayout.JAVA_INT;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
 import dev.verbena.bindings.ibv_recv_wr;
 
 import java.lang.foreign.Arena;
-import java.lang.foreign.MemorySegment;
 
 /**
  * The native memory in which one queue builds its receives: one {@code ibv_recv_wr}, and the
@@ -19,8 +17,8 @@ public final class ReceiveRequest {
     private static final long SGE_COUNT = ibv_recv_wr.num_sge$offset();
 
     private final VerbsContext context;
-    private final MemorySegment request;
-    private final MemorySegment refused;
+    private final long request;
+    private final long refused;
 
     /**
      * Makes room for a queue's receives.
@@ -30,8 +28,8 @@ public final class ReceiveRequest {
      */
     public ReceiveRequest(VerbsContext context, Arena arena) {
         this.context = context;
-        this.request = ibv_recv_wr.allocate(arena);
-        this.refused = arena.allocate(JAVA_LONG);
+        this.request = ibv_recv_wr.allocate(arena).address();
+        this.refused = arena.allocate(JAVA_LONG).address();
     }
 
     /**
@@ -45,7 +43,7 @@ public final class ReceiveRequest {
      */
     public int post(long queuePair, long id, long sges, int count) {
         fill(id, sges, count);
-        return answer(context.postReceive(queuePair, request.address(), refused.address()));
+        return answer(context.postReceive(queuePair, request, refused));
     }
 
     /**
@@ -59,17 +57,17 @@ public final class ReceiveRequest {
      */
     public int postShared(long sharedQueue, long id, long sges, int count) {
         fill(id, sges, count);
-        return answer(context.postSharedReceive(sharedQueue, request.address(), refused.address()));
+        return answer(context.postSharedReceive(sharedQueue, request, refused));
     }
 
     private void fill(long id, long sges, int count) {
-        request.set(JAVA_LONG, ID, id);
-        request.set(JAVA_LONG, SGES, sges);
-        request.set(JAVA_INT, SGE_COUNT, count);
-        refused.set(JAVA_LONG, 0, 0);
+        Native.putLong(request + ID, id);
+        Native.putLong(request + SGES, sges);
+        Native.putInt(request + SGE_COUNT, count);
+        Native.putLong(refused, 0);
     }
 
     private int answer(int answer) {
-        return SendChain.errno(answer, refused.get(JAVA_LONG, 0));
+        return SendChain.errno(answer, Native.getLong(refused));
     }
 }

@@ -1,8 +1,5 @@
 package dev.verbena.internal.verbs;
 
-import static java.lang.foreign.ValueLayout.JAVA_INT;
-import static java.lang.foreign.ValueLayout.JAVA_LONG;
-
 import dev.verbena.bindings.Verbs;
 import dev.verbena.bindings.ibv_mw_bind_info;
 import dev.verbena.bindings.ibv_send_wr;
@@ -105,10 +102,10 @@ public final class SendChain {
     private final int capacity;
     private final long stride;
     private final long bytesAt;
-    private final MemorySegment places;
-    private final MemorySegment refused;
+    private final long places; // addresses, here and below
+    private final long refused;
     private int length;
-    private long at; // of the place being filled
+    private long at; // the place being filled
     private int refusedAt;
 
     /**
@@ -136,8 +133,8 @@ public final class SendChain {
         this.capacity = capacity;
         this.bytesAt = REQUEST + SGE * Math.max(1, maxSge);
         this.stride = (bytesAt + inlineBytes + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE;
-        this.places = arena.allocate(stride * capacity, CACHE_LINE);
-        this.refused = arena.allocate(JAVA_LONG);
+        this.places = arena.allocate(stride * capacity + Long.BYTES, CACHE_LINE).address();
+        this.refused = places + stride * capacity;
     }
 
     /**
@@ -159,17 +156,21 @@ public final class SendChain {
     }
 
     /**
-     * Starts the next request, in a place of zeros: rxe refuses a bind that finds leftovers of
-     * another request in the unions.
+     * Starts the next request. What it does not set is zero: rxe refuses a bind that finds
+     * leftovers of another request in the unions. A place that had the same opcode before has them
+     * where this one writes again, and zeros elsewhere.
      *
      * @param opcode what it does
      */
     public void begin(int opcode) {
-        at = stride * length;
-        for (long i = 0; i < REQUEST; i += Long.BYTES) {
-            places.set(JAVA_LONG, at + i, 0);
+        at = places + stride * length;
+        if (Native.getInt(at + OPCODE) != opcode) {
+            for (long field = at; field < at + REQUEST; field += Long.BYTES) {
+                Native.putLong(field, 0);
+            }
+            Native.putInt(at + OPCODE, opcode);
         }
-        places.set(JAVA_INT, at + OPCODE, opcode);
+        Native.putLong(at + NEXT, 0);
     }
 
     /**
@@ -179,8 +180,8 @@ public final class SendChain {
      * @param count how many
      */
     public void buffers(long sges, int count) {
-        places.set(JAVA_LONG, at + SGES, sges);
-        places.set(JAVA_INT, at + SGE_COUNT, count);
+        Native.putLong(at + SGES, sges);
+        Native.putInt(at + SGE_COUNT, count);
     }
 
     /**
@@ -190,8 +191,12 @@ public final class SendChain {
      * @param count how many, at most what this chain was made for
      */
     public void copyOfBuffers(long sges, int count) {
-        MemorySegment.copy(Native.EVERYWHERE, sges, places, at + REQUEST, SGE * count);
-        buffers(places.address() + at + REQUEST, count);
+        long list = at + REQUEST;
+        // Most lists are short, and a copy as such costs more than one entry's two words.
+        for (long entry = 0; entry < SGE * count; entry += Long.BYTES) {
+            Native.putLong(list + entry, Native.getLong(sges + entry));
+        }
+        buffers(list, count);
     }
 
     /**
@@ -203,17 +208,17 @@ public final class SendChain {
     public void copyOfBytes(long sges, int count) {
         long to = at + bytesAt;
         for (long sge = sges; sge < sges + SGE * count; sge += SGE) {
-            long bytes = Integer.toUnsignedLong(Native.EVERYWHERE.get(JAVA_INT, sge + SGE_LENGTH));
-            long from = Native.EVERYWHERE.get(JAVA_LONG, sge + SGE_ADDRESS);
-            MemorySegment.copy(Native.EVERYWHERE, from, places, to, bytes);
+            long bytes = Integer.toUnsignedLong(Native.getInt(sge + SGE_LENGTH));
+            long from = Native.getLong(sge + SGE_ADDRESS);
+            MemorySegment.copy(Native.EVERYWHERE, from, Native.EVERYWHERE, to, bytes);
             to += bytes;
         }
         long list = at + REQUEST;
-        places.set(JAVA_LONG, list + SGE_ADDRESS, places.address() + at + bytesAt);
+        Native.putLong(list + SGE_ADDRESS, at + bytesAt);
         // The second half holds length and key; an inline request's key is not looked at.
-        places.set(JAVA_LONG, list + SGE_LENGTH, 0);
-        places.set(JAVA_INT, list + SGE_LENGTH, (int) (to - at - bytesAt));
-        buffers(places.address() + list, 1);
+        Native.putLong(list + SGE_LENGTH, 0);
+        Native.putInt(list + SGE_LENGTH, (int) (to - at - bytesAt));
+        buffers(list, 1);
     }
 
     /**
@@ -223,8 +228,8 @@ public final class SendChain {
      * @param key the peer's token
      */
     public void remote(long address, int key) {
-        places.set(JAVA_LONG, at + REMOTE_ADDRESS, address);
-        places.set(JAVA_INT, at + REMOTE_KEY, key);
+        Native.putLong(at + REMOTE_ADDRESS, address);
+        Native.putInt(at + REMOTE_KEY, key);
     }
 
     /**
@@ -234,9 +239,9 @@ public final class SendChain {
      * @param key the token
      */
     public void invalidate(int key) {
-        places.set(JAVA_INT, at + INVALIDATE_RKEY, key);
+        Native.putInt(at + INVALIDATE_RKEY, key);
         if (provider.readsInvalidatedKeyFromRdma()) {
-            places.set(JAVA_INT, at + REMOTE_KEY, key);
+            Native.putInt(at + REMOTE_KEY, key);
         }
     }
 
@@ -246,7 +251,7 @@ public final class SendChain {
      * @param data the number that C at the other end gets from {@code ntohl(imm_data)}
      */
     public void immediate(int data) {
-        places.set(Native.BIG_ENDIAN_INT, at + IMMEDIATE, data);
+        Native.EVERYWHERE.set(Native.BIG_ENDIAN_INT, at + IMMEDIATE, data);
     }
 
     /**
@@ -258,10 +263,10 @@ public final class SendChain {
      * @param swap what is put in its place
      */
     public void atomic(long address, int key, long compareAdd, long swap) {
-        places.set(JAVA_LONG, at + ATOMIC_ADDRESS, address);
-        places.set(JAVA_LONG, at + COMPARE_ADD, compareAdd);
-        places.set(JAVA_LONG, at + SWAP, swap);
-        places.set(JAVA_INT, at + ATOMIC_KEY, key);
+        Native.putLong(at + ATOMIC_ADDRESS, address);
+        Native.putLong(at + COMPARE_ADD, compareAdd);
+        Native.putLong(at + SWAP, swap);
+        Native.putInt(at + ATOMIC_KEY, key);
     }
 
     /**
@@ -275,12 +280,12 @@ public final class SendChain {
      * @param access {@code IBV_ACCESS_REMOTE_…}
      */
     public void bind(long window, int key, long region, long address, long bytes, int access) {
-        places.set(JAVA_LONG, at + WINDOW, window);
-        places.set(JAVA_INT, at + WINDOW_KEY, key);
-        places.set(JAVA_LONG, at + INFO_REGION, region);
-        places.set(JAVA_LONG, at + INFO_ADDRESS, address);
-        places.set(JAVA_LONG, at + INFO_LENGTH, bytes);
-        places.set(JAVA_INT, at + INFO_ACCESS, access);
+        Native.putLong(at + WINDOW, window);
+        Native.putInt(at + WINDOW_KEY, key);
+        Native.putLong(at + INFO_REGION, region);
+        Native.putLong(at + INFO_ADDRESS, address);
+        Native.putLong(at + INFO_LENGTH, bytes);
+        Native.putInt(at + INFO_ACCESS, access);
     }
 
     /**
@@ -290,10 +295,10 @@ public final class SendChain {
      * @param flags {@code IBV_SEND_…}
      */
     public void finish(long id, int flags) {
-        places.set(JAVA_LONG, at + ID, id);
-        places.set(JAVA_INT, at + FLAGS, flags);
+        Native.putLong(at + ID, id);
+        Native.putInt(at + FLAGS, flags);
         if (length > 0) {
-            places.set(JAVA_LONG, at - stride + NEXT, places.address() + at);
+            Native.putLong(at - stride + NEXT, at);
         }
         length++;
     }
@@ -310,13 +315,12 @@ public final class SendChain {
      * @return 0, or a positive errno, and {@link #refusedAt} says more
      */
     public int post(int first) {
-        refused.set(JAVA_LONG, 0, 0);
-        int answer =
-                context.postSend(queuePair, places.address() + stride * first, refused.address());
-        long bad = refused.get(JAVA_LONG, 0);
+        Native.putLong(refused, 0);
+        int answer = context.postSend(queuePair, places + stride * first, refused);
+        long bad = Native.getLong(refused);
         int errno = errno(answer, bad);
         if (errno != 0) {
-            long offset = bad - places.address();
+            long offset = bad - places;
             boolean one =
                     offset >= stride * first && offset < stride * length && offset % stride == 0;
             refusedAt = one ? (int) (offset / stride) : UNKNOWN;

@@ -1,12 +1,11 @@
 package dev.verbena.internal.verbs;
 
-import static java.lang.foreign.ValueLayout.JAVA_INT;
-import static java.lang.foreign.ValueLayout.JAVA_LONG;
-
 import dev.verbena.bindings.ibv_sge;
 
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
+import java.lang.ref.Reference;
+import java.util.Objects;
 
 /** An array of {@code ibv_sge} in native memory that lives as long as this object. */
 public final class SgeArray {
@@ -15,7 +14,9 @@ public final class SgeArray {
     private static final long LENGTH = ibv_sge.length$offset();
     private static final long LKEY = ibv_sge.lkey$offset();
 
-    private final MemorySegment array;
+    private final MemorySegment array; // keeps the memory
+    private final long address;
+    private final int capacity;
 
     /**
      * Makes room.
@@ -23,7 +24,9 @@ public final class SgeArray {
      * @param capacity how many entries
      */
     public SgeArray(int capacity) {
-        array = Arena.ofAuto().allocate(SIZE * capacity, Long.BYTES);
+        this.array = Arena.ofAuto().allocate(SIZE * capacity, Long.BYTES);
+        this.address = array.address();
+        this.capacity = capacity;
     }
 
     /**
@@ -33,21 +36,22 @@ public final class SgeArray {
      * @return its address
      */
     public long address() {
-        return array.address();
+        return address;
     }
 
     /**
      * Writes an entry.
      *
-     * @param index which
+     * @param index which, below the capacity
      * @param address where the bytes are
      * @param length how many, as an unsigned 32-bit number
      * @param key the local token
      */
     public void set(int index, long address, int length, int key) {
-        long at = SIZE * index;
-        array.set(JAVA_LONG, at + ADDR, address);
-        array.set(JAVA_INT, at + LENGTH, length);
-        array.set(JAVA_INT, at + LKEY, key);
+        long at = this.address + SIZE * Objects.checkIndex(index, capacity);
+        Native.putLong(at + ADDR, address);
+        Native.putInt(at + LENGTH, length);
+        Native.putInt(at + LKEY, key);
+        Reference.reachabilityFence(this);
     }
 }

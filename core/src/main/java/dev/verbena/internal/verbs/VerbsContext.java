@@ -19,6 +19,11 @@ import java.lang.invoke.MethodHandle;
  * symbols: they call through the table in {@code ibv_context.ops}, as is done here. The pointers
  * differ with the provider, so they are read once for each opened device; the method handles are
  * unbound and shared, which the JIT likes best.
+ *
+ * <p>Each comes in two forms. An ordinary downcall tells the JVM that the thread is away, so that a
+ * safepoint need not wait for it, about 7 ns. A {@linkplain Linker.Option#critical critical} one
+ * does not: for functions that stay in user space and are back in well under a microsecond, which
+ * must not call Java. {@link #heeding} chooses.
  */
 public final class VerbsContext {
     // Apart from Calls, which opens the library: these need none.
@@ -27,17 +32,26 @@ public final class VerbsContext {
      * {@code int post(struct ibv_… *, struct ibv_…_wr *, struct ibv_…_wr **)}: post_send, post_recv
      * and post_srq_recv, the pointer first.
      */
-    private static final MethodHandle POST =
-            dataPath(FunctionDescriptor.of(JAVA_INT, JAVA_LONG, JAVA_LONG, JAVA_LONG));
+    private static final FunctionDescriptor POSTS =
+            FunctionDescriptor.of(JAVA_INT, JAVA_LONG, JAVA_LONG, JAVA_LONG);
+
+    private static final MethodHandle POST = dataPath(POSTS);
+    private static final MethodHandle BRIEF_POST = dataPath(POSTS, Linker.Option.critical(false));
 
     /** {@code int poll_cq(struct ibv_cq *, int, struct ibv_wc *)}, the pointer first. */
-    private static final MethodHandle POLL_CQ =
-            dataPath(FunctionDescriptor.of(JAVA_INT, JAVA_LONG, JAVA_INT, JAVA_LONG));
+    private static final FunctionDescriptor POLLS =
+            FunctionDescriptor.of(JAVA_INT, JAVA_LONG, JAVA_INT, JAVA_LONG);
+
+    private static final MethodHandle POLL_CQ = dataPath(POLLS);
+    private static final MethodHandle BRIEF_POLL_CQ =
+            dataPath(POLLS, Linker.Option.critical(false));
 
     /** {@code int req_notify_cq(struct ibv_cq *, int)}, the pointer first. */
     private static final MethodHandle REQUEST_NOTIFY =
             dataPath(FunctionDescriptor.of(JAVA_INT, JAVA_LONG, JAVA_INT));
 
+    private final boolean briefSends;
+    private final boolean brief; // receives and polls
     private final MemorySegment postSend;
     private final MemorySegment postReceive;
     private final MemorySegment postSharedReceive;
@@ -45,7 +59,8 @@ public final class VerbsContext {
     private final MemorySegment requestNotify;
 
     /**
-     * Takes over an opened device.
+     * Takes over an opened device. Its calls may take their time, and may end in Java, as tests'
+     * do.
      *
      * @param context the address that {@link DeviceList#open} gave
      */
@@ -56,11 +71,38 @@ public final class VerbsContext {
         this.postSharedReceive = ibv_context_ops.post_srq_recv(ops);
         this.pollCq = ibv_context_ops.poll_cq(ops);
         this.requestNotify = ibv_context_ops.req_notify_cq(ops);
+        this.briefSends = false;
+        this.brief = false;
+    }
+
+    private VerbsContext(VerbsContext like, boolean briefSends, boolean brief) {
+        this.postSend = like.postSend;
+        this.postReceive = like.postReceive;
+        this.postSharedReceive = like.postSharedReceive;
+        this.pollCq = like.pollCq;
+        this.requestNotify = like.requestNotify;
+        this.briefSends = briefSends;
+        this.brief = brief;
     }
 
     @SuppressWarnings("restricted") // making downcalls is what this module asks native access for
-    private static MethodHandle dataPath(FunctionDescriptor descriptor) {
-        return Linker.nativeLinker().downcallHandle(descriptor);
+    private static MethodHandle dataPath(FunctionDescriptor descriptor, Linker.Option... options) {
+        return Linker.nativeLinker().downcallHandle(descriptor, options);
+    }
+
+    /**
+     * The same device, knowing which of its calls are brief: not those that are system calls. In
+     * one of these a safepoint would wait for the kernel, which on Soft-RoCE may carry out the
+     * whole request before it returns.
+     *
+     * @param throughKernel which calls of this provider are
+     * @return for a real device only: brief calls may not end in Java
+     */
+    public VerbsContext heeding(Provider.ThroughKernel throughKernel) {
+        return new VerbsContext(
+                this,
+                throughKernel == Provider.ThroughKernel.NONE,
+                throughKernel != Provider.ThroughKernel.ALL);
     }
 
     /**
@@ -73,7 +115,9 @@ public final class VerbsContext {
      */
     public int postSend(long queuePair, long request, long refused) {
         try {
-            return (int) POST.invokeExact(postSend, queuePair, request, refused);
+            return briefSends
+                    ? (int) BRIEF_POST.invokeExact(postSend, queuePair, request, refused)
+                    : (int) POST.invokeExact(postSend, queuePair, request, refused);
         } catch (Throwable t) {
             throw Calls.mistake(t);
         }
@@ -89,7 +133,9 @@ public final class VerbsContext {
      */
     public int postReceive(long queuePair, long request, long refused) {
         try {
-            return (int) POST.invokeExact(postReceive, queuePair, request, refused);
+            return brief
+                    ? (int) BRIEF_POST.invokeExact(postReceive, queuePair, request, refused)
+                    : (int) POST.invokeExact(postReceive, queuePair, request, refused);
         } catch (Throwable t) {
             throw Calls.mistake(t);
         }
@@ -105,7 +151,9 @@ public final class VerbsContext {
      */
     public int postSharedReceive(long sharedQueue, long request, long refused) {
         try {
-            return (int) POST.invokeExact(postSharedReceive, sharedQueue, request, refused);
+            return brief
+                    ? (int) BRIEF_POST.invokeExact(postSharedReceive, sharedQueue, request, refused)
+                    : (int) POST.invokeExact(postSharedReceive, sharedQueue, request, refused);
         } catch (Throwable t) {
             throw Calls.mistake(t);
         }
@@ -121,7 +169,10 @@ public final class VerbsContext {
      */
     public int pollCq(long completionQueue, int count, WorkCompletions completions) {
         try {
-            return (int) POLL_CQ.invokeExact(pollCq, completionQueue, count, completions.address());
+            long into = completions.address();
+            return brief
+                    ? (int) BRIEF_POLL_CQ.invokeExact(pollCq, completionQueue, count, into)
+                    : (int) POLL_CQ.invokeExact(pollCq, completionQueue, count, into);
         } catch (Throwable t) {
             throw Calls.mistake(t);
         }

@@ -1,15 +1,15 @@
 package dev.verbena.internal.verbs;
 
-import static java.lang.foreign.ValueLayout.JAVA_INT;
-import static java.lang.foreign.ValueLayout.JAVA_LONG;
-
 import dev.verbena.bindings.Verbs;
 import dev.verbena.bindings.ibv_wc;
 
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 
-/** An array of {@code ibv_wc} in native memory that lives as long as this object. */
+/**
+ * An array of {@code ibv_wc} in native memory that lives as long as this object, which its user
+ * keeps as long as it reads.
+ */
 public final class WorkCompletions {
     /** {@code IBV_WC_SUCCESS}. */
     public static final int SUCCESS = Verbs.IBV_WC_SUCCESS;
@@ -31,7 +31,8 @@ public final class WorkCompletions {
     private static final long QUEUE_PAIR = ibv_wc.qp_num$offset();
     private static final long FLAGS = ibv_wc.wc_flags$offset();
 
-    private final MemorySegment array;
+    private final MemorySegment array; // keeps the memory
+    private final long address;
     private final int capacity;
 
     /**
@@ -42,6 +43,7 @@ public final class WorkCompletions {
     public WorkCompletions(int capacity) {
         this.capacity = capacity;
         this.array = Arena.ofAuto().allocate(SIZE * capacity, Long.BYTES);
+        this.address = array.address();
     }
 
     /**
@@ -54,7 +56,7 @@ public final class WorkCompletions {
     }
 
     long address() {
-        return array.address();
+        return address;
     }
 
     /**
@@ -64,7 +66,7 @@ public final class WorkCompletions {
      * @return what the request was posted with
      */
     public long id(int index) {
-        return array.get(JAVA_LONG, SIZE * index + ID);
+        return Native.getLong(address + SIZE * index + ID);
     }
 
     /**
@@ -74,7 +76,7 @@ public final class WorkCompletions {
      * @return its value
      */
     public int status(int index) {
-        return array.get(JAVA_INT, SIZE * index + STATUS);
+        return Native.getInt(address + SIZE * index + STATUS);
     }
 
     /**
@@ -84,7 +86,7 @@ public final class WorkCompletions {
      * @return {@code vendor_err}
      */
     public int vendorError(int index) {
-        return array.get(JAVA_INT, SIZE * index + VENDOR_ERROR);
+        return Native.getInt(address + SIZE * index + VENDOR_ERROR);
     }
 
     /**
@@ -94,7 +96,7 @@ public final class WorkCompletions {
      * @return {@code byte_len} as an unsigned number
      */
     public long bytes(int index) {
-        return Integer.toUnsignedLong(array.get(JAVA_INT, SIZE * index + BYTES));
+        return Integer.toUnsignedLong(Native.getInt(address + SIZE * index + BYTES));
     }
 
     /**
@@ -104,7 +106,7 @@ public final class WorkCompletions {
      * @return from its {@code opcode}, which only success makes valid
      */
     public boolean isWriteWithImmediate(int index) {
-        return array.get(JAVA_INT, SIZE * index + OPCODE) == Verbs.IBV_WC_RECV_RDMA_WITH_IMM;
+        return Native.getInt(address + SIZE * index + OPCODE) == Verbs.IBV_WC_RECV_RDMA_WITH_IMM;
     }
 
     /**
@@ -114,7 +116,7 @@ public final class WorkCompletions {
      * @return {@code wc_flags}
      */
     public int flags(int index) {
-        return array.get(JAVA_INT, SIZE * index + FLAGS);
+        return Native.getInt(address + SIZE * index + FLAGS);
     }
 
     /**
@@ -134,7 +136,7 @@ public final class WorkCompletions {
      * @return the number that C gets from {@code ntohl(imm_data)}
      */
     public int immediate(int index) {
-        return array.get(Native.BIG_ENDIAN_INT, SIZE * index + IMMEDIATE);
+        return Native.EVERYWHERE.get(Native.BIG_ENDIAN_INT, address + SIZE * index + IMMEDIATE);
     }
 
     /**
@@ -144,7 +146,7 @@ public final class WorkCompletions {
      * @return {@code invalidated_rkey}
      */
     public int invalidatedToken(int index) {
-        return array.get(JAVA_INT, SIZE * index + INVALIDATED);
+        return Native.getInt(address + SIZE * index + INVALIDATED);
     }
 
     /**
@@ -154,6 +156,6 @@ public final class WorkCompletions {
      * @return {@code qp_num}
      */
     public int queuePairNumber(int index) {
-        return array.get(JAVA_INT, SIZE * index + QUEUE_PAIR);
+        return Native.getInt(address + SIZE * index + QUEUE_PAIR);
     }
 }
