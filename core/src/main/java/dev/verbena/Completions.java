@@ -75,7 +75,10 @@ public final class Completions {
      * @return SUCCESS, CANCELLED, or why it failed
      */
     public Status status(int index) {
-        return queuePair(index).completionStatus(records.status(index), records.type(index));
+        int raw = records.status(checked(index));
+        return raw == WorkCompletions.SUCCESS
+                ? Status.SUCCESS
+                : queuePair(index).completionStatus(raw, records.type(index));
     }
 
     /**

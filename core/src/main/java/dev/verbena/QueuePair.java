@@ -17,7 +17,6 @@ import dev.verbena.internal.verbs.Rights;
 import dev.verbena.internal.verbs.SendChain;
 import dev.verbena.internal.verbs.StateChange;
 import dev.verbena.internal.verbs.VerbsContext;
-import dev.verbena.internal.verbs.WorkCompletions;
 
 import java.lang.foreign.Arena;
 import java.lang.ref.Reference;
@@ -1083,13 +1082,12 @@ public final class QueuePair extends NativeObject {
 
     /** What every initiator request needs. */
     private Status admit(int flags, int allowed) {
-        if (!initiator.connected()) {
+        int refusal = initiator.admit();
+        if (refusal == Refusal.NOT_CONNECTED) {
             return Status.CONNECTION_INVALID;
         }
-        if ((flags & ~allowed) != 0) {
-            return Status.INVALID_PARAMETER;
-        }
-        return status(initiator.admit());
+        // Before a full queue: it is wrong whether there is room or not.
+        return (flags & ~allowed) != 0 ? Status.INVALID_PARAMETER : status(refusal);
     }
 
     /** What a request with buffers needs. */
@@ -1214,9 +1212,6 @@ public final class QueuePair extends NativeObject {
     // ---- its end
 
     Status completionStatus(int raw, RequestType type) {
-        if (raw == WorkCompletions.SUCCESS) {
-            return Status.SUCCESS;
-        }
         Provider provider = adapter.provider();
         if (type.isReceive() && provider.isOverlongReceive(raw)) {
             return Status.BUFFER_OVERFLOW;

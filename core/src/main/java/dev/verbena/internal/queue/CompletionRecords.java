@@ -1,5 +1,7 @@
 package dev.verbena.internal.queue;
 
+import dev.verbena.internal.verbs.WorkCompletions;
+
 /**
  * Completions as this layer tells them: a ring of records without an object for each. One with a
  * fixed capacity is what a consumer polls into; one that grows is where this layer keeps what it
@@ -85,6 +87,15 @@ public final class CompletionRecords {
         words[word + 1] = bytes;
         words[word + 2] = pair(status, vendorError);
         words[word + 3] = pair(type.ordinal() | (immediate ? IMMEDIATE : 0), extra);
+    }
+
+    /** Adds a plain success, told already; there is {@link #room}. */
+    void addSuccess(Endpoint endpoint, RequestType type, long context, long bytes) {
+        int word = WORDS * place(endpoint, null);
+        words[word] = context;
+        words[word + 1] = bytes;
+        words[word + 2] = WorkCompletions.SUCCESS;
+        words[word + 3] = pair(type.ordinal(), 0);
     }
 
     /** The next free place, which is this endpoint's from now on. */

@@ -3,6 +3,8 @@ package dev.verbena.internal.queue;
 import dev.verbena.internal.verbs.Errno;
 import dev.verbena.internal.verbs.SendChain;
 
+import java.lang.invoke.MethodHandles;
+import java.lang.invoke.VarHandle;
 import java.util.function.IntSupplier;
 
 /**
@@ -15,6 +17,18 @@ import java.util.function.IntSupplier;
  * deferred before must reach the hardware all the same.
  */
 public final class InitiatorQueue {
+    private static final VarHandle CONNECTED;
+
+    static {
+        try {
+            CONNECTED =
+                    MethodHandles.lookup()
+                            .findVarHandle(InitiatorQueue.class, "connected", boolean.class);
+        } catch (ReflectiveOperationException e) {
+            throw new ExceptionInInitializerError(e);
+        }
+    }
+
     private static final int TRIES = 8; // while other queue pairs' completions come in between
 
     private final RequestFifo fifo;
@@ -24,8 +38,8 @@ public final class InitiatorQueue {
     private final IntSupplier modifyToError;
     private final Gate gate = new Gate();
 
-    // Under the gate, but for one reader of the state.
-    private volatile boolean connected;
+    // Under the gate; the state has a reader outside, see connected().
+    private boolean connected;
     private boolean ended; // there is no way back to connected
     private boolean owed; // to be announced outside of the gate
     private int unsignaled; // silent requests since the last signal
@@ -87,7 +101,7 @@ public final class InitiatorQueue {
     /** Lets posts through, unless the end came first. */
     public void connect() {
         if (gate.enter()) {
-            connected = !ended;
+            CONNECTED.setRelease(this, !ended);
             gate.leave();
         }
     }
@@ -99,15 +113,18 @@ public final class InitiatorQueue {
      *     refused too late
      */
     public boolean connected() {
-        return connected;
+        return (boolean) CONNECTED.getAcquire(this);
     }
 
     /**
-     * Whether there is room for a request; asked when {@link #connected}.
+     * Whether a request is let through, and there is room for it. For who is inside.
      *
      * @return {@link Refusal#NONE}, or why not
      */
     public int admit() {
+        if (!connected) {
+            return Refusal.NOT_CONNECTED;
+        }
         if (fifo.full()) {
             pump.drain(); // silent requests may have ended without anybody having asked
             if (fifo.full()) {
@@ -182,7 +199,7 @@ public final class InitiatorQueue {
      */
     public void disconnect() {
         postStaged();
-        connected = false;
+        CONNECTED.setRelease(this, false);
         ended = true;
     }
 
@@ -283,7 +300,7 @@ public final class InitiatorQueue {
         }
         // Requests that were accepted will not be done: their completions are owed, and nothing may
         // follow them.
-        connected = false;
+        CONNECTED.setRelease(this, false);
         ended = true;
         int told = errno;
         int lastOwed = last;

@@ -24,6 +24,7 @@ public final class RequestFifo implements Credit {
     private static final int ENDED = 8; // nothing more may be told of it
     private static final int HIDDEN = 16; // nothing may be told of it whatever its end
     private static final int WINDOW = 32; // it names one
+    private static final int PECULIAR = SILENT | OWED | ENDED | HIDDEN | WINDOW;
     private static final int TYPE_SHIFT = 8;
     private static final int STATUS_SHIFT = 16;
     private static final int BYTE = 0xFF;
@@ -38,15 +39,14 @@ public final class RequestFifo implements Credit {
     private final long queue;
     private final int depth;
     private final int interval;
-    private final int mask;
-    private final long[] contexts;
-    private final int[] marks;
+    private final int slots; // how many places, less one
+    private final long[] requests; // context and marks of each, beside each other
     private final Window[] windows; // null but for requests under way that name one
 
     // The adding side's.
     private int added;
-    private int loudAdded;
     private int silentAdded;
+    private int free; // so many may be added without another look, or more
 
     // The retiring side's.
     private int retired;
@@ -76,11 +76,10 @@ public final class RequestFifo implements Credit {
         this.queue = queue;
         this.depth = depth;
         this.interval = interval;
-        int slots = Integer.highestOneBit(depth + interval) << 1;
-        this.mask = slots - 1;
-        this.contexts = new long[slots];
-        this.marks = new int[slots]; // more slots than requests: two hidden ones always fit
-        this.windows = new Window[slots];
+        int places = Integer.highestOneBit(depth + interval) << 1; // two hidden ones always fit
+        this.slots = places - 1;
+        this.requests = new long[2 * places];
+        this.windows = new Window[places];
     }
 
     /**
@@ -107,9 +106,34 @@ public final class RequestFifo implements Credit {
      * @return true when as many are under way as the queue is deep
      */
     public boolean full() {
+        return free <= 0 && fullNow();
+    }
+
+    private boolean fullNow() {
         int silent = silentAdded - (int) SILENT_RETIRED.getAcquire(this);
-        int loud = loudAdded - (int) TOLD.getAcquire(this);
+        int loud = added - silentAdded - (int) TOLD.getAcquire(this);
+        // Not what is granted on top for silent ones: those may be over before the next look.
+        free = depth - loud - silent;
         return loud + silent >= depth + (silent > 0 ? interval - 1 : 0);
+    }
+
+    // Where a request's context is, and its marks. An index cut to its array's length by a mask of
+    // that length is one that the JIT does not check again.
+
+    private int contextAt(int sequence) {
+        return sequence << 1 & requests.length - 1;
+    }
+
+    private int markAt(int sequence) {
+        return (sequence << 1 | 1) & requests.length - 1;
+    }
+
+    private int mark(int sequence) {
+        return (int) requests[markAt(sequence)];
+    }
+
+    private void mark(int sequence, int more) {
+        requests[markAt(sequence)] |= more;
     }
 
     /**
@@ -134,19 +158,18 @@ public final class RequestFifo implements Credit {
     public int add(
             long context, RequestType type, boolean silent, boolean signaled, Window window) {
         int sequence = added;
-        int at = sequence & mask;
-        int mark = type.ordinal() << TYPE_SHIFT;
+        int mark = type.ordinal() << TYPE_SHIFT | (signaled ? SIGNALED : 0);
         if (window != null) {
-            windows[at] = window;
+            windows[sequence & slots] = window;
             mark |= WINDOW;
         }
-        contexts[at] = context;
-        marks[at] = mark | (silent ? SILENT : 0) | (signaled ? SIGNALED : 0);
         if (silent) {
+            mark |= SILENT;
             silentAdded++;
-        } else {
-            loudAdded++;
         }
+        requests[contextAt(sequence)] = context;
+        requests[markAt(sequence)] = mark;
+        free--;
         ADDED.setRelease(this, sequence + 1); // what was written above is seen by who retires it
         return sequence;
     }
@@ -158,23 +181,22 @@ public final class RequestFifo implements Credit {
      */
     int addHidden() {
         int sequence = add(0, RequestType.SEND, true, true, null);
-        marks[sequence & mask] |= HIDDEN;
+        mark(sequence, HIDDEN);
         return sequence;
     }
 
     /** Takes back what was added last: the provider refused it, and has not kept it. */
     public void takeBack() {
-        int at = added - 1 & mask;
-        int mark = marks[at];
+        int mark = mark(added - 1);
         if ((mark & WINDOW) != 0) {
+            int at = added - 1 & this.slots;
             endpoint.windows().takeBack(windows[at], type(mark));
             windows[at] = null;
         }
         if ((mark & SILENT) != 0) {
             silentAdded--;
-        } else {
-            loudAdded--;
         }
+        free++;
         added--;
     }
 
@@ -209,29 +231,29 @@ public final class RequestFifo implements Credit {
      * @return whether there is something to tell
      */
     boolean end(int sequence, boolean success) {
-        int at = sequence & mask;
-        if (seen - sequence <= 0 || (marks[at] & ENDED) != 0) {
+        int mark = mark(sequence);
+        if (seen - sequence <= 0 || (mark & ENDED) != 0) {
             return false; // of a request that was refused or whose end was told
         }
         if (sequence - retired >= 0) {
             retire(sequence, success);
         }
         if (owes) {
-            marks[at] |= ENDED;
+            mark(sequence, ENDED);
         }
-        return (marks[at] & HIDDEN) == 0 && (!success || (marks[at] & SILENT) == 0);
+        return (mark & HIDDEN) == 0 && (!success || (mark & SILENT) == 0);
     }
 
     private void retire(int last, boolean success) {
         int silent = 0;
         for (int sequence = retired; sequence - last <= 0; sequence++) {
-            int at = sequence & mask;
-            int mark = marks[at];
+            int mark = mark(sequence);
             silent += mark & SILENT;
             if ((mark & WINDOW) != 0) {
+                int at = sequence & this.slots;
                 Window window = windows[at];
                 windows[at] = null;
-                marks[at] = mark & ~WINDOW;
+                requests[markAt(sequence)] = mark & ~WINDOW;
                 endpoint.windows().retire(window, sequence == last && !success);
             }
         }
@@ -241,12 +263,34 @@ public final class RequestFifo implements Credit {
         }
     }
 
+    /** The sequence number of the oldest request that has not ended. */
+    int oldest() {
+        return retired;
+    }
+
+    /**
+     * Whether there is nothing peculiar about a request, so that its success needs no thought once
+     * it is the oldest: loud, and nothing is owed.
+     */
+    boolean plain(int sequence) {
+        if (seen - sequence <= 0) {
+            look();
+        }
+        return seen - sequence > 0 && !owes && (mark(sequence) & PECULIAR) == 0;
+    }
+
+    /** The oldest requests, plain ones all of them, have succeeded and are told. */
+    void endPlain(int count) {
+        RETIRED.setRelease(this, retired + count);
+        TOLD.setRelease(this, told + count);
+    }
+
     long context(int sequence) {
-        return contexts[sequence & mask];
+        return requests[contextAt(sequence)];
     }
 
     RequestType typeOf(int sequence) {
-        return type(marks[sequence & mask]);
+        return type(mark(sequence));
     }
 
     private static RequestType type(int mark) {
@@ -255,7 +299,7 @@ public final class RequestFifo implements Credit {
 
     /** Whether a request asked for silence: telling its failure gives no place back. */
     boolean silent(int sequence) {
-        return (marks[sequence & mask] & SILENT) != 0;
+        return (mark(sequence) & SILENT) != 0;
     }
 
     /**
@@ -270,7 +314,7 @@ public final class RequestFifo implements Credit {
     void owe(int first, int last, int status, int flushed) {
         owes = true;
         for (int sequence = first; sequence - last <= 0; sequence++) {
-            marks[sequence & mask] |= OWED | (sequence == first ? status : flushed) << STATUS_SHIFT;
+            mark(sequence, OWED | (sequence == first ? status : flushed) << STATUS_SHIFT);
         }
     }
 
@@ -279,7 +323,7 @@ public final class RequestFifo implements Credit {
      */
     void mute(int sequence) {
         owes = true;
-        marks[sequence & mask] |= ENDED;
+        mark(sequence, ENDED);
     }
 
     /**
@@ -305,12 +349,12 @@ public final class RequestFifo implements Credit {
 
     private boolean nextOwedBefore(int end, boolean allTold) {
         for (int sequence = retired; end - sequence > 0; sequence++) {
-            int mark = marks[sequence & mask];
+            int mark = mark(sequence);
             if ((mark & ENDED) != 0) {
                 retire(sequence, false);
             } else if ((mark & OWED) != 0) {
                 retire(sequence, false);
-                marks[sequence & mask] |= ENDED;
+                mark(sequence, ENDED);
                 if ((mark & HIDDEN) == 0) {
                     return true;
                 }
@@ -327,6 +371,6 @@ public final class RequestFifo implements Credit {
     }
 
     int owedStatus() {
-        return marks[retired - 1 & mask] >>> STATUS_SHIFT & BYTE;
+        return mark(retired - 1) >>> STATUS_SHIFT & BYTE;
     }
 }

@@ -18,23 +18,27 @@ final class Native {
 
     // The data path writes requests and reads completions by address. A segment of an arena costs a
     // look at its life and its bounds for each field; where the bytes are, and that they are there,
-    // is the business of the few classes that do so. Unaligned, which on every CPU that rdma-core
-    // runs on is the same access, because the aligned layouts look at the address each time.
+    // is the business of the few classes that do so. The layouts are unaligned ones, as the aligned
+    // ones look at the address each time; on the processors that rdma-core runs on it is the same
+    // access. And the JIT, told that an address has 56 bits (user space has fewer everywhere),
+    // knows
+    // that it is within EVERYWHERE and leaves the bounds out: three instructions of four.
+    private static final long ADDRESS_BITS = (1L << 56) - 1;
 
-    static void putLong(long address, long value) {
-        EVERYWHERE.set(ValueLayout.JAVA_LONG_UNALIGNED, address, value);
+    static void putLong(long struct, long offset, long value) {
+        EVERYWHERE.set(ValueLayout.JAVA_LONG_UNALIGNED, (struct & ADDRESS_BITS) + offset, value);
     }
 
-    static void putInt(long address, int value) {
-        EVERYWHERE.set(ValueLayout.JAVA_INT_UNALIGNED, address, value);
+    static void putInt(long struct, long offset, int value) {
+        EVERYWHERE.set(ValueLayout.JAVA_INT_UNALIGNED, (struct & ADDRESS_BITS) + offset, value);
     }
 
-    static long getLong(long address) {
-        return EVERYWHERE.get(ValueLayout.JAVA_LONG_UNALIGNED, address);
+    static long getLong(long struct, long offset) {
+        return EVERYWHERE.get(ValueLayout.JAVA_LONG_UNALIGNED, (struct & ADDRESS_BITS) + offset);
     }
 
-    static int getInt(long address) {
-        return EVERYWHERE.get(ValueLayout.JAVA_INT_UNALIGNED, address);
+    static int getInt(long struct, long offset) {
+        return EVERYWHERE.get(ValueLayout.JAVA_INT_UNALIGNED, (struct & ADDRESS_BITS) + offset);
     }
 
     /** The struct at an address that came from the library, with its bounds. */

@@ -160,6 +160,16 @@ public record Provider(
     }
 
     /**
+     * Whether there is more to a successful receive than its bytes.
+     *
+     * @param flags its {@code wc_flags}
+     * @return true when it invalidated a token or brought immediate data
+     */
+    public boolean special(int flags) {
+        return (flags & (invalidatedFlags | Verbs.IBV_WC_WITH_IMM)) != 0;
+    }
+
+    /**
      * Whether the status of a send or write says that its local memory may not be used.
      *
      * @param status {@code enum ibv_wc_status}

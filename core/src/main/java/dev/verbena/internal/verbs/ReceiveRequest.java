@@ -61,13 +61,13 @@ public final class ReceiveRequest {
     }
 
     private void fill(long id, long sges, int count) {
-        Native.putLong(request + ID, id);
-        Native.putLong(request + SGES, sges);
-        Native.putInt(request + SGE_COUNT, count);
-        Native.putLong(refused, 0);
+        Native.putLong(request, ID, id);
+        Native.putLong(request, SGES, sges);
+        Native.putInt(request, SGE_COUNT, count);
+        Native.putLong(refused, 0, 0);
     }
 
     private int answer(int answer) {
-        return SendChain.errno(answer, Native.getLong(refused));
+        return SendChain.errno(answer, Native.getLong(refused, 0));
     }
 }

@@ -164,13 +164,13 @@ public final class SendChain {
      */
     public void begin(int opcode) {
         at = places + stride * length;
-        if (Native.getInt(at + OPCODE) != opcode) {
+        if (Native.getInt(at, OPCODE) != opcode) {
             for (long field = at; field < at + REQUEST; field += Long.BYTES) {
-                Native.putLong(field, 0);
+                Native.putLong(field, 0, 0);
             }
-            Native.putInt(at + OPCODE, opcode);
+            Native.putInt(at, OPCODE, opcode);
         }
-        Native.putLong(at + NEXT, 0);
+        Native.putLong(at, NEXT, 0);
     }
 
     /**
@@ -180,8 +180,8 @@ public final class SendChain {
      * @param count how many
      */
     public void buffers(long sges, int count) {
-        Native.putLong(at + SGES, sges);
-        Native.putInt(at + SGE_COUNT, count);
+        Native.putLong(at, SGES, sges);
+        Native.putInt(at, SGE_COUNT, count);
     }
 
     /**
@@ -192,9 +192,11 @@ public final class SendChain {
      */
     public void copyOfBuffers(long sges, int count) {
         long list = at + REQUEST;
-        // Most lists are short, and a copy as such costs more than one entry's two words.
-        for (long entry = 0; entry < SGE * count; entry += Long.BYTES) {
-            Native.putLong(list + entry, Native.getLong(sges + entry));
+        if (count == 1) { // most often, and a copy as such costs more than two words
+            Native.putLong(list, 0, Native.getLong(sges, 0));
+            Native.putLong(list, Long.BYTES, Native.getLong(sges, Long.BYTES));
+        } else {
+            MemorySegment.copy(Native.EVERYWHERE, sges, Native.EVERYWHERE, list, SGE * count);
         }
         buffers(list, count);
     }
@@ -208,16 +210,16 @@ public final class SendChain {
     public void copyOfBytes(long sges, int count) {
         long to = at + bytesAt;
         for (long sge = sges; sge < sges + SGE * count; sge += SGE) {
-            long bytes = Integer.toUnsignedLong(Native.getInt(sge + SGE_LENGTH));
-            long from = Native.getLong(sge + SGE_ADDRESS);
+            long bytes = Integer.toUnsignedLong(Native.getInt(sge, SGE_LENGTH));
+            long from = Native.getLong(sge, SGE_ADDRESS);
             MemorySegment.copy(Native.EVERYWHERE, from, Native.EVERYWHERE, to, bytes);
             to += bytes;
         }
         long list = at + REQUEST;
-        Native.putLong(list + SGE_ADDRESS, at + bytesAt);
+        Native.putLong(list, SGE_ADDRESS, at + bytesAt);
         // The second half holds length and key; an inline request's key is not looked at.
-        Native.putLong(list + SGE_LENGTH, 0);
-        Native.putInt(list + SGE_LENGTH, (int) (to - at - bytesAt));
+        Native.putLong(list, SGE_LENGTH, 0);
+        Native.putInt(list, SGE_LENGTH, (int) (to - at - bytesAt));
         buffers(list, 1);
     }
 
@@ -228,8 +230,8 @@ public final class SendChain {
      * @param key the peer's token
      */
     public void remote(long address, int key) {
-        Native.putLong(at + REMOTE_ADDRESS, address);
-        Native.putInt(at + REMOTE_KEY, key);
+        Native.putLong(at, REMOTE_ADDRESS, address);
+        Native.putInt(at, REMOTE_KEY, key);
     }
 
     /**
@@ -239,9 +241,9 @@ public final class SendChain {
      * @param key the token
      */
     public void invalidate(int key) {
-        Native.putInt(at + INVALIDATE_RKEY, key);
+        Native.putInt(at, INVALIDATE_RKEY, key);
         if (provider.readsInvalidatedKeyFromRdma()) {
-            Native.putInt(at + REMOTE_KEY, key);
+            Native.putInt(at, REMOTE_KEY, key);
         }
     }
 
@@ -263,10 +265,10 @@ public final class SendChain {
      * @param swap what is put in its place
      */
     public void atomic(long address, int key, long compareAdd, long swap) {
-        Native.putLong(at + ATOMIC_ADDRESS, address);
-        Native.putLong(at + COMPARE_ADD, compareAdd);
-        Native.putLong(at + SWAP, swap);
-        Native.putInt(at + ATOMIC_KEY, key);
+        Native.putLong(at, ATOMIC_ADDRESS, address);
+        Native.putLong(at, COMPARE_ADD, compareAdd);
+        Native.putLong(at, SWAP, swap);
+        Native.putInt(at, ATOMIC_KEY, key);
     }
 
     /**
@@ -280,12 +282,12 @@ public final class SendChain {
      * @param access {@code IBV_ACCESS_REMOTE_…}
      */
     public void bind(long window, int key, long region, long address, long bytes, int access) {
-        Native.putLong(at + WINDOW, window);
-        Native.putInt(at + WINDOW_KEY, key);
-        Native.putLong(at + INFO_REGION, region);
-        Native.putLong(at + INFO_ADDRESS, address);
-        Native.putLong(at + INFO_LENGTH, bytes);
-        Native.putInt(at + INFO_ACCESS, access);
+        Native.putLong(at, WINDOW, window);
+        Native.putInt(at, WINDOW_KEY, key);
+        Native.putLong(at, INFO_REGION, region);
+        Native.putLong(at, INFO_ADDRESS, address);
+        Native.putLong(at, INFO_LENGTH, bytes);
+        Native.putInt(at, INFO_ACCESS, access);
     }
 
     /**
@@ -295,10 +297,10 @@ public final class SendChain {
      * @param flags {@code IBV_SEND_…}
      */
     public void finish(long id, int flags) {
-        Native.putLong(at + ID, id);
-        Native.putInt(at + FLAGS, flags);
+        Native.putLong(at, ID, id);
+        Native.putInt(at, FLAGS, flags);
         if (length > 0) {
-            Native.putLong(at - stride + NEXT, at);
+            Native.putLong(at - stride, NEXT, at);
         }
         length++;
     }
@@ -315,9 +317,9 @@ public final class SendChain {
      * @return 0, or a positive errno, and {@link #refusedAt} says more
      */
     public int post(int first) {
-        Native.putLong(refused, 0);
+        Native.putLong(refused, 0, 0);
         int answer = context.postSend(queuePair, places + stride * first, refused);
-        long bad = Native.getLong(refused);
+        long bad = Native.getLong(refused, 0);
         int errno = errno(answer, bad);
         if (errno != 0) {
             long offset = bad - places;

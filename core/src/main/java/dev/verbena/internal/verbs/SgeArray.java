@@ -49,9 +49,9 @@ public final class SgeArray {
      */
     public void set(int index, long address, int length, int key) {
         long at = this.address + SIZE * Objects.checkIndex(index, capacity);
-        Native.putLong(at + ADDR, address);
-        Native.putInt(at + LENGTH, length);
-        Native.putInt(at + LKEY, key);
+        Native.putLong(at, ADDR, address);
+        Native.putInt(at, LENGTH, length);
+        Native.putInt(at, LKEY, key);
         Reference.reachabilityFence(this);
     }
 }

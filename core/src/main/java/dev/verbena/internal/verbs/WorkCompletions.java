@@ -66,7 +66,7 @@ public final class WorkCompletions {
      * @return what the request was posted with
      */
     public long id(int index) {
-        return Native.getLong(address + SIZE * index + ID);
+        return Native.getLong(address + SIZE * index, ID);
     }
 
     /**
@@ -76,7 +76,7 @@ public final class WorkCompletions {
      * @return its value
      */
     public int status(int index) {
-        return Native.getInt(address + SIZE * index + STATUS);
+        return Native.getInt(address + SIZE * index, STATUS);
     }
 
     /**
@@ -86,7 +86,7 @@ public final class WorkCompletions {
      * @return {@code vendor_err}
      */
     public int vendorError(int index) {
-        return Native.getInt(address + SIZE * index + VENDOR_ERROR);
+        return Native.getInt(address + SIZE * index, VENDOR_ERROR);
     }
 
     /**
@@ -96,7 +96,7 @@ public final class WorkCompletions {
      * @return {@code byte_len} as an unsigned number
      */
     public long bytes(int index) {
-        return Integer.toUnsignedLong(Native.getInt(address + SIZE * index + BYTES));
+        return Integer.toUnsignedLong(Native.getInt(address + SIZE * index, BYTES));
     }
 
     /**
@@ -106,7 +106,7 @@ public final class WorkCompletions {
      * @return from its {@code opcode}, which only success makes valid
      */
     public boolean isWriteWithImmediate(int index) {
-        return Native.getInt(address + SIZE * index + OPCODE) == Verbs.IBV_WC_RECV_RDMA_WITH_IMM;
+        return Native.getInt(address + SIZE * index, OPCODE) == Verbs.IBV_WC_RECV_RDMA_WITH_IMM;
     }
 
     /**
@@ -116,7 +116,7 @@ public final class WorkCompletions {
      * @return {@code wc_flags}
      */
     public int flags(int index) {
-        return Native.getInt(address + SIZE * index + FLAGS);
+        return Native.getInt(address + SIZE * index, FLAGS);
     }
 
     /**
@@ -146,7 +146,7 @@ public final class WorkCompletions {
      * @return {@code invalidated_rkey}
      */
     public int invalidatedToken(int index) {
-        return Native.getInt(address + SIZE * index + INVALIDATED);
+        return Native.getInt(address + SIZE * index, INVALIDATED);
     }
 
     /**
@@ -156,6 +156,6 @@ public final class WorkCompletions {
      * @return {@code qp_num}
      */
     public int queuePairNumber(int index) {
-        return Native.getInt(address + SIZE * index + QUEUE_PAIR);
+        return Native.getInt(address + SIZE * index, QUEUE_PAIR);
     }
 }
