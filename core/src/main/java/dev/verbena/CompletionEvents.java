@@ -4,6 +4,7 @@ import dev.verbena.internal.queue.ArmState;
 import dev.verbena.internal.queue.CompletionPump;
 import dev.verbena.internal.verbs.Descriptors;
 import dev.verbena.internal.verbs.DeviceControl;
+import dev.verbena.internal.verbs.EventWait;
 import dev.verbena.internal.verbs.Provider;
 import dev.verbena.internal.verbs.VerbsContext;
 
@@ -26,8 +27,13 @@ import java.util.function.Consumer;
 final class CompletionEvents {
     private static final Duration PATIENCE = Duration.ofSeconds(10);
 
-    // How often failures are looked for where the device gives no event for them: see arm.
+    // How often failures are looked for where the device gives no event for them: see ask.
     private static final int LOOK_MILLISECONDS = 20;
+
+    // Deaths without any completion are looked for by who has waited so long, then ever more
+    // seldom:
+    // each look is a system call for each queue pair.
+    private static final int MOST_SELDOM_MILLISECONDS = 1280;
 
     private final DeviceControl control;
     private final VerbsContext context;
@@ -35,22 +41,30 @@ final class CompletionEvents {
     private final CompletionPump pump;
     private final long queue;
     private final long channel;
+    private final Runnable lookForDeaths;
     private final int descriptor;
     private final int alarm;
     private final Consumer<Status> callback; // or null
+    private final EventWait wait; // of who sleeps, or collects for a loop of the consumer's
 
     // All of these under this object's lock.
     private int armed = ArmState.NONE;
     private final Deque<Status> fired = new ArrayDeque<>(); // one for each arm, not told yet
     private boolean freed;
-    private Status broken;
+    private boolean sleeping; // somebody has to be woken when it fires
+    private boolean collecting; // the consumer's own loop is about to be told
     private long seen; // how much had been staged at the last callback
     private long failuresSeen;
     private boolean ownLoop;
     private int joined = -1; // the descriptor for a loop of the consumer's
 
+    private volatile Status broken; // changed under the lock
     private volatile boolean closed;
     private Thread thread;
+
+    // The sleeping thread's.
+    private int lookGap = LOOK_MILLISECONDS;
+    private long lastLook = System.nanoTime();
 
     CompletionEvents(
             DeviceControl control,
@@ -59,7 +73,8 @@ final class CompletionEvents {
             CompletionPump pump,
             long queue,
             long channel,
-            Consumer<Status> callback) {
+            Consumer<Status> callback,
+            Runnable lookForDeaths) {
         this.control = control;
         this.context = context;
         this.provider = provider;
@@ -68,7 +83,9 @@ final class CompletionEvents {
         this.channel = channel;
         this.descriptor = control.channelDescriptor(channel);
         this.callback = callback;
+        this.lookForDeaths = lookForDeaths;
         this.alarm = (int) VerbenaException.check(Descriptors.newAlarm(), "eventfd", "");
+        this.wait = new EventWait(channel, descriptor, alarm);
     }
 
     /** Starts the thread that runs the callback; {@code atEnd} is the last it does. */
@@ -84,8 +101,12 @@ final class CompletionEvents {
             fire(broken);
         } else if (armed != ArmState.ERRORS) {
             failuresSeen = pump.failuresEver();
-            ask();
-            if (looksForFailures()) {
+            if (pump.waiting(seen)) {
+                fire(Status.SUCCESS);
+            } else {
+                request(); // most often nothing is there: consumers poll until it is so
+            }
+            if (looksForFailures() && sleeping) {
                 raise(); // the waiting thread has to look now and then
             }
         }
@@ -94,9 +115,12 @@ final class CompletionEvents {
 
     /** Asks the device for an event, unless there is something to tell already. */
     private void ask() {
-        if (fireIfWaiting()) {
-            return;
+        if (!fireIfWaiting()) {
+            request();
         }
+    }
+
+    private void request() {
         // A device that gives no event for failures under a solicited arm: whoever waits here looks
         // for them from time to time; who runs a loop of their own gets all events instead.
         boolean solicitedOnly =
@@ -128,19 +152,22 @@ final class CompletionEvents {
         armed = ArmState.NONE;
         seen = pump.stagedEver();
         fired.add(status);
-        raise();
+        // Two system calls less where the one who fires is the one who will be told.
+        if (sleeping || (joined >= 0 && !collecting)) {
+            raise();
+        }
     }
 
     private boolean looksForFailures() {
         return armed == ArmState.SOLICITED && provider.solicitedMissesFailures() && !ownLoop;
     }
 
-    /** Takes the device's events and finds out whether they are for the consumer. */
+    /**
+     * Takes an event of the device's and finds out whether it is for the consumer. One at a time:
+     * asking once brings one, and what is left keeps the descriptor readable.
+     */
     private void takeEvents() {
-        int taken;
-        do {
-            taken = control.takeEvent(channel);
-        } while (taken > 0);
+        int taken = control.takeEvent(channel, wait);
         synchronized (this) {
             if (taken < 0) {
                 fireIfArmed(VerbenaException.statusOf(-taken));
@@ -150,13 +177,26 @@ final class CompletionEvents {
         }
     }
 
-    private synchronized void look() {
-        if (looksForFailures()) {
-            pump.drain();
-            if (pump.failuresEver() != failuresSeen) {
-                fire(Status.SUCCESS);
+    /** For what this device gives no event for. */
+    private void look() {
+        synchronized (this) {
+            if (looksForFailures()) {
+                pump.drain();
+                if (pump.failuresEver() != failuresSeen) {
+                    fire(Status.SUCCESS);
+                }
             }
         }
+        if (provider.forgetsLateReceives()
+                && System.nanoTime() - lastLook >= TimeUnit.MILLISECONDS.toNanos(lookGap)) {
+            lookForDeaths.run(); // not under the lock: what it finds may fire
+            lookedAgo(Math.min(2 * lookGap, MOST_SELDOM_MILLISECONDS));
+        }
+    }
+
+    private void lookedAgo(int gap) {
+        lookGap = gap;
+        lastLook = System.nanoTime();
     }
 
     /** Completions came up that no device gives an event for. */
@@ -181,29 +221,47 @@ final class CompletionEvents {
         }
     }
 
-    synchronized Status broken() {
+    Status broken() {
         return broken;
+    }
+
+    synchronized boolean ownLoop() {
+        return ownLoop;
     }
 
     private synchronized Status takeFired() {
         return fired.poll();
     }
 
+    /** How long to sleep at most, in milliseconds; negative is for ever. */
     private synchronized int patience() {
-        return looksForFailures() ? LOOK_MILLISECONDS : -1;
+        if (looksForFailures()) {
+            return LOOK_MILLISECONDS;
+        }
+        return provider.forgetsLateReceives() ? lookGap : -1;
     }
 
     /** Waits for whatever comes first. */
     private void waitOnce(int milliseconds) {
-        int ready = Descriptors.await(milliseconds, descriptor, alarm);
-        if ((ready & 2) != 0) {
+        synchronized (this) {
+            if (!fired.isEmpty()) {
+                return;
+            }
+            sleeping = true;
+        }
+        int ready = closed ? 0 : wait.await(milliseconds);
+        synchronized (this) {
+            sleeping = false;
+        }
+        if ((ready & EventWait.ALARM) != 0) {
             Descriptors.silence(alarm);
         }
         if (closed) {
             return;
         }
-        if ((ready & 1) != 0) {
+        if ((ready & EventWait.EVENT) != 0) {
             takeEvents();
+            lookedAgo(LOOK_MILLISECONDS); // something lives: no need to look for a while
         }
         look();
     }
@@ -273,10 +331,19 @@ final class CompletionEvents {
 
     /** For a loop of the consumer's own; PENDING when nothing was for the consumer. */
     Status takeEvent() {
+        synchronized (this) {
+            collecting = true;
+        }
         Descriptors.silence(alarm);
         takeEvents();
-        Status status = takeFired();
-        return status == null ? Status.PENDING : status;
+        synchronized (this) {
+            collecting = false;
+            Status status = fired.poll();
+            if (!fired.isEmpty()) {
+                raise();
+            }
+            return status == null ? Status.PENDING : status;
+        }
     }
 
     /** Ends waiting, and waits for a callback that is running. */

@@ -6,6 +6,7 @@ import dev.verbena.internal.verbs.DeviceControl;
 import java.time.Duration;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
 
 /**
@@ -25,8 +26,11 @@ public final class CompletionQueue extends NativeObject {
      */
     static final int ROOM = 2;
 
-    /** How many polls may find nothing until queue pairs are looked at that died in silence. */
+    /** How many polls may find nothing until the clock is looked at, */
     private static final int LOOK_EVERY = 1 << 12;
+
+    /** and how long that has to be until queue pairs are looked at that died in silence. */
+    private static final long LOOK_NANOSECONDS = TimeUnit.MILLISECONDS.toNanos(20);
 
     private final Adapter adapter;
     private final DeviceControl control;
@@ -35,7 +39,8 @@ public final class CompletionQueue extends NativeObject {
     private final CompletionPump pump;
     private final CompletionEvents events;
     private final Set<QueuePair> queuePairs = ConcurrentHashMap.newKeySet();
-    private int emptyPolls; // of the polling thread
+    private int emptyPolls; // of the polling thread, like the next
+    private long lastLook = System.nanoTime();
 
     CompletionQueue(Adapter adapter, int depth, Consumer<Status> callback) {
         super(adapter);
@@ -69,7 +74,8 @@ public final class CompletionQueue extends NativeObject {
                             pump,
                             address,
                             channel,
-                            callback);
+                            callback,
+                            this::lookForDeaths);
             adapter.events().add(this);
         } catch (Throwable t) {
             if (made > 0) {
@@ -141,7 +147,10 @@ public final class CompletionQueue extends NativeObject {
             emptyPolls = 0;
         } else if (++emptyPolls == LOOK_EVERY) {
             emptyPolls = 0;
-            lookForDeaths();
+            if (System.nanoTime() - lastLook >= LOOK_NANOSECONDS) {
+                lookForDeaths();
+                lastLook = System.nanoTime();
+            }
         }
         return count;
     }
@@ -178,7 +187,9 @@ public final class CompletionQueue extends NativeObject {
     public boolean arm(NotifyType type) {
         hold();
         try {
-            lookForDeaths();
+            if (events.ownLoop()) {
+                lookForDeaths(); // nobody of this layer waits, who would look meanwhile
+            }
             return events.arm(type);
         } finally {
             letGo();

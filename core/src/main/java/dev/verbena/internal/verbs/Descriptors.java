@@ -21,16 +21,15 @@ import java.lang.invoke.MethodHandle;
 @SuppressWarnings("restricted") // making downcalls is what this module asks native access for
 public final class Descriptors {
     private static final Linker LINKER = Linker.nativeLinker();
-    private static final StructLayout STATE = Linker.Option.captureStateLayout();
-    private static final long ERRNO =
-            STATE.byteOffset(MemoryLayout.PathElement.groupElement("errno"));
+    static final StructLayout STATE = Linker.Option.captureStateLayout();
+    static final long ERRNO = STATE.byteOffset(MemoryLayout.PathElement.groupElement("errno"));
 
     // struct pollfd { int fd; short events; short revents; }
-    private static final long POLLFD = 8;
-    private static final long EVENTS = 4;
-    private static final long REVENTS = 6;
-    private static final short POLLIN = 1;
-    private static final int EINTR = 4;
+    static final long POLLFD = 8;
+    static final long EVENTS = 4;
+    static final long REVENTS = 6;
+    static final short POLLIN = 1;
+    static final int EINTR = 4;
     private static final int EFD_CLOEXEC = 0x80000; // O_CLOEXEC and O_NONBLOCK, asm-generic
     private static final int EFD_NONBLOCK = 0x800;
     private static final int EPOLL_CTL_ADD = 1;
@@ -39,14 +38,22 @@ public final class Descriptors {
     private static final int F_GETFL = 3;
     private static final int F_SETFL = 4;
 
-    private static final MethodHandle POLL =
+    static final MethodHandle POLL =
             call("poll", FunctionDescriptor.of(JAVA_INT, ADDRESS, JAVA_LONG, JAVA_INT));
     private static final MethodHandle EVENTFD =
             call("eventfd", FunctionDescriptor.of(JAVA_INT, JAVA_INT, JAVA_INT));
+    // Of alarms only, whose errors say nothing: a counter that is at its maximum is readable, and
+    // one
+    // that is 0 has nothing to read.
+    private static final FunctionDescriptor TRANSFER =
+            FunctionDescriptor.of(JAVA_LONG, JAVA_INT, ADDRESS, JAVA_LONG);
     private static final MethodHandle READ =
-            call("read", FunctionDescriptor.of(JAVA_LONG, JAVA_INT, ADDRESS, JAVA_LONG));
+            LINKER.downcallHandle(LINKER.defaultLookup().findOrThrow("read"), TRANSFER);
     private static final MethodHandle WRITE =
-            call("write", FunctionDescriptor.of(JAVA_LONG, JAVA_INT, ADDRESS, JAVA_LONG));
+            LINKER.downcallHandle(LINKER.defaultLookup().findOrThrow("write"), TRANSFER);
+    private static final MemorySegment ONE = Arena.global().allocateFrom(JAVA_LONG, 1);
+    private static final MemorySegment ANYTHING = Arena.global().allocate(JAVA_LONG);
+
     private static final MethodHandle CLOSE =
             call("close", FunctionDescriptor.of(JAVA_INT, JAVA_INT));
     private static final MethodHandle EPOLL_CREATE =
@@ -112,12 +119,8 @@ public final class Descriptors {
      * @param alarm what {@link #newAlarm} gave
      */
     public static void raise(int alarm) {
-        try (Arena arena = Arena.ofConfined()) {
-            MemorySegment one = arena.allocate(JAVA_LONG);
-            one.set(JAVA_LONG, 0, 1);
-            // Fails only when the counter is at its maximum: it is readable then.
-            long ignored =
-                    (long) WRITE.invokeExact(arena.allocate(STATE), alarm, one, one.byteSize());
+        try {
+            long ignored = (long) WRITE.invokeExact(alarm, ONE, ONE.byteSize());
         } catch (Throwable t) {
             throw Calls.mistake(t);
         }
@@ -130,10 +133,8 @@ public final class Descriptors {
      * @return whether it was readable
      */
     public static boolean silence(int alarm) {
-        try (Arena arena = Arena.ofConfined()) {
-            MemorySegment count = arena.allocate(JAVA_LONG);
-            return (long) READ.invokeExact(arena.allocate(STATE), alarm, count, count.byteSize())
-                    > 0;
+        try {
+            return (long) READ.invokeExact(alarm, ANYTHING, ANYTHING.byteSize()) > 0;
         } catch (Throwable t) {
             throw Calls.mistake(t);
         }

@@ -142,9 +142,10 @@ public interface DeviceControl {
      * {@code ibv_get_cq_event} and {@code ibv_ack_cq_events}: takes one event if there is one.
      *
      * @param channel the {@code ibv_comp_channel}
+     * @param wait of that channel; used by nobody else meanwhile
      * @return 1 when there was one, 0 when there was none, or a negative errno
      */
-    int takeEvent(long channel);
+    int takeEvent(long channel, EventWait wait);
 
     /**
      * {@code ibv_destroy_comp_channel}.

@@ -302,20 +302,20 @@ public final class LibraryControl implements DeviceControl {
     }
 
     @Override
-    public int takeEvent(long channel) {
-        try (Arena arena = Arena.ofConfined()) {
-            MemorySegment state = Calls.state(arena);
-            MemorySegment cq = arena.allocate(ADDRESS);
-            MemorySegment cqContext = arena.allocate(ADDRESS);
+    public int takeEvent(long channel, EventWait wait) {
+        try {
             int answer =
                     Calls.value(
                             (int)
                                     Calls.GET_CQ_EVENT.invokeExact(
-                                            state, MemorySegment.ofAddress(channel), cq, cqContext),
-                            state);
+                                            wait.state,
+                                            wait.channel,
+                                            wait.queue,
+                                            wait.queueContext),
+                            wait.state);
             if (answer == 0) {
                 // At once: ibv_destroy_cq waits for events that were not acknowledged.
-                Calls.ACK_CQ_EVENTS.invokeExact(state, cq.get(ADDRESS, 0), 1);
+                Calls.ACK_CQ_EVENTS.invokeExact(wait.state, wait.queue.get(ADDRESS, 0), 1);
                 return 1;
             }
             return answer == -Errno.EAGAIN ? 0 : answer;

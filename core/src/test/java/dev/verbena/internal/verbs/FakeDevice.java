@@ -702,7 +702,7 @@ public final class FakeDevice implements DeviceControl {
     }
 
     @Override
-    public synchronized int takeEvent(long channel) {
+    public synchronized int takeEvent(long channel, EventWait wait) {
         return Descriptors.silence(channels.get(channel).descriptor) ? 1 : 0;
     }
 
