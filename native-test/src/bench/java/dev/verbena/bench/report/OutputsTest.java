@@ -162,17 +162,18 @@ class OutputsTest {
                                         "rawData" : [ [ 41.0, 42.0 ] ] },
                     "secondaryMetrics" : {
                         "gc.alloc.rate" : { "score" : 1.0E-4 },
-                        "gc.alloc.rate.norm" : { "score" : 2.5E-5, "scoreUnit" : "B/op" },
+                        "gc.alloc.rate.norm" : { "score" : 0.0144, "scoreUnit" : "B/op",
+                                                 "rawData" : [ [ 6.5E-4, 5.0E-4, 0.0421 ] ] },
                         "gc.count" : { "score" : 0.0 } } },
                   { "benchmark" : "dev.verbena.bench.PostAndPoll.one",
                     "primaryMetric" : { "score" : 90 },
-                    "secondaryMetrics" : { "\\u00b7gc.alloc.rate.norm" : { "score" : 16.0 } } } ]
+                    "secondaryMetrics" : { "\\u00b7gc.alloc.rate.norm" : { "rawData" : [ [ 16.0 ] ] } } } ]
                 """;
         assertThat(Outputs.read("post-poll-java-1.json", json))
                 .extracting(Measurement::toString)
                 .containsExactly(
                         "chain\t\tjava\t1\t41.5\tns",
-                        "allocation\tchain\tjava\t1\t2.5E-5\tB",
+                        "allocation\tchain\tjava\t1\t6.5E-4\tB",
                         "post-poll\t\tjava\t1\t90.0\tns",
                         "allocation\tone\tjava\t1\t16.0\tB");
     }
