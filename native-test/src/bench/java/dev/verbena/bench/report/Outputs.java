@@ -12,6 +12,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.function.Consumer;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import java.util.stream.Collectors;
@@ -47,8 +48,13 @@ final class Outputs {
         this.fork = fork;
     }
 
-    /** What all files of a folder hold, in the order of their names. */
-    static List<Measurement> in(Path folder) throws IOException {
+    /**
+     * What all files of a folder hold, in the order of their names. Of a file that cannot be
+     * understood, as of a program that died while it wrote, nothing is taken.
+     *
+     * @param complain hears which and why
+     */
+    static List<Measurement> in(Path folder, Consumer<String> complain) throws IOException {
         List<Path> files;
         try (Stream<Path> all = Files.list(folder)) {
             files = all.sorted().toList();
@@ -61,7 +67,7 @@ final class Outputs {
                     measurements.addAll(
                             read(name, Files.readString(file, StandardCharsets.ISO_8859_1)));
                 } catch (IllegalArgumentException e) {
-                    throw new IOException(file + ": " + e.getMessage(), e);
+                    complain.accept("Left out " + file + ": " + e.getMessage());
                 }
             }
         }
@@ -218,8 +224,8 @@ final class Outputs {
             throw new IllegalArgumentException("no bytes in Perf's " + object.keySet());
         }
         String bytes = Long.toString(Math.round(values.get("bytes")));
-        judged(bytes, values, "t_typical_us", "bw_average_mb_s", "msg_rate_mpps");
-        if (object.get("percentiles") instanceof Map<?, ?> percentiles) {
+        judged(bytes, values, "t_typical_usec", "bw_average_mib_per_sec", "msg_rate_mpps");
+        if (object.get("percentiles_usec") instanceof Map<?, ?> percentiles) {
             percentiles.forEach(
                     (percent, value) ->
                             percentile(

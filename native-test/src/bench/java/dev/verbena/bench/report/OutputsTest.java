@@ -2,9 +2,16 @@ package dev.verbena.bench.report;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
+import static org.assertj.core.api.InstanceOfAssertFactories.STRING;
 
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
 
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.stream.Collectors;
 import java.util.stream.DoubleStream;
 import java.util.stream.IntStream;
@@ -98,8 +105,9 @@ class OutputsTest {
     void latencyOfPerf() {
         String output =
                 """
-                {"operation":"send","measure":"lat","bytes":64,"iterations":1000,"t_min_us":17.1,"t_max_us":400.25,
-                "t_typical_us":18.5,"t_avg_us":20.1,"percentiles":{"50":18.5,"99.9":301.5}}
+                {"bytes":64,"iterations":300,"t_min_usec":17.100000,"t_max_usec":400.250000,"t_typical_usec":18.500000,
+                "t_avg_usec":20.100000,"t_stdev_usec":3.500000,"percentiles_usec":{"50":18.500000,"99.9":301.500000},
+                "run":{"operation":"send","measure":"lat","signal_every":null,"inline":0,"events":false}}
                 """
                         .replace("\n", "");
         assertThat(Outputs.read("send-latency-java-3.txt", "Connected\n" + output + "\n"))
@@ -113,13 +121,25 @@ class OutputsTest {
     @Test
     void bandwidthOfPerf() {
         String output =
-                "{\"bytes\":4096,\"bw_peak_mb_s\":30.5,\"bw_average_mb_s\":29.25,\"msg_rate_mpps\":0.0075}\n";
+                "{\"bytes\":4096,\"bw_peak_mib_per_sec\":null,\"bw_average_mib_per_sec\":29.25,\"msg_rate_mpps\":0.0075}\n";
         assertThat(Outputs.read("send-bandwidth-java-1.txt", output))
                 .extracting(Measurement::toString)
                 .containsExactly("send-bandwidth\t4096\tjava\t1\t29.25\tMiB/s");
         assertThat(Outputs.read("message-rate-java-1.txt", output))
                 .extracting(Measurement::toString)
                 .containsExactly("message-rate\t4096\tjava\t1\t7.5\tk/s");
+    }
+
+    @Test
+    void aFileThatCannotBeUnderstoodIsLeftOutAndTold(@TempDir Path folder) throws IOException {
+        Files.writeString(folder.resolve("send-latency-c-1.txt"), LATENCY);
+        Files.writeString(folder.resolve("send-latency-java-1.txt"), "{\"bytes\":64,\"iter");
+        Files.writeString(folder.resolve("send-latency-java-1.server"), "{");
+        List<String> complaints = new ArrayList<>();
+        assertThat(Outputs.in(folder, complaints::add)).hasSize(1);
+        assertThat(complaints)
+                .singleElement(STRING)
+                .contains("send-latency-java-1.txt", "in the middle of a string");
     }
 
     @Test

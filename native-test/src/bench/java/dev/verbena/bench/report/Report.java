@@ -51,7 +51,11 @@ public final class Report {
         }
         try {
             Path outputs = Path.of(arguments[0]);
-            Report report = new Report(Outputs.in(outputs), asked(outputs), machine(outputs));
+            Report report =
+                    new Report(
+                            Outputs.in(outputs, System.err::println),
+                            asked(outputs),
+                            machine(outputs));
             Table table = report.table();
             System.out.print(table);
             report.write(Files.createDirectories(Path.of(arguments[1])));
