@@ -247,9 +247,12 @@ final class Outputs {
         }
     }
 
-    /** Only of the smallest message: that is where the two could differ. */
+    /**
+     * Only of the smallest message: that is where the two could differ; and less than all, which is
+     * the maximum.
+     */
     private void percentile(String bytes, double percent, double value) {
-        if (bytes.equals("64")) {
+        if (bytes.equals("64") && percent < 100) {
             add(row + PERCENTILES, Double.toString(percent), value, "us");
         }
     }

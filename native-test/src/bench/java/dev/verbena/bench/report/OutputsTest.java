@@ -106,7 +106,7 @@ class OutputsTest {
         String output =
                 """
                 {"bytes":64,"iterations":300,"t_min_usec":17.100000,"t_max_usec":400.250000,"t_typical_usec":18.500000,
-                "t_avg_usec":20.100000,"t_stdev_usec":3.500000,"percentiles_usec":{"50":18.500000,"99.9":301.500000},
+                "t_avg_usec":20.100000,"t_stdev_usec":3.500000,"percentiles_usec":{"50":18.500000,"99.9":301.500000,"100":400.250000},
                 "run":{"operation":"send","measure":"lat","signal_every":null,"inline":0,"events":false}}
                 """
                         .replace("\n", "");

@@ -194,7 +194,21 @@ public final class Report {
                         .flatMap(side -> parameters(row).flatMap(p -> point(row, p, side)))
                         .sorted((a, b) -> Double.compare(a.parameter(), b.parameter()))
                         .toList();
-        return new Plot.Panel(title, xTitle, yTitle, x, xTicks, points);
+        return new Plot.Panel(title, xTitle, yTitle, x, xTicks, comparable(points));
+    }
+
+    /**
+     * Where both sides have a curve, only the points of both: a straight line over what one of them
+     * left out would look like a difference.
+     */
+    private static List<Plot.Point> comparable(List<Plot.Point> points) {
+        long sides = points.stream().map(Plot.Point::side).distinct().count();
+        Map<Double, Long> counts =
+                points.stream()
+                        .collect(
+                                Collectors.groupingBy(
+                                        Plot.Point::parameter, Collectors.counting()));
+        return points.stream().filter(point -> counts.get(point.parameter()) == sides).toList();
     }
 
     private Stream<Plot.Point> point(String row, String parameter, Side side) {
