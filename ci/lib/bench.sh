@@ -14,7 +14,9 @@ ROWS_ON_DEVICES=(send-latency write-latency send-bandwidth write-bandwidth read-
 bench() { # [ROW…]
     local row here=() devices=() code=0 report=$PROJECT/native-test/results
     local bench=$PROJECT/native-test/src/bench programs=$PROJECT/native-test/target/bench
-    for row in "${@:-"${ROWS_HERE[@]}" "${ROWS_ON_DEVICES[@]}"}"; do
+    local rows=("$@")
+    [ $# -gt 0 ] || rows=("${ROWS_HERE[@]}" "${ROWS_ON_DEVICES[@]}")
+    for row in "${rows[@]}"; do
         case " ${ROWS_HERE[*]} | ${ROWS_ON_DEVICES[*]} " in
             *" $row "*'|'*) here+=("$row") ;;
             *'|'*" $row "*) devices+=("$row") ;;
@@ -97,9 +99,10 @@ bench_here() {
     done
 }
 
+# In the foreground, where Ctrl-C reaches it and then ends this script, too.
 bench_one() { # OUTPUT COMMAND…
     local code=0
-    LD_LIBRARY_PATH=$programs/stand-in timeout -k 5 600 "${@:2}" >>"$outputs/$1" 2>>"$outputs/$1.errors" </dev/null || code=$?
+    LD_LIBRARY_PATH=$programs/stand-in timeout --foreground -k 5 600 "${@:2}" >>"$outputs/$1" 2>>"$outputs/$1.errors" </dev/null || code=$?
     [ "$code" != 0 ] || return 0
     say "${2##*/} failed, exit code $code:"
     cat "$outputs/$1" "$outputs/$1.errors" | tail -n 15 >&2
