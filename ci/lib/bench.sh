@@ -115,7 +115,7 @@ describe_machine() {
     about=$(cd "$PROJECT" && git rev-parse --short HEAD 2>/dev/null) || about=unknown
     [ -z "$(cd "$PROJECT" && git status --porcelain --untracked-files=no 2>/dev/null)" ] || about+=', and changes'
     echo "commit: $about"
-    echo "processor: $(sed -n 's/^model name[[:space:]]*: *//p' /proc/cpuinfo | head -n 1), $(nproc) used"
+    echo "processor: $(sed -n 's/^model name[[:space:]]*: *//p' /proc/cpuinfo | head -n 1), $(nproc) processors"
     echo "kernel: $(uname -sr)"
     [ ${#devices[@]} = 0 ] || echo "devices: $(describe_way)"
     [ ! -e "$outputs/kernel" ] || echo "kernel of the devices: $(cat "$outputs/kernel")"
