@@ -17,7 +17,10 @@ import java.util.stream.DoubleStream;
 import java.util.stream.IntStream;
 
 class OutputsTest {
-    /** What perftest 4.5 printed, less the lines above. */
+    /**
+     * What perftest 4.5 printed on Soft-RoCE, less the lines above; that about frequencies is one
+     * which it prints on other machines.
+     */
     private static final String LATENCY_HEAD =
             " #bytes #iterations    t_min[usec]    t_max[usec]  t_typical[usec]    t_avg[usec]    t_stdev[usec]   99% percentile[usec]   99.9% percentile[usec] \n";
 
