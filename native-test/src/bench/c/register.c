@@ -65,7 +65,7 @@ static void round_of(struct ibv_pd *pd, void *memory, size_t bytes, size_t count
 
 int main(int argc, char **argv)
 {
-	size_t count = 1000, large_count = 5, warmup = 5000, rounds = 5;
+	size_t count = 1000, large_count = 5, warmup = 30000, rounds = 5;
 	struct ibv_pd *pd;
 	void *small, *large;
 	uint64_t *unused;

@@ -48,7 +48,7 @@ public final class Registering {
             Registering program = new Registering(domain);
             MemorySegment small = arena.allocate(SMALL, SMALL).fill((byte) 1);
             MemorySegment large = arena.allocate(LARGE, SMALL).fill((byte) 1);
-            program.measure(small, options.number("--warmup", 5000));
+            program.measure(small, options.number("--warmup", 30_000));
             program.measure(large, 1);
             for (int i = 0; i < rounds; i++) {
                 program.round(small, count);
