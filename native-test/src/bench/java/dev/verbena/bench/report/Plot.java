@@ -61,7 +61,7 @@ record Plot(String title, String subtitle, boolean logarithmic, List<Panel> pane
     /** The SVG. */
     @Override
     public String toString() {
-        int width = WIDTH * panels.size();
+        int width = WIDTH * Math.max(panels.size(), 2); // one panel has no room for the words above
         StringBuilder svg = new StringBuilder();
         svg.append(
                 """
