@@ -6,6 +6,7 @@ RDMA_TOOLS=(libibverbs1 ibverbs-providers librdmacm1 ibverbs-utils rdmacm-utils 
 VM_TOOLS=(qemu-system-x86 kmod xz-utils zstd)
 BUILD_TOOLS=(maven)
 TEST_TOOLS=(gcc libc6-dev libibverbs-dev librdmacm-dev)
+BENCH_TOOLS=("${TEST_TOOLS[@]}" perftest)
 
 have_apt() { command -v apt-get >/dev/null && command -v dpkg-query >/dev/null; }
 

@@ -7,6 +7,7 @@ module dev.verbena.tools {
     requires dev.verbena;
     requires info.picocli;
     requires HdrHistogram;
+    requires java.management;
     // Only for those who use dev.verbena.testcontainers, and have it for that.
     requires static transitive testcontainers;
     requires static transitive com.github.dockerjava.api;

@@ -73,7 +73,7 @@ public final class Ping {
     private static int failed(
             Exception exception, CommandLine command, CommandLine.ParseResult arguments)
             throws Exception {
-        if (exception instanceof VerbenaException || exception instanceof PingFailure) {
+        if (exception instanceof VerbenaException || exception instanceof ToolFailure) {
             command.getErr().println(exception.getMessage());
             return CommandLine.ExitCode.SOFTWARE;
         }

@@ -64,17 +64,17 @@ final class PingClient implements Callable<Integer> {
         options.check(spec, 1);
         PingOptions.within(spec, "--count", count, 1, Integer.MAX_VALUE);
         PingOptions.within(spec, "--size", size, PingOptions.SMALLEST, PingOptions.LARGEST);
-        InetAddress local = from == null ? PingDevices.localAddressTowards(server) : from;
-        try (Adapter adapter = PingDevices.open(options.device, local);
+        InetAddress local = from == null ? ToolDevices.localAddressTowards(server) : from;
+        try (Adapter adapter = ToolDevices.open(options.device, local);
                 PingEnd end = new PingEnd(adapter, options);
                 Connector connector = adapter.createConnector()) {
             connect(connector, end);
             PrintWriter out = spec.commandLine().getOut();
             out.printf(
                     "%s of %s is connected to %s%n",
-                    PingDevices.words(connector.localAddress()),
+                    ToolDevices.words(connector.localAddress()),
                     adapter.name(),
-                    PingDevices.words(connector.peerAddress()));
+                    ToolDevices.words(connector.peerAddress()));
             RoundTrips times = rounds(end);
             connector.disconnect(options.connection());
             out.printf(
@@ -124,14 +124,14 @@ final class PingClient implements Callable<Integer> {
 
     private static void awaitGoAhead(PingEnd end, int round) {
         if (end.receive() == null) {
-            throw new PingFailure("The server disconnected in round %,d", round);
+            throw new ToolFailure("The server disconnected in round %,d", round);
         }
     }
 
     private static void verify(MemoryRegion source, MemoryRegion sink, int round) {
         long at = source.memory().mismatch(sink.memory());
         if (at >= 0) {
-            throw new PingFailure(
+            throw new ToolFailure(
                     "What came back in round %,d is not what was sent, from byte %,d on",
                     round, at);
         }

@@ -119,7 +119,7 @@ final class PingEnd implements AutoCloseable {
 
     private void post(Status status, String what) {
         if (status != Status.SUCCESS) {
-            throw new PingFailure(
+            throw new ToolFailure(
                     peerLeft() ? "The peer disconnected in the middle of a round" : what + ": %s",
                     status);
         }
@@ -129,11 +129,11 @@ final class PingEnd implements AutoCloseable {
         next(type + " of its data ends");
         if (completion.status(0) != Status.SUCCESS) {
             throw peerLeft()
-                    ? new PingFailure("The peer disconnected in the middle of a round")
+                    ? new ToolFailure("The peer disconnected in the middle of a round")
                     : failed();
         }
         if (completion.type(0) != type) {
-            throw new PingFailure(
+            throw new ToolFailure(
                     "The peer sent a message out of turn: does it speak rping's protocol?");
         }
     }
@@ -152,7 +152,7 @@ final class PingEnd implements AutoCloseable {
             throw failed();
         }
         if (completion.bytes(0) != RemoteMemory.MESSAGE_BYTES) {
-            throw new PingFailure(
+            throw new ToolFailure(
                     "The peer sent a message of %d bytes where rping sends %d: does it speak rping's protocol?",
                     completion.bytes(0), RemoteMemory.MESSAGE_BYTES);
         }
@@ -161,8 +161,8 @@ final class PingEnd implements AutoCloseable {
         return said;
     }
 
-    private PingFailure failed() {
-        return new PingFailure(
+    private ToolFailure failed() {
+        return new ToolFailure(
                 "A %s failed: %s", completion.type(0), completion.status(0).toString());
     }
 
@@ -183,7 +183,7 @@ final class PingEnd implements AutoCloseable {
         while (queue.poll(completion) == 0) {
             long rest = end - System.nanoTime();
             if (rest <= 0) {
-                throw new PingFailure("No %s within %d s", what, options.seconds);
+                throw new ToolFailure("No %s within %d s", what, options.seconds);
             }
             if (options.spin) {
                 Thread.onSpinWait();

@@ -66,11 +66,11 @@ final class PingServer implements Callable<Integer> {
         PingOptions.within(spec, "--size", size, PingOptions.SMALLEST, PingOptions.LARGEST);
         PingOptions.within(spec, "--clients", clients.count, 1, Integer.MAX_VALUE);
         BlockingQueue<Connector> requests = new LinkedBlockingQueue<>();
-        try (Adapter adapter = PingDevices.open(options.device, bind);
+        try (Adapter adapter = ToolDevices.open(options.device, bind);
                 Listener listener = adapter.listen(address(), 0, requests::add)) {
             out().printf(
                             "Listening on %s of %s%n",
-                            PingDevices.words(listener.localAddress()), adapter.name());
+                            ToolDevices.words(listener.localAddress()), adapter.name());
             boolean allWell = true;
             for (int i = 0; clients.forever || i < clients.count; i++) {
                 allWell &= serve(adapter, requests.take());
@@ -78,7 +78,7 @@ final class PingServer implements Callable<Integer> {
             return allWell ? 0 : 1;
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();
-            throw new PingFailure("Interrupted while waiting for a client");
+            throw new ToolFailure("Interrupted while waiting for a client");
         } finally {
             requests.forEach(Connector::close);
         }
@@ -98,13 +98,13 @@ final class PingServer implements Callable<Integer> {
     private boolean serve(Adapter adapter, Connector request) {
         try (PingEnd end = new PingEnd(adapter, options);
                 request) {
-            String peer = PingDevices.words(request.peerAddress());
+            String peer = ToolDevices.words(request.peerAddress());
             MemoryRegion data = end.register(size, Access.LOCAL_WRITE);
             request.accept(end.queuePair(), options.connection());
             end.watch(request);
             Served served = rounds(end, data);
             if (served.rounds() == 0) {
-                throw new PingFailure("The client disconnected before the first round");
+                throw new ToolFailure("The client disconnected before the first round");
             }
             out().printf(
                             "%s: %,d rounds of %,d bytes%s%n",
@@ -113,7 +113,7 @@ final class PingServer implements Callable<Integer> {
                             served.bytes(),
                             options.verify ? ", all as they ought to be" : "");
             return true;
-        } catch (VerbenaException | PingFailure e) {
+        } catch (VerbenaException | ToolFailure e) {
             spec.commandLine().getErr().println(e.getMessage());
             return false;
         }
@@ -136,7 +136,7 @@ final class PingServer implements Callable<Integer> {
             end.send(goAhead);
             RemoteMemory sink = end.receive();
             if (sink == null) {
-                throw new PingFailure("The client disconnected in the middle of round %,d", round);
+                throw new ToolFailure("The client disconnected in the middle of round %,d", round);
             }
             bring(end, data, bytes, sink);
             end.send(goAhead);
@@ -145,7 +145,7 @@ final class PingServer implements Callable<Integer> {
 
     private void fetch(PingEnd end, MemoryRegion data, RemoteMemory source, int round) {
         if (source.bytes() > size) {
-            throw new PingFailure(
+            throw new ToolFailure(
                     "The client has %,d bytes of data, this server has room for %,d (--size)",
                     source.bytes(), size);
         }
@@ -155,7 +155,7 @@ final class PingServer implements Callable<Integer> {
         }
         long at = PingData.mismatch(data.memory().asSlice(0, source.bytes()), round);
         if (at >= 0) {
-            throw new PingFailure(
+            throw new ToolFailure(
                     "The data read in round %,d is not what rping and Ping send, from byte %,d of %,d on (--no-verify takes any)",
                     round, at, source.bytes());
         }
@@ -163,7 +163,7 @@ final class PingServer implements Callable<Integer> {
 
     private static void bring(PingEnd end, MemoryRegion data, long bytes, RemoteMemory sink) {
         if (sink.bytes() < bytes) {
-            throw new PingFailure(
+            throw new ToolFailure(
                     "The client has %,d bytes of data and wants them back where %,d have room",
                     bytes, sink.bytes());
         }

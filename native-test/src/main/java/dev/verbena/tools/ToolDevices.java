@@ -11,9 +11,9 @@ import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.util.List;
 
-/** Which device Ping uses, and how it names addresses. */
-final class PingDevices {
-    private PingDevices() {}
+/** Which device a tool uses, and how it names addresses. */
+final class ToolDevices {
+    private ToolDevices() {}
 
     /**
      * Opens a device.
@@ -29,7 +29,7 @@ final class PingDevices {
         List<String> active = Adapter.activeNames();
         if (active.isEmpty()) {
             String none = Adapter.whyNone();
-            throw new PingFailure(
+            throw new ToolFailure(
                     "%s. \"ci/roce run -- CMD\" runs a command where there are two, of Soft-RoCE",
                     none.isEmpty()
                             ? "No RDMA device here has its link up (\"rdma link\" shows all)"

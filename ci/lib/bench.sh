@@ -1,0 +1,133 @@
+# shellcheck shell=bash
+# Benchmarks: this library against C, on the same machine, in the same run.
+
+BENCH_LIMIT=7200 # seconds where the devices are; a full run takes half an hour under emulation
+BENCH_FORKS=3
+# JVMs of the micro VM have this beside: with the usual collector, under software emulation, some died in code just compiled
+# (SIGSEGV at the entry of a method). No garbage is made while anything is measured, so the collector is none of what is compared.
+BENCH_JVM_IN_VM=(-XX:+UseSerialGC)
+# What needs no device, but a provider that only copies: post-poll and what comes with it are one program on either side.
+ROWS_HERE=(post-poll chain allocation load-queue-pairs load-depth)
+ROWS_ON_DEVICES=(send-latency write-latency send-bandwidth write-bandwidth read-bandwidth message-rate events register connect
+    first-message)
+
+bench() { # [ROW…]
+    local row here=() devices=() code=0 report=$PROJECT/native-test/results
+    local bench=$PROJECT/native-test/src/bench programs=$PROJECT/native-test/target/bench
+    local rows=("$@")
+    [ $# -gt 0 ] || rows=("${ROWS_HERE[@]}" "${ROWS_ON_DEVICES[@]}")
+    for row in "${rows[@]}"; do
+        case " ${ROWS_HERE[*]} | ${ROWS_ON_DEVICES[*]} " in
+            *" $row "*'|'*) here+=("$row") ;;
+            *'|'*" $row "*) devices+=("$row") ;;
+            *) usage_error "bench has no row $row; it has ${ROWS_HERE[*]} ${ROWS_ON_DEVICES[*]}" ;;
+        esac
+    done
+    [ "$QUICK" = no ] || BENCH_FORKS=1
+    [ ${#devices[@]} = 0 ] || choose_way # rather than after half of it
+    if bench_is_built; then need_jdk; else
+        build -DskipTests -Dformat.skip package
+        touch "$PROJECT/native-test/target/bench-is-built"
+    fi
+    need "benchmarking" "${BENCH_TOOLS[@]}"
+    quietly "compiling the C sides" "$bench/c/build" "$programs" || fail 1 "the C sides of the benchmarks were not compiled"
+
+    local outputs class_path java java_there
+    class_path=$PROJECT/native-test/target/bench-classes:$PROJECT/native-test/target/classes
+    class_path+=:$(cat "$PROJECT/native-test/target/test-class-path")
+    java=("$JDK/bin/java" --enable-native-access=ALL-UNNAMED)
+    java_there=("${java[@]}")
+    mkdir -p "$RESULTS/bench"
+    RESULTS=$(cd "$RESULTS" && pwd -P)
+    outputs=$RESULTS/bench
+    find "$outputs" -maxdepth 1 -type f -delete
+    : >"$outputs/asked.tsv"
+
+    if [ ${#devices[@]} -gt 0 ]; then
+        LIMIT=${LIMIT:-$BENCH_LIMIT}
+        [ "$WAY" != vm ] || java_there+=("${BENCH_JVM_IN_VM[@]}")
+        run_with_devices "$bench/pairs" "$outputs" "$([ "$QUICK" = yes ] && echo quick || echo full)" "$BENCH_FORKS" "$programs" \
+            "$class_path" "${java_there[@]}" -- "${devices[@]}" || code=$?
+        case $code in
+            0) ;;
+            64 | 130 | 143) return "$code" ;;
+            *) say "the part with devices ended with exit code $code: what is missing is not measured" ;;
+        esac
+    fi
+    [ ${#here[@]} = 0 ] || bench_here
+
+    describe_machine >"$outputs/machine.txt"
+    # What is committed is a whole run, done as it is meant.
+    if [ "$QUICK" = yes ] || [ "$RESULTS_GIVEN" = yes ] || [ $# -gt 0 ]; then report=$RESULTS/report; fi
+    code=0
+    "${java[@]}" -cp "$class_path" dev.verbena.bench.report.Report "$outputs" "$report" || code=$?
+    say "the report is in $report, what it was made of in $outputs"
+    return "$code"
+}
+
+bench_is_built() {
+    local mark=$PROJECT/native-test/target/bench-is-built
+    [ -e "$mark" ] && up_to_date && [ -z "$(find "$PROJECT"/*/pom.xml "$PROJECT"/*/src/main "$PROJECT"/native-test/src/bench/java \
+        -newer "$mark" -print -quit)" ]
+}
+
+# The rows on the stand-in for libibverbs, fork by fork: C, Java, C, Java.
+bench_here() {
+    local fork row jmh=(-f 1 -wi 5 -w 1 -i 5 -r 1) load=()
+    [ "$QUICK" = no ] || { jmh=(-f 1 -wi 3 -w 1 -i 3 -r 1); load=(--ms 30 --rounds 3); }
+    for row in "${here[@]}"; do
+        case $row in
+            allocation) printf '%s\t%s\n' "$row" one "$row" chain ;;
+            load-queue-pairs) printf "$row\t%s\n" 1 2 4 8 16 32 64 ;;
+            load-depth) printf "$row\t%s\n" 1 2 4 8 16 32 64 128 256 512 1024 2048 4096 ;;
+            *) printf '%s\t\n' "$row" ;;
+        esac
+    done >>"$outputs/asked.tsv"
+    for ((fork = 1; fork <= BENCH_FORKS; fork++)); do
+        if [[ " ${here[*]} " == *' post-poll '* || " ${here[*]} " == *' chain '* || " ${here[*]} " == *' allocation '* ]]; then
+            say "post-poll, chain, allocation, fork $fork of $BENCH_FORKS"
+            bench_one post-poll-c-$fork.txt "$programs/post_poll" --chain 1
+            bench_one post-poll-c-$fork.txt "$programs/post_poll" --chain 16
+            bench_one post-poll-java-$fork.log "${java[@]}" -cp "$class_path" org.openjdk.jmh.Main \
+                'dev\.verbena\.bench\.PostAndPoll' "${jmh[@]}" -prof gc -rf json -rff "$outputs/post-poll-java-$fork.json"
+        fi
+        if [[ " ${here[*]} " == *' load-'* ]]; then
+            say "load-queue-pairs, load-depth, fork $fork of $BENCH_FORKS"
+            bench_one load-c-$fork.txt "$programs/load" "${load[@]}"
+            bench_one load-java-$fork.txt "${java[@]}" -cp "$class_path" dev.verbena.bench.Load "${load[@]}"
+        fi
+    done
+}
+
+# In the foreground, where Ctrl-C reaches it and then ends this script, too.
+bench_one() { # OUTPUT COMMAND…
+    local code=0
+    LD_LIBRARY_PATH=$programs/stand-in timeout --foreground -k 5 600 "${@:2}" >>"$outputs/$1" 2>>"$outputs/$1.errors" </dev/null || code=$?
+    [ "$code" != 0 ] || return 0
+    say "${2##*/} failed, exit code $code:"
+    cat "$outputs/$1" "$outputs/$1.errors" | tail -n 15 >&2
+}
+
+# On what it was measured: a line for each thing, which the report reads again.
+describe_machine() {
+    local about
+    echo "date: $(date -u +%Y-%m-%d)"
+    about=$(cd "$PROJECT" && git rev-parse --short HEAD 2>/dev/null) || about=unknown
+    [ -z "$(cd "$PROJECT" && git status --porcelain --untracked-files=no 2>/dev/null)" ] || about+=', and changes'
+    echo "commit: $about"
+    echo "processor: $(sed -n 's/^model name[[:space:]]*: *//p' /proc/cpuinfo | head -n 1), $(nproc) processors"
+    echo "kernel: $(uname -sr)"
+    [ ${#devices[@]} = 0 ] || echo "devices: $(describe_way)"
+    [ ! -e "$outputs/kernel" ] || echo "kernel of the devices: $(cat "$outputs/kernel")"
+    echo "JDK: $("$JDK/bin/java" -XshowSettings:properties -version 2>&1 | sed -nE 's/^ *java\.(runtime|vendor)\.version = //p' | paste -sd' ')"
+    [ ${#here[@]} = 0 ] || echo "JVM options: ${java[*]:1}"
+    [ ${#devices[@]} = 0 ] || echo "JVM options where the devices are: ${java_there[*]:1}"
+    echo "C compiler: $("${CC:-cc}" --version | head -n 1)"
+    if have_apt; then
+        for about in libibverbs1 librdmacm1 perftest; do
+            echo "$about: $(dpkg-query -W -f '${Version}' "$about" 2>/dev/null || dpkg-query -W -f '${Version}' "${about}t64" 2>/dev/null)"
+        done
+    fi
+    echo "forks: $BENCH_FORKS of each side, C first, taking turns"
+    [ "$QUICK" = no ] || echo "quick: yes, fewer iterations than what is committed"
+}

@@ -1,0 +1,312 @@
+package dev.verbena.bench.report;
+
+import dev.verbena.bench.report.Measurement.Side;
+
+import java.io.IOException;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.function.Consumer;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
+
+/**
+ * Reads what the programs printed, from files named ROW-SIDE-FORK.txt or .json: tables of perftest,
+ * objects of Perf, results of JMH, and lines RESULT of the small programs. Which it is shows in the
+ * text. What else stands there is for people.
+ */
+final class Outputs {
+    /** Percentiles are plotted, not judged: their rows are a row's name and this. */
+    static final String PERCENTILES = "-percentiles";
+
+    /** Where perftest's curves have their points; Perf gives its own. */
+    private static final double[] PERCENTS = {
+        0, 10, 25, 50, 75, 90, 95, 97.5, 99, 99.5, 99.75, 99.9, 99.95, 99.99
+    };
+
+    private static final Pattern NAME = Pattern.compile("(.+)-(c|java)-(\\d+)\\.(?:txt|json)");
+    private static final Pattern COLUMN =
+            Pattern.compile("(#\\w+|[^\\s\\[\\]]+(?: [^\\s\\[\\]]+)?)(?:\\[[^\\]]*])?");
+    private static final Pattern SAMPLE = Pattern.compile("\\d+, ([-+.\\deE]+)");
+
+    private final List<Measurement> measurements = new ArrayList<>();
+    private final String row;
+    private final Side side;
+    private final int fork;
+
+    private Outputs(String row, Side side, int fork) {
+        this.row = row;
+        this.side = side;
+        this.fork = fork;
+    }
+
+    /**
+     * What all files of a folder hold, in the order of their names. Of a file that cannot be
+     * understood, as of a program that died while it wrote, nothing is taken.
+     *
+     * @param complain hears which and why
+     */
+    static List<Measurement> in(Path folder, Consumer<String> complain) throws IOException {
+        List<Path> files;
+        try (Stream<Path> all = Files.list(folder)) {
+            files = all.sorted().toList();
+        }
+        List<Measurement> measurements = new ArrayList<>();
+        for (Path file : files) {
+            String name = file.getFileName().toString();
+            if (NAME.matcher(name).matches()) {
+                try {
+                    measurements.addAll(
+                            read(name, Files.readString(file, StandardCharsets.ISO_8859_1)));
+                } catch (IllegalArgumentException e) {
+                    complain.accept("Left out " + file + ": " + e.getMessage());
+                }
+            }
+        }
+        return measurements;
+    }
+
+    /** What one file holds. */
+    static List<Measurement> read(String fileName, String text) {
+        Matcher name = NAME.matcher(fileName);
+        if (!name.matches()) {
+            throw new IllegalArgumentException(fileName + " is not ROW-SIDE-FORK.txt or .json");
+        }
+        Side side = name.group(2).equals("c") ? Side.C : Side.JAVA;
+        Outputs outputs = new Outputs(name.group(1), side, Integer.parseInt(name.group(3)));
+        if (fileName.endsWith(".json")) {
+            outputs.jmh(Json.values(text));
+        } else {
+            outputs.lines(text);
+        }
+        return outputs.ofTheFork();
+    }
+
+    /**
+     * A program may measure the same in several rounds; its fork counts once, with their median.
+     */
+    private List<Measurement> ofTheFork() {
+        return measurements.stream()
+                .collect(
+                        Collectors.groupingBy(
+                                m -> List.of(m.row(), m.parameter()),
+                                LinkedHashMap::new,
+                                Collectors.toList()))
+                .values()
+                .stream()
+                .map(
+                        rounds -> {
+                            Measurement one = rounds.getFirst();
+                            Values all = Values.of(rounds, one.row(), one.parameter(), side);
+                            return new Measurement(
+                                    one.row(),
+                                    one.parameter(),
+                                    side,
+                                    fork,
+                                    all.median(),
+                                    one.unit());
+                        })
+                .toList();
+    }
+
+    private void lines(String text) {
+        List<String> columns = List.of();
+        List<Double> samples = new ArrayList<>();
+        for (String line : text.lines().toList()) {
+            String[] words = line.strip().split("\\s+");
+            Matcher sample = SAMPLE.matcher(line);
+            if (line.startsWith("RESULT\t")) {
+                result(line.split("\t", -1));
+            } else if (line.startsWith("{")) {
+                Json.values(line).forEach(object -> perf(members(object)));
+            } else if (line.strip().startsWith("#bytes")) {
+                columns = columns(line);
+            } else if (sample.matches()) {
+                samples.add(Double.valueOf(sample.group(1)));
+            } else if (!columns.isEmpty() && words.length == columns.size() && areNumbers(words)) {
+                perftest(columns, words, samples);
+                columns = List.of();
+                samples = new ArrayList<>();
+            }
+        }
+    }
+
+    /** RESULT, measure, parameter, value, unit. */
+    private void result(String[] fields) {
+        if (fields.length != 5) {
+            throw new IllegalArgumentException(
+                    "a line RESULT has five fields: " + Arrays.toString(fields));
+        }
+        place(fields[1] + " " + fields[2])
+                .ifPresent(
+                        place ->
+                                add(
+                                        place.getFirst(),
+                                        place.getLast(),
+                                        Double.parseDouble(fields[3]),
+                                        fields[4]));
+    }
+
+    /** Row and parameter of what small programs measure; nothing for what is there beside. */
+    private static Optional<List<String>> place(String measure) {
+        String parameter = measure.replaceFirst(".*?[ =](\\d*)$", "$1");
+        Row row =
+                switch (measure.replaceFirst("\\d+$", "")) {
+                    case "post-poll chain=" ->
+                            parameter.equals("1")
+                                    ? Row.POST_POLL
+                                    : parameter.equals("16") ? Row.CHAIN : null;
+                    case "register-deregister bytes=" -> Row.REGISTER;
+                    case "connect-disconnect -" -> Row.CONNECT;
+                    case "events bytes=64 median" -> Row.EVENTS;
+                    case "first-message start to completed" -> Row.FIRST_MESSAGE;
+                    case "load-queue-pairs " -> Row.LOAD_QUEUE_PAIRS;
+                    case "load-depth " -> Row.LOAD_DEPTH;
+                    default -> null;
+                };
+        if (row == null) {
+            return Optional.empty();
+        }
+        boolean varied = List.of(Row.REGISTER, Row.LOAD_QUEUE_PAIRS, Row.LOAD_DEPTH).contains(row);
+        return Optional.of(List.of(row.key(), varied ? parameter : ""));
+    }
+
+    private static List<String> columns(String head) {
+        return COLUMN.matcher(head).results().map(found -> found.group(1)).toList();
+    }
+
+    private static boolean areNumbers(String[] words) {
+        return Arrays.stream(words).allMatch(word -> word.matches("[-+]?\\d+(\\.\\d+)?"));
+    }
+
+    /** A line of perftest's table. */
+    private void perftest(List<String> columns, String[] words, List<Double> samples) {
+        Map<String, Double> values = new LinkedHashMap<>();
+        for (int i = 0; i < words.length; i++) {
+            values.put(columns.get(i), Double.valueOf(words[i]));
+        }
+        String bytes = Long.toString(Math.round(values.get("#bytes")));
+        judged(bytes, values, "t_typical", "BW average", "MsgRate");
+        double[] sorted = samples.stream().mapToDouble(Double::doubleValue).sorted().toArray();
+        for (double percent : PERCENTS) {
+            // A percentile that one sample alone decides is left out: it is the maximum.
+            if (sorted.length * (1 - percent / 100) > 1) {
+                percentile(bytes, percent, nearestRank(sorted, percent));
+            }
+        }
+    }
+
+    /** The least of the values that so many percent of them do not exceed. */
+    static double nearestRank(double[] sorted, double percent) {
+        // The epsilon takes back what the division adds: 99.9 % of 1000 are 999, not 999.0000001.
+        int rank = (int) Math.ceil(percent / 100 * sorted.length - 1e-9);
+        return sorted[Math.max(rank - 1, 0)];
+    }
+
+    /** An object of Perf. */
+    private void perf(Map<String, Object> object) {
+        Map<String, Double> values = new LinkedHashMap<>();
+        object.forEach(
+                (name, value) -> {
+                    if (value instanceof Double number) {
+                        values.put(name, number);
+                    }
+                });
+        if (!values.containsKey("bytes")) {
+            throw new IllegalArgumentException("no bytes in Perf's " + object.keySet());
+        }
+        String bytes = Long.toString(Math.round(values.get("bytes")));
+        judged(bytes, values, "t_typical_usec", "bw_average_mib_per_sec", "msg_rate_mpps");
+        if (object.get("percentiles_usec") instanceof Map<?, ?> percentiles) {
+            percentiles.forEach(
+                    (percent, value) ->
+                            percentile(
+                                    bytes, Double.parseDouble(percent.toString()), (Double) value));
+        }
+    }
+
+    /** Takes the value that the row compares, from columns with the names that the program has. */
+    private void judged(
+            String bytes, Map<String, Double> values, String time, String rate, String messages) {
+        if (values.containsKey(time)) {
+            add(row, bytes, values.get(time), "us");
+        } else if (row.equals(Row.MESSAGE_RATE.key()) && values.containsKey(messages)) {
+            add(row, bytes, values.get(messages) * 1e3, "k/s");
+        } else if (values.containsKey(rate)) {
+            add(row, bytes, values.get(rate), "MiB/s");
+        } else {
+            throw new IllegalArgumentException("nothing of " + row + " in " + values.keySet());
+        }
+    }
+
+    /**
+     * Only of the smallest message: that is where the two could differ; and less than all, which is
+     * the maximum.
+     */
+    private void percentile(String bytes, double percent, double value) {
+        if (bytes.equals("64") && percent < 100) {
+            add(row + PERCENTILES, Double.toString(percent), value, "us");
+        }
+    }
+
+    /** JMH's results. */
+    private void jmh(List<Object> texts) {
+        for (Object one : (List<?>) texts.getFirst()) {
+            Map<String, Object> result = members(one);
+            String name = result.get("benchmark").toString();
+            Map<String, Object> score = members(result.get("primaryMetric"));
+            add(
+                    name.endsWith(".chain") ? Row.CHAIN.key() : Row.POST_POLL.key(),
+                    "",
+                    (Double) score.get("score"),
+                    "ns");
+            // JMH puts a middle dot before the name in some releases.
+            members(result.get("secondaryMetrics"))
+                    .forEach(
+                            (metric, values) -> {
+                                if (metric.endsWith("gc.alloc.rate.norm")) {
+                                    allocation(
+                                            name.substring(name.lastIndexOf('.') + 1),
+                                            members(values));
+                                }
+                            });
+        }
+    }
+
+    /**
+     * The median iteration, not the mean: JMH counts what all threads of the JVM allocate, and in a
+     * fork's last iteration its own allocate half a megabyte. What a request allocates shows in
+     * every iteration.
+     */
+    private void allocation(String benchmark, Map<String, Object> metric) {
+        double[] iterations =
+                ((List<?>) metric.get("rawData"))
+                        .stream()
+                                .flatMap(forks -> ((List<?>) forks).stream())
+                                .mapToDouble(bytes -> (Double) bytes)
+                                .sorted()
+                                .toArray();
+        Values all = new Values(new int[] {fork}, iterations);
+        add(Row.ALLOCATION.key(), benchmark, all.median(), "B");
+    }
+
+    @SuppressWarnings("unchecked") // names of JSON are strings
+    private static Map<String, Object> members(Object object) {
+        if (object instanceof Map<?, ?> map) {
+            return (Map<String, Object>) map;
+        }
+        throw new IllegalArgumentException("a JSON object was expected, not " + object);
+    }
+
+    private void add(String what, String parameter, double value, String unit) {
+        measurements.add(new Measurement(what, parameter, side, fork, value, unit));
+    }
+}

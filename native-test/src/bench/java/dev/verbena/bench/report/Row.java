@@ -1,0 +1,163 @@
+package dev.verbena.bench.report;
+
+import java.util.Arrays;
+import java.util.List;
+import java.util.Locale;
+import java.util.Optional;
+
+/** What is compared, and how far apart the two may be: the one place where the goals stand. */
+enum Row {
+    /** JMH's PostAndPoll.one and c/post_poll.c. */
+    POST_POLL("Post and poll one send, provider that copies", Goal.atMost(1.5), Parameter.NONE),
+    /** JMH's PostAndPoll.chain and c/post_poll.c. */
+    CHAIN("The same in chains of 16 (DEFER), each", Goal.atMost(1.2), Parameter.NONE),
+    /** JMH's gc.alloc.rate.norm, the worst of both benchmarks. */
+    ALLOCATION("Bytes allocated by a request", Goal.nothing(), Parameter.NONE),
+    /** ib_send_lat. */
+    SEND_LATENCY("Send latency", Goal.atMost(1.05), Parameter.BYTES),
+    /** ib_write_lat. */
+    WRITE_LATENCY("Write latency", Goal.atMost(1.05), Parameter.BYTES),
+    /** ib_send_bw. */
+    SEND_BANDWIDTH("Send bandwidth", Goal.atLeast(0.97), Parameter.BYTES),
+    /** ib_write_bw. */
+    WRITE_BANDWIDTH("Write bandwidth", Goal.atLeast(0.97), Parameter.BYTES),
+    /** ib_read_bw. */
+    READ_BANDWIDTH("Read bandwidth", Goal.atLeast(0.97), Parameter.BYTES),
+    /** ib_write_bw with small writes. */
+    MESSAGE_RATE("Message rate of writes", Goal.atLeast(0.95), Parameter.BYTES),
+    /** c/events.c. */
+    EVENTS("Arm, wait, wake, poll", Goal.atMost(1.2), Parameter.NONE),
+    /** c/register.c. */
+    REGISTER("Register and deregister", Goal.atMost(1.1), Parameter.BYTES),
+    /** c/connect.c. */
+    CONNECT("Connect and disconnect", Goal.atMost(1.2), Parameter.NONE),
+    /** Has no counterpart in C that means anything: a JVM starts. */
+    FIRST_MESSAGE("First message after the JVM's start", Goal.none(), Parameter.NONE),
+    /** c/load.c, over queue pairs on one completion queue; in load.svg. */
+    LOAD_QUEUE_PAIRS("A request's cost, queue pairs on one queue", Goal.none(), Parameter.COUNT),
+    /** c/load.c, over requests under way; in load.svg. */
+    LOAD_DEPTH("A request's cost, requests under way", Goal.none(), Parameter.COUNT);
+
+    /**
+     * Below this, bytes are what JMH's own threads allocate while they measure, divided by
+     * requests: one object of the least size in 1,600 requests is above it.
+     */
+    static final double NO_BYTES = 0.01;
+
+    /** What a row's values are measured against. */
+    sealed interface Goal {
+        /** Java's median is at most so many times C's. */
+        static Goal atMost(double factor) {
+            return new Ratio(factor, true);
+        }
+
+        /** Java's median is at least so many times C's. */
+        static Goal atLeast(double factor) {
+            return new Ratio(factor, false);
+        }
+
+        /** Every fork of Java's gives zero. */
+        static Goal nothing() {
+            return new Nothing();
+        }
+
+        /** It is only shown. */
+        static Goal none() {
+            return new Shown();
+        }
+    }
+
+    /**
+     * Java's median divided by C's.
+     *
+     * @param factor the bound
+     * @param most whether it is the upper one
+     */
+    record Ratio(double factor, boolean most) implements Goal {
+        /** Whether a ratio is within the bound. */
+        boolean isReachedBy(double ratio) {
+            return most ? ratio <= factor : ratio >= factor;
+        }
+
+        @Override
+        public String toString() {
+            return (most ? "<= " : ">= ") + "%.2f".formatted(factor);
+        }
+    }
+
+    /** Zero, up to {@link #NO_BYTES}; C has no value. */
+    record Nothing() implements Goal {
+        @Override
+        public String toString() {
+            return "0";
+        }
+    }
+
+    /** No goal. */
+    record Shown() implements Goal {
+        @Override
+        public String toString() {
+            return "-";
+        }
+    }
+
+    /** What is varied in a row. */
+    enum Parameter {
+        /** Nothing. */
+        NONE,
+        /** Bytes, of a message or of memory. */
+        BYTES,
+        /** A number of something. */
+        COUNT
+    }
+
+    private final String title;
+    private final Goal goal;
+    private final Parameter parameter;
+
+    Row(String title, Goal goal, Parameter parameter) {
+        this.title = title;
+        this.goal = goal;
+        this.parameter = parameter;
+    }
+
+    /** As it stands in files, their names, and on the command line: post-poll. */
+    String key() {
+        return name().toLowerCase(Locale.ROOT).replace('_', '-');
+    }
+
+    /** The row of that key. */
+    static Optional<Row> of(String key) {
+        return Arrays.stream(values()).filter(row -> row.key().equals(key)).findFirst();
+    }
+
+    /** What it says in the table. */
+    String title() {
+        return title;
+    }
+
+    /** What it is measured against. */
+    Goal goal() {
+        return goal;
+    }
+
+    /** Whether C has no counterpart. */
+    boolean isJavaOnly() {
+        return List.of(ALLOCATION, FIRST_MESSAGE).contains(this);
+    }
+
+    /** A parameter as people write it: 4 KiB. */
+    String words(String value) {
+        if (parameter != Parameter.BYTES) {
+            return value;
+        }
+        long bytes = Long.parseLong(value);
+        String[] units = {"B", "KiB", "MiB", "GiB"};
+        int unit = 0;
+        while (bytes >= 1024 && bytes % 1024 == 0 && unit < units.length - 1) {
+            bytes /= 1024;
+            unit++;
+        }
+        return bytes + " " + units[unit];
+    }
+}

@@ -1,0 +1,457 @@
+package dev.verbena.tools;
+
+import dev.verbena.Adapter;
+import dev.verbena.ConnectionOptions;
+import dev.verbena.Connector;
+import dev.verbena.QueuePair;
+import dev.verbena.Status;
+import dev.verbena.VerbenaException;
+
+import picocli.CommandLine;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Mixin;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.ParameterException;
+import picocli.CommandLine.Parameters;
+import picocli.CommandLine.Spec;
+
+import java.io.PrintWriter;
+import java.lang.management.GarbageCollectorMXBean;
+import java.lang.management.ManagementFactory;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayDeque;
+import java.util.Deque;
+import java.util.LinkedHashMap;
+import java.util.Map;
+import java.util.concurrent.Callable;
+import java.util.concurrent.ThreadLocalRandom;
+import java.util.stream.Collectors;
+
+/** Measures one operation with a server. */
+@Command(mixinStandardHelpOptions = true, sortOptions = false)
+final class PerfClient implements Callable<Integer> {
+    /**
+     * What has the loops, and all below them, compiled before anything is measured: found by
+     * looking at how long iterations take as they go on.
+     */
+    private static final int COMPILING = 20_000;
+
+    private static final int COMPILING_SIZE = 64;
+
+    /** What a size of its own needs beyond that: memory and caches. */
+    private static final int USUAL_WARM_UP = 100;
+
+    private static final int USUAL_LATENCY_ITERATIONS = 1000;
+    private static final int USUAL_ITERATIONS = 1000;
+    private static final int USUAL_WRITES = 5000;
+    private static final int USUAL_LATENCY_SIZE = 2;
+    private static final int USUAL_SIZE = 65_536;
+    private static final int USUAL_DEPTH = 128;
+    private static final int MOST_ITERATIONS = 100_000_000;
+    private static final int MOST_REQUESTS = 8192;
+    private static final int MOST_QUEUE_PAIRS = 4096;
+
+    private final PerfOperation operation;
+
+    @Spec private CommandSpec spec;
+
+    @Parameters(
+            index = "0",
+            paramLabel = "lat|bw",
+            description =
+                    "What to measure: lat for half the time of a message there and back (of a read,"
+                            + " and the whole), bw for bandwidth and the rate of messages.")
+    private PerfMeasure measure;
+
+    @Parameters(index = "1", paramLabel = "ADDRESS", description = "Where the server is.")
+    private InetAddress server;
+
+    @Mixin private PerfOptions options;
+
+    @Option(
+            names = "--from",
+            paramLabel = "ADDRESS",
+            description = "The local address to connect from (default: by the route).")
+    private InetAddress from;
+
+    @Option(
+            names = "--size",
+            paramLabel = "LIST",
+            description =
+                    "Bytes of a message: one number or several with commas, as in 64,4K,1M; or"
+                            + " \"all\" for the powers of two from 2 to 8M that the devices take"
+                            + " (default: 2 for lat, 4 for that of send-inv, 64K for bw).")
+    private String size;
+
+    @Option(
+            names = "--iterations",
+            paramLabel = "N",
+            description =
+                    "How many of each size, on each queue pair (default: 1000; of bw of writes"
+                            + " 5000). The peak of bw is measured up to 20000 in all.")
+    private Integer iterations;
+
+    @Option(
+            names = "--warmup",
+            paramLabel = "N",
+            description =
+                    "How many of each size come before, unmeasured (default: once so many small"
+                            + " ones that all is compiled, then 100 of each size).")
+    private Integer warmUp;
+
+    @Option(
+            names = "--depth",
+            paramLabel = "N",
+            description = "bw: requests under way on a queue pair (default: 128).")
+    private Integer depth;
+
+    @Option(
+            names = "--chain",
+            paramLabel = "N",
+            description = "bw: requests posted as one, by DEFER (default: 1).")
+    private Integer chain;
+
+    @Option(
+            names = "--signal-every",
+            paramLabel = "N",
+            description =
+                    "bw: each N-th request asks for a completion, the others are silent"
+                            + " (default: 100 up to 8 KiB, 1 above; with chains, one for each).")
+    private Integer signalEvery;
+
+    @Option(
+            names = "--inline",
+            defaultValue = "0",
+            paramLabel = "BYTES",
+            description =
+                    "Messages up to so many bytes go inline (default: none; perftest chooses by"
+                            + " device, and prints it).")
+    private int inline;
+
+    @Option(
+            names = "--events",
+            description = "Sleep until there is a completion, on both sides, instead of polling.")
+    private boolean events;
+
+    @Option(
+            names = "--qps",
+            paramLabel = "N",
+            description = "bw: queue pairs, all on one completion queue (default: 1).")
+    private Integer queuePairs;
+
+    @Option(
+            names = "--json",
+            description = "One JSON object for each size instead of the table, with percentiles.")
+    private boolean json;
+
+    @Option(names = "--no-progress", description = "Say nothing while it runs.")
+    private boolean quiet;
+
+    private PerfClient(PerfOperation operation) {
+        this.operation = operation;
+    }
+
+    /** The subcommand of an operation. */
+    static CommandLine commandFor(PerfOperation operation) {
+        CommandLine line = new CommandLine(new PerfClient(operation));
+        line.getCommandSpec().usageMessage().description(operation.description());
+        return line;
+    }
+
+    @Override
+    public Integer call() {
+        PerfSizes sizes = sizes();
+        PerfPlan plan = plan(sizes);
+        InetAddress local = from == null ? ToolDevices.localAddressTowards(server) : from;
+        try (Adapter adapter = ToolDevices.open(options.device, local);
+                Session session = new Session(adapter, plan, sizes)) {
+            session.connect();
+            session.measure();
+        }
+        return 0;
+    }
+
+    // ---- the command line
+
+    private PerfSizes sizes() {
+        String text = size;
+        if (text == null) {
+            int usual = measure == PerfMeasure.LAT ? USUAL_LATENCY_SIZE : USUAL_SIZE;
+            text = Integer.toString(Math.max(usual, least()));
+        }
+        try {
+            PerfSizes sizes = PerfSizes.parse(text);
+            if (!sizes.all() && sizes.smallest() < least()) {
+                throw wrong(
+                        "A message of send-inv lat carries a token: --size is at least %d, not %d",
+                        least(), sizes.smallest());
+            }
+            return sizes;
+        } catch (IllegalArgumentException e) {
+            throw wrong("--size: %s", e.getMessage());
+        }
+    }
+
+    /** The smallest message that the operation can do with. */
+    private int least() {
+        return operation == PerfOperation.SEND_INV && measure == PerfMeasure.LAT
+                ? Integer.BYTES
+                : 1;
+    }
+
+    private PerfPlan plan(PerfSizes sizes) {
+        options.check(spec, 1);
+        if (measure == PerfMeasure.LAT) {
+            onlyForBandwidth("--depth", depth);
+            onlyForBandwidth("--chain", chain);
+            onlyForBandwidth("--signal-every", signalEvery);
+            onlyForBandwidth("--qps", queuePairs);
+            if (events && operation == PerfOperation.WRITE) {
+                throw wrong(
+                        "The target of a write is told nothing it could wait for: write lat knows"
+                                + " no --events");
+            }
+        }
+        if (operation == PerfOperation.READ && inline > 0) {
+            throw wrong("A read has no bytes to send: it knows no --inline");
+        }
+        int depths = within("--depth", depth, USUAL_DEPTH, MOST_REQUESTS);
+        int chains = within("--chain", chain, 1, depths);
+        within("--signal-every", signalEvery, 1, depths - chains + 1);
+        PingOptions.within(spec, "--inline", inline, 0, PerfSizes.LARGEST);
+        within("--iterations", iterations, 1, MOST_ITERATIONS);
+        if (warmUp != null) {
+            PingOptions.within(spec, "--warmup", warmUp, 0, MOST_ITERATIONS);
+        }
+        return new PerfPlan(
+                ThreadLocalRandom.current().nextLong(),
+                0,
+                operation,
+                measure,
+                events,
+                within("--qps", queuePairs, 1, MOST_QUEUE_PAIRS),
+                depths,
+                chains,
+                inline,
+                Math.max(sizes.largest(), COMPILING_SIZE),
+                options.seconds);
+    }
+
+    private void onlyForBandwidth(String option, Integer value) {
+        if (value != null) {
+            throw wrong("%s is for bw: lat has one message under way", option);
+        }
+    }
+
+    private int within(String option, Integer value, int usual, int most) {
+        if (value == null) {
+            return usual;
+        }
+        PingOptions.within(spec, option, value, 1, most);
+        return value;
+    }
+
+    private ParameterException wrong(String message, Object... words) {
+        return new ParameterException(spec.commandLine(), message.formatted(words));
+    }
+
+    private int iterations() {
+        if (iterations != null) {
+            return iterations;
+        }
+        if (measure == PerfMeasure.LAT) {
+            return USUAL_LATENCY_ITERATIONS;
+        }
+        return operation == PerfOperation.WRITE ? USUAL_WRITES : USUAL_ITERATIONS;
+    }
+
+    // ---- the work
+
+    /** A server's and this client's, from the connection to the last result. */
+    private final class Session implements AutoCloseable {
+        private final Adapter adapter;
+        private final PerfPlan plan;
+        private final PerfSizes sizes;
+        private final Deque<AutoCloseable> made = new ArrayDeque<>();
+        private final PerfControl control;
+        private final PerfProgress progress;
+        private PerfTerms terms;
+        private PerfEnd end;
+        private PerfLoops loops;
+        private Map<String, Object> run;
+        private int rounds;
+
+        Session(Adapter adapter, PerfPlan plan, PerfSizes sizes) {
+            this.adapter = adapter;
+            this.plan = plan;
+            this.sizes = sizes;
+            control = new PerfControl(adapter, plan.timeout(), false);
+            made.push(control);
+            progress = new PerfProgress(quiet ? null : spec.commandLine().getErr());
+            made.push(progress);
+        }
+
+        void connect() {
+            Connector words = connect(control.queuePair(), plan);
+            control.watch(words);
+            terms = PerfTerms.decode(words.connectionData().privateData());
+            if (!sizes.all() && terms.largest() < plan.largest()) {
+                throw new ToolFailure(
+                        "The server's device takes messages up to %,d bytes, not %,d (--size)",
+                        terms.largest(), sizes.largest());
+            }
+            if (!sizes.all() && sizes.largest() > adapter.info().maxTransferBytes()) {
+                throw new ToolFailure(
+                        "%s takes messages up to %,d bytes, not %,d (--size)",
+                        adapter.name(), adapter.info().maxTransferBytes(), sizes.largest());
+            }
+            end = new PerfEnd(adapter, plan, terms, false);
+            made.push(end);
+            for (int q = 0; q < plan.queuePairs(); q++) {
+                end.watch(connect(end.queuePairs[q], plan.withIndex(q + 1)));
+            }
+            loops =
+                    plan.latency()
+                            ? new PerfLatency(plan, end, false)
+                            : new PerfBandwidth(
+                                    plan, terms, end, false, signalEvery == null ? 0 : signalEvery);
+            run = run(words);
+        }
+
+        private Connector connect(QueuePair queuePair, PerfPlan said) {
+            ConnectionOptions how =
+                    ConnectionOptions.DEFAULTS
+                            .withDeadline(plan.timeout())
+                            .withPrivateData(said.encode());
+            if (from != null) {
+                how = how.withLocalAddress(new InetSocketAddress(from, 0));
+            }
+            Connector connector = adapter.createConnector();
+            made.push(connector);
+            try {
+                connector.connect(queuePair, new InetSocketAddress(server, options.port), how);
+            } catch (VerbenaException e) {
+                throw explained(e, connector);
+            }
+            connector.completeConnect();
+            return connector;
+        }
+
+        private RuntimeException explained(VerbenaException e, Connector connector) {
+            if (e.status() == Status.CONNECTION_REFUSED) {
+                byte[] words = connector.connectionData().privateData();
+                if (words.length > 0) {
+                    return new ToolFailure(
+                            "The server says: %s", new String(words, StandardCharsets.UTF_8));
+                }
+            }
+            if (e.status() == Status.IO_TIMEOUT) {
+                return new ToolFailure(
+                        "%s. It may have another client, and serves one after the other",
+                        e.getMessage());
+            }
+            return e;
+        }
+
+        void measure() {
+            PrintWriter out = spec.commandLine().getOut();
+            if (!json) {
+                out.println(PerfTable.header(measure));
+            }
+            if (warmUp == null) {
+                int small = Math.max(least(), Math.min(COMPILING_SIZE, sizes.smallest()));
+                round("compiling", small, Math.ceilDiv(COMPILING, plan.queuePairs()));
+            }
+            int before = warmUp == null ? USUAL_WARM_UP : warmUp;
+            long most = Math.min(terms.largest(), adapter.info().maxTransferBytes());
+            for (int bytes : sizes.within(least(), most)) {
+                if (before > 0) {
+                    round("warming up", bytes, before);
+                }
+                PerfResult result = round("measuring", bytes, iterations());
+                out.println(json ? PerfJson.of(result, run) : PerfTable.row(result));
+            }
+        }
+
+        private PerfResult round(String what, int bytes, int count) {
+            int number = rounds++;
+            end.prepare(bytes, PerfData.seed(number, false));
+            control.say(
+                    new PerfControl.Word(
+                            PerfControl.Kind.ROUND,
+                            number,
+                            bytes,
+                            count,
+                            end.memory.memory().address(),
+                            end.memory.remoteToken(),
+                            0,
+                            ""));
+            PerfControl.Word ready = control.hear(PerfControl.Kind.READY);
+            loops.begin(bytes, ready.address(), ready.token(), ready.window());
+            progress.begin(
+                    "%s %s, %,d bytes, %s".formatted(operation, measure, bytes, what),
+                    (long) count * plan.queuePairs());
+            PerfResult result;
+            try {
+                result = loops.measure(bytes, count, progress);
+            } catch (ToolFailure e) {
+                throw control.lastWord(e);
+            } finally {
+                progress.end();
+            }
+            control.say(new PerfControl.Word(PerfControl.Kind.OVER));
+            control.hear(PerfControl.Kind.CHECKED);
+            long wrong = loops.mismatch(bytes, count, PerfData.seed(number, true), false);
+            if (wrong >= 0) {
+                throw new ToolFailure(
+                        "What came from the server is wrong, from byte %,d of %,d on",
+                        wrong, bytes);
+            }
+            return result;
+        }
+
+        private Map<String, Object> run(Connector words) {
+            Map<String, Object> all = new LinkedHashMap<>();
+            all.put("operation", operation);
+            all.put("measure", measure);
+            all.put("device", adapter.name());
+            all.put("from", ToolDevices.words(words.localAddress()));
+            all.put("to", ToolDevices.words(words.peerAddress()));
+            all.put("warmup", warmUp == null ? USUAL_WARM_UP : warmUp);
+            all.put("compiling", warmUp == null ? COMPILING : 0);
+            all.put("depth", plan.latency() ? 1 : plan.depth());
+            all.put("chain", plan.chain());
+            all.put("signal_every", signalEvery);
+            all.put("inline", inline);
+            all.put("events", events);
+            all.put("qps", plan.queuePairs());
+            all.put("java", System.getProperty("java.vm.version"));
+            all.put("vm", System.getProperty("java.vm.name"));
+            all.put(
+                    "vm_options",
+                    String.join(" ", ManagementFactory.getRuntimeMXBean().getInputArguments()));
+            all.put(
+                    "collectors",
+                    ManagementFactory.getGarbageCollectorMXBeans().stream()
+                            .map(GarbageCollectorMXBean::getName)
+                            .collect(Collectors.joining(", ")));
+            all.put("processors", Runtime.getRuntime().availableProcessors());
+            all.put(
+                    "os",
+                    "%s %s, %s"
+                            .formatted(
+                                    System.getProperty("os.name"),
+                                    System.getProperty("os.version"),
+                                    System.getProperty("os.arch")));
+            return all;
+        }
+
+        @Override
+        public void close() {
+            PerfControl.closeAll(made);
+        }
+    }
+}

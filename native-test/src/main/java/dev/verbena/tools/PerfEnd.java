@@ -1,0 +1,383 @@
+package dev.verbena.tools;
+
+import dev.verbena.Access;
+import dev.verbena.Adapter;
+import dev.verbena.AdapterInfo;
+import dev.verbena.BufferList;
+import dev.verbena.CompletionQueue;
+import dev.verbena.Completions;
+import dev.verbena.Connector;
+import dev.verbena.MemoryRegion;
+import dev.verbena.MemoryWindow;
+import dev.verbena.NotifyType;
+import dev.verbena.OpFlags;
+import dev.verbena.ProtectionDomain;
+import dev.verbena.QueuePair;
+import dev.verbena.QueuePairLimits;
+import dev.verbena.Status;
+
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.time.Duration;
+import java.util.ArrayDeque;
+import java.util.Deque;
+import java.util.concurrent.CompletableFuture;
+
+/**
+ * One side of what is measured: queue pairs on one completion queue, with their memory, and how to
+ * wait. For one thread; only {@link #peerLeft(Status)} comes from another.
+ *
+ * <p>Each queue pair has an area that its data leave from, one where data arrive, and one for
+ * credit: the number of messages that were taken, or tokens.
+ */
+final class PerfEnd implements AutoCloseable {
+    /** In a context: a receive of the queue pair whose number is in the lower half. */
+    static final long RECEIVED = 1L << 32;
+
+    /**
+     * Small messages leave from, and go to, one place after the other in so many bytes, as
+     * perftest's do: all of them in one line of the cache would wait for each other.
+     */
+    private static final int CYCLE = 4096;
+
+    private static final int LINE = 64;
+    private static final int MOST_SLOTS = CYCLE / LINE;
+    private static final int SPARE = 8; // requests beside those that are measured
+    private static final int BATCH = 32;
+
+    /** How many looks in vain until the clock is looked at. */
+    private static final int LOOKS = 1 << 12;
+
+    private final PerfPlan plan;
+    private final PerfTerms terms;
+    private final String peer;
+    private final Deque<AutoCloseable> made = new ArrayDeque<>();
+    private final Arena arena = Arena.ofShared();
+    private final ProtectionDomain domain;
+    private final Duration timeout;
+
+    final CompletionQueue queue;
+    final QueuePair[] queuePairs;
+    final Completions completions = new Completions(BATCH);
+    final MemoryRegion memory;
+    final int receives; // of each queue pair
+    private final long area;
+    private final long creditArea;
+    private final BufferList[][] sources;
+    private final BufferList[][] targets;
+    private int slots = 1;
+    private long stride;
+
+    private final CompletableFuture<Status> left = new CompletableFuture<>();
+    private boolean armed;
+    private int looks;
+    private long progress;
+    private long since;
+
+    /**
+     * Makes one.
+     *
+     * @param server whether it is the side that is told what to do
+     */
+    PerfEnd(Adapter adapter, PerfPlan plan, PerfTerms terms, boolean server) {
+        this.plan = plan;
+        this.terms = terms;
+        this.peer = server ? "client" : "server";
+        this.timeout = plan.timeout();
+        made.push(arena::close);
+        try {
+            int requests = requests(server);
+            receives = receives(server);
+            QueuePairLimits limits =
+                    QueuePairLimits.depths(requests, receives)
+                            .withInlineBytes(plan.inline())
+                            .withReads(
+                                    adapter.info().maxInboundReads(),
+                                    adapter.info().maxOutboundReads())
+                            .withMaxDeferred(
+                                    Math.min(requests, Math.max(plan.chain(), terms.part() + 2)));
+            checkLimits(adapter, limits, server);
+            domain = adapter.createProtectionDomain();
+            made.push(domain::close);
+            int all = plan.queuePairs() * (requests + receives);
+            queue = adapter.createCompletionQueue(all);
+            made.push(queue::close);
+            int count = plan.queuePairs();
+            area = (Math.max(terms.largest(), CYCLE) + CYCLE - 1L) / CYCLE * CYCLE;
+            creditArea =
+                    Math.max(
+                            LINE,
+                            (terms.windows() * (long) Integer.BYTES + LINE - 1) / LINE * LINE);
+            memory =
+                    domain.register(
+                            arena.allocate(count * (2 * area + creditArea), CYCLE),
+                            Access.REMOTE_WRITE,
+                            Access.REMOTE_READ);
+            made.push(memory::close);
+            queuePairs = new QueuePair[count];
+            sources = new BufferList[count][MOST_SLOTS];
+            targets = new BufferList[count][MOST_SLOTS];
+            for (int q = 0; q < count; q++) {
+                queuePairs[q] = domain.createQueuePair(queue, queue, limits);
+                made.push(queuePairs[q]::close);
+                for (int slot = 0; slot < MOST_SLOTS; slot++) {
+                    sources[q][slot] = new BufferList(1);
+                    targets[q][slot] = new BufferList(1);
+                }
+            }
+        } catch (Throwable t) {
+            close();
+            throw t;
+        }
+    }
+
+    private int requests(boolean server) {
+        if (plan.latency()) {
+            return SPARE;
+        }
+        if (!server) {
+            return plan.depth();
+        }
+        return plan.operation().takesReceives() ? terms.windows() + 2 * SPARE : 1;
+    }
+
+    private int receives(boolean server) {
+        if (server || (plan.latency() && plan.operation().takesReceives())) {
+            return terms.receives();
+        }
+        return terms.windows() > 0 ? PerfTerms.PARTS : 1;
+    }
+
+    private void checkLimits(Adapter adapter, QueuePairLimits limits, boolean server) {
+        AdapterInfo info = adapter.info();
+        String name = server ? "The server's " + adapter.name() : adapter.name();
+        if (plan.inline() > info.maxInlineBytes()) {
+            throw new ToolFailure(
+                    "%s takes up to %d bytes inline, not %d (--inline)",
+                    name, info.maxInlineBytes(), plan.inline());
+        }
+        if (limits.initiatorDepth() > info.maxInitiatorDepth()) {
+            throw new ToolFailure(
+                    "%s has up to %d requests under way on a queue pair, not %d (--depth)",
+                    name, info.maxInitiatorDepth(), limits.initiatorDepth());
+        }
+        long completionsNeeded =
+                (long) plan.queuePairs() * (limits.initiatorDepth() + limits.receiveDepth());
+        if (completionsNeeded > info.maxCompletionQueueDepth()) {
+            throw new ToolFailure(
+                    "A completion queue of %s has room for %,d, and %d queue pairs may fill %,d:"
+                            + " take a lower --depth or fewer --qps",
+                    name, info.maxCompletionQueueDepth(), plan.queuePairs(), completionsNeeded);
+        }
+        if (plan.operation() == PerfOperation.SEND_INV
+                && !(info.sendsWithInvalidate() && info.invalidatableWindows())) {
+            throw new ToolFailure(
+                    "%s has no windows whose token a message can kill, which send-inv needs", name);
+        }
+    }
+
+    /** A window over all that arrives at a queue pair, gone with this end. */
+    MemoryWindow createWindow() {
+        MemoryWindow window = domain.createMemoryWindow();
+        // Before its queue pair goes.
+        made.push(window::close);
+        return window;
+    }
+
+    Status bind(int q, MemoryWindow window, int flags) {
+        return queuePairs[q].bind(
+                q, window, memory, targetAt(q), area, OpFlags.ALLOW_REMOTE_WRITE | flags);
+    }
+
+    // ---- where things are
+
+    /** Where the first byte that leaves from here lies, in this side's memory and in the peer's. */
+    long sourceAt(int q) {
+        return 2 * q * area;
+    }
+
+    /** Where the first byte that arrives here lies, in this side's memory and in the peer's. */
+    long targetAt(int q) {
+        return (2 * q + 1) * area;
+    }
+
+    /** Where a queue pair's credit is, in the memory of either side. */
+    long creditAt(int q) {
+        return 2 * area * queuePairs.length + q * creditArea;
+    }
+
+    /** How far it is from one place to the next. */
+    long stride() {
+        return stride;
+    }
+
+    /** How many places there are, a power of two. */
+    int slots() {
+        return slots;
+    }
+
+    BufferList[] sources(int q) {
+        return sources[q];
+    }
+
+    BufferList[] targets(int q) {
+        return targets[q];
+    }
+
+    /** For a receive, which takes messages of any size. */
+    BufferList wholeTarget(int q) {
+        return new BufferList(1).add(memory, targetAt(q), area);
+    }
+
+    // ---- data
+
+    /**
+     * Makes ready for messages of a size.
+     *
+     * @param count how many, of which those that arrive last are looked at
+     * @param seed of what leaves from here; what arrives is made zero
+     */
+    void prepare(int size, int seed) {
+        stride = Math.max(LINE, Integer.highestOneBit(Math.max(1, size - 1)) * 2L);
+        slots = plan.latency() || stride > CYCLE / 2 ? 1 : (int) (CYCLE / stride);
+        if (slots == 1) {
+            stride = 0;
+        }
+        byte[] data = PerfData.of(size, seed);
+        for (int q = 0; q < queuePairs.length; q++) {
+            memory.memory().asSlice(targetAt(q), area).fill((byte) 0);
+            for (int slot = 0; slot < slots; slot++) {
+                long at = slot * stride;
+                MemorySegment.copy(
+                        data, 0, memory.memory(), ValueLayout.JAVA_BYTE, sourceAt(q) + at, size);
+                sources[q][slot].clear().add(memory, sourceAt(q) + at, size);
+                targets[q][slot].clear().add(memory, targetAt(q) + at, size);
+            }
+        }
+    }
+
+    /**
+     * Looks at what has arrived.
+     *
+     * @param from the first byte that is data; before it are tokens
+     * @param to behind the last byte that is data
+     * @param seed of what the peer sends
+     * @param count how many messages, at least, came on each queue pair
+     * @return where something is wrong, in a message, or -1
+     */
+    long mismatch(int from, int to, int seed, long count, boolean inOnePlace) {
+        MemorySegment expected = MemorySegment.ofArray(PerfData.of(to, seed));
+        int places = inOnePlace ? 1 : (int) Math.min(slots, count);
+        for (int q = 0; q < queuePairs.length; q++) {
+            for (int slot = 0; slot < places; slot++) {
+                long at = targetAt(q) + slot * stride;
+                long wrong =
+                        MemorySegment.mismatch(
+                                expected, from, to, memory.memory(), at + from, at + to);
+                if (wrong >= 0) {
+                    return from + wrong;
+                }
+            }
+        }
+        return -1;
+    }
+
+    // ---- how it ends
+
+    /** From now on, the peer's leaving ends all waiting. */
+    void watch(Connector connector) {
+        connector.onDisconnect(this::peerLeft);
+    }
+
+    private void peerLeft(Status status) {
+        left.complete(status);
+        for (QueuePair queuePair : queuePairs) {
+            try {
+                queuePair.flush();
+            } catch (IllegalStateException e) {
+                return; // closed: this side has left, too, and nobody waits
+            }
+        }
+    }
+
+    /** Throws unless a post was accepted. */
+    void posted(Status status) {
+        if (status != Status.SUCCESS) {
+            throw gone("A request was refused: " + status);
+        }
+    }
+
+    /** What a completion of the last poll failed of. */
+    ToolFailure failed(int index) {
+        return gone(
+                "A %s failed: %s"
+                        .formatted(completions.type(index), completions.status(index).toString()));
+    }
+
+    private ToolFailure gone(String otherwise) {
+        return PerfControl.leftByPeer(left)
+                ? new ToolFailure("The %s disconnected in the middle of a measurement", peer)
+                : new ToolFailure("%s", otherwise);
+    }
+
+    // ---- waiting
+
+    /**
+     * A look at the completion queue, or at memory, was in vain.
+     *
+     * @param ended how much has ended until now: as long as that grows, nobody is impatient
+     * @throws ToolFailure when it has not grown for as long as a step may take, or the peer left
+     */
+    void lookedInVain(long ended) {
+        if ((++looks & (LOOKS - 1)) == 0) {
+            check(ended);
+        }
+    }
+
+    private void check(long ended) {
+        if (left.isDone()) {
+            throw gone("The connection broke");
+        }
+        long now = System.nanoTime();
+        if (ended != progress || since == 0) {
+            progress = ended;
+            since = now;
+        } else if (now - since > timeout.toNanos()) {
+            throw stuck();
+        }
+    }
+
+    private ToolFailure stuck() {
+        return new ToolFailure(
+                "Nothing came from the %s for %d s (--timeout)", peer, plan.seconds());
+    }
+
+    /**
+     * A poll was in vain, and the caller wants to sleep: arms the completion queue the first time,
+     * so that the next poll is one after it, and sleeps the second time.
+     */
+    void sleepAfterNextPoll() {
+        if (!armed) {
+            queue.arm(NotifyType.ANY);
+            armed = true;
+            return;
+        }
+        if (queue.await(timeout) == Status.IO_TIMEOUT) {
+            throw stuck();
+        }
+        armed = false;
+    }
+
+    /** Begins a new measurement: patience anew. */
+    void begin() {
+        since = 0;
+        progress = 0;
+    }
+
+    /** Closes what was made, the last first. */
+    @Override
+    public void close() {
+        PerfControl.closeAll(made);
+    }
+}

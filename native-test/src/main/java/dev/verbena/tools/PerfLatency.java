@@ -1,0 +1,271 @@
+package dev.verbena.tools;
+
+import dev.verbena.BufferList;
+import dev.verbena.CompletionQueue;
+import dev.verbena.Completions;
+import dev.verbena.MemoryWindow;
+import dev.verbena.OpFlags;
+import dev.verbena.QueuePair;
+import dev.verbena.Status;
+
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.lang.invoke.VarHandle;
+import java.nio.ByteOrder;
+
+/**
+ * The loops that measure latency, of either side: one message under way, and the next one when the
+ * answer is there. For one thread.
+ *
+ * <p>They run a few iterations a call, so that the calls of the warm-up have them compiled: a
+ * method that is called once and loops for long would begin each measurement in the interpreter.
+ */
+final class PerfLatency implements PerfLoops {
+    private static final int BURST = 16;
+    private static final VarHandle BYTE = ValueLayout.JAVA_BYTE.varHandle();
+
+    private static final ValueLayout.OfInt TOKEN =
+            ValueLayout.JAVA_INT.withOrder(ByteOrder.LITTLE_ENDIAN);
+
+    private final PerfPlan plan;
+    private final PerfEnd end;
+    private final CompletionQueue queue;
+    private final QueuePair queuePair;
+    private final Completions completions;
+    private final MemorySegment memory;
+    private final BufferList source;
+    private final BufferList target;
+    private final BufferList inbox;
+    private final long sourceAt;
+    private final long targetAt;
+    private final boolean events;
+    private final MemoryWindow window; // of send-inv, or null
+
+    // Of this side's requests, and of the peer's messages: all there ever were.
+    private long sent;
+    private long received;
+    private long sends;
+    private long receives;
+
+    // Of this round.
+    private int flags;
+    private long sourceLast;
+    private long targetLast;
+    private byte mark; // in the last byte of the last write
+    private long remoteAddress;
+    private int remoteToken;
+    private int peerWindow;
+    private long[] times = new long[0];
+
+    PerfLatency(PerfPlan plan, PerfEnd end, boolean server) {
+        this.plan = plan;
+        this.end = end;
+        this.queue = end.queue;
+        this.queuePair = end.queuePairs[0];
+        this.completions = end.completions;
+        this.memory = end.memory.memory();
+        this.source = end.sources(0)[0];
+        this.target = end.targets(0)[0];
+        this.inbox = end.wholeTarget(0);
+        this.sourceAt = end.sourceAt(0);
+        this.targetAt = end.targetAt(0);
+        this.events = plan.events();
+        this.window = plan.operation() == PerfOperation.SEND_INV ? end.createWindow() : null;
+        if (plan.operation().takesReceives()) {
+            for (int i = 0; i < end.receives; i++) {
+                receive();
+            }
+        }
+    }
+
+    /** The server's token for the first message, before the first round. */
+    @Override
+    public int firstWindow() {
+        if (window == null) {
+            return 0;
+        }
+        if (!window.bound()) {
+            end.begin();
+            end.posted(end.bind(0, window, 0));
+            await(++sends, receives);
+        }
+        return window.remoteToken();
+    }
+
+    @Override
+    public void begin(int size, long address, int token, int firstWindow) {
+        end.begin();
+        flags = size <= plan.inline() ? OpFlags.INLINE : 0;
+        sourceLast = sourceAt + size - 1;
+        targetLast = targetAt + size - 1;
+        mark = 0;
+        remoteAddress = address + (plan.operation() == PerfOperation.READ ? sourceAt : targetAt);
+        remoteToken = token;
+        peerWindow = firstWindow;
+    }
+
+    @Override
+    public PerfResult measure(int size, int count, PerfProgress progress) {
+        if (times.length != count + 1) {
+            times = new long[count + 1];
+        }
+        int i = 0;
+        while (i < count) {
+            int to = Math.min(i + BURST, count);
+            switch (plan.operation()) {
+                case SEND -> send(i, to);
+                case WRITE -> write(i, to);
+                case READ -> read(i, to);
+                case SEND_INV -> sendAndInvalidate(i, to);
+            }
+            i = to;
+            progress.reached(i);
+        }
+        times[count] = System.nanoTime();
+        return PerfResult.ofLatency(size, times, plan.operation() == PerfOperation.READ ? 1 : 2);
+    }
+
+    @Override
+    public void serve(int count) {
+        int i = 0;
+        while (i < count) {
+            int to = Math.min(i + BURST, count);
+            switch (plan.operation()) {
+                case SEND -> answerSend(i, to);
+                case WRITE -> answerWrite(i, to);
+                case READ -> {} // the device does it
+                case SEND_INV -> answerSendAndInvalidate(i, to);
+            }
+            i = to;
+        }
+        await(sends, receives);
+    }
+
+    @Override
+    public long mismatch(int size, int count, int seed, boolean server) {
+        return switch (plan.operation()) {
+            case SEND -> end.mismatch(0, size, seed, 1, true);
+            case WRITE ->
+                    memory.get(ValueLayout.JAVA_BYTE, targetLast) == (byte) count
+                            ? end.mismatch(0, size - 1, seed, 1, true)
+                            : size - 1;
+            case READ -> server ? -1 : end.mismatch(0, size, seed, 1, true);
+            case SEND_INV -> end.mismatch(Integer.BYTES, size, seed, 1, true);
+        };
+    }
+
+    // ---- the client's
+
+    private void send(int from, int to) {
+        for (int i = from; i < to; i++) {
+            times[i] = System.nanoTime();
+            end.posted(queuePair.send(0, source, flags));
+            await(++sends, ++receives);
+            receive();
+        }
+    }
+
+    private void write(int from, int to) {
+        for (int i = from; i < to; i++) {
+            times[i] = System.nanoTime();
+            memory.set(ValueLayout.JAVA_BYTE, sourceLast, ++mark);
+            end.posted(queuePair.write(0, source, remoteAddress, remoteToken, flags));
+            await(++sends, 0);
+            awaitMark(mark);
+        }
+    }
+
+    private void read(int from, int to) {
+        for (int i = from; i < to; i++) {
+            times[i] = System.nanoTime();
+            end.posted(queuePair.read(0, target, remoteAddress, remoteToken, 0));
+            await(++sends, 0);
+        }
+    }
+
+    private void sendAndInvalidate(int from, int to) {
+        for (int i = from; i < to; i++) {
+            times[i] = System.nanoTime();
+            handOver();
+            await(++sends, ++receives);
+            peerWindow = memory.get(TOKEN, targetAt);
+            receive();
+        }
+    }
+
+    // ---- the server's
+
+    private void answerSend(int from, int to) {
+        for (int i = from; i < to; i++) {
+            await(sends, ++receives);
+            receive();
+            end.posted(queuePair.send(0, source, flags));
+            sends++;
+        }
+    }
+
+    private void answerWrite(int from, int to) {
+        for (int i = from; i < to; i++) {
+            awaitMark(++mark);
+            memory.set(ValueLayout.JAVA_BYTE, sourceLast, mark);
+            end.posted(queuePair.write(0, source, remoteAddress, remoteToken, flags));
+            await(++sends, 0);
+        }
+    }
+
+    private void answerSendAndInvalidate(int from, int to) {
+        for (int i = from; i < to; i++) {
+            await(sends, ++receives);
+            peerWindow = memory.get(TOKEN, targetAt);
+            receive();
+            handOver();
+            sends++;
+        }
+    }
+
+    // ---- both
+
+    /** A new token goes out, and the peer's dies: two requests, posted as one. */
+    private void handOver() {
+        end.posted(end.bind(0, window, OpFlags.SILENT_SUCCESS | OpFlags.DEFER));
+        memory.set(TOKEN, sourceAt, window.remoteToken());
+        end.posted(queuePair.sendAndInvalidate(0, source, peerWindow, flags));
+    }
+
+    private void receive() {
+        end.posted(queuePair.receive(PerfEnd.RECEIVED, inbox));
+    }
+
+    /** Waits until so many requests of this side, and so many messages of the peer's, ended. */
+    private void await(long requests, long messages) {
+        while (sent < requests || received < messages) {
+            int count = queue.poll(completions);
+            if (count == 0) {
+                if (events) {
+                    end.sleepAfterNextPoll();
+                } else {
+                    end.lookedInVain(sent + received);
+                }
+            }
+            for (int i = 0; i < count; i++) {
+                if (completions.status(i) != Status.SUCCESS) {
+                    throw end.failed(i);
+                }
+                if (completions.context(i) == PerfEnd.RECEIVED) {
+                    received++;
+                } else {
+                    sent++;
+                }
+            }
+        }
+    }
+
+    /** Waits for the peer's write, of whose end nothing else is told. */
+    private void awaitMark(byte expected) {
+        MemorySegment where = memory;
+        long last = targetLast;
+        while ((byte) BYTE.getAcquire(where, last) != expected) {
+            end.lookedInVain(expected);
+        }
+    }
+}

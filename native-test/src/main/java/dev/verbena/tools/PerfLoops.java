@@ -1,0 +1,30 @@
+package dev.verbena.tools;
+
+/** What both kinds of measurements look like to the two sides' programs. */
+interface PerfLoops {
+    /** The server's token for the first message of a client that kills it; 0 when it needs none. */
+    int firstWindow();
+
+    /**
+     * Makes ready for messages of a size; {@link PerfEnd#prepare} was before.
+     *
+     * @param address of the peer's memory
+     * @param token for it
+     * @param firstWindow what the peer's {@link #firstWindow} was
+     */
+    void begin(int size, long address, int token, int firstWindow);
+
+    /** The client's side. */
+    PerfResult measure(int size, int count, PerfProgress progress);
+
+    /** The server's side. */
+    void serve(int count);
+
+    /**
+     * Looks at what came.
+     *
+     * @param seed of what the peer sent
+     * @return where it is wrong, in a message, or -1
+     */
+    long mismatch(int size, int count, int seed, boolean server);
+}

@@ -1,0 +1,36 @@
+package dev.verbena.tools;
+
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Option;
+
+/** What perf's two sides have in common on the command line. */
+final class PerfOptions {
+    @Option(
+            names = "--port",
+            defaultValue = "7175",
+            paramLabel = "PORT",
+            description = "Where the server listens (default: ${DEFAULT-VALUE}).")
+    int port;
+
+    @Option(
+            names = "--device",
+            paramLabel = "NAME",
+            description = "The RDMA device (default: the one that has the local address).")
+    String device;
+
+    @Option(
+            names = "--timeout",
+            defaultValue = "10",
+            paramLabel = "SECONDS",
+            description =
+                    "How long the other side may take for each step (default: ${DEFAULT-VALUE}). A"
+                            + " server waits for clients as long as it takes, and otherwise goes by"
+                            + " its client's.")
+    int seconds;
+
+    /** Refuses numbers that are out of range. */
+    void check(CommandSpec spec, int firstPort) {
+        PingOptions.within(spec, "--port", port, firstPort, 65535);
+        PingOptions.within(spec, "--timeout", seconds, 1, 86400);
+    }
+}

@@ -1,0 +1,141 @@
+package dev.verbena.tools;
+
+import java.nio.ByteBuffer;
+import java.time.Duration;
+
+/**
+ * What a client wants of a server, as its connections' private data say it. A session is one
+ * connection for words, of index 0, and one for each queue pair that is measured, counted from 1.
+ *
+ * @param session a number that all connections of one client share, and no other client has
+ * @param index which of its connections this is
+ * @param operation what is done
+ * @param measure what is measured of it
+ * @param events whether completions are waited for asleep
+ * @param queuePairs how many are measured at once
+ * @param depth how many requests are under way on each
+ * @param chain how many requests are posted as one
+ * @param inline up to how many bytes messages go inline
+ * @param largest the largest message in bytes
+ * @param seconds how long the other side may take for a step
+ */
+record PerfPlan(
+        long session,
+        int index,
+        PerfOperation operation,
+        PerfMeasure measure,
+        boolean events,
+        int queuePairs,
+        int depth,
+        int chain,
+        int inline,
+        int largest,
+        int seconds) {
+    /** A connection's private data have room for 44, beside the library's own. */
+    static final int BYTES = 40;
+
+    private static final int WORD = 0x5662_7066; // "Vbpf"
+    private static final byte VERSION = 1;
+
+    /** The same, for another connection. */
+    PerfPlan withIndex(int other) {
+        return new PerfPlan(
+                session,
+                other,
+                operation,
+                measure,
+                events,
+                queuePairs,
+                depth,
+                chain,
+                inline,
+                largest,
+                seconds);
+    }
+
+    Duration timeout() {
+        return Duration.ofSeconds(seconds);
+    }
+
+    boolean latency() {
+        return measure == PerfMeasure.LAT;
+    }
+
+    /** As private data. */
+    byte[] encode() {
+        return ByteBuffer.allocate(BYTES)
+                .putInt(WORD)
+                .put(VERSION)
+                .put((byte) operation.ordinal())
+                .put((byte) measure.ordinal())
+                .put((byte) (events ? 1 : 0))
+                .putLong(session)
+                .putShort((short) index)
+                .putShort((short) queuePairs)
+                .putInt(depth)
+                .putInt(chain)
+                .putInt(inline)
+                .putInt(largest)
+                .putInt(seconds)
+                .array();
+    }
+
+    /**
+     * From private data.
+     *
+     * @throws ToolFailure when they are no plan, or one of another version
+     */
+    static PerfPlan decode(byte[] data) {
+        ByteBuffer bytes = ByteBuffer.wrap(data);
+        if (data.length < 5 || bytes.getInt() != WORD) {
+            throw new ToolFailure("Somebody connected who is no client of perf");
+        }
+        int version = bytes.get();
+        if (version != VERSION || data.length != BYTES) {
+            throw new ToolFailure(
+                    "A perf of version %d connected, this is version %d: both sides need the same",
+                    version, VERSION);
+        }
+        int operation = bytes.get();
+        int measure = bytes.get();
+        boolean events = bytes.get() != 0;
+        PerfPlan plan =
+                new PerfPlan(
+                        bytes.getLong(8),
+                        bytes.getShort(16),
+                        one(PerfOperation.values(), operation),
+                        one(PerfMeasure.values(), measure),
+                        events,
+                        bytes.getShort(18),
+                        bytes.getInt(20),
+                        bytes.getInt(24),
+                        bytes.getInt(28),
+                        bytes.getInt(32),
+                        bytes.getInt(36));
+        boolean sensible =
+                plan.queuePairs >= 1
+                        && plan.index >= 0
+                        && plan.index <= plan.queuePairs
+                        && plan.depth >= 1
+                        && plan.chain >= 1
+                        && plan.chain <= plan.depth
+                        && plan.inline >= 0
+                        && plan.largest >= 1
+                        && plan.seconds >= 1;
+        if (!sensible) {
+            throw nonsense();
+        }
+        return plan;
+    }
+
+    private static <T> T one(T[] values, int ordinal) {
+        if (ordinal < 0 || ordinal >= values.length) {
+            throw nonsense();
+        }
+        return values[ordinal];
+    }
+
+    private static ToolFailure nonsense() {
+        return new ToolFailure("A client's plan makes no sense: is it of another version?");
+    }
+}

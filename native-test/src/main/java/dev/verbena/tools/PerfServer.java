@@ -1,0 +1,249 @@
+package dev.verbena.tools;
+
+import dev.verbena.Adapter;
+import dev.verbena.ConnectionOptions;
+import dev.verbena.Connector;
+import dev.verbena.Listener;
+import dev.verbena.QueuePair;
+import dev.verbena.VerbenaException;
+
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Mixin;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.Spec;
+
+import java.io.PrintWriter;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayDeque;
+import java.util.Arrays;
+import java.util.Deque;
+import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.Callable;
+import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.TimeUnit;
+
+/** Serves clients, one after the other; each says what it wants to measure. */
+@Command(
+        name = "server",
+        mixinStandardHelpOptions = true,
+        sortOptions = false,
+        description =
+                "Serves clients, one after the other, until it is stopped. What is measured, and"
+                        + " how, each client says.")
+final class PerfServer implements Callable<Integer> {
+    private static final int REASON_BYTES = 136; // what a refusal carries
+
+    @Spec private CommandSpec spec;
+
+    @Option(
+            names = "--bind",
+            paramLabel = "ADDRESS",
+            description = "The address to listen on (default: all of the device).")
+    private InetAddress bind;
+
+    @Mixin private PerfOptions options;
+
+    @Option(names = "--once", description = "Serve one client, and end.")
+    private boolean once;
+
+    private final BlockingQueue<Connector> requests = new LinkedBlockingQueue<>();
+    private final Deque<Connector> later = new ArrayDeque<>();
+
+    @Override
+    public Integer call() {
+        options.check(spec, 0);
+        InetSocketAddress address =
+                bind == null
+                        ? new InetSocketAddress(options.port)
+                        : new InetSocketAddress(bind, options.port);
+        try (Adapter adapter = ToolDevices.open(options.device, bind);
+                Listener listener = adapter.listen(address, 0, requests::add)) {
+            out().printf(
+                            "Listening on %s of %s%n",
+                            ToolDevices.words(listener.localAddress()), adapter.name());
+            while (true) {
+                boolean well = serve(adapter, later.isEmpty() ? requests.take() : later.remove());
+                if (once) {
+                    return well ? 0 : 1;
+                }
+            }
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+            throw new ToolFailure("Interrupted while waiting for a client");
+        } finally {
+            requests.forEach(Connector::close);
+            later.forEach(Connector::close);
+        }
+    }
+
+    private PrintWriter out() {
+        return spec.commandLine().getOut();
+    }
+
+    /** Serves one client; when that fails, the next one may fare better. */
+    private boolean serve(Adapter adapter, Connector request) throws InterruptedException {
+        try (request) {
+            return serveRequest(adapter, request);
+        } catch (VerbenaException | ToolFailure e) {
+            spec.commandLine().getErr().println(e.getMessage());
+            return false;
+        }
+    }
+
+    private boolean serveRequest(Adapter adapter, Connector request) throws InterruptedException {
+        Deque<AutoCloseable> made = new ArrayDeque<>();
+        try {
+            Session session;
+            try {
+                PerfPlan plan = PerfPlan.decode(request.connectionData().privateData());
+                if (plan.index() != 0) {
+                    throw new ToolFailure("A connection came of a session that is over");
+                }
+                session = new Session(adapter, plan, made);
+            } catch (VerbenaException | ToolFailure e) {
+                request.reject(shortened(e.getMessage()));
+                throw e;
+            }
+            session.connect(request);
+            session.serve(ToolDevices.words(request.peerAddress()));
+            return true;
+        } finally {
+            PerfControl.closeAll(made);
+        }
+    }
+
+    private static byte[] shortened(String message) {
+        byte[] words = message.getBytes(StandardCharsets.UTF_8);
+        return words.length <= REASON_BYTES ? words : Arrays.copyOf(words, REASON_BYTES);
+    }
+
+    /** One client's, from its first connection to its last. */
+    private final class Session {
+        private final PerfPlan plan;
+        private final PerfTerms terms;
+        private final Deque<AutoCloseable> made;
+        private final PerfControl control;
+        private final PerfEnd end;
+        private PerfLoops loops;
+
+        Session(Adapter adapter, PerfPlan plan, Deque<AutoCloseable> made) {
+            this.plan = plan;
+            this.made = made;
+            terms = PerfTerms.of(plan, adapter.info());
+            control = new PerfControl(adapter, plan.timeout(), true);
+            made.push(control);
+            end = new PerfEnd(adapter, plan, terms, true);
+            made.push(end);
+        }
+
+        void connect(Connector request) throws InterruptedException {
+            accept(request, control.queuePair());
+            control.watch(request);
+            for (int q = 0; q < plan.queuePairs(); q++) {
+                Connector next = next(q + 1);
+                made.push(next);
+                accept(next, end.queuePairs[q]);
+                end.watch(next);
+            }
+            loops =
+                    plan.latency()
+                            ? new PerfLatency(plan, end, true)
+                            : new PerfBandwidth(plan, terms, end, true, 0);
+        }
+
+        private void accept(Connector request, QueuePair queuePair) {
+            request.accept(
+                    queuePair,
+                    ConnectionOptions.DEFAULTS
+                            .withDeadline(plan.timeout())
+                            .withPrivateData(terms.encode()));
+        }
+
+        /** This client's next connection; other clients have to wait. */
+        private Connector next(int index) throws InterruptedException {
+            long until = System.nanoTime() + plan.timeout().toNanos();
+            while (true) {
+                Connector request = requests.poll(until - System.nanoTime(), TimeUnit.NANOSECONDS);
+                if (request == null) {
+                    throw new ToolFailure(
+                            "The client did not make all of its connections within %d s",
+                            plan.seconds());
+                }
+                PerfPlan theirs;
+                try {
+                    theirs = PerfPlan.decode(request.connectionData().privateData());
+                } catch (ToolFailure e) {
+                    later.add(request); // told when it is its turn
+                    continue;
+                }
+                if (theirs.equals(plan.withIndex(index))) {
+                    return request;
+                }
+                later.add(request);
+            }
+        }
+
+        void serve(String peer) {
+            int rounds = 0;
+            try {
+                while (true) {
+                    PerfControl.Word word = control.hearWhenever();
+                    if (word == null) {
+                        break;
+                    }
+                    round(control.checked(word, PerfControl.Kind.ROUND));
+                    rounds++;
+                }
+            } catch (ToolFailure | VerbenaException e) {
+                control.sayLast(e.getMessage());
+                throw e;
+            }
+            if (rounds == 0) {
+                throw new ToolFailure("The client disconnected before it had measured anything");
+            }
+            out().printf(
+                            "%s: %s %s on %d queue pair%s, all data as they ought to be%n",
+                            peer,
+                            plan.operation(),
+                            plan.measure(),
+                            plan.queuePairs(),
+                            plan.queuePairs() == 1 ? "" : "s");
+        }
+
+        private void round(PerfControl.Word word) {
+            int size = word.size();
+            if (size < 1 || size > terms.largest() || word.count() < 1) {
+                throw new ToolFailure(
+                        "The client wants %,d messages of %,d bytes", word.count(), size);
+            }
+            end.prepare(size, PerfData.seed(word.number(), true));
+            loops.begin(size, word.address(), word.token(), 0);
+            control.say(
+                    new PerfControl.Word(
+                            PerfControl.Kind.READY,
+                            word.number(),
+                            size,
+                            word.count(),
+                            end.memory.memory().address(),
+                            end.memory.remoteToken(),
+                            loops.firstWindow(),
+                            ""));
+            loops.serve(word.count());
+            PerfControl.Word over = control.hearWhenever();
+            if (over == null) {
+                throw new ToolFailure("The client disconnected in the middle of a measurement");
+            }
+            control.checked(over, PerfControl.Kind.OVER);
+            long wrong =
+                    loops.mismatch(size, word.count(), PerfData.seed(word.number(), false), true);
+            if (wrong >= 0) {
+                throw new ToolFailure(
+                        "What came from the client is wrong, from byte %,d of %,d on", wrong, size);
+            }
+            control.say(new PerfControl.Word(PerfControl.Kind.CHECKED));
+        }
+    }
+}

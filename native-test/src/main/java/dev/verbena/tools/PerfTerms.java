@@ -1,0 +1,93 @@
+package dev.verbena.tools;
+
+import dev.verbena.AdapterInfo;
+
+import java.nio.ByteBuffer;
+
+/**
+ * What a server makes of a plan, by what its device can do; it says so as it accepts.
+ *
+ * @param largest the largest message that it has room for
+ * @param receives how many messages it has receives for on each queue pair
+ * @param windows how many tokens it hands out at once on each queue pair
+ */
+record PerfTerms(int largest, int receives, int windows) {
+    private static final int BYTES = 12;
+
+    /** As perftest's: enough that the sender hardly ever waits for the receiver. */
+    private static final int USUAL_RECEIVES = 512;
+
+    private static final int LATENCY_RECEIVES = 16;
+
+    /** Of what is handed out at once, so many parts are told of by messages of their own. */
+    static final int PARTS = 4;
+
+    /**
+     * The terms of a server.
+     *
+     * @throws ToolFailure when the device cannot do what is planned
+     */
+    static PerfTerms of(PerfPlan plan, AdapterInfo info) {
+        int largest = (int) Math.min(plan.largest(), info.maxTransferBytes());
+        if (!plan.operation().takesReceives()) {
+            return new PerfTerms(largest, 1, 0);
+        }
+        if (plan.latency()) {
+            return new PerfTerms(
+                    largest, LATENCY_RECEIVES, plan.operation() == PerfOperation.SEND_INV ? 1 : 0);
+        }
+        // Of the completion queue, one half is for receives.
+        int most =
+                Math.min(
+                        info.maxReceiveDepth(),
+                        info.maxCompletionQueueDepth() / plan.queuePairs() / 2);
+        if (plan.operation() == PerfOperation.SEND) {
+            int receives = Math.min(Math.max(USUAL_RECEIVES, 2 * plan.chain()), most);
+            return new PerfTerms(
+                    largest, enough(receives, receives - creditEvery(receives), plan, info), 0);
+        }
+        int wanted = Math.max(PARTS, 2 * plan.depth());
+        int windows = Math.min(wanted, Math.min(most, info.maxInitiatorDepth() / 2));
+        windows -= windows % PARTS;
+        enough(windows, windows - windows / PARTS, plan, info);
+        return new PerfTerms(largest, windows, windows);
+    }
+
+    /** A chain is posted when there is room for all of it at the receiver. */
+    private static int enough(int receives, int always, PerfPlan plan, AdapterInfo info) {
+        if (receives < 3 || always < plan.chain()) {
+            throw new ToolFailure(
+                    "The server's device holds %d completions: too few for %d queue pairs with"
+                            + " chains of %d",
+                    info.maxCompletionQueueDepth(), plan.queuePairs(), plan.chain());
+        }
+        return receives;
+    }
+
+    /** How many messages a receiver takes until it tells the sender so. */
+    static int creditEvery(int receives) {
+        return receives / 3;
+    }
+
+    /** How many windows are bound, and told of, in one go. */
+    int part() {
+        return windows / PARTS;
+    }
+
+    byte[] encode() {
+        return ByteBuffer.allocate(BYTES).putInt(largest).putInt(receives).putInt(windows).array();
+    }
+
+    /**
+     * From private data.
+     *
+     * @throws ToolFailure when they are none
+     */
+    static PerfTerms decode(byte[] data) {
+        if (data.length != BYTES) {
+            throw new ToolFailure("What answers there is no server of perf");
+        }
+        ByteBuffer bytes = ByteBuffer.wrap(data);
+        return new PerfTerms(bytes.getInt(), bytes.getInt(), bytes.getInt());
+    }
+}
