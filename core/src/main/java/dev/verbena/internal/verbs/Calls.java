@@ -25,85 +25,175 @@ final class Calls {
     private static final long ERRNO =
             STATE.byteOffset(MemoryLayout.PathElement.groupElement("errno"));
 
-    static final MethodHandle GET_DEVICE_LIST =
-            capturing(
-                    LibIbverbs.ibv_get_device_list$address(),
-                    LibIbverbs.ibv_get_device_list$descriptor());
-    static final MethodHandle FREE_DEVICE_LIST =
-            capturing(
-                    LibIbverbs.ibv_free_device_list$address(),
-                    LibIbverbs.ibv_free_device_list$descriptor());
-    static final MethodHandle OPEN_DEVICE =
-            capturing(
-                    LibIbverbs.ibv_open_device$address(), LibIbverbs.ibv_open_device$descriptor());
-    static final MethodHandle CLOSE_DEVICE =
-            capturing(
-                    LibIbverbs.ibv_close_device$address(),
-                    LibIbverbs.ibv_close_device$descriptor());
-    static final MethodHandle QUERY_DEVICE =
-            capturing(
-                    LibIbverbs.ibv_query_device$address(),
-                    LibIbverbs.ibv_query_device$descriptor());
-    static final MethodHandle QUERY_PORT =
-            capturing(LibIbverbs.ibv_query_port$address(), LibIbverbs.ibv_query_port$descriptor());
-    static final MethodHandle QUERY_GID_TABLE =
-            capturing(
-                    LibIbverbs._ibv_query_gid_table$address(),
-                    LibIbverbs._ibv_query_gid_table$descriptor());
-    static final MethodHandle ALLOC_PD =
-            capturing(LibIbverbs.ibv_alloc_pd$address(), LibIbverbs.ibv_alloc_pd$descriptor());
-    static final MethodHandle DEALLOC_PD =
-            capturing(LibIbverbs.ibv_dealloc_pd$address(), LibIbverbs.ibv_dealloc_pd$descriptor());
-    static final MethodHandle REG_MR =
-            capturing(LibIbverbs.ibv_reg_mr$address(), LibIbverbs.ibv_reg_mr$descriptor());
-    static final MethodHandle DEREG_MR =
-            capturing(LibIbverbs.ibv_dereg_mr$address(), LibIbverbs.ibv_dereg_mr$descriptor());
-    static final MethodHandle CREATE_CQ =
-            capturing(LibIbverbs.ibv_create_cq$address(), LibIbverbs.ibv_create_cq$descriptor());
-    static final MethodHandle DESTROY_CQ =
-            capturing(LibIbverbs.ibv_destroy_cq$address(), LibIbverbs.ibv_destroy_cq$descriptor());
-    static final MethodHandle CREATE_QP =
-            capturing(LibIbverbs.ibv_create_qp$address(), LibIbverbs.ibv_create_qp$descriptor());
-    static final MethodHandle MODIFY_QP =
-            capturing(LibIbverbs.ibv_modify_qp$address(), LibIbverbs.ibv_modify_qp$descriptor());
-    static final MethodHandle QUERY_QP =
-            capturing(LibIbverbs.ibv_query_qp$address(), LibIbverbs.ibv_query_qp$descriptor());
-    static final MethodHandle DESTROY_QP =
-            capturing(LibIbverbs.ibv_destroy_qp$address(), LibIbverbs.ibv_destroy_qp$descriptor());
+    // In holders, so that a function is linked when something of its kind is first called: each
+    // signature that is new to the JVM costs 12 ms (a JVM just started), and no program needs all.
 
-    static final MethodHandle CREATE_CHANNEL =
-            capturing(
-                    LibIbverbs.ibv_create_comp_channel$address(),
-                    LibIbverbs.ibv_create_comp_channel$descriptor());
-    static final MethodHandle DESTROY_CHANNEL =
-            capturing(
-                    LibIbverbs.ibv_destroy_comp_channel$address(),
-                    LibIbverbs.ibv_destroy_comp_channel$descriptor());
-    static final MethodHandle GET_CQ_EVENT =
-            capturing(
-                    LibIbverbs.ibv_get_cq_event$address(),
-                    LibIbverbs.ibv_get_cq_event$descriptor());
-    static final MethodHandle ACK_CQ_EVENTS =
-            capturing(
-                    LibIbverbs.ibv_ack_cq_events$address(),
-                    LibIbverbs.ibv_ack_cq_events$descriptor());
-    static final MethodHandle GET_ASYNC_EVENT =
-            capturing(
-                    LibIbverbs.ibv_get_async_event$address(),
-                    LibIbverbs.ibv_get_async_event$descriptor());
-    static final MethodHandle ACK_ASYNC_EVENT =
-            capturing(
-                    LibIbverbs.ibv_ack_async_event$address(),
-                    LibIbverbs.ibv_ack_async_event$descriptor());
-    static final MethodHandle CREATE_SRQ =
-            capturing(LibIbverbs.ibv_create_srq$address(), LibIbverbs.ibv_create_srq$descriptor());
-    static final MethodHandle MODIFY_SRQ =
-            capturing(LibIbverbs.ibv_modify_srq$address(), LibIbverbs.ibv_modify_srq$descriptor());
-    static final MethodHandle DESTROY_SRQ =
-            capturing(
-                    LibIbverbs.ibv_destroy_srq$address(), LibIbverbs.ibv_destroy_srq$descriptor());
-    static final MethodHandle RESIZE_CQ =
-            capturing(LibIbverbs.ibv_resize_cq$address(), LibIbverbs.ibv_resize_cq$descriptor());
+    static final class Devices {
+        static final MethodHandle GET_DEVICE_LIST =
+                capturing(
+                        LibIbverbs.ibv_get_device_list$address(),
+                        LibIbverbs.ibv_get_device_list$descriptor());
+
+        static final MethodHandle FREE_DEVICE_LIST =
+                capturing(
+                        LibIbverbs.ibv_free_device_list$address(),
+                        LibIbverbs.ibv_free_device_list$descriptor());
+
+        static final MethodHandle OPEN_DEVICE =
+                capturing(
+                        LibIbverbs.ibv_open_device$address(),
+                        LibIbverbs.ibv_open_device$descriptor());
+
+        static final MethodHandle CLOSE_DEVICE =
+                capturing(
+                        LibIbverbs.ibv_close_device$address(),
+                        LibIbverbs.ibv_close_device$descriptor());
+
+        static final MethodHandle QUERY_DEVICE =
+                capturing(
+                        LibIbverbs.ibv_query_device$address(),
+                        LibIbverbs.ibv_query_device$descriptor());
+
+        static final MethodHandle QUERY_PORT =
+                capturing(
+                        LibIbverbs.ibv_query_port$address(),
+                        LibIbverbs.ibv_query_port$descriptor());
+
+        static final MethodHandle QUERY_GID_TABLE =
+                capturing(
+                        LibIbverbs._ibv_query_gid_table$address(),
+                        LibIbverbs._ibv_query_gid_table$descriptor());
+
+        private Devices() {}
+    }
+
+    static final class Domains {
+        static final MethodHandle ALLOC_PD =
+                capturing(LibIbverbs.ibv_alloc_pd$address(), LibIbverbs.ibv_alloc_pd$descriptor());
+
+        static final MethodHandle DEALLOC_PD =
+                capturing(
+                        LibIbverbs.ibv_dealloc_pd$address(),
+                        LibIbverbs.ibv_dealloc_pd$descriptor());
+
+        private Domains() {}
+    }
+
+    static final class Regions {
+        static final MethodHandle REG_MR =
+                capturing(LibIbverbs.ibv_reg_mr$address(), LibIbverbs.ibv_reg_mr$descriptor());
+
+        static final MethodHandle DEREG_MR =
+                capturing(LibIbverbs.ibv_dereg_mr$address(), LibIbverbs.ibv_dereg_mr$descriptor());
+
+        private Regions() {}
+    }
+
+    static final class Channels {
+        static final MethodHandle CREATE_CHANNEL =
+                capturing(
+                        LibIbverbs.ibv_create_comp_channel$address(),
+                        LibIbverbs.ibv_create_comp_channel$descriptor());
+
+        static final MethodHandle DESTROY_CHANNEL =
+                capturing(
+                        LibIbverbs.ibv_destroy_comp_channel$address(),
+                        LibIbverbs.ibv_destroy_comp_channel$descriptor());
+
+        private Channels() {}
+    }
+
+    static final class CompletionQueues {
+        static final MethodHandle CREATE_CQ =
+                capturing(
+                        LibIbverbs.ibv_create_cq$address(), LibIbverbs.ibv_create_cq$descriptor());
+
+        static final MethodHandle DESTROY_CQ =
+                capturing(
+                        LibIbverbs.ibv_destroy_cq$address(),
+                        LibIbverbs.ibv_destroy_cq$descriptor());
+
+        private CompletionQueues() {}
+    }
+
+    static final class Resizing {
+        static final MethodHandle RESIZE_CQ =
+                capturing(
+                        LibIbverbs.ibv_resize_cq$address(), LibIbverbs.ibv_resize_cq$descriptor());
+
+        private Resizing() {}
+    }
+
+    static final class Events {
+        static final MethodHandle GET_CQ_EVENT =
+                capturing(
+                        LibIbverbs.ibv_get_cq_event$address(),
+                        LibIbverbs.ibv_get_cq_event$descriptor());
+
+        static final MethodHandle ACK_CQ_EVENTS =
+                capturing(
+                        LibIbverbs.ibv_ack_cq_events$address(),
+                        LibIbverbs.ibv_ack_cq_events$descriptor());
+
+        private Events() {}
+    }
+
+    static final class AsyncEvents {
+        static final MethodHandle GET_ASYNC_EVENT =
+                capturing(
+                        LibIbverbs.ibv_get_async_event$address(),
+                        LibIbverbs.ibv_get_async_event$descriptor());
+
+        static final MethodHandle ACK_ASYNC_EVENT =
+                capturing(
+                        LibIbverbs.ibv_ack_async_event$address(),
+                        LibIbverbs.ibv_ack_async_event$descriptor());
+
+        private AsyncEvents() {}
+    }
+
+    static final class QueuePairs {
+        static final MethodHandle CREATE_QP =
+                capturing(
+                        LibIbverbs.ibv_create_qp$address(), LibIbverbs.ibv_create_qp$descriptor());
+
+        static final MethodHandle MODIFY_QP =
+                capturing(
+                        LibIbverbs.ibv_modify_qp$address(), LibIbverbs.ibv_modify_qp$descriptor());
+
+        static final MethodHandle DESTROY_QP =
+                capturing(
+                        LibIbverbs.ibv_destroy_qp$address(),
+                        LibIbverbs.ibv_destroy_qp$descriptor());
+
+        private QueuePairs() {}
+    }
+
+    static final class Looking {
+        static final MethodHandle QUERY_QP =
+                capturing(LibIbverbs.ibv_query_qp$address(), LibIbverbs.ibv_query_qp$descriptor());
+
+        private Looking() {}
+    }
+
+    static final class SharedReceiveQueues {
+        static final MethodHandle CREATE_SRQ =
+                capturing(
+                        LibIbverbs.ibv_create_srq$address(),
+                        LibIbverbs.ibv_create_srq$descriptor());
+
+        static final MethodHandle MODIFY_SRQ =
+                capturing(
+                        LibIbverbs.ibv_modify_srq$address(),
+                        LibIbverbs.ibv_modify_srq$descriptor());
+
+        static final MethodHandle DESTROY_SRQ =
+                capturing(
+                        LibIbverbs.ibv_destroy_srq$address(),
+                        LibIbverbs.ibv_destroy_srq$descriptor());
+
+        private SharedReceiveQueues() {}
+    }
 
     private Calls() {}
 

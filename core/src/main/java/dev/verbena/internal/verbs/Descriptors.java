@@ -56,18 +56,24 @@ public final class Descriptors {
 
     private static final MethodHandle CLOSE =
             call("close", FunctionDescriptor.of(JAVA_INT, JAVA_INT));
-    private static final MethodHandle EPOLL_CREATE =
-            call("epoll_create1", FunctionDescriptor.of(JAVA_INT, JAVA_INT));
-    private static final MethodHandle EPOLL_CTL =
-            call(
-                    "epoll_ctl",
-                    FunctionDescriptor.of(JAVA_INT, JAVA_INT, JAVA_INT, JAVA_INT, ADDRESS));
     private static final MethodHandle FCNTL =
             LINKER.downcallHandle(
                     LINKER.defaultLookup().findOrThrow("fcntl"),
                     FunctionDescriptor.of(JAVA_INT, JAVA_INT, JAVA_INT, JAVA_INT),
                     Linker.Option.firstVariadicArg(2),
                     Linker.Option.captureCallState("errno"));
+
+    /** For loops of a consumer's own; linked when the first one asks. */
+    private static final class Epoll {
+        static final MethodHandle CREATE =
+                call("epoll_create1", FunctionDescriptor.of(JAVA_INT, JAVA_INT));
+        static final MethodHandle CTL =
+                call(
+                        "epoll_ctl",
+                        FunctionDescriptor.of(JAVA_INT, JAVA_INT, JAVA_INT, JAVA_INT, ADDRESS));
+
+        private Epoll() {}
+    }
 
     private Descriptors() {}
 
@@ -163,7 +169,7 @@ public final class Descriptors {
     public static int join(int first, int second) {
         try (Arena arena = Arena.ofConfined()) {
             MemorySegment state = arena.allocate(STATE);
-            int joined = (int) EPOLL_CREATE.invokeExact(state, EFD_CLOEXEC);
+            int joined = (int) Epoll.CREATE.invokeExact(state, EFD_CLOEXEC);
             if (joined < 0) {
                 return -state.get(JAVA_INT, ERRNO);
             }
@@ -172,7 +178,7 @@ public final class Descriptors {
             MemorySegment event = arena.allocate(EPOLL_EVENT, Long.BYTES);
             event.set(JAVA_INT, 0, EPOLLIN);
             for (int descriptor : new int[] {first, second}) {
-                if ((int) EPOLL_CTL.invokeExact(state, joined, EPOLL_CTL_ADD, descriptor, event)
+                if ((int) Epoll.CTL.invokeExact(state, joined, EPOLL_CTL_ADD, descriptor, event)
                         != 0) {
                     int errno = state.get(JAVA_INT, ERRNO);
                     close(joined);

@@ -30,7 +30,8 @@ public final class DeviceList implements AutoCloseable {
         try (Arena arena = Arena.ofConfined()) {
             MemorySegment state = Calls.state(arena);
             MemorySegment count = arena.allocate(JAVA_INT);
-            MemorySegment list = (MemorySegment) Calls.GET_DEVICE_LIST.invokeExact(state, count);
+            MemorySegment list =
+                    (MemorySegment) Calls.Devices.GET_DEVICE_LIST.invokeExact(state, count);
             long answer = Calls.pointer(list, state);
             if (answer < 0) {
                 return new DeviceList(
@@ -81,7 +82,8 @@ public final class DeviceList implements AutoCloseable {
         try (Arena arena = Arena.ofConfined()) {
             MemorySegment state = Calls.state(arena);
             return Calls.pointer(
-                    (MemorySegment) Calls.OPEN_DEVICE.invokeExact(state, device(index)), state);
+                    (MemorySegment) Calls.Devices.OPEN_DEVICE.invokeExact(state, device(index)),
+                    state);
         } catch (Throwable t) {
             throw Calls.mistake(t);
         }
@@ -97,7 +99,7 @@ public final class DeviceList implements AutoCloseable {
             return;
         }
         try (Arena arena = Arena.ofConfined()) {
-            Calls.FREE_DEVICE_LIST.invokeExact(Calls.state(arena), devices);
+            Calls.Devices.FREE_DEVICE_LIST.invokeExact(Calls.state(arena), devices);
         } catch (Throwable t) {
             throw Calls.mistake(t);
         }

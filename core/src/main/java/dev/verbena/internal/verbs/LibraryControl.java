@@ -83,7 +83,7 @@ public final class LibraryControl implements DeviceControl {
     public int close() {
         try (Arena arena = Arena.ofConfined()) {
             MemorySegment state = Calls.state(arena);
-            return Calls.value((int) Calls.CLOSE_DEVICE.invokeExact(state, context), state);
+            return Calls.value((int) Calls.Devices.CLOSE_DEVICE.invokeExact(state, context), state);
         } catch (Throwable t) {
             throw Calls.mistake(t);
         }
@@ -94,7 +94,9 @@ public final class LibraryControl implements DeviceControl {
         try (Arena arena = Arena.ofConfined()) {
             MemorySegment state = Calls.state(arena);
             MemorySegment a = ibv_device_attr.allocate(arena);
-            int error = Calls.value((int) Calls.QUERY_DEVICE.invokeExact(state, context, a), state);
+            int error =
+                    Calls.value(
+                            (int) Calls.Devices.QUERY_DEVICE.invokeExact(state, context, a), state);
             return new DeviceAttributes(
                     error,
                     ibv_device_attr.fw_ver(a).getString(0),
@@ -141,7 +143,9 @@ public final class LibraryControl implements DeviceControl {
             MemorySegment a = ibv_port_attr.allocate(arena);
             int error =
                     Calls.value(
-                            (int) Calls.QUERY_PORT.invokeExact(state, context, (byte) port, a),
+                            (int)
+                                    Calls.Devices.QUERY_PORT.invokeExact(
+                                            state, context, (byte) port, a),
                             state);
             return new PortAttributes(
                     error,
@@ -166,7 +170,7 @@ public final class LibraryControl implements DeviceControl {
             MemorySegment entries = ibv_gid_entry.allocateArray(atMost, arena);
             long count =
                     (long)
-                            Calls.QUERY_GID_TABLE.invokeExact(
+                            Calls.Devices.QUERY_GID_TABLE.invokeExact(
                                     state,
                                     context,
                                     entries,
@@ -193,7 +197,8 @@ public final class LibraryControl implements DeviceControl {
     public long allocatePd() {
         try (Arena arena = Arena.ofConfined()) {
             MemorySegment state = Calls.state(arena);
-            return Calls.pointer((MemorySegment) Calls.ALLOC_PD.invokeExact(state, context), state);
+            return Calls.pointer(
+                    (MemorySegment) Calls.Domains.ALLOC_PD.invokeExact(state, context), state);
         } catch (Throwable t) {
             throw Calls.mistake(t);
         }
@@ -201,7 +206,7 @@ public final class LibraryControl implements DeviceControl {
 
     @Override
     public int deallocatePd(long pd) {
-        return destroy(Calls.DEALLOC_PD, pd);
+        return destroy(Calls.Domains.DEALLOC_PD, pd);
     }
 
     @Override
@@ -210,7 +215,7 @@ public final class LibraryControl implements DeviceControl {
             MemorySegment state = Calls.state(arena);
             return Calls.pointer(
                     (MemorySegment)
-                            Calls.REG_MR.invokeExact(
+                            Calls.Regions.REG_MR.invokeExact(
                                     state,
                                     MemorySegment.ofAddress(pd),
                                     memory,
@@ -234,7 +239,7 @@ public final class LibraryControl implements DeviceControl {
 
     @Override
     public int deregisterMemory(long mr) {
-        return destroy(Calls.DEREG_MR, mr);
+        return destroy(Calls.Regions.DEREG_MR, mr);
     }
 
     @Override
@@ -285,7 +290,8 @@ public final class LibraryControl implements DeviceControl {
             MemorySegment state = Calls.state(arena);
             long channel =
                     Calls.pointer(
-                            (MemorySegment) Calls.CREATE_CHANNEL.invokeExact(state, context),
+                            (MemorySegment)
+                                    Calls.Channels.CREATE_CHANNEL.invokeExact(state, context),
                             state);
             if (channel > 0) {
                 Descriptors.nonBlocking(channelDescriptor(channel));
@@ -307,7 +313,7 @@ public final class LibraryControl implements DeviceControl {
             int answer =
                     Calls.value(
                             (int)
-                                    Calls.GET_CQ_EVENT.invokeExact(
+                                    Calls.Events.GET_CQ_EVENT.invokeExact(
                                             wait.state,
                                             wait.channel,
                                             wait.queue,
@@ -315,7 +321,7 @@ public final class LibraryControl implements DeviceControl {
                             wait.state);
             if (answer == 0) {
                 // At once: ibv_destroy_cq waits for events that were not acknowledged.
-                Calls.ACK_CQ_EVENTS.invokeExact(wait.state, wait.queue.get(ADDRESS, 0), 1);
+                Calls.Events.ACK_CQ_EVENTS.invokeExact(wait.state, wait.queue.get(ADDRESS, 0), 1);
                 return 1;
             }
             return answer == -Errno.EAGAIN ? 0 : answer;
@@ -326,7 +332,7 @@ public final class LibraryControl implements DeviceControl {
 
     @Override
     public int destroyChannel(long channel) {
-        return destroy(Calls.DESTROY_CHANNEL, channel);
+        return destroy(Calls.Channels.DESTROY_CHANNEL, channel);
     }
 
     @Override
@@ -335,7 +341,7 @@ public final class LibraryControl implements DeviceControl {
             MemorySegment state = Calls.state(arena);
             return Calls.pointer(
                     (MemorySegment)
-                            Calls.CREATE_CQ.invokeExact(
+                            Calls.CompletionQueues.CREATE_CQ.invokeExact(
                                     state,
                                     context,
                                     depth,
@@ -353,7 +359,9 @@ public final class LibraryControl implements DeviceControl {
         try (Arena arena = Arena.ofConfined()) {
             MemorySegment state = Calls.state(arena);
             return Calls.value(
-                    (int) Calls.RESIZE_CQ.invokeExact(state, MemorySegment.ofAddress(cq), depth),
+                    (int)
+                            Calls.Resizing.RESIZE_CQ.invokeExact(
+                                    state, MemorySegment.ofAddress(cq), depth),
                     state);
         } catch (Throwable t) {
             throw Calls.mistake(t);
@@ -362,7 +370,7 @@ public final class LibraryControl implements DeviceControl {
 
     @Override
     public int destroyCq(long cq) {
-        return destroy(Calls.DESTROY_CQ, cq);
+        return destroy(Calls.CompletionQueues.DESTROY_CQ, cq);
     }
 
     @Override
@@ -375,7 +383,8 @@ public final class LibraryControl implements DeviceControl {
             ibv_srq_attr.max_sge(limits, sge);
             return Calls.pointer(
                     (MemorySegment)
-                            Calls.CREATE_SRQ.invokeExact(state, MemorySegment.ofAddress(pd), init),
+                            Calls.SharedReceiveQueues.CREATE_SRQ.invokeExact(
+                                    state, MemorySegment.ofAddress(pd), init),
                     state);
         } catch (Throwable t) {
             throw Calls.mistake(t);
@@ -390,7 +399,7 @@ public final class LibraryControl implements DeviceControl {
             ibv_srq_attr.srq_limit(attributes, limit);
             return Calls.value(
                     (int)
-                            Calls.MODIFY_SRQ.invokeExact(
+                            Calls.SharedReceiveQueues.MODIFY_SRQ.invokeExact(
                                     state,
                                     MemorySegment.ofAddress(srq),
                                     attributes,
@@ -403,7 +412,7 @@ public final class LibraryControl implements DeviceControl {
 
     @Override
     public int destroySrq(long srq) {
-        return destroy(Calls.DESTROY_SRQ, srq);
+        return destroy(Calls.SharedReceiveQueues.DESTROY_SRQ, srq);
     }
 
     @Override
@@ -424,7 +433,8 @@ public final class LibraryControl implements DeviceControl {
             ibv_qp_cap.max_inline_data(cap, shape.inlineBytes());
             return Calls.pointer(
                     (MemorySegment)
-                            Calls.CREATE_QP.invokeExact(state, MemorySegment.ofAddress(pd), init),
+                            Calls.QueuePairs.CREATE_QP.invokeExact(
+                                    state, MemorySegment.ofAddress(pd), init),
                     state);
         } catch (Throwable t) {
             throw Calls.mistake(t);
@@ -539,7 +549,7 @@ public final class LibraryControl implements DeviceControl {
             int error =
                     Calls.value(
                             (int)
-                                    Calls.QUERY_QP.invokeExact(
+                                    Calls.Looking.QUERY_QP.invokeExact(
                                             state,
                                             MemorySegment.ofAddress(qp),
                                             a,
@@ -554,7 +564,7 @@ public final class LibraryControl implements DeviceControl {
 
     @Override
     public int destroyQp(long qp) {
-        return destroy(Calls.DESTROY_QP, qp);
+        return destroy(Calls.QueuePairs.DESTROY_QP, qp);
     }
 
     @Override
@@ -567,7 +577,7 @@ public final class LibraryControl implements DeviceControl {
         try (Arena arena = Arena.ofConfined()) {
             MemorySegment state = Calls.state(arena);
             MemorySegment event = ibv_async_event.allocate(arena);
-            if ((int) Calls.GET_ASYNC_EVENT.invokeExact(state, context, event) != 0) {
+            if ((int) Calls.AsyncEvents.GET_ASYNC_EVENT.invokeExact(state, context, event) != 0) {
                 return new AsyncEvent(AsyncEvent.Kind.NONE, 0);
             }
             MemorySegment element = ibv_async_event.element(event);
@@ -590,7 +600,7 @@ public final class LibraryControl implements DeviceControl {
                         default -> new AsyncEvent(AsyncEvent.Kind.OTHER, 0);
                     };
             // At once: destroying what an event is about waits until it was acknowledged.
-            Calls.ACK_ASYNC_EVENT.invokeExact(state, event);
+            Calls.AsyncEvents.ACK_ASYNC_EVENT.invokeExact(state, event);
             return taken;
         } catch (Throwable t) {
             throw Calls.mistake(t);
@@ -602,7 +612,7 @@ public final class LibraryControl implements DeviceControl {
             MemorySegment state = Calls.state(arena);
             return Calls.value(
                     (int)
-                            Calls.MODIFY_QP.invokeExact(
+                            Calls.QueuePairs.MODIFY_QP.invokeExact(
                                     state, MemorySegment.ofAddress(qp), attributes, mask),
                     state);
         } catch (Throwable t) {

@@ -35,20 +35,29 @@ public final class VerbsContext {
     private static final FunctionDescriptor POSTS =
             FunctionDescriptor.of(JAVA_INT, JAVA_LONG, JAVA_LONG, JAVA_LONG);
 
-    private static final MethodHandle POST = dataPath(POSTS);
-    private static final MethodHandle BRIEF_POST = dataPath(POSTS, Linker.Option.critical(false));
-
     /** {@code int poll_cq(struct ibv_cq *, int, struct ibv_wc *)}, the pointer first. */
     private static final FunctionDescriptor POLLS =
             FunctionDescriptor.of(JAVA_INT, JAVA_LONG, JAVA_INT, JAVA_LONG);
 
-    private static final MethodHandle POLL_CQ = dataPath(POLLS);
-    private static final MethodHandle BRIEF_POLL_CQ =
-            dataPath(POLLS, Linker.Option.critical(false));
-
     /** {@code int req_notify_cq(struct ibv_cq *, int)}, the pointer first. */
     private static final MethodHandle REQUEST_NOTIFY =
             dataPath(FunctionDescriptor.of(JAVA_INT, JAVA_LONG, JAVA_INT));
+
+    // In holders: most programs need only one of the two, and linking takes its time.
+
+    private static final class Ordinary {
+        static final MethodHandle POST = dataPath(POSTS);
+        static final MethodHandle POLL_CQ = dataPath(POLLS);
+
+        private Ordinary() {}
+    }
+
+    private static final class Brief {
+        static final MethodHandle POST = dataPath(POSTS, Linker.Option.critical(false));
+        static final MethodHandle POLL_CQ = dataPath(POLLS, Linker.Option.critical(false));
+
+        private Brief() {}
+    }
 
     private final boolean briefSends;
     private final boolean brief; // receives and polls
@@ -116,8 +125,8 @@ public final class VerbsContext {
     public int postSend(long queuePair, long request, long refused) {
         try {
             return briefSends
-                    ? (int) BRIEF_POST.invokeExact(postSend, queuePair, request, refused)
-                    : (int) POST.invokeExact(postSend, queuePair, request, refused);
+                    ? (int) Brief.POST.invokeExact(postSend, queuePair, request, refused)
+                    : (int) Ordinary.POST.invokeExact(postSend, queuePair, request, refused);
         } catch (Throwable t) {
             throw Calls.mistake(t);
         }
@@ -134,8 +143,8 @@ public final class VerbsContext {
     public int postReceive(long queuePair, long request, long refused) {
         try {
             return brief
-                    ? (int) BRIEF_POST.invokeExact(postReceive, queuePair, request, refused)
-                    : (int) POST.invokeExact(postReceive, queuePair, request, refused);
+                    ? (int) Brief.POST.invokeExact(postReceive, queuePair, request, refused)
+                    : (int) Ordinary.POST.invokeExact(postReceive, queuePair, request, refused);
         } catch (Throwable t) {
             throw Calls.mistake(t);
         }
@@ -152,8 +161,10 @@ public final class VerbsContext {
     public int postSharedReceive(long sharedQueue, long request, long refused) {
         try {
             return brief
-                    ? (int) BRIEF_POST.invokeExact(postSharedReceive, sharedQueue, request, refused)
-                    : (int) POST.invokeExact(postSharedReceive, sharedQueue, request, refused);
+                    ? (int) Brief.POST.invokeExact(postSharedReceive, sharedQueue, request, refused)
+                    : (int)
+                            Ordinary.POST.invokeExact(
+                                    postSharedReceive, sharedQueue, request, refused);
         } catch (Throwable t) {
             throw Calls.mistake(t);
         }
@@ -171,8 +182,8 @@ public final class VerbsContext {
         try {
             long into = completions.address();
             return brief
-                    ? (int) BRIEF_POLL_CQ.invokeExact(pollCq, completionQueue, count, into)
-                    : (int) POLL_CQ.invokeExact(pollCq, completionQueue, count, into);
+                    ? (int) Brief.POLL_CQ.invokeExact(pollCq, completionQueue, count, into)
+                    : (int) Ordinary.POLL_CQ.invokeExact(pollCq, completionQueue, count, into);
         } catch (Throwable t) {
             throw Calls.mistake(t);
         }
