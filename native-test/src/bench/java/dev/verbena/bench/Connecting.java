@@ -8,6 +8,8 @@ import dev.verbena.Listener;
 import dev.verbena.ProtectionDomain;
 import dev.verbena.QueuePair;
 import dev.verbena.QueuePairLimits;
+import dev.verbena.Status;
+import dev.verbena.VerbenaException;
 
 import java.net.InetSocketAddress;
 import java.util.concurrent.CountDownLatch;
@@ -86,14 +88,28 @@ public final class Connecting {
 
     private void accept(Connector request, CountDownLatch left) {
         QueuePair queuePair = makeQueuePair();
-        request.accept(queuePair);
+        try {
+            request.accept(queuePair);
+        } catch (VerbenaException e) {
+            if (e.status() != Status.CONNECTION_ABORTED) {
+                throw e;
+            }
+            // The client was told that the connection stands, and ended it, before this side was:
+            // its word that it stands is one that may be overtaken. Close answers it.
+            end(request, queuePair, left);
+            return;
+        }
         request.onDisconnect(
                 status -> {
                     request.disconnect(); // the client waits for it
-                    queuePair.close();
-                    request.close();
-                    left.countDown();
+                    end(request, queuePair, left);
                 });
+    }
+
+    private static void end(Connector request, QueuePair queuePair, CountDownLatch left) {
+        queuePair.close();
+        request.close();
+        left.countDown();
     }
 
     private void measure(
