@@ -126,6 +126,7 @@ final class PerfEnd implements AutoCloseable {
                     targets[q][slot] = new BufferList(1);
                 }
             }
+            made.push(PerfStop.waking(() -> peerLeft(Status.SUCCESS)));
         } catch (Throwable t) {
             close();
             throw t;
