@@ -303,6 +303,12 @@ final class PerfClient implements Callable<Integer> {
         }
 
         void connect() {
+            if (!sizes.all() && sizes.largest() > adapter.info().maxTransferBytes()) {
+                throw new ToolFailure(
+                        "%s takes messages up to %,d bytes, not %,d (--size)",
+                        adapter.name(), adapter.info().maxTransferBytes(), sizes.largest());
+            }
+            PerfEnd.checkClient(adapter, plan);
             Connector words = connect(control.queuePair(), plan);
             control.watch(words);
             terms = PerfTerms.decode(words.connectionData().privateData());
@@ -310,11 +316,6 @@ final class PerfClient implements Callable<Integer> {
                 throw new ToolFailure(
                         "The server's device takes messages up to %,d bytes, not %,d (--size)",
                         terms.largest(), sizes.largest());
-            }
-            if (!sizes.all() && sizes.largest() > adapter.info().maxTransferBytes()) {
-                throw new ToolFailure(
-                        "%s takes messages up to %,d bytes, not %,d (--size)",
-                        adapter.name(), adapter.info().maxTransferBytes(), sizes.largest());
             }
             end = new PerfEnd(adapter, plan, terms, false);
             made.push(end);

@@ -185,6 +185,7 @@ final class PerfServer implements Callable<Integer> {
         }
 
         void serve(String peer) {
+            out().printf("%s: %s %s%n", peer, plan.operation(), plan.measure());
             int rounds = 0;
             try {
                 while (true) {
@@ -202,13 +203,7 @@ final class PerfServer implements Callable<Integer> {
             if (rounds == 0) {
                 throw new ToolFailure("The client disconnected before it had measured anything");
             }
-            out().printf(
-                            "%s: %s %s on %d queue pair%s, all data as they ought to be%n",
-                            peer,
-                            plan.operation(),
-                            plan.measure(),
-                            plan.queuePairs(),
-                            plan.queuePairs() == 1 ? "" : "s");
+            out().printf("%s: done, all data as they ought to be%n", peer);
         }
 
         private void round(PerfControl.Word word) {

@@ -28,6 +28,8 @@ import java.util.regex.Pattern;
 class PerfRunTest {
     private static final Pattern LISTENING = Pattern.compile("Listening on \\S+ port (\\d+) .*");
 
+    private static final Pattern MEASURING = Pattern.compile(".*measuring: .*");
+
     private final Deque<AutoCloseable> toClose = new ArrayDeque<>();
 
     @AfterEach
@@ -210,14 +212,20 @@ class PerfRunTest {
     void saysThatTheServerIsGone(String line) throws Exception {
         Spawned server = spawn("server", "--bind", serverIp(), "--port", "0");
         int port = Integer.parseInt(server.await(LISTENING).group(1));
-        ToolRun client = client(port, line + " --iterations 100000000 --warmup 0");
-        Deadline deadline = Deadline.of("word of progress");
-        while (!client.err().contains("measuring: ")) {
-            deadline.check();
-        }
+        Spawned client = endless(line, Integer.toString(port));
+        client.await(MEASURING);
         server.close();
-        assertThat(client.exitCode()).as(client.toString()).isEqualTo(1);
-        assertThat(client.err()).contains("The server disconnected in the middle");
+        client.await(Pattern.compile("The server disconnected in the middle of a measurement"));
+        assertThat(client.process().waitFor()).isEqualTo(1);
+    }
+
+    /** A client that measures until something ends it, and is a process of its own. */
+    private Spawned endless(String line, String port) throws IOException {
+        List<String> words = new ArrayList<>(List.of(line.split(" ")));
+        words.add(2, serverIp());
+        words.addAll(List.of("--from", clientIp(), "--port", port));
+        words.addAll(List.of("--iterations", "10000000", "--warmup", "0"));
+        return spawn(words.toArray(String[]::new));
     }
 
     @ParameterizedTest
@@ -238,7 +246,7 @@ class PerfRunTest {
                         "100000000",
                         "--warmup",
                         "0");
-        client.await(Pattern.compile(".*measuring: .*"));
+        client.await(MEASURING);
         client.process().destroyForcibly();
         ToolRun next = client(server.port(), "read lat --warmup 0 --iterations 10");
         assertThat(next.exitCode()).as(next + "\n" + server).isZero();
@@ -262,12 +270,12 @@ class PerfRunTest {
                         "100000000",
                         "--warmup",
                         "0");
-        client.await(Pattern.compile(".*measuring: .*"));
-        client.process().destroy(); // SIGTERM
+        client.await(MEASURING);
+        client.process().toHandle().destroy(); // SIGTERM; Process.destroy closes what it prints
         client.await(Pattern.compile("Stopped"));
         assertThat(client.process().waitFor(30, TimeUnit.SECONDS)).isTrue();
         assertThat(client.process().exitValue()).isEqualTo(128 + 15);
-        server.process().destroy();
+        server.process().toHandle().destroy();
         assertThat(server.process().waitFor(30, TimeUnit.SECONDS)).isTrue();
         assertThat(server.process().exitValue()).isEqualTo(128 + 15);
     }
