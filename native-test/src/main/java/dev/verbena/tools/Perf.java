@@ -41,11 +41,14 @@ public final class Perf {
      * @param arguments the command line; {@code --help} says what it may be
      */
     public static void main(String[] arguments) {
-        System.exit(
+        PerfStop.watch();
+        int code =
                 run(
                         new PrintWriter(System.out, true),
                         new PrintWriter(System.err, true),
-                        arguments));
+                        arguments);
+        PerfStop.over();
+        System.exit(code);
     }
 
     /**
@@ -73,7 +76,7 @@ public final class Perf {
             Exception exception, CommandLine command, CommandLine.ParseResult arguments)
             throws Exception {
         if (exception instanceof VerbenaException || exception instanceof ToolFailure) {
-            command.getErr().println(exception.getMessage());
+            command.getErr().println(PerfStop.asked() ? "Stopped" : exception.getMessage());
             return CommandLine.ExitCode.SOFTWARE;
         }
         throw exception; // a mistake of perf's own

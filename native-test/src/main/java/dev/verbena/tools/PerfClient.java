@@ -34,12 +34,20 @@ import java.util.stream.Collectors;
 @Command(mixinStandardHelpOptions = true, sortOptions = false)
 final class PerfClient implements Callable<Integer> {
     /**
-     * What has the loops, and all below them, compiled before anything is measured: found by
-     * looking at how long iterations take as they go on.
+     * How many small messages have the loops, and all below them, compiled before anything is
+     * measured: with emulated processors, where compiling takes longest, latency stays the same
+     * from 15,000 on.
      */
-    private static final int COMPILING = 20_000;
+    private static final int COMPILING = 30_000;
 
     private static final int COMPILING_SIZE = 64;
+
+    /** In parts, before each of which the compilers may finish what they have begun. */
+    private static final int COMPILING_FIRST = 250;
+
+    private static final int COMPILING_PART = 2000;
+
+    private static final int COMPILING_SECONDS = 5;
 
     /** What a size of its own needs beyond that: memory and caches. */
     private static final int USUAL_WARM_UP = 100;
@@ -295,6 +303,12 @@ final class PerfClient implements Callable<Integer> {
         }
 
         void connect() {
+            if (!sizes.all() && sizes.largest() > adapter.info().maxTransferBytes()) {
+                throw new ToolFailure(
+                        "%s takes messages up to %,d bytes, not %,d (--size)",
+                        adapter.name(), adapter.info().maxTransferBytes(), sizes.largest());
+            }
+            PerfEnd.checkClient(adapter, plan);
             Connector words = connect(control.queuePair(), plan);
             control.watch(words);
             terms = PerfTerms.decode(words.connectionData().privateData());
@@ -302,11 +316,6 @@ final class PerfClient implements Callable<Integer> {
                 throw new ToolFailure(
                         "The server's device takes messages up to %,d bytes, not %,d (--size)",
                         terms.largest(), sizes.largest());
-            }
-            if (!sizes.all() && sizes.largest() > adapter.info().maxTransferBytes()) {
-                throw new ToolFailure(
-                        "%s takes messages up to %,d bytes, not %,d (--size)",
-                        adapter.name(), adapter.info().maxTransferBytes(), sizes.largest());
             }
             end = new PerfEnd(adapter, plan, terms, false);
             made.push(end);
@@ -322,10 +331,7 @@ final class PerfClient implements Callable<Integer> {
         }
 
         private Connector connect(QueuePair queuePair, PerfPlan said) {
-            ConnectionOptions how =
-                    ConnectionOptions.DEFAULTS
-                            .withDeadline(plan.timeout())
-                            .withPrivateData(said.encode());
+            ConnectionOptions how = plan.connection(said.encode());
             if (from != null) {
                 how = how.withLocalAddress(new InetSocketAddress(from, 0));
             }
@@ -363,7 +369,11 @@ final class PerfClient implements Callable<Integer> {
             }
             if (warmUp == null) {
                 int small = Math.max(least(), Math.min(COMPILING_SIZE, sizes.smallest()));
-                round("compiling", small, Math.ceilDiv(COMPILING, plan.queuePairs()));
+                int part = COMPILING_FIRST;
+                for (int done = 0; done < COMPILING; done += part) {
+                    round("compiling", small, Math.ceilDiv(part, plan.queuePairs()));
+                    part = Math.min(2 * part, COMPILING_PART);
+                }
             }
             int before = warmUp == null ? USUAL_WARM_UP : warmUp;
             long most = Math.min(terms.largest(), adapter.info().maxTransferBytes());
@@ -377,6 +387,7 @@ final class PerfClient implements Callable<Integer> {
         }
 
         private PerfResult round(String what, int bytes, int count) {
+            PerfCompilers.awaitIdle(COMPILING_SECONDS);
             int number = rounds++;
             end.prepare(bytes, PerfData.seed(number, false));
             control.say(

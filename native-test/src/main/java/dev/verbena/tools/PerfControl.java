@@ -128,6 +128,7 @@ final class PerfControl implements AutoCloseable {
             for (int i = 0; i < INBOXES; i++) {
                 postReceive(i);
             }
+            made.push(PerfStop.waking(() -> peerLeft(Status.SUCCESS)));
         } catch (Throwable t) {
             close();
             throw t;
@@ -140,15 +141,16 @@ final class PerfControl implements AutoCloseable {
 
     /** From now on, the peer's leaving ends all waiting. */
     void watch(Connector connector) {
-        connector.onDisconnect(
-                status -> {
-                    left.complete(status);
-                    try {
-                        queuePair.flush();
-                    } catch (IllegalStateException e) {
-                        // Closed: this side has left, too, and nobody waits.
-                    }
-                });
+        connector.onDisconnect(this::peerLeft);
+    }
+
+    private void peerLeft(Status status) {
+        left.complete(status);
+        try {
+            queuePair.flush();
+        } catch (IllegalStateException e) {
+            // Closed: this side has left, too, and nobody waits.
+        }
     }
 
     private void postReceive(int box) {
@@ -246,16 +248,18 @@ final class PerfControl implements AutoCloseable {
      */
     ToolFailure lastWord(ToolFailure here) {
         try {
-            while (heard.isEmpty() && queue.poll(completion) > 0) {
+            while (queue.poll(completion) > 0) {
                 take();
             }
-            if (!heard.isEmpty()) {
-                checked(heard.remove(), Kind.CHECKED);
-            }
-            return here;
-        } catch (ToolFailure there) {
-            return heard.isEmpty() && there.getMessage().contains(" says: ") ? there : here;
+        } catch (ToolFailure e) {
+            // The connection is over; what was heard before is there.
         }
+        for (Word word : heard) {
+            if (word.kind() == Kind.FAILED) {
+                return new ToolFailure("The %s says: %s", peer, word.text());
+            }
+        }
+        return here;
     }
 
     /**

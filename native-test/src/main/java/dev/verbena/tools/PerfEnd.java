@@ -87,8 +87,9 @@ final class PerfEnd implements AutoCloseable {
         this.timeout = plan.timeout();
         made.push(arena::close);
         try {
-            int requests = requests(server);
-            receives = receives(server);
+            int requests = requests(plan, terms, server);
+            receives = receives(plan, terms, server);
+            checkLimits(adapter, plan, requests, receives, server);
             QueuePairLimits limits =
                     QueuePairLimits.depths(requests, receives)
                             .withInlineBytes(plan.inline())
@@ -97,7 +98,6 @@ final class PerfEnd implements AutoCloseable {
                                     adapter.info().maxOutboundReads())
                             .withMaxDeferred(
                                     Math.min(requests, Math.max(plan.chain(), terms.part() + 2)));
-            checkLimits(adapter, limits, server);
             domain = adapter.createProtectionDomain();
             made.push(domain::close);
             int all = plan.queuePairs() * (requests + receives);
@@ -126,13 +126,29 @@ final class PerfEnd implements AutoCloseable {
                     targets[q][slot] = new BufferList(1);
                 }
             }
+            made.push(PerfStop.waking(() -> peerLeft(Status.SUCCESS)));
         } catch (Throwable t) {
             close();
             throw t;
         }
     }
 
-    private int requests(boolean server) {
+    /**
+     * Makes sure of a client's device, before the server is asked for anything.
+     *
+     * @throws ToolFailure when it cannot do what is planned
+     */
+    static void checkClient(Adapter adapter, PerfPlan plan) {
+        PerfTerms likely =
+                new PerfTerms(
+                        plan.largest(),
+                        PerfTerms.LATENCY_RECEIVES,
+                        plan.operation() == PerfOperation.SEND_INV ? PerfTerms.PARTS : 0);
+        checkLimits(
+                adapter, plan, requests(plan, likely, false), receives(plan, likely, false), false);
+    }
+
+    private static int requests(PerfPlan plan, PerfTerms terms, boolean server) {
         if (plan.latency()) {
             return SPARE;
         }
@@ -142,14 +158,15 @@ final class PerfEnd implements AutoCloseable {
         return plan.operation().takesReceives() ? terms.windows() + 2 * SPARE : 1;
     }
 
-    private int receives(boolean server) {
+    private static int receives(PerfPlan plan, PerfTerms terms, boolean server) {
         if (server || (plan.latency() && plan.operation().takesReceives())) {
             return terms.receives();
         }
         return terms.windows() > 0 ? PerfTerms.PARTS : 1;
     }
 
-    private void checkLimits(Adapter adapter, QueuePairLimits limits, boolean server) {
+    private static void checkLimits(
+            Adapter adapter, PerfPlan plan, int requests, int receives, boolean server) {
         AdapterInfo info = adapter.info();
         String name = server ? "The server's " + adapter.name() : adapter.name();
         if (plan.inline() > info.maxInlineBytes()) {
@@ -157,13 +174,12 @@ final class PerfEnd implements AutoCloseable {
                     "%s takes up to %d bytes inline, not %d (--inline)",
                     name, info.maxInlineBytes(), plan.inline());
         }
-        if (limits.initiatorDepth() > info.maxInitiatorDepth()) {
+        if (requests > info.maxInitiatorDepth()) {
             throw new ToolFailure(
                     "%s has up to %d requests under way on a queue pair, not %d (--depth)",
-                    name, info.maxInitiatorDepth(), limits.initiatorDepth());
+                    name, info.maxInitiatorDepth(), requests);
         }
-        long completionsNeeded =
-                (long) plan.queuePairs() * (limits.initiatorDepth() + limits.receiveDepth());
+        long completionsNeeded = (long) plan.queuePairs() * (requests + receives);
         if (completionsNeeded > info.maxCompletionQueueDepth()) {
             throw new ToolFailure(
                     "A completion queue of %s has room for %,d, and %d queue pairs may fill %,d:"

@@ -1,5 +1,7 @@
 package dev.verbena.tools;
 
+import dev.verbena.ConnectionOptions;
+
 import java.nio.ByteBuffer;
 import java.time.Duration;
 
@@ -36,6 +38,7 @@ record PerfPlan(
 
     private static final int WORD = 0x5662_7066; // "Vbpf"
     private static final byte VERSION = 1;
+    private static final Duration ACK_TIMEOUT = Duration.ofNanos(4096L << 14);
 
     /** The same, for another connection. */
     PerfPlan withIndex(int other) {
@@ -55,6 +58,17 @@ record PerfPlan(
 
     Duration timeout() {
         return Duration.ofSeconds(seconds);
+    }
+
+    /**
+     * How each side makes its part of the connections. Lost packets are sent again as soon as
+     * perftest has them sent; by the connection manager's own word that takes seconds.
+     */
+    ConnectionOptions connection(byte[] privateData) {
+        return ConnectionOptions.DEFAULTS
+                .withDeadline(timeout())
+                .withPrivateData(privateData)
+                .withAckTimeout(ACK_TIMEOUT);
     }
 
     boolean latency() {

@@ -1,7 +1,6 @@
 package dev.verbena.tools;
 
 import dev.verbena.Adapter;
-import dev.verbena.ConnectionOptions;
 import dev.verbena.Connector;
 import dev.verbena.Listener;
 import dev.verbena.QueuePair;
@@ -88,7 +87,10 @@ final class PerfServer implements Callable<Integer> {
         try (request) {
             return serveRequest(adapter, request);
         } catch (VerbenaException | ToolFailure e) {
-            spec.commandLine().getErr().println(e.getMessage());
+            spec.commandLine().getErr().println(PerfStop.asked() ? "Stopped" : e.getMessage());
+            if (PerfStop.asked()) {
+                throw new InterruptedException();
+            }
             return false;
         }
     }
@@ -155,11 +157,7 @@ final class PerfServer implements Callable<Integer> {
         }
 
         private void accept(Connector request, QueuePair queuePair) {
-            request.accept(
-                    queuePair,
-                    ConnectionOptions.DEFAULTS
-                            .withDeadline(plan.timeout())
-                            .withPrivateData(terms.encode()));
+            request.accept(queuePair, plan.connection(terms.encode()));
         }
 
         /** This client's next connection; other clients have to wait. */
@@ -187,6 +185,7 @@ final class PerfServer implements Callable<Integer> {
         }
 
         void serve(String peer) {
+            out().printf("%s: %s %s%n", peer, plan.operation(), plan.measure());
             int rounds = 0;
             try {
                 while (true) {
@@ -204,13 +203,7 @@ final class PerfServer implements Callable<Integer> {
             if (rounds == 0) {
                 throw new ToolFailure("The client disconnected before it had measured anything");
             }
-            out().printf(
-                            "%s: %s %s on %d queue pair%s, all data as they ought to be%n",
-                            peer,
-                            plan.operation(),
-                            plan.measure(),
-                            plan.queuePairs(),
-                            plan.queuePairs() == 1 ? "" : "s");
+            out().printf("%s: done, all data as they ought to be%n", peer);
         }
 
         private void round(PerfControl.Word word) {
@@ -219,6 +212,7 @@ final class PerfServer implements Callable<Integer> {
                 throw new ToolFailure(
                         "The client wants %,d messages of %,d bytes", word.count(), size);
             }
+            PerfCompilers.awaitIdle(plan.seconds() / 2);
             end.prepare(size, PerfData.seed(word.number(), true));
             loops.begin(size, word.address(), word.token(), 0);
             control.say(

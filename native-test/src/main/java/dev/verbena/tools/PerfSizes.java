@@ -51,13 +51,11 @@ final class PerfSizes {
                     default -> 0;
                 };
         try {
-            long number =
-                    Long.parseLong(text.substring(0, text.length() - (shift == 0 ? 0 : 1)))
-                            << shift;
-            if (number >= 1 && number <= LARGEST) {
-                return (int) number;
+            long number = Long.parseLong(text, 0, text.length() - (shift == 0 ? 0 : 1), 10);
+            if (number >= 1 && number <= LARGEST >> shift) {
+                return (int) number << shift;
             }
-        } catch (NumberFormatException e) {
+        } catch (NumberFormatException | IndexOutOfBoundsException e) {
             // told below
         }
         throw new IllegalArgumentException(

@@ -17,7 +17,8 @@ record PerfTerms(int largest, int receives, int windows) {
     /** As perftest's: enough that the sender hardly ever waits for the receiver. */
     private static final int USUAL_RECEIVES = 512;
 
-    private static final int LATENCY_RECEIVES = 16;
+    /** More than are ever under way. */
+    static final int LATENCY_RECEIVES = 16;
 
     /** Of what is handed out at once, so many parts are told of by messages of their own. */
     static final int PARTS = 4;

@@ -103,7 +103,7 @@ class InteroperationTest {
     @ParameterizedTest
     @ValueSource(strings = {"64", "4096", "65535"})
     void servesRping(String size) throws Exception {
-        PingRun server = closing(new PingRun("server", "--bind", ip(javaDevice), "--port", "0"));
+        ToolRun server = closing(ToolRun.ping("server", "--bind", ip(javaDevice), "--port", "0"));
         CProgram client =
                 program(
                         CM_PROGRAMS,
@@ -144,7 +144,7 @@ class InteroperationTest {
                         ROUNDS,
                         "-S",
                         size);
-        PingRun client = ping(server, "7175", size);
+        ToolRun client = ping(server, "7175", size);
         assertThat(client.exitCode()).as(() -> client + "\n" + server).isZero();
         server.awaitSuccess();
         assertThat(client.toString()).contains("100 rounds of", "all came back as they were sent");
@@ -172,12 +172,12 @@ class InteroperationTest {
     }
 
     /** The client, once the server listens. */
-    private PingRun ping(CProgram server, String port, String size) throws Exception {
+    private ToolRun ping(CProgram server, String port, String size) throws Exception {
         Deadline deadline = Deadline.of("rping that listens");
         while (true) {
-            PingRun client =
+            ToolRun client =
                     closing(
-                            new PingRun(
+                            ToolRun.ping(
                                     "client", ip(cDevice),
                                     "--device", javaDevice,
                                     "--port", port,
@@ -193,14 +193,14 @@ class InteroperationTest {
 
     @Test
     void pingsItself() throws Exception {
-        PingRun server =
+        ToolRun server =
                 closing(
-                        new PingRun(
+                        ToolRun.ping(
                                 "server", "--bind", ip(cDevice), "--port", "0", "--clients", "2"));
         for (String way : List.of("--spin", "--verify")) {
-            PingRun client =
+            ToolRun client =
                     closing(
-                            new PingRun(
+                            ToolRun.ping(
                                     "client",
                                     ip(cDevice),
                                     "--port",

@@ -1,5 +1,6 @@
 package dev.verbena.nativetest;
 
+import dev.verbena.tools.Perf;
 import dev.verbena.tools.Ping;
 
 import java.io.PrintWriter;
@@ -11,25 +12,40 @@ import java.util.concurrent.TimeoutException;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
-/** Ping beside a test, in this process. */
-final class PingRun implements AutoCloseable {
+/** Ping or perf beside a test, in this process. */
+final class ToolRun implements AutoCloseable {
     private static final Pattern LISTENING = Pattern.compile("Listening on \\S+ port (\\d+) ");
 
     private final StringWriter out = new StringWriter();
     private final StringWriter err = new StringWriter();
     private final CompletableFuture<Integer> exit = new CompletableFuture<>();
+    private final String name;
     private final Thread thread;
 
-    PingRun(String... arguments) {
+    /** A tool's main method, but for the end of the process. */
+    private interface Tool {
+        int run(PrintWriter out, PrintWriter err, String... arguments);
+    }
+
+    static ToolRun ping(String... arguments) {
+        return new ToolRun("Ping", Ping::run, arguments);
+    }
+
+    static ToolRun perf(String... arguments) {
+        return new ToolRun("perf", Perf::run, arguments);
+    }
+
+    private ToolRun(String name, Tool tool, String... arguments) {
+        this.name = name;
         thread =
                 Thread.ofPlatform()
-                        .name("ping")
+                        .name(name)
                         .daemon()
                         .start(
                                 () ->
                                         exit.completeAsync(
                                                 () ->
-                                                        Ping.run(
+                                                        tool.run(
                                                                 new PrintWriter(out, true),
                                                                 new PrintWriter(err, true),
                                                                 arguments),
@@ -38,14 +54,14 @@ final class PingRun implements AutoCloseable {
 
     /** Where a server listens, once it does. */
     int port() {
-        Deadline deadline = Deadline.of("word of Ping listening");
+        Deadline deadline = Deadline.of("word of %s listening".formatted(name));
         while (true) {
             Matcher matcher = LISTENING.matcher(out.toString());
             if (matcher.find()) {
                 return Integer.parseInt(matcher.group(1));
             }
             if (exit.isDone()) {
-                throw new AssertionError("Ping ended: " + this);
+                throw new AssertionError(name + " ended: " + this);
             }
             deadline.check();
         }
@@ -53,6 +69,14 @@ final class PingRun implements AutoCloseable {
 
     int exitCode() throws InterruptedException, ExecutionException, TimeoutException {
         return exit.get(40, TimeUnit.SECONDS);
+    }
+
+    String out() {
+        return out.toString();
+    }
+
+    String err() {
+        return err.toString();
     }
 
     boolean foundNobody() {
@@ -66,6 +90,6 @@ final class PingRun implements AutoCloseable {
 
     @Override
     public String toString() {
-        return "Ping, which said:%n%s%s".formatted(out, err);
+        return "%s, which said:%n%s%s".formatted(name, out, err);
     }
 }

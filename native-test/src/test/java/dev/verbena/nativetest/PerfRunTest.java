@@ -1,0 +1,282 @@
+package dev.verbena.nativetest;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.verbena.Adapter;
+import dev.verbena.tools.Perf;
+
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+import java.io.BufferedReader;
+import java.io.IOException;
+import java.nio.file.Path;
+import java.util.ArrayDeque;
+import java.util.ArrayList;
+import java.util.Deque;
+import java.util.List;
+import java.util.concurrent.TimeUnit;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+
+/** perf, with client and server on two devices. */
+@NeedsDevices
+@Timeout(120)
+class PerfRunTest {
+    private static final Pattern LISTENING = Pattern.compile("Listening on \\S+ port (\\d+) .*");
+
+    private static final Pattern MEASURING = Pattern.compile(".*measuring: .*");
+
+    private final Deque<AutoCloseable> toClose = new ArrayDeque<>();
+
+    @AfterEach
+    void close() throws Exception {
+        while (!toClose.isEmpty()) {
+            toClose.pop().close();
+        }
+    }
+
+    private <T extends AutoCloseable> T closing(T it) {
+        toClose.push(it);
+        return it;
+    }
+
+    private static String ip(String device) {
+        try (Adapter adapter = Adapter.open(device)) {
+            return adapter.gid().gid().gid().toInetAddress().getHostAddress();
+        }
+    }
+
+    private static String serverIp() {
+        return ip(RdmaDevices.active().getFirst());
+    }
+
+    private static String clientIp() {
+        return ip(RdmaDevices.active().getLast());
+    }
+
+    private ToolRun server() {
+        return closing(ToolRun.perf("server", "--bind", serverIp(), "--port", "0", "--once"));
+    }
+
+    private ToolRun client(int port, String line) {
+        List<String> words = new ArrayList<>(List.of(line.split(" ")));
+        words.add(2, serverIp());
+        words.addAll(List.of("--from", clientIp(), "--port", Integer.toString(port)));
+        return closing(ToolRun.perf(words.toArray(String[]::new)));
+    }
+
+    /** Rows by their first column. */
+    private static List<String> sizes(ToolRun client) {
+        return client.out()
+                .lines()
+                .filter(line -> !line.contains("#bytes"))
+                .map(line -> line.strip().split("\\s+")[0])
+                .toList();
+    }
+
+    @ParameterizedTest
+    @ValueSource(
+            strings = {
+                "send lat",
+                "write lat",
+                "read lat",
+                "send-inv lat",
+                "send bw",
+                "write bw",
+                "read bw",
+                "send-inv bw",
+                "send lat --events --inline 64",
+                "read lat --events",
+                "send-inv lat --events --inline 64",
+                "write lat --inline 64",
+                "send bw --events --chain 8 --depth 32 --qps 3",
+                "send-inv bw --events --chain 4 --depth 16 --qps 2 --inline 64",
+                "write bw --events --chain 16 --inline 64 --qps 2",
+                "read bw --events --qps 2 --depth 8 --signal-every 1",
+                "send bw --depth 1",
+                "send-inv bw --depth 1",
+                "write bw --depth 8 --signal-every 8",
+                "write bw --depth 8 --chain 8 --signal-every 1",
+            })
+    void measures(String line) throws Exception {
+        ToolRun server = server();
+        ToolRun client =
+                client(server.port(), line + " --size 64,5000 --iterations 700 --warmup 10");
+        assertThat(client.exitCode()).as(client + "\n" + server).isZero();
+        assertThat(sizes(client)).containsExactly("64", "5000");
+        assertThat(server.exitCode()).as(server.toString()).isZero();
+        assertThat(server.out()).contains("all data as they ought to be");
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"send lat", "write bw", "send-inv lat"})
+    void measuresAllSizes(String line) throws Exception {
+        ToolRun server = server();
+        ToolRun client =
+                client(server.port(), line + " --size all --iterations 2 --warmup 0 --json");
+        assertThat(client.exitCode()).as(client + "\n" + server).isZero();
+        assertThat(client.out().lines())
+                .hasSize(line.startsWith("send-inv") ? 22 : 23)
+                .allMatch(object -> object.startsWith("{\"bytes\":") && object.endsWith("}}"));
+    }
+
+    // ---- unhappy ways
+
+    @ParameterizedTest
+    @ValueSource(
+            strings = {
+                "write bw --inline 1000000 | bytes inline",
+                "write bw --depth 8192 --qps 4096 | take a lower --depth or fewer --qps",
+                "write lat --size 1G | messages up to",
+            })
+    void saysWhichLimitIsExceeded(String lineAndWords) throws Exception {
+        String[] parts = lineAndWords.split(" \\| ");
+        ToolRun server = server();
+        ToolRun client = client(server.port(), parts[0]);
+        assertThat(client.exitCode()).as(client + "\n" + server).isEqualTo(1);
+        assertThat(client.err()).contains(parts[1]);
+    }
+
+    @Test
+    void saysThatNobodyListens() throws Exception {
+        ToolRun client = client(9, "send lat");
+        assertThat(client.exitCode()).as(client.toString()).isEqualTo(1);
+        assertThat(client.err()).contains("nobody listens");
+    }
+
+    @Test
+    void refusesOtherPrograms() throws Exception {
+        ToolRun server = server();
+        ToolRun other =
+                closing(
+                        ToolRun.ping(
+                                "client",
+                                serverIp(),
+                                "--from",
+                                clientIp(),
+                                "--port",
+                                Integer.toString(server.port())));
+        assertThat(other.exitCode()).isEqualTo(1);
+        assertThat(server.exitCode()).isEqualTo(1);
+        assertThat(server.err()).contains("no client of perf");
+    }
+
+    // ---- a side that is killed, as a process of its own
+
+    /** perf in a process, and the lines it printed. */
+    private record Spawned(Process process, BufferedReader lines) implements AutoCloseable {
+        static Spawned perf(List<String> arguments) throws IOException {
+            List<String> command =
+                    new ArrayList<>(
+                            List.of(
+                                    Path.of(System.getProperty("java.home"), "bin", "java")
+                                            .toString(),
+                                    "--enable-native-access=ALL-UNNAMED",
+                                    "-cp",
+                                    System.getProperty("java.class.path"),
+                                    Perf.class.getName()));
+            command.addAll(arguments);
+            Process process = new ProcessBuilder(command).redirectErrorStream(true).start();
+            return new Spawned(process, process.inputReader());
+        }
+
+        /** The first line that fits; the test's time limit ends this. */
+        Matcher await(Pattern pattern) throws IOException {
+            StringBuilder all = new StringBuilder();
+            for (String line = lines.readLine(); line != null; line = lines.readLine()) {
+                Matcher matcher = pattern.matcher(line);
+                if (matcher.matches()) {
+                    return matcher;
+                }
+                all.append(line).append('\n');
+            }
+            throw new AssertionError("perf ended: " + all);
+        }
+
+        @Override
+        public void close() {
+            process.destroyForcibly().onExit().join();
+        }
+    }
+
+    private Spawned spawn(String... arguments) throws IOException {
+        return closing(Spawned.perf(List.of(arguments)));
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"send lat", "write lat", "send bw --size 64", "write bw --size 64"})
+    void saysThatTheServerIsGone(String line) throws Exception {
+        Spawned server = spawn("server", "--bind", serverIp(), "--port", "0");
+        int port = Integer.parseInt(server.await(LISTENING).group(1));
+        Spawned client = endless(line, Integer.toString(port));
+        client.await(MEASURING);
+        server.close();
+        client.await(Pattern.compile("The server disconnected in the middle of a measurement"));
+        assertThat(client.process().waitFor()).isEqualTo(1);
+    }
+
+    /** A client that measures until something ends it, and is a process of its own. */
+    private Spawned endless(String line, String port) throws IOException {
+        List<String> words = new ArrayList<>(List.of(line.split(" ")));
+        words.add(2, serverIp());
+        words.addAll(List.of("--from", clientIp(), "--port", port));
+        words.addAll(List.of("--iterations", "10000000", "--warmup", "0"));
+        return spawn(words.toArray(String[]::new));
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"send", "write", "read"})
+    void outlivesItsClients(String operation) throws Exception {
+        ToolRun server = closing(ToolRun.perf("server", "--bind", serverIp(), "--port", "0"));
+        String port = Integer.toString(server.port());
+        Spawned client =
+                spawn(
+                        operation,
+                        "lat",
+                        serverIp(),
+                        "--from",
+                        clientIp(),
+                        "--port",
+                        port,
+                        "--iterations",
+                        "100000000",
+                        "--warmup",
+                        "0");
+        client.await(MEASURING);
+        client.process().destroyForcibly();
+        ToolRun next = client(server.port(), "read lat --warmup 0 --iterations 10");
+        assertThat(next.exitCode()).as(next + "\n" + server).isZero();
+        assertThat(server.err()).contains("The client disconnected in the middle");
+    }
+
+    @Test
+    void endsWhenItIsAskedTo() throws Exception {
+        Spawned server = spawn("server", "--bind", serverIp(), "--port", "0");
+        String port = server.await(LISTENING).group(1);
+        Spawned client =
+                spawn(
+                        "write",
+                        "lat",
+                        serverIp(),
+                        "--from",
+                        clientIp(),
+                        "--port",
+                        port,
+                        "--iterations",
+                        "100000000",
+                        "--warmup",
+                        "0");
+        client.await(MEASURING);
+        client.process().toHandle().destroy(); // SIGTERM; Process.destroy closes what it prints
+        client.await(Pattern.compile("Stopped"));
+        assertThat(client.process().waitFor(30, TimeUnit.SECONDS)).isTrue();
+        assertThat(client.process().exitValue()).isEqualTo(128 + 15);
+        server.process().toHandle().destroy();
+        assertThat(server.process().waitFor(30, TimeUnit.SECONDS)).isTrue();
+        assertThat(server.process().exitValue()).isEqualTo(128 + 15);
+    }
+}
