@@ -59,6 +59,7 @@ final class PerfClient implements Callable<Integer> {
     private static final int USUAL_SIZE = 65_536;
     private static final int USUAL_DEPTH = 128;
     private static final int MOST_ITERATIONS = 100_000_000;
+    private static final int MOST_LATENCIES = 10_000_000; // each is kept
     private static final int MOST_REQUESTS = 8192;
     private static final int MOST_QUEUE_PAIRS = 4096;
 
@@ -230,9 +231,10 @@ final class PerfClient implements Callable<Integer> {
         int chains = within("--chain", chain, 1, depths);
         within("--signal-every", signalEvery, 1, depths - chains + 1);
         PingOptions.within(spec, "--inline", inline, 0, PerfSizes.LARGEST);
-        within("--iterations", iterations, 1, MOST_ITERATIONS);
+        int most = measure == PerfMeasure.LAT ? MOST_LATENCIES : MOST_ITERATIONS;
+        within("--iterations", iterations, 1, most);
         if (warmUp != null) {
-            PingOptions.within(spec, "--warmup", warmUp, 0, MOST_ITERATIONS);
+            PingOptions.within(spec, "--warmup", warmUp, 0, most);
         }
         return new PerfPlan(
                 ThreadLocalRandom.current().nextLong(),

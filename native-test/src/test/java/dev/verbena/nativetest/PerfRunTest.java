@@ -233,19 +233,7 @@ class PerfRunTest {
     void outlivesItsClients(String operation) throws Exception {
         ToolRun server = closing(ToolRun.perf("server", "--bind", serverIp(), "--port", "0"));
         String port = Integer.toString(server.port());
-        Spawned client =
-                spawn(
-                        operation,
-                        "lat",
-                        serverIp(),
-                        "--from",
-                        clientIp(),
-                        "--port",
-                        port,
-                        "--iterations",
-                        "100000000",
-                        "--warmup",
-                        "0");
+        Spawned client = endless(operation + " lat", port);
         client.await(MEASURING);
         client.process().destroyForcibly();
         ToolRun next = client(server.port(), "read lat --warmup 0 --iterations 10");
@@ -257,19 +245,7 @@ class PerfRunTest {
     void endsWhenItIsAskedTo() throws Exception {
         Spawned server = spawn("server", "--bind", serverIp(), "--port", "0");
         String port = server.await(LISTENING).group(1);
-        Spawned client =
-                spawn(
-                        "write",
-                        "lat",
-                        serverIp(),
-                        "--from",
-                        clientIp(),
-                        "--port",
-                        port,
-                        "--iterations",
-                        "100000000",
-                        "--warmup",
-                        "0");
+        Spawned client = endless("write lat", port);
         client.await(MEASURING);
         client.process().toHandle().destroy(); // SIGTERM; Process.destroy closes what it prints
         client.await(Pattern.compile("Stopped"));
