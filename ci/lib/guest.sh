@@ -62,7 +62,7 @@ qemu() { # GUEST FRONT
     fi
     mapfile -t shares < <(share host / ,readonly=on; share run "$run"; share results "$RESULTS")
     qemu-system-x86_64 "${machine[@]}" -m "$VM_MEMORY" -smp "$(($(nproc) < 8 ? $(nproc) : 8))" -kernel "$VM/kernel" -initrd "$VM/initramfs" \
-        -append "console=ttyS0 panic=-1 oops=panic quiet mitigations=off$words" \
+        -append "console=ttyS0 panic=-1 oops=panic quiet mitigations=off tsc=reliable$words" \
         -display none -nic none -no-reboot -serial "file:$run/console" -device virtio-rng-pci -device virtio-serial-pci \
         "${front[@]}" -chardev "pipe,id=control,path=$run/control" \
         -device virtserialport,chardev=control,name=verbena.control "${more[@]}" "${shares[@]}"
