@@ -24,7 +24,7 @@ final class Threads {
                     5,
                     TimeUnit.SECONDS,
                     new SynchronousQueue<>(), // holds nothing: whoever finds no idle thread starts
-                                              // one
+                    // one
                     Thread.ofPlatform().daemon().name("verbena-callback-", 0).factory());
 
     private Threads() {}

@@ -46,6 +46,7 @@ final class PerfLatency implements PerfLoops {
     private long received;
     private long sends;
     private long receives;
+    private long replenished; // of what was received
 
     // Of this round.
     private int flags;
@@ -160,8 +161,8 @@ final class PerfLatency implements PerfLoops {
         for (int i = from; i < to; i++) {
             times[i] = System.nanoTime();
             end.posted(queuePair.send(0, source, flags));
+            replenish();
             await(++sends, ++receives);
-            receive();
         }
     }
 
@@ -187,9 +188,9 @@ final class PerfLatency implements PerfLoops {
         for (int i = from; i < to; i++) {
             times[i] = System.nanoTime();
             handOver();
+            replenish();
             await(++sends, ++receives);
             peerWindow = memory.get(TOKEN, targetAt);
-            receive();
         }
     }
 
@@ -198,9 +199,9 @@ final class PerfLatency implements PerfLoops {
     private void answerSend(int from, int to) {
         for (int i = from; i < to; i++) {
             await(sends, ++receives);
-            receive();
             end.posted(queuePair.send(0, source, flags));
             sends++;
+            replenish();
         }
     }
 
@@ -217,9 +218,9 @@ final class PerfLatency implements PerfLoops {
         for (int i = from; i < to; i++) {
             await(sends, ++receives);
             peerWindow = memory.get(TOKEN, targetAt);
-            receive();
             handOver();
             sends++;
+            replenish();
         }
     }
 
@@ -230,6 +231,17 @@ final class PerfLatency implements PerfLoops {
         end.posted(end.bind(0, window, OpFlags.SILENT_SUCCESS | OpFlags.DEFER));
         memory.set(TOKEN, sourceAt, window.remoteToken());
         end.posted(queuePair.sendAndInvalidate(0, source, peerWindow, flags));
+    }
+
+    /**
+     * Posts a receive for each that was used up, when the answer is on its way: nobody waits for it
+     * then, and there are many more.
+     */
+    private void replenish() {
+        while (replenished < received) {
+            receive();
+            replenished++;
+        }
     }
 
     private void receive() {
