@@ -4,8 +4,7 @@ import dev.verbena.internal.queue.CompletionPump;
 import dev.verbena.internal.verbs.DeviceControl;
 
 import java.time.Duration;
-import java.util.Set;
-import java.util.concurrent.ConcurrentHashMap;
+import java.util.Arrays;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
 
@@ -38,7 +37,7 @@ public final class CompletionQueue extends NativeObject {
     private final long address;
     private final CompletionPump pump;
     private final CompletionEvents events;
-    private final Set<QueuePair> queuePairs = ConcurrentHashMap.newKeySet();
+    private volatile QueuePair[] queuePairs = new QueuePair[0]; // each change makes it anew
     private int emptyPolls; // of the polling thread, like the next
     private long lastLook = System.nanoTime();
 
@@ -283,12 +282,21 @@ public final class CompletionQueue extends NativeObject {
         }
     }
 
-    void add(QueuePair queuePair) {
-        queuePairs.add(queuePair);
+    /** Again, for one that reports here with both its queues, changes nothing. */
+    synchronized void add(QueuePair queuePair) {
+        if (Arrays.asList(queuePairs).contains(queuePair)) {
+            return;
+        }
+        QueuePair[] changed = Arrays.copyOf(queuePairs, queuePairs.length + 1);
+        changed[queuePairs.length] = queuePair;
+        queuePairs = changed;
     }
 
-    void remove(QueuePair queuePair) {
-        queuePairs.remove(queuePair);
+    synchronized void remove(QueuePair queuePair) {
+        queuePairs =
+                Arrays.stream(queuePairs)
+                        .filter(other -> other != queuePair)
+                        .toArray(QueuePair[]::new);
     }
 
     CompletionPump pump() {

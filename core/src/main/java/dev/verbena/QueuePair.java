@@ -16,6 +16,7 @@ import dev.verbena.internal.verbs.ReceiveRequest;
 import dev.verbena.internal.verbs.Rights;
 import dev.verbena.internal.verbs.SendChain;
 import dev.verbena.internal.verbs.StateChange;
+import dev.verbena.internal.verbs.StateQuery;
 import dev.verbena.internal.verbs.VerbsContext;
 
 import java.lang.foreign.Arena;
@@ -91,6 +92,7 @@ public final class QueuePair extends NativeObject {
     private final int number;
     private final int firstSequence = ThreadLocalRandom.current().nextInt() & SEQUENCE_BITS;
     private final Arena arena;
+    private final StateQuery stateQuery;
     private final Endpoint endpoint;
 
     private final long initiatorSlot;
@@ -171,6 +173,7 @@ public final class QueuePair extends NativeObject {
             Arena room = Arena.ofShared();
             undo.push(room::close);
             this.arena = room;
+            this.stateQuery = new StateQuery(made);
             RequestFifo requests =
                     new RequestFifo(endpoint, initiatorSlot, limits.initiatorDepth(), interval);
             SendChain chain =
@@ -1259,7 +1262,7 @@ public final class QueuePair extends NativeObject {
                 return; // closed meanwhile
             }
             try {
-                if (control.inError(address)) {
+                if (control.inError(address, stateQuery)) {
                     die();
                 }
             } finally {

@@ -279,9 +279,10 @@ public interface DeviceControl {
      * {@code ibv_query_qp}: whether the queue pair is in the error state.
      *
      * @param qp the {@code ibv_qp}
+     * @param query made for it
      * @return false when it is not, or the device does not say
      */
-    boolean inError(long qp);
+    boolean inError(long qp, StateQuery query);
 
     /**
      * {@code ibv_destroy_qp}.

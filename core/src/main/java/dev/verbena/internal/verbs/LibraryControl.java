@@ -542,21 +542,19 @@ public final class LibraryControl implements DeviceControl {
     }
 
     @Override
-    public boolean inError(long qp) {
-        try (Arena arena = Arena.ofConfined()) {
-            MemorySegment state = Calls.state(arena);
-            MemorySegment a = ibv_qp_attr.allocate(arena);
+    public boolean inError(long qp, StateQuery query) {
+        try {
             int error =
                     Calls.value(
                             (int)
                                     Calls.Looking.QUERY_QP.invokeExact(
-                                            state,
-                                            MemorySegment.ofAddress(qp),
-                                            a,
+                                            query.state,
+                                            query.queuePair,
+                                            query.attributes,
                                             Verbs.IBV_QP_STATE,
-                                            ibv_qp_init_attr.allocate(arena)),
-                            state);
-            return error == 0 && ibv_qp_attr.qp_state(a) == Verbs.IBV_QPS_ERR;
+                                            query.initial),
+                            query.state);
+            return error == 0 && ibv_qp_attr.qp_state(query.attributes) == Verbs.IBV_QPS_ERR;
         } catch (Throwable t) {
             throw Calls.mistake(t);
         }

@@ -842,6 +842,10 @@ public final class FakeDevice implements DeviceControl {
     }
 
     @Override
+    public boolean inError(long qp, StateQuery query) {
+        return inError(qp);
+    }
+
     public synchronized boolean inError(long qp) {
         return qps.get(qp).state.equals("ERR");
     }

@@ -1,0 +1,32 @@
+package dev.verbena.internal.verbs;
+
+import dev.verbena.bindings.ibv_qp_attr;
+import dev.verbena.bindings.ibv_qp_init_attr;
+
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+
+/**
+ * What asking for one queue pair's state takes in native memory, made once: where a device does not
+ * tell of a death, whoever polls asks from time to time, and polling allocates nothing. Two threads
+ * that ask at once for the same queue pair get the same answer.
+ */
+public final class StateQuery {
+    final MemorySegment queuePair;
+    final MemorySegment state;
+    final MemorySegment attributes;
+    final MemorySegment initial;
+
+    /**
+     * Prepares asking.
+     *
+     * @param queuePair the {@code ibv_qp}
+     */
+    public StateQuery(long queuePair) {
+        Arena arena = Arena.ofAuto();
+        this.queuePair = MemorySegment.ofAddress(queuePair);
+        this.state = Calls.state(arena);
+        this.attributes = ibv_qp_attr.allocate(arena);
+        this.initial = ibv_qp_init_attr.allocate(arena);
+    }
+}
