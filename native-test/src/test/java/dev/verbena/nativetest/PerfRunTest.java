@@ -175,10 +175,9 @@ class PerfRunTest {
                             List.of(
                                     Path.of(System.getProperty("java.home"), "bin", "java")
                                             .toString(),
-                                    // Emulated processors have executed what was in a page
-                                    // before a compiler wrote there: SIGILL and SIGSEGV at the
-                                    // first instructions of methods just compiled, in 4 of 15
-                                    // JVMs that started when others had ended (QEMU 7.2).
+                                    // Emulated processors (QEMU 7.2) may get lost where a compiler
+                                    // writes over code that another thread runs: SIGILL and SIGSEGV
+                                    // at the entry of a method, in about one of ten JVMs.
                                     "-Xint",
                                     "--enable-native-access=ALL-UNNAMED",
                                     "-cp",
@@ -213,7 +212,7 @@ class PerfRunTest {
     }
 
     @ParameterizedTest
-    @ValueSource(strings = {"send lat", "write lat", "send bw --size 64", "write bw --size 64"})
+    @ValueSource(strings = {"write lat", "send bw --size 64"})
     void saysThatTheServerIsGone(String line) throws Exception {
         Spawned server = spawn("server", "--bind", serverIp(), "--port", "0");
         int port = Integer.parseInt(server.await(LISTENING).group(1));
@@ -233,12 +232,11 @@ class PerfRunTest {
         return spawn(words.toArray(String[]::new));
     }
 
-    @ParameterizedTest
-    @ValueSource(strings = {"send", "write", "read"})
-    void outlivesItsClients(String operation) throws Exception {
+    @Test
+    void outlivesItsClients() throws Exception {
         ToolRun server = closing(ToolRun.perf("server", "--bind", serverIp(), "--port", "0"));
         String port = Integer.toString(server.port());
-        Spawned client = endless(operation + " lat", port);
+        Spawned client = endless("send lat", port);
         client.await(MEASURING);
         client.process().destroyForcibly();
         ToolRun next = client(server.port(), "read lat --warmup 0 --iterations 10");
