@@ -89,6 +89,11 @@ final class PerfControl implements AutoCloseable {
     /** After a request failed: how long until it is known whether the peer just left. */
     private static final long GRACE_SECONDS = 2;
 
+    /**
+     * After the peer's requests failed: how long until it has said so, which it does after that.
+     */
+    private static final Duration LAST_WORD = Duration.ofSeconds(2 * GRACE_SECONDS);
+
     private final Deque<AutoCloseable> made = new ArrayDeque<>();
     private final Arena arena = Arena.ofShared();
     private final Duration timeout;
@@ -164,7 +169,7 @@ final class PerfControl implements AutoCloseable {
         BufferList buffer = new BufferList(1).add(memory, INBOXES * BYTES, BYTES);
         own(queuePair.send(0, buffer));
         while (ownUnderWay > 0) {
-            if (!look()) {
+            if (!look(timeout)) {
                 throw new ToolFailure(
                         "The %s did not take a word within %d s", peer, timeout.toSeconds());
             }
@@ -186,7 +191,7 @@ final class PerfControl implements AutoCloseable {
      */
     Word hear(Kind kind) {
         while (heard.isEmpty()) {
-            if (!look()) {
+            if (!look(timeout)) {
                 throw new ToolFailure(
                         "The %s did not answer within %d s (--timeout)", peer, timeout.toSeconds());
             }
@@ -203,7 +208,7 @@ final class PerfControl implements AutoCloseable {
     Word hearWhenever() {
         while (heard.isEmpty()) {
             try {
-                if (!look() && ownUnderWay == 0) {
+                if (!look(timeout) && ownUnderWay == 0) {
                     own(queuePair.write(0, new BufferList(1), 0, 0, 0));
                 }
             } catch (ToolFailure e) {
@@ -223,7 +228,7 @@ final class PerfControl implements AutoCloseable {
      */
     Word checked(Word word, Kind kind) {
         if (word.kind() == Kind.FAILED) {
-            throw new ToolFailure("The %s says: %s", peer, word.text());
+            throw says(word);
         }
         if (word.kind() != kind) {
             throw new ToolFailure("The %s says %s instead of %s", peer, word.kind(), kind);
@@ -241,25 +246,29 @@ final class PerfControl implements AutoCloseable {
     }
 
     /**
-     * After something failed here: what the peer has said failed there, if it has.
+     * After something failed here: what the peer says failed there, if it does. Its connections may
+     * end before it has said so.
      *
      * @param here what failed here
      * @return which of the two its user should see
      */
     ToolFailure lastWord(ToolFailure here) {
         try {
-            while (queue.poll(completion) > 0) {
-                take();
-            }
+            do {
+                for (Word word = heard.poll(); word != null; word = heard.poll()) {
+                    if (word.kind() == Kind.FAILED) {
+                        return says(word);
+                    }
+                }
+            } while (look(LAST_WORD));
         } catch (ToolFailure e) {
-            // The connection is over; what was heard before is there.
-        }
-        for (Word word : heard) {
-            if (word.kind() == Kind.FAILED) {
-                return new ToolFailure("The %s says: %s", peer, word.text());
-            }
+            // The connection is over, and the peer had nothing to say.
         }
         return here;
+    }
+
+    private ToolFailure says(Word failure) {
+        return new ToolFailure("The %s says: %s", peer, failure.text());
     }
 
     /**
@@ -267,8 +276,8 @@ final class PerfControl implements AutoCloseable {
      *
      * @return false when nothing came in time
      */
-    private boolean look() {
-        long end = System.nanoTime() + timeout.toNanos();
+    private boolean look(Duration patience) {
+        long end = System.nanoTime() + patience.toNanos();
         while (queue.poll(completion) == 0) {
             long rest = end - System.nanoTime();
             if (rest <= 0) {

@@ -199,6 +199,9 @@ final class PerfServer implements Callable<Integer> {
             } catch (ToolFailure | VerbenaException e) {
                 control.sayLast(e.getMessage());
                 throw e;
+            } catch (RuntimeException e) { // a mistake of perf's own
+                control.sayLast(e.toString());
+                throw e;
             }
             if (rounds == 0) {
                 throw new ToolFailure("The client disconnected before it had measured anything");

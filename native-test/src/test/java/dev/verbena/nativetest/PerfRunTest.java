@@ -69,6 +69,14 @@ class PerfRunTest {
         return closing(ToolRun.perf(words.toArray(String[]::new)));
     }
 
+    /** Both have to end well; when one does not, what the other said is worth knowing, too. */
+    private static void assertBothEndWell(ToolRun client, ToolRun server) throws Exception {
+        int code = client.exitCode();
+        int serverCode = server.exitCode();
+        assertThat(code).as(client + "\n" + server).isZero();
+        assertThat(serverCode).as(client + "\n" + server).isZero();
+    }
+
     /** Rows by their first column. */
     private static List<String> sizes(ToolRun client) {
         return client.out()
@@ -106,9 +114,8 @@ class PerfRunTest {
         ToolRun server = server();
         ToolRun client =
                 client(server.port(), line + " --size 64,5000 --iterations 700 --warmup 10");
-        assertThat(client.exitCode()).as(client + "\n" + server).isZero();
+        assertBothEndWell(client, server);
         assertThat(sizes(client)).containsExactly("64", "5000");
-        assertThat(server.exitCode()).as(server.toString()).isZero();
         assertThat(server.out()).contains("all data as they ought to be");
     }
 
@@ -118,7 +125,7 @@ class PerfRunTest {
         ToolRun server = server();
         ToolRun client =
                 client(server.port(), line + " --size all --iterations 2 --warmup 0 --json");
-        assertThat(client.exitCode()).as(client + "\n" + server).isZero();
+        assertBothEndWell(client, server);
         assertThat(client.out().lines())
                 .hasSize(line.startsWith("send-inv") ? 22 : 23)
                 .allMatch(object -> object.startsWith("{\"bytes\":") && object.endsWith("}}"));
