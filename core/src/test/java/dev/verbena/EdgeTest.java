@@ -232,6 +232,36 @@ class EdgeTest {
     }
 
     @Test
+    void whatAClosedQueuePairLeftBehindIsNobodys() {
+        try (Rig rig = rig()) {
+            rig.a.write(1, rig.bytes(8), Rig.REMOTE, 1, 0).orThrow();
+            long late = rig.device.sends.getLast().id();
+            rig.a.receive(2, rig.bytes(8)).orThrow();
+            long lateReceive = rig.device.receives.getLast().receiveId();
+            rig.a.close();
+            rig.poll();
+
+            // Nobody has its place, and then somebody else.
+            rig.device.complete(late, 0);
+            rig.device.complete(lateReceive, 0);
+            rig.b.write(3, rig.bytes(8), Rig.REMOTE, 1, 0).orThrow();
+            assertThat(rig.poll()).containsExactly("WRITE 3 SUCCESS");
+            try (QueuePair next =
+                    rig.domain.createQueuePair(
+                            rig.queue, rig.queue, QueuePairLimits.depths(16, 16))) {
+                next.connect(rig.b.address());
+                next.write(4, rig.bytes(8), Rig.REMOTE, 1, OpFlags.DEFER).orThrow();
+                next.receive(5, rig.bytes(8)).orThrow();
+                rig.device.complete(late, 0);
+                rig.device.complete(lateReceive, 0);
+                assertThat(rig.poll()).isEmpty();
+                next.write(6, rig.bytes(8), Rig.REMOTE, 1, 0).orThrow();
+                assertThat(rig.poll()).containsExactly("WRITE 4 SUCCESS", "WRITE 6 SUCCESS");
+            }
+        }
+    }
+
+    @Test
     void aSmallDeviceHasAllItCan() {
         try (Rig rig =
                 new Rig(QueuePairLimits.depths(1, 1), device -> device.maxDepth = 48, null)) {
