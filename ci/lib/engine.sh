@@ -11,6 +11,7 @@
 
 ENGINE_TOOLS=(docker.io docker-cli mmdebstrap e2fsprogs openssl util-linux)
 ENGINE_DISK_SIZE=16G # as far as written
+ENGINE_LOST=71       # exit code when the command failed and the engine in the VM has gone silent
 
 run_beside_engine() { # COMMAND… : here, with DOCKER_HOST where that is not the usual place
     local way
@@ -190,6 +191,10 @@ engine_listening() {
 
 engine_ended() {
     if [ "$who" = here ]; then
+        if [ "$value" != 0 ] && [ -z "$INTERRUPTED" ] && ! engine_answers; then
+            explain_silent_engine
+            value=$ENGINE_LOST
+        fi
         kill_vm engine
     else
         say "the container engine ended by itself, with exit code $value; the end of $RESULTS/engine.log:"
@@ -197,6 +202,17 @@ engine_ended() {
         event=ended value=70
         deliver_to_command KILL
     fi
+}
+
+engine_answers() {
+    timeout -k 1 20 docker version >/dev/null 2>&1
+}
+
+explain_silent_engine() {
+    say "the container engine in the VM does not answer any more; the end of $RESULTS/engine.log:"
+    tail -n 20 "$RESULTS/engine.log" >&2 || true
+    say "the end of the guest's console:"
+    if [ -s "$RUN/engine/console" ]; then tail -n 40 "$RUN/engine/console" | tr -d '\r' >&2; else echo "(it printed nothing)" >&2; fi
 }
 
 engine_deaf() {

@@ -39,10 +39,15 @@ final class ContainerEngine implements ExecutionCondition {
                                     : "";
                 }
             } catch (RuntimeException e) {
-                problem = "the container engine cannot be used: " + e;
+                problem = "the container engine cannot be used: " + withCauses(e);
             }
             HOSTS = hosts;
             PROBLEM = problem;
+        }
+
+        /** Testcontainers' own says what did not work, and its causes why. */
+        private static String withCauses(Throwable e) {
+            return e.getCause() == null ? e.toString() : e + "; " + withCauses(e.getCause());
         }
 
         private static boolean hasImage() {
