@@ -212,12 +212,16 @@ public final class Adapter extends NativeObject {
         }
     }
 
+    private PortAttributes queryPort(int number) {
+        PortAttributes port = control.queryPort(number);
+        VerbenaException.check(port.error(), "ibv_query_port(" + name + ")", "");
+        return port;
+    }
+
     private List<Port> queryPorts() {
         List<PortAttributes> found = new ArrayList<>();
         for (int number = 1; number <= attributes.ports(); number++) {
-            PortAttributes port = control.queryPort(number);
-            VerbenaException.check(port.error(), "ibv_query_port(" + name + ")", "");
-            found.add(port);
+            found.add(queryPort(number));
         }
         List<GidTableEntry> gids = new ArrayList<>();
         VerbenaException.check(
@@ -227,22 +231,28 @@ public final class Adapter extends NativeObject {
                 "");
         List<Port> ports = new ArrayList<>();
         for (int i = 0; i < found.size(); i++) {
-            PortAttributes port = found.get(i);
             int number = i + 1;
             ports.add(
-                    new Port(
+                    port(
                             number,
-                            port.active(),
-                            port.ethernet() ? Port.LinkLayer.ETHERNET : Port.LinkLayer.INFINIBAND,
-                            VerbsContext.mtuBytes(port.activeMtu()),
-                            port.maxMessage(),
-                            port.lid(),
+                            found.get(i),
                             gids.stream()
                                     .filter(g -> g.port() == number)
                                     .map(Adapter::gidEntry)
                                     .toList()));
         }
         return ports;
+    }
+
+    private static Port port(int number, PortAttributes port, List<Port.GidEntry> gids) {
+        return new Port(
+                number,
+                port.active(),
+                port.ethernet() ? Port.LinkLayer.ETHERNET : Port.LinkLayer.INFINIBAND,
+                VerbsContext.mtuBytes(port.activeMtu()),
+                port.maxMessage(),
+                port.lid(),
+                gids);
     }
 
     private static Port.GidEntry gidEntry(GidTableEntry entry) {
@@ -254,17 +264,41 @@ public final class Adapter extends NativeObject {
     }
 
     private Port firstActive(List<Port> ports) {
-        return ports.stream()
-                .filter(Port::active)
-                .findFirst()
-                .orElseThrow(
-                        () ->
-                                new VerbenaException(
-                                        Status.CONNECTION_INVALID,
-                                        "Device "
-                                                + name
-                                                + " has no port whose link is up (rdma link shows"
-                                                + " their state)"));
+        for (Port port : ports) {
+            if (port.active()) {
+                return port;
+            }
+        }
+        throw noPortIsUp();
+    }
+
+    private VerbenaException noPortIsUp() {
+        return new VerbenaException(
+                Status.CONNECTION_INVALID,
+                "Device " + name + " has no port whose link is up (rdma link shows their state)");
+    }
+
+    /**
+     * The port that a queue pair made now uses, but for its GIDs: most queue pairs are connected by
+     * the connection manager, which knows them, and the table is one more system call. For those
+     * who hold this adapter, which may be closed already.
+     */
+    Port portOf(GidChoice choice) {
+        if (choice != null) {
+            return port(choice.port(), queryPort(choice.port()), List.of());
+        }
+        for (int number = 1; number <= attributes.ports(); number++) {
+            PortAttributes port = queryPort(number);
+            if (port.active()) {
+                return port(number, port, List.of());
+            }
+        }
+        throw noPortIsUp();
+    }
+
+    /** What {@link #useGid} chose, or null. */
+    GidChoice chosenGid() {
+        return chosen;
     }
 
     /** For those who hold this adapter, which may be closed already. */
@@ -290,23 +324,27 @@ public final class Adapter extends NativeObject {
 
     /** For those who hold this adapter, which may be closed already. */
     GidChoice gidForHolders() {
-        return gidOf(chosen == null ? queryPorts() : List.of());
-    }
-
-    /** The choice among ports that were asked for already. */
-    GidChoice gidOf(List<Port> ports) {
         GidChoice now = chosen;
         if (now == null) {
-            Port port = firstActive(ports);
-            now =
-                    new GidChoice(
-                            port.number(),
-                            port.preferredGid(),
-                            "RoCE v2 before v1, IPv4 before IPv6, link-local last, of %d on the first port that is up"
-                                    .formatted(port.gids().size()));
+            now = preferred(firstActive(queryPorts()));
         }
         used = now;
         return now;
+    }
+
+    /** The GID of a queue pair on a port, for which none was chosen. */
+    GidChoice gidOf(int port) {
+        GidChoice now = preferred(queryPorts().get(port - 1));
+        used = now;
+        return now;
+    }
+
+    private static GidChoice preferred(Port port) {
+        return new GidChoice(
+                port.number(),
+                port.preferredGid(),
+                "RoCE v2 before v1, IPv4 before IPv6, link-local last, of %d on the first port that is up"
+                        .formatted(port.gids().size()));
     }
 
     /** The same, or null where there is none. */
@@ -316,10 +354,6 @@ public final class Adapter extends NativeObject {
         } catch (VerbenaException e) {
             return null;
         }
-    }
-
-    boolean gidChosen() {
-        return chosen != null;
     }
 
     /**

@@ -69,7 +69,7 @@ final class Addresses {
             return sources;
         }
         boolean six = isIpv6(peer.getAddress());
-        if (adapter.gidChosen()) {
+        if (adapter.chosenGid() != null) {
             InetAddress chosen = adapter.gidForHolders().gid().gid().toInetAddress();
             return sources(adapter, new InetSocketAddress(chosen, 0), peer);
         }

@@ -14,12 +14,12 @@ import dev.verbena.internal.verbs.Provider;
 import dev.verbena.internal.verbs.QueuePairShape;
 import dev.verbena.internal.verbs.ReceiveRequest;
 import dev.verbena.internal.verbs.Rights;
+import dev.verbena.internal.verbs.Room;
 import dev.verbena.internal.verbs.SendChain;
 import dev.verbena.internal.verbs.StateChange;
 import dev.verbena.internal.verbs.StateQuery;
 import dev.verbena.internal.verbs.VerbsContext;
 
-import java.lang.foreign.Arena;
 import java.lang.ref.Reference;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
@@ -87,11 +87,11 @@ public final class QueuePair extends NativeObject {
     private final int maxReadBuffers;
     private final int inboundReads;
     private final Port port;
-    private final Port.GidEntry gid;
+    private volatile GidChoice gid; // or null as long as nobody has asked for it
     private final long address;
     private final int number;
     private final int firstSequence = ThreadLocalRandom.current().nextInt() & SEQUENCE_BITS;
-    private final Arena arena;
+    private final Room room;
     private final StateQuery stateQuery;
     private final Endpoint endpoint;
 
@@ -137,10 +137,8 @@ public final class QueuePair extends NativeObject {
             checkLimits();
             this.maxReadBuffers = Math.min(limits.maxInitiatorBuffers(), info.maxReadBuffers());
             this.inboundReads = Math.min(limits.inboundReads(), info.maxInboundReads());
-            List<Port> ports = adapter.portsForHolders();
-            GidChoice chosen = adapter.gidOf(ports);
-            this.port = ports.get(chosen.port() - 1);
-            this.gid = port.linkLayer() == Port.LinkLayer.ETHERNET ? chosen.gid() : null;
+            this.gid = adapter.chosenGid();
+            this.port = adapter.portOf(gid);
             this.initiatorSlot = reserve(initiatorCompletions, false);
             undo.push(() -> initiatorCompletions.pump().release(initiatorSlot));
             this.receiveSlot = reserve(receiveCompletions, true);
@@ -148,32 +146,34 @@ public final class QueuePair extends NativeObject {
             int interval = InitiatorQueue.interval(limits.initiatorDepth());
             boolean shared = sharedReceives != null;
             long made =
-                    VerbenaException.check(
-                            control.createQp(
-                                    domain.address(),
-                                    initiatorCompletions.address(),
-                                    receiveCompletions.address(),
-                                    shared ? sharedReceives.address() : 0,
-                                    new QueuePairShape(
-                                            // Credit ends one before that: room for the last
-                                            // word of a disconnect, or of the close.
-                                            limits.initiatorDepth() + interval,
-                                            shared ? 0 : limits.receiveDepth(),
-                                            limits.maxInitiatorBuffers(),
-                                            shared ? 0 : limits.maxReceiveBuffers(),
-                                            limits.maxInlineBytes())),
-                            "ibv_create_qp",
-                            "The device takes each of these limits, perhaps not with the memory there is: "
-                                    + limits);
+                    control.createQp(
+                            domain.address(),
+                            initiatorCompletions.address(),
+                            receiveCompletions.address(),
+                            shared ? sharedReceives.address() : 0,
+                            new QueuePairShape(
+                                    // Credit ends one before that: room for the last word of a
+                                    // disconnect, or of the close.
+                                    limits.initiatorDepth() + interval,
+                                    shared ? 0 : limits.receiveDepth(),
+                                    limits.maxInitiatorBuffers(),
+                                    shared ? 0 : limits.maxReceiveBuffers(),
+                                    limits.maxInlineBytes()));
+            if (made < 0) {
+                throw VerbenaException.of(
+                        "ibv_create_qp",
+                        made,
+                        "The device takes each of these limits, perhaps not with the memory there is: "
+                                + limits);
+            }
             undo.push(() -> control.destroyQp(made));
             this.address = made;
             VerbenaException.check(
                     control.toInit(made, port.number(), remoteRights()), "ibv_modify_qp(INIT)", "");
             this.number = control.queuePairNumber(made);
-            Arena room = Arena.ofShared();
-            undo.push(room::close);
-            this.arena = room;
-            this.stateQuery = new StateQuery(made);
+            this.room = new Room();
+            undo.push(room::free);
+            this.stateQuery = new StateQuery(made, room);
             RequestFifo requests =
                     new RequestFifo(endpoint, initiatorSlot, limits.initiatorDepth(), interval);
             SendChain chain =
@@ -265,16 +265,38 @@ public final class QueuePair extends NativeObject {
 
     // ---- the connection
 
+    /** The GID that peers know it by, or null on InfiniBand, where the LID is enough. */
+    private Port.GidEntry ownGid() {
+        if (port.linkLayer() != Port.LinkLayer.ETHERNET) {
+            return null;
+        }
+        GidChoice known = gid;
+        if (known == null) {
+            hold();
+            try {
+                known = adapter.gidOf(port.number());
+                gid = known;
+            } finally {
+                letGo();
+            }
+        }
+        return known.gid();
+    }
+
     /**
-     * Where this queue pair can be reached: what the peer's {@link #connect} takes.
+     * Where this queue pair can be reached: what the peer's {@link #connect} takes. When first
+     * asked for, its GID is chosen as {@link Adapter#gid} says, unless {@link Adapter#useGid} had
+     * done so when the queue pair was made.
      *
      * @return its address
+     * @throws VerbenaException INVALID_ADDRESS when its port has no GID
      */
     public QueuePairAddress address() {
+        Port.GidEntry own = ownGid();
         return new QueuePairAddress(
                 number,
                 firstSequence,
-                gid == null ? new Gid(0, 0) : gid.gid(),
+                own == null ? new Gid(0, 0) : own.gid(),
                 port.lid(),
                 port.mtuBytes(),
                 inboundReads,
@@ -319,14 +341,15 @@ public final class QueuePair extends NativeObject {
      * address.
      */
     private void modifyToConnected(QueuePairAddress peer) {
+        Port.GidEntry own = ownGid();
         int mtu = Math.min(port.mtuBytes(), peer.mtuBytes());
         VerbenaException.check(
                 control.toReadyToReceive(
                         address,
                         new PathAttributes(
                                 port.number(),
-                                gid == null ? 0 : gid.index(),
-                                gid != null,
+                                own == null ? 0 : own.index(),
+                                own != null,
                                 VerbsContext.mtuOf(mtu),
                                 peer.queuePairNumber(),
                                 peer.firstSequenceNumber(),
@@ -335,7 +358,7 @@ public final class QueuePair extends NativeObject {
                                 peer.gid().low(),
                                 inboundReads)),
                 "ibv_modify_qp(RTR, peer %s)".formatted(peer.gid()),
-                "Is the peer's address reachable from GID %s (ip route get)?".formatted(gid));
+                "Is the peer's address reachable from GID %s (ip route get)?".formatted(own));
         int reads =
                 Math.min(
                         Math.min(limits.outboundReads(), info.maxOutboundReads()),
@@ -1305,7 +1328,7 @@ public final class QueuePair extends NativeObject {
         }
         initiatorCompletions.pump().release(initiatorSlot);
         receiveCompletions.pump().release(receiveSlot);
-        arena.close();
+        room.free();
         // Before the queue pair: rxe waits for the windows that are bound on it.
         for (long window : domain.windows().lost(endpoint)) {
             VerbenaException.check(control.freeWindow(window), "ibv_dealloc_mw", "");

@@ -4,8 +4,8 @@ import dev.verbena.internal.queue.SharedQueues;
 import dev.verbena.internal.queue.SharedReceives;
 import dev.verbena.internal.verbs.DeviceControl;
 import dev.verbena.internal.verbs.ReceiveRequest;
+import dev.verbena.internal.verbs.Room;
 
-import java.lang.foreign.Arena;
 import java.lang.ref.Reference;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.Consumer;
@@ -23,7 +23,7 @@ public final class SharedReceiveQueue extends NativeObject {
     private final Consumer<Status> callback;
     private final int depth;
     private final int maxBuffers;
-    private final Arena arena;
+    private final Room room = new Room();
     private final long address;
     private final SharedReceives receives;
     private final AtomicInteger threshold = new AtomicInteger(); // 0: not armed
@@ -48,7 +48,6 @@ public final class SharedReceiveQueue extends NativeObject {
             abandon();
             throw t;
         }
-        this.arena = Arena.ofShared();
         SharedQueues table = adapter.sharedQueues();
         try {
             synchronized (table) {
@@ -60,16 +59,13 @@ public final class SharedReceiveQueue extends NativeObject {
                 }
                 this.receives =
                         new SharedReceives(
-                                queue,
-                                address,
-                                depth,
-                                new ReceiveRequest(adapter.context(), arena));
+                                queue, address, depth, new ReceiveRequest(adapter.context(), room));
                 table.enter(receives);
             }
             adapter.events().add(this);
         } catch (Throwable t) {
             control.destroySrq(address);
-            arena.close();
+            room.free();
             abandon();
             throw t;
         }
@@ -190,7 +186,7 @@ public final class SharedReceiveQueue extends NativeObject {
     void destroy() {
         domain.adapter().events().remove(this);
         domain.adapter().sharedQueues().remove(receives);
-        arena.close();
+        room.free();
         VerbenaException.check(control.destroySrq(address), "ibv_destroy_srq", "");
     }
 

@@ -247,17 +247,21 @@ public final class Dialogue implements ConnectionEvents.Handler {
         InetSocketAddress source = sources.element();
         int asked = Math.min(left(), patience);
         patience = Math.min(2 * patience, LAST_ASK);
-        Failure.checkAddress(
+        int answer =
                 events.control()
                         .resolveAddress(
-                                identifier.id(), source == ANY ? null : source, peer, asked),
-                source.getPort(),
-                Failure.Kind.SAME_CONNECTION,
-                "rdma_resolve_addr(%s)".formatted(peer),
-                source == ANY
-                        ? "Is there a route to it (ip route get)?"
-                        : "Is %s an address of device %s (rdma link, ip address)?"
-                                .formatted(source.getAddress(), device));
+                                identifier.id(), source == ANY ? null : source, peer, asked);
+        if (answer != 0) {
+            Failure.checkAddress(
+                    answer,
+                    source.getPort(),
+                    Failure.Kind.SAME_CONNECTION,
+                    "rdma_resolve_addr(%s)".formatted(peer),
+                    source == ANY
+                            ? "Is there a route to it (ip route get)?"
+                            : "Is %s an address of device %s (rdma link, ip address)?"
+                                    .formatted(source.getAddress(), device));
+        }
     }
 
     /** Milliseconds until the step's deadline, for calls that want a limit too. */
@@ -315,13 +319,12 @@ public final class Dialogue implements ConnectionEvents.Handler {
     private void walk(int to, String name) throws Failure {
         StateChange change = new StateChange(to);
         Failure.check(
-                events.control().fillIn(identifier.id(), change),
-                "rdma_init_qp_attr(%s)".formatted(name),
-                "");
+                events.control().fillIn(identifier.id(), change), "rdma_init_qp_attr", name, "");
         touched = true;
         Failure.check(
                 end.change(change),
-                QUEUE_PAIR_CALL + "(%s)".formatted(name),
+                QUEUE_PAIR_CALL,
+                name,
                 "The device refuses what the connection manager says of the path");
     }
 
@@ -578,7 +581,7 @@ public final class Dialogue implements ConnectionEvents.Handler {
             }
             deadline = events.timers().after(CLOSE_PATIENCE, this::closeAtLast);
             over.complete(Over.HERE);
-            return () -> end(ended, closedMeanwhile());
+            return () -> endByClose(ended);
         }
         if (state == State.ACCEPTING || state == State.LEFT) {
             end.flush();
@@ -592,8 +595,10 @@ public final class Dialogue implements ConnectionEvents.Handler {
                 || state == State.DISCONNECTING;
     }
 
-    private static Failure closedMeanwhile() {
-        return new Failure(Failure.Kind.CANCELLED, "The connector was closed meanwhile");
+    private static void endByClose(CompletableFuture<Void> ended) {
+        if (ended != null) {
+            end(ended, new Failure(Failure.Kind.CANCELLED, "The connector was closed meanwhile"));
+        }
     }
 
     private void closeAtLast() {
@@ -611,7 +616,7 @@ public final class Dialogue implements ConnectionEvents.Handler {
                     default -> false;
                 };
         Runnable released = drop(State.CLOSED, fresh);
-        return both(released, both(() -> end(ended, closedMeanwhile()), closed));
+        return both(released, both(() -> endByClose(ended), closed));
     }
 
     /**
@@ -761,9 +766,7 @@ public final class Dialogue implements ConnectionEvents.Handler {
     private Runnable routed() throws Failure {
         state = State.CONNECTING;
         Failure.check(
-                events.control().connect(identifier.id(), parameters()),
-                "rdma_connect(%s)".formatted(peer),
-                "");
+                events.control().connect(identifier.id(), parameters()), "rdma_connect", peer, "");
         return NOTHING;
     }
 

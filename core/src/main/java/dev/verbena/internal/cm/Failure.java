@@ -77,6 +77,13 @@ public final class Failure extends Exception {
         return answer;
     }
 
+    /** The same, for a call about something; named only when it failed. */
+    static void check(long answer, String call, Object about, String advice) throws Failure {
+        if (answer < 0) {
+            throw of("%s(%s)".formatted(call, about), answer, advice);
+        }
+    }
+
     /** For a call that answered a negative errno. */
     static Failure of(String call, long negativeErrno, String advice) {
         int errno = (int) -negativeErrno;

@@ -23,10 +23,15 @@ public final class Timers {
 
     // A hundred years: differences of two moments must not overflow, some late and some far away.
     private static final long LONGEST = TimeUnit.DAYS.toNanos(36_500);
+    private static final long FOR_EVER = LONGEST / 2;
 
     private final ConcurrentSkipListMap<Moment, Runnable> due = new ConcurrentSkipListMap<>();
     private final AtomicLong numbers = new AtomicLong();
     private final Runnable wake;
+    // When the thread looks here unless it is woken, or later than that. A connection's steps each
+    // have a deadline that is seconds away, and are over in milliseconds: the thread stays with the
+    // first moment it was told of, and need not be woken for each that is later.
+    private volatile long asleepUntil = System.nanoTime() + LONGEST;
 
     /**
      * Makes it.
@@ -48,8 +53,8 @@ public final class Timers {
         long wait = Math.clamp(nanoseconds, 0, LONGEST);
         Moment moment = new Moment(System.nanoTime() + wait, numbers.getAndIncrement());
         due.put(moment, task);
-        var first = due.firstEntry(); // it may have run already
-        if (first == null || moment.equals(first.getKey())) {
+        if (moment.time - asleepUntil < 0) { // read after the task is there, see patience()
+            asleepUntil = moment.time;
             wake.run();
         }
         return () -> due.remove(moment);
@@ -72,12 +77,22 @@ public final class Timers {
      * @return milliseconds, or -1 for ever
      */
     public int patience() {
+        long now = System.nanoTime();
+        long before = asleepUntil;
         var first = due.firstEntry();
-        if (first == null) {
+        long until =
+                first != null ? first.getKey().time : before - now > 0 ? before : now + LONGEST;
+        asleepUntil = until;
+        // Whoever adds something earlier now wakes the thread; whoever did before is seen here.
+        first = due.firstEntry();
+        if (first != null && first.getKey().time - until < 0) {
+            until = first.getKey().time;
+        }
+        long left = until - now;
+        if (left >= FOR_EVER) {
             return -1;
         }
         // One more than the whole ones: never too early, which would be a loop.
-        long left = first.getKey().time - System.nanoTime();
         return left <= 0
                 ? 0
                 : (int) Math.min(Integer.MAX_VALUE, TimeUnit.NANOSECONDS.toMillis(left) + 1);

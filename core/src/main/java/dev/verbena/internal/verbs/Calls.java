@@ -4,11 +4,11 @@ import static java.lang.foreign.ValueLayout.JAVA_INT;
 
 import dev.verbena.bindings.LibIbverbs;
 
-import java.lang.foreign.Arena;
 import java.lang.foreign.FunctionDescriptor;
 import java.lang.foreign.Linker;
 import java.lang.foreign.MemoryLayout;
 import java.lang.foreign.MemorySegment;
+import java.lang.foreign.SegmentAllocator;
 import java.lang.foreign.StructLayout;
 import java.lang.invoke.MethodHandle;
 
@@ -202,7 +202,7 @@ final class Calls {
     }
 
     /** Where a call leaves its errno. */
-    static MemorySegment state(Arena arena) {
+    static MemorySegment state(SegmentAllocator arena) {
         return arena.allocate(STATE);
     }
 

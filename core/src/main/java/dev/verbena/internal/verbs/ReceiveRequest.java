@@ -4,8 +4,6 @@ import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
 import dev.verbena.bindings.ibv_recv_wr;
 
-import java.lang.foreign.Arena;
-
 /**
  * The native memory in which one queue builds its receives: one {@code ibv_recv_wr}, and the
  * pointer for what the provider refuses. Providers copy a request before the post returns, so one
@@ -24,12 +22,12 @@ public final class ReceiveRequest {
      * Makes room for a queue's receives.
      *
      * @param context the device
-     * @param arena what the room lives in: until after the last post
+     * @param room where it is made: given back after the last post
      */
-    public ReceiveRequest(VerbsContext context, Arena arena) {
+    public ReceiveRequest(VerbsContext context, Room room) {
         this.context = context;
-        this.request = ibv_recv_wr.allocate(arena).address();
-        this.refused = arena.allocate(JAVA_LONG).address();
+        this.request = ibv_recv_wr.allocate(room).address();
+        this.refused = room.allocate(JAVA_LONG).address();
     }
 
     /**

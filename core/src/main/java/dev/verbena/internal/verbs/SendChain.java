@@ -5,7 +5,6 @@ import dev.verbena.bindings.ibv_mw_bind_info;
 import dev.verbena.bindings.ibv_send_wr;
 import dev.verbena.bindings.ibv_sge;
 
-import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 
 /**
@@ -117,7 +116,7 @@ public final class SendChain {
      * @param capacity how many requests may wait
      * @param maxSge how many buffers each may name
      * @param inlineBytes how many bytes each may carry inline
-     * @param arena what the room lives in: until after the last post
+     * @param room where they are made: given back after the last post
      */
     public SendChain(
             VerbsContext context,
@@ -126,14 +125,14 @@ public final class SendChain {
             int capacity,
             int maxSge,
             int inlineBytes,
-            Arena arena) {
+            Room room) {
         this.context = context;
         this.queuePair = queuePair;
         this.provider = provider;
         this.capacity = capacity;
         this.bytesAt = REQUEST + SGE * Math.max(1, maxSge);
         this.stride = (bytesAt + inlineBytes + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE;
-        this.places = arena.allocate(stride * capacity + Long.BYTES, CACHE_LINE).address();
+        this.places = room.allocate(stride * capacity + Long.BYTES, CACHE_LINE).address();
         this.refused = places + stride * capacity;
     }
 

@@ -3,7 +3,6 @@ package dev.verbena.internal.verbs;
 import dev.verbena.bindings.ibv_qp_attr;
 import dev.verbena.bindings.ibv_qp_init_attr;
 
-import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 
 /**
@@ -21,12 +20,12 @@ public final class StateQuery {
      * Prepares asking.
      *
      * @param queuePair the {@code ibv_qp}
+     * @param room where the memory is: given back after the last question
      */
-    public StateQuery(long queuePair) {
-        Arena arena = Arena.ofAuto();
+    public StateQuery(long queuePair, Room room) {
         this.queuePair = MemorySegment.ofAddress(queuePair);
-        this.state = Calls.state(arena);
-        this.attributes = ibv_qp_attr.allocate(arena);
-        this.initial = ibv_qp_init_attr.allocate(arena);
+        this.state = Calls.state(room);
+        this.attributes = ibv_qp_attr.allocate(room);
+        this.initial = ibv_qp_init_attr.allocate(room);
     }
 }

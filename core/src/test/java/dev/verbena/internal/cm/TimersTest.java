@@ -29,6 +29,17 @@ class TimersTest {
     }
 
     @Test
+    void staysWithAMomentThatWasCalledOff() {
+        timers.after(TimeUnit.HOURS.toNanos(1), () -> done.add("off")).cancel();
+        assertThat(timers.patience()).isBetween(3_500_000, 3_600_001);
+        timers.after(TimeUnit.HOURS.toNanos(2), () -> done.add("later"));
+        assertThat(woken).hasValue(1);
+        assertThat(timers.patience()).isBetween(7_100_000, 7_200_001);
+        timers.after(TimeUnit.HOURS.toNanos(1), () -> done.add("sooner"));
+        assertThat(woken).hasValue(2);
+    }
+
+    @Test
     void forEverHidesNothing() {
         timers.after(0, () -> done.add("overdue"));
         while (timers.patience() > 0) {

@@ -1,0 +1,71 @@
+package dev.verbena.internal.verbs;
+
+import static java.lang.foreign.ValueLayout.JAVA_LONG;
+
+import java.lang.foreign.FunctionDescriptor;
+import java.lang.foreign.Linker;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.SegmentAllocator;
+import java.lang.invoke.MethodHandle;
+import java.util.ArrayList;
+import java.util.List;
+
+/**
+ * The native memory of one object, for any thread, zero at first and given back at once.
+ *
+ * <p>An arena that threads share would do, but for its end: to make sure that nobody looks any
+ * more, closing one halts each thread of the JVM for a moment (a handshake, JEP 454), once for
+ * every queue pair that is closed. Here nobody can look: what is in a room is used by address, in
+ * the owner's gate, which was shut before.
+ */
+public final class Room implements SegmentAllocator {
+    @SuppressWarnings("restricted") // making downcalls is what this module asks native access for
+    private static final class C {
+        private static final Linker LINKER = Linker.nativeLinker();
+
+        /** {@code void *calloc(size_t, size_t)}, the pointer as a number. */
+        static final MethodHandle CALLOC =
+                LINKER.downcallHandle(
+                        LINKER.defaultLookup().findOrThrow("calloc"),
+                        FunctionDescriptor.of(JAVA_LONG, JAVA_LONG, JAVA_LONG));
+
+        /** {@code void free(void *)}. */
+        static final MethodHandle FREE =
+                LINKER.downcallHandle(
+                        LINKER.defaultLookup().findOrThrow("free"),
+                        FunctionDescriptor.ofVoid(JAVA_LONG));
+
+        private C() {}
+    }
+
+    private final List<Long> blocks = new ArrayList<>();
+
+    /** Makes one with nothing in it. */
+    public Room() {}
+
+    @Override
+    public synchronized MemorySegment allocate(long bytes, long alignment) {
+        try {
+            long block = (long) C.CALLOC.invokeExact(1L, Math.addExact(bytes, alignment - 1));
+            if (block == 0) {
+                throw new OutOfMemoryError("calloc(%d)".formatted(bytes));
+            }
+            blocks.add(block);
+            return Native.at(block + alignment - 1 & -alignment, bytes);
+        } catch (Throwable t) {
+            throw Calls.mistake(t);
+        }
+    }
+
+    /** Gives everything back; nobody uses it any more. */
+    public synchronized void free() {
+        try {
+            for (long block : blocks) {
+                C.FREE.invokeExact(block);
+            }
+        } catch (Throwable t) {
+            throw Calls.mistake(t);
+        }
+        blocks.clear();
+    }
+}
