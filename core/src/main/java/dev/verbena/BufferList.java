@@ -20,6 +20,7 @@ public final class BufferList {
     private boolean writable = true;
     private ProtectionDomain domain; // of the first region
     private boolean mixed;
+    private ProtectionDomain only; // of all that is in it, or null
 
     /**
      * Makes an empty list.
@@ -47,6 +48,7 @@ public final class BufferList {
         writable = true;
         domain = null;
         mixed = false;
+        only = null;
         return this;
     }
 
@@ -69,6 +71,7 @@ public final class BufferList {
             domain = region.domain();
         }
         mixed |= domain != region.domain();
+        only = registered && !mixed ? domain : null;
         return this;
     }
 
@@ -90,6 +93,7 @@ public final class BufferList {
         }
         add(memory, memory.address(), memory.byteSize(), 0);
         registered = false;
+        only = null;
         return this;
     }
 
@@ -125,6 +129,11 @@ public final class BufferList {
 
     long address() {
         return entries.address();
+    }
+
+    /** Whether a device takes it as it is: regions of one domain, and nothing else. */
+    boolean isPlainlyOf(ProtectionDomain one) {
+        return only == one;
     }
 
     /** Whether its regions are all of one domain. */

@@ -84,6 +84,9 @@ public final class QueuePair extends NativeObject {
     private final SharedReceiveQueue sharedReceives; // or null
     private final QueuePairLimits limits;
     private final AdapterInfo info;
+    // Of limits and port, and looked at for each request.
+    private final int maxBuffers;
+    private final long maxMessageBytes;
     private final int maxReadBuffers;
     private final int inboundReads;
     private final Port port;
@@ -139,6 +142,8 @@ public final class QueuePair extends NativeObject {
             this.inboundReads = Math.min(limits.inboundReads(), info.maxInboundReads());
             this.gid = adapter.chosenGid();
             this.port = adapter.portOf(gid);
+            this.maxBuffers = limits.maxInitiatorBuffers();
+            this.maxMessageBytes = port.maxMessageBytes();
             this.initiatorSlot = reserve(initiatorCompletions, false);
             undo.push(() -> initiatorCompletions.pump().release(initiatorSlot));
             this.receiveSlot = reserve(receiveCompletions, true);
@@ -1119,7 +1124,7 @@ public final class QueuePair extends NativeObject {
     /** What a request with buffers needs. */
     private Status check(int opcode, BufferList buffers, int flags) {
         long bytes = buffers.bytes();
-        if (bytes > port.maxMessageBytes()) {
+        if (bytes > maxMessageBytes) {
             return Status.INVALID_PARAMETER;
         }
         if ((flags & OpFlags.INLINE) != 0) {
@@ -1130,14 +1135,16 @@ public final class QueuePair extends NativeObject {
                 return Status.ACCESS_VIOLATION;
             }
         } else {
-            if (buffers.size() > limits.maxInitiatorBuffers()) {
+            if (buffers.size() > maxBuffers) {
                 return Status.INVALID_PARAMETER;
             }
-            if (!buffers.registered()) {
-                return Status.ACCESS_VIOLATION;
-            }
-            if (!buffers.isOf(domain)) {
-                return Status.INVALID_PARAMETER_MIX;
+            if (!buffers.isPlainlyOf(domain)) {
+                if (!buffers.registered()) {
+                    return Status.ACCESS_VIOLATION;
+                }
+                if (!buffers.isOf(domain)) {
+                    return Status.INVALID_PARAMETER_MIX;
+                }
             }
         }
         return switch (opcode) {
@@ -1180,7 +1187,7 @@ public final class QueuePair extends NativeObject {
     private boolean name(SendChain request, BufferList buffers, int flags) {
         boolean defer = (flags & OpFlags.DEFER) != 0;
         boolean inline = (flags & OpFlags.INLINE) != 0 && buffers.bytes() > 0;
-        if (inline && (defer || buffers.size() > limits.maxInitiatorBuffers())) {
+        if (inline && (defer || buffers.size() > maxBuffers)) {
             // Most providers refuse more buffers than the queue pair was made for, inline too.
             request.copyOfBytes(buffers.address(), buffers.size());
         } else if ((flags & OpFlags.INLINE) != 0 && !inline) {
@@ -1195,10 +1202,14 @@ public final class QueuePair extends NativeObject {
 
     private Status submit(
             RequestType type, long context, int flags, boolean inline, MemoryWindow window) {
-        int verbs =
-                ((flags & OpFlags.READ_FENCE) != 0 ? SendChain.FENCE : 0)
-                        | ((flags & OpFlags.SEND_AND_SOLICIT_EVENT) != 0 ? SendChain.SOLICITED : 0)
-                        | (inline ? SendChain.INLINE : 0);
+        int verbs = inline ? SendChain.INLINE : 0;
+        if ((flags & (OpFlags.READ_FENCE | OpFlags.SEND_AND_SOLICIT_EVENT)) != 0) {
+            verbs |=
+                    ((flags & OpFlags.READ_FENCE) != 0 ? SendChain.FENCE : 0)
+                            | ((flags & OpFlags.SEND_AND_SOLICIT_EVENT) != 0
+                                    ? SendChain.SOLICITED
+                                    : 0);
+        }
         return status(
                 initiator.submit(
                         context,

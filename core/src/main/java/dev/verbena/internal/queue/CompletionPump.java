@@ -55,7 +55,7 @@ public final class CompletionPump {
     // All of these under the gate.
     private final WorkCompletions raw = new WorkCompletions(BATCH);
     private final CompletionRecords staged = new CompletionRecords(BATCH, true);
-    private final List<RequestFifo> owing = new ArrayList<>();
+    private final ArrayList<RequestFifo> owing = new ArrayList<>(); // looked at by each poll
     private final List<Endpoint> dead = new ArrayList<>();
     private final IntMap<Endpoint> sharing = new IntMap<>();
     private boolean[] taken = new boolean[8];
@@ -379,7 +379,7 @@ public final class CompletionPump {
                 takeShared(i++, id, to);
                 continue;
             }
-            RequestFifo fifo = queues[guess];
+            RequestFifo fifo = queues[guess & queues.length - 1]; // a power of two, always
             if (fifo == null || !WorkId.belongsTo(id, fifo.queue())) {
                 guess = WorkId.slot(id);
                 fifo = queues[guess];
@@ -392,7 +392,7 @@ public final class CompletionPump {
             if (to == staged || staged.size() > 0 || to.room() < came - i) {
                 take(i++, fifo, sequence, to);
             } else if (sequence == fifo.oldest() && isPlain(i, id, sequence, fifo)) {
-                tellPlain(i++, sequence, fifo, to);
+                tellPlain(i++, sequence, WorkId.isReceive(id), fifo, to);
                 fifo.endPlain(1);
                 if (i < came) {
                     i += takePlain(i, came, fifo, to);
@@ -406,21 +406,25 @@ public final class CompletionPump {
 
     /**
      * Those that follow a plain one on the same queue, as plain as that. Apart from the first: what
-     * the JIT prepares before a loop costs more than one round of it.
+     * the JIT prepares before a loop costs more than one round of it. And in three short loops: all
+     * that one of them needs stays in registers.
      *
      * @return how many were told
      */
     private int takePlain(int first, int came, RequestFifo fifo, CompletionRecords to) {
         int oldest = fifo.oldest();
-        int count = 0;
-        while (first + count < came) {
-            int sequence = oldest + count;
-            long id = WorkId.of(fifo.queue(), sequence);
-            if (raw.id(first + count) != id || !isPlain(first + count, id, sequence, fifo)) {
-                break;
+        int count = fifo.plainFrom(oldest, came - first);
+        count = raw.successes(first, count, fifo.queue(), oldest);
+        boolean receive = WorkId.isReceive(fifo.queue());
+        if (receive) {
+            int plain = 0;
+            while (plain < count && !provider.special(raw.flags(first + plain))) {
+                plain++;
             }
-            tellPlain(first + count, sequence, fifo, to);
-            count++;
+            count = plain;
+        }
+        for (int i = 0; i < count; i++) {
+            tellPlain(first + i, oldest + i, receive, fifo, to);
         }
         fifo.endPlain(count);
         return count;
@@ -436,12 +440,13 @@ public final class CompletionPump {
                 && !(WorkId.isReceive(id) && provider.special(raw.flags(index)));
     }
 
-    private void tellPlain(int index, int sequence, RequestFifo fifo, CompletionRecords to) {
+    private void tellPlain(
+            int index, int sequence, boolean receive, RequestFifo fifo, CompletionRecords to) {
         to.addSuccess(
                 fifo.endpoint(),
-                fifo.typeOf(sequence),
+                fifo.typeNumber(sequence),
                 fifo.context(sequence),
-                WorkId.isReceive(fifo.queue()) ? raw.bytes(index) : 0);
+                receive ? raw.bytes(index) : 0);
     }
 
     private void take(int index, RequestFifo fifo, int sequence, CompletionRecords to) {

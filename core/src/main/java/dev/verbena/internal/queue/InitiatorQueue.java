@@ -90,11 +90,12 @@ public final class InitiatorQueue {
 
     /** Goes out. */
     public void leave() {
-        boolean announce = owed;
-        owed = false;
-        gate.leave();
-        if (announce) {
+        if (owed) {
+            owed = false;
+            gate.leave();
             pump.announce();
+        } else {
+            gate.leave();
         }
     }
 

@@ -279,6 +279,24 @@ public final class RequestFifo implements Credit {
         return seen - sequence > 0 && !owes && (mark(sequence) & PECULIAR) == 0;
     }
 
+    /**
+     * How many requests in a row are plain.
+     *
+     * @param first the first of them
+     * @param most how many to look at
+     */
+    int plainFrom(int first, int most) {
+        if (seen - first < most) {
+            look();
+        }
+        int end = owes ? 0 : Math.min(seen - first, most);
+        int count = 0;
+        while (count < end && (mark(first + count) & PECULIAR) == 0) {
+            count++;
+        }
+        return count;
+    }
+
     /** The oldest requests, plain ones all of them, have succeeded and are told. */
     void endPlain(int count) {
         RETIRED.setRelease(this, retired + count);
@@ -291,6 +309,11 @@ public final class RequestFifo implements Credit {
 
     RequestType typeOf(int sequence) {
         return type(mark(sequence));
+    }
+
+    /** The same, as a number: {@link RequestType#ordinal}. */
+    int typeNumber(int sequence) {
+        return mark(sequence) >>> TYPE_SHIFT & BYTE;
     }
 
     private static RequestType type(int mark) {

@@ -104,7 +104,7 @@ public final class SendChain {
     private final long places; // addresses, here and below
     private final long refused;
     private int length;
-    private long at; // the place being filled
+    private long at; // the place being filled, or the next one
     private int refusedAt;
 
     /**
@@ -134,6 +134,7 @@ public final class SendChain {
         this.stride = (bytesAt + inlineBytes + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE;
         this.places = room.allocate(stride * capacity + Long.BYTES, CACHE_LINE).address();
         this.refused = places + stride * capacity;
+        this.at = places;
     }
 
     /**
@@ -162,7 +163,6 @@ public final class SendChain {
      * @param opcode what it does
      */
     public void begin(int opcode) {
-        at = places + stride * length;
         if (Native.getInt(at, OPCODE) != opcode) {
             for (long field = at; field < at + REQUEST; field += Long.BYTES) {
                 Native.putLong(field, 0, 0);
@@ -302,11 +302,13 @@ public final class SendChain {
             Native.putLong(at - stride, NEXT, at);
         }
         length++;
+        at += stride;
     }
 
     /** Forgets the chain. */
     public void clear() {
         length = 0;
+        at = places;
     }
 
     /**
