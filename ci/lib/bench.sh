@@ -8,6 +8,9 @@ BENCH_FORKS=3
 # jump (hs_err: SIGILL or SIGSEGV just behind the entry). Without tiers methods are hardly ever replaced, and what is measured is C2's
 # either way. No garbage is made while anything is measured, so the collector is none of what is compared.
 BENCH_JVM_IN_VM=(-XX:+UseSerialGC -XX:-TieredCompilation)
+# And this where hundreds of rounds are measured, not thousands: without tiers all of it would run in the interpreter. C1's code alone
+# is not replaced either.
+BENCH_BRIEF_JVM_IN_VM=(-XX:+TieredCompilation -XX:TieredStopAtLevel=1)
 # What needs no device, but a provider that only copies: post-poll and what comes with it are one program on either side.
 ROWS_HERE=(post-poll chain allocation load-queue-pairs load-depth)
 ROWS_ON_DEVICES=(send-latency write-latency send-bandwidth write-bandwidth read-bandwidth message-rate events register connect
@@ -47,7 +50,10 @@ bench() { # [ROW…]
 
     if [ ${#devices[@]} -gt 0 ]; then
         LIMIT=${LIMIT:-$BENCH_LIMIT}
-        [ "$WAY" != vm ] || java_there+=("${BENCH_JVM_IN_VM[@]}")
+        if [ "$WAY" = vm ]; then
+            java_there+=("${BENCH_JVM_IN_VM[@]}")
+            export VERBENA_BRIEF_JVM="${BENCH_BRIEF_JVM_IN_VM[*]}" # the guest has the caller's environment
+        fi
         run_with_devices "$bench/pairs" "$outputs" "$([ "$QUICK" = yes ] && echo quick || echo full)" "$BENCH_FORKS" "$programs" \
             "$class_path" "${java_there[@]}" -- "${devices[@]}" || code=$?
         case $code in
@@ -124,6 +130,7 @@ describe_machine() {
     echo "JDK: $("$JDK/bin/java" -XshowSettings:properties -version 2>&1 | sed -nE 's/^ *java\.(runtime|vendor)\.version = //p' | paste -sd' ')"
     [ ${#here[@]} = 0 ] || echo "JVM options: ${java[*]:1}"
     [ ${#devices[@]} = 0 ] || echo "JVM options where the devices are: ${java_there[*]:1}"
+    [ -z "${VERBENA_BRIEF_JVM-}" ] || echo "JVM options of connect and first-message, beside: $VERBENA_BRIEF_JVM"
     echo "C compiler: $("${CC:-cc}" --version | head -n 1)"
     if have_apt; then
         for about in libibverbs1 librdmacm1 perftest; do
