@@ -12,7 +12,7 @@ BENCH_JVM_IN_VM=(-XX:+UseSerialGC -XX:-TieredCompilation)
 # is not replaced either.
 BENCH_BRIEF_JVM_IN_VM=(-XX:+TieredCompilation -XX:TieredStopAtLevel=1)
 # What needs no device, but a provider that only copies: post-poll and what comes with it are one program on either side.
-ROWS_HERE=(post-poll chain allocation load-queue-pairs load-depth)
+ROWS_HERE=(post-poll chain arm-await allocation load-queue-pairs load-depth)
 ROWS_ON_DEVICES=(send-latency write-latency send-bandwidth write-bandwidth read-bandwidth message-rate events register connect
     first-message)
 
@@ -92,12 +92,13 @@ bench_here() {
         esac
     done >>"$outputs/asked.tsv"
     for ((fork = 1; fork <= BENCH_FORKS; fork++)); do
-        if [[ " ${here[*]} " == *' post-poll '* || " ${here[*]} " == *' chain '* || " ${here[*]} " == *' allocation '* ]]; then
-            say "post-poll, chain, allocation, fork $fork of $BENCH_FORKS"
+        if [[ " ${here[*]} " =~ ' '(post-poll|chain|arm-await|allocation)' ' ]]; then
+            say "post-poll, chain, arm-await, allocation, fork $fork of $BENCH_FORKS"
             bench_one post-poll-c-$fork.txt "$programs/post_poll" --chain 1
             bench_one post-poll-c-$fork.txt "$programs/post_poll" --chain 16
+            bench_one post-poll-c-$fork.txt "$programs/arm_await"
             bench_one post-poll-java-$fork.log "${java[@]}" -cp "$class_path" org.openjdk.jmh.Main \
-                'dev\.verbena\.bench\.PostAndPoll' "${jmh[@]}" -prof gc -rf json -rff "$outputs/post-poll-java-$fork.json"
+                'dev\.verbena\.bench\.(PostAndPoll|ArmAndAwait)' "${jmh[@]}" -prof gc -rf json -rff "$outputs/post-poll-java-$fork.json"
         fi
         if [[ " ${here[*]} " == *' load-'* ]]; then
             say "load-queue-pairs, load-depth, fork $fork of $BENCH_FORKS"

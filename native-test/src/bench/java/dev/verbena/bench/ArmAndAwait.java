@@ -15,6 +15,7 @@ import dev.verbena.Status;
 
 import org.openjdk.jmh.annotations.Benchmark;
 import org.openjdk.jmh.annotations.BenchmarkMode;
+import org.openjdk.jmh.annotations.CompilerControl;
 import org.openjdk.jmh.annotations.Mode;
 import org.openjdk.jmh.annotations.OutputTimeUnit;
 import org.openjdk.jmh.annotations.Scope;
@@ -73,6 +74,7 @@ public class ArmAndAwait {
 
     /** Arms, sends, waits for the event, and polls the completion. */
     @Benchmark
+    @CompilerControl(CompilerControl.Mode.DONT_INLINE) // see PostAndPoll
     public long wake() {
         queue.arm(NotifyType.ANY);
         succeed(queuePair.send(7, buffers, OpFlags.NONE));

@@ -162,6 +162,7 @@ class OutputsTest {
                 RESULT\tevents\tbytes=64 median\t40\tus
                 RESULT\tpost-poll\tchain=16\t20\tns
                 RESULT\tpost-poll\tchain=1\t40\tns
+                RESULT\tarm-await\t-\t900\tns
                 RESULT\tload-depth\t4096\t45\tns
                 """;
         assertThat(Outputs.read("register-c-1.txt", output))
@@ -173,6 +174,7 @@ class OutputsTest {
                         tuple("events", "", 40.0),
                         tuple("chain", "", 20.0),
                         tuple("post-poll", "", 40.0),
+                        tuple("arm-await", "", 900.0),
                         tuple("load-depth", "4096", 45.0));
     }
 
@@ -190,7 +192,10 @@ class OutputsTest {
                         "gc.count" : { "score" : 0.0 } } },
                   { "benchmark" : "dev.verbena.bench.PostAndPoll.one",
                     "primaryMetric" : { "score" : 90 },
-                    "secondaryMetrics" : { "\\u00b7gc.alloc.rate.norm" : { "rawData" : [ [ 16.0 ] ] } } } ]
+                    "secondaryMetrics" : { "\\u00b7gc.alloc.rate.norm" : { "rawData" : [ [ 16.0 ] ] } } },
+                  { "benchmark" : "dev.verbena.bench.ArmAndAwait.wake",
+                    "primaryMetric" : { "score" : 1200 },
+                    "secondaryMetrics" : { "gc.alloc.rate.norm" : { "rawData" : [ [ 0.05 ] ] } } } ]
                 """;
         assertThat(Outputs.read("post-poll-java-1.json", json))
                 .extracting(Measurement::toString)
@@ -198,7 +203,8 @@ class OutputsTest {
                         "chain\t\tjava\t1\t41.5\tns",
                         "allocation\tchain\tjava\t1\t6.5E-4\tB",
                         "post-poll\t\tjava\t1\t90.0\tns",
-                        "allocation\tone\tjava\t1\t16.0\tB");
+                        "allocation\tone\tjava\t1\t16.0\tB",
+                        "arm-await\t\tjava\t1\t1200.0\tns");
     }
 
     @Test

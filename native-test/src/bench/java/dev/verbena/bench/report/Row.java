@@ -11,6 +11,8 @@ enum Row {
     POST_POLL("Post and poll one send, provider that copies", Goal.atMost(1.5), Parameter.NONE),
     /** JMH's PostAndPoll.chain and c/post_poll.c. */
     CHAIN("The same in chains of 16 (DEFER), each", Goal.atMost(1.2), Parameter.NONE),
+    /** JMH's ArmAndAwait.wake and c/arm_await.c. */
+    ARM_AWAIT("Arm, wait, wake, poll, provider that copies", Goal.atMost(1.2), Parameter.NONE),
     /** JMH's gc.alloc.rate.norm, the worst of both benchmarks. */
     ALLOCATION("Bytes allocated by a request", Goal.nothing(), Parameter.NONE),
     /** ib_send_lat. */
