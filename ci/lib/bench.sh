@@ -81,7 +81,7 @@ bench_is_built() {
 
 # The rows on the stand-in for libibverbs, fork by fork: C, Java, C, Java.
 bench_here() {
-    local fork row jmh=(-f 1 -wi 5 -w 1 -i 5 -r 1) load=()
+    local fork row benchmarks jmh=(-f 1 -wi 5 -w 1 -i 5 -r 1) load=()
     [ "$QUICK" = no ] || { jmh=(-f 1 -wi 3 -w 1 -i 3 -r 1); load=(--ms 30 --rounds 3); }
     for row in "${here[@]}"; do
         case $row in
@@ -94,11 +94,13 @@ bench_here() {
     for ((fork = 1; fork <= BENCH_FORKS; fork++)); do
         if [[ " ${here[*]} " =~ ' '(post-poll|chain|arm-await|allocation)' ' ]]; then
             say "post-poll, chain, arm-await, allocation, fork $fork of $BENCH_FORKS"
+            benchmarks='dev\.verbena\.bench\.PostAndPoll'
+            [[ " ${here[*]} " != *' arm-await '* ]] || benchmarks+='|dev\.verbena\.bench\.ArmAndAwait'
             bench_one post-poll-c-$fork.txt "$programs/post_poll" --chain 1
             bench_one post-poll-c-$fork.txt "$programs/post_poll" --chain 16
-            bench_one post-poll-c-$fork.txt "$programs/arm_await"
+            [[ " ${here[*]} " != *' arm-await '* ]] || bench_one post-poll-c-$fork.txt "$programs/arm_await"
             bench_one post-poll-java-$fork.log "${java[@]}" -cp "$class_path" org.openjdk.jmh.Main \
-                'dev\.verbena\.bench\.(PostAndPoll|ArmAndAwait)' "${jmh[@]}" -prof gc -rf json -rff "$outputs/post-poll-java-$fork.json"
+                "$benchmarks" "${jmh[@]}" -prof gc -rf json -rff "$outputs/post-poll-java-$fork.json"
         fi
         if [[ " ${here[*]} " == *' load-'* ]]; then
             say "load-queue-pairs, load-depth, fork $fork of $BENCH_FORKS"

@@ -191,7 +191,8 @@ engine_listening() {
 
 engine_ended() {
     if [ "$who" = here ]; then
-        if [ "$value" != 0 ] && [ -z "$INTERRUPTED" ] && ! engine_answers; then
+        # Out of time or interrupted, it would have no time for this; and be it while the engine is asked.
+        if [ "$value" != 0 ] && [ "$PHASE" = running ] && ! engine_answers && [ -z "$INTERRUPTED" ]; then
             explain_silent_engine
             value=$ENGINE_LOST
         fi

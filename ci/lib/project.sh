@@ -192,8 +192,9 @@ tests_in_containers() { # KERNEL TAGS
     # An emulated kernel that has gone silent (seen once in some dozens of runs, before the first container had started) says nothing
     # about what is tested. Once: one that does so each time does.
     if [ "$code" = "$ENGINE_LOST" ]; then
-        say "once more, with another VM"
-        rm -rf "$RESULTS/$name-reports"
+        say "once more, with another VM; what is left of this one is in $RESULTS/$name-silent"
+        rm -rf "$RESULTS/$name-silent" "$RESULTS/$name-reports"
+        mv "$RESULTS/$name" "$RESULTS/$name-silent"
         code=0
         tests_beside_engine || code=$?
     fi

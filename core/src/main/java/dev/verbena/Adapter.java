@@ -326,25 +326,21 @@ public final class Adapter extends NativeObject {
     GidChoice gidForHolders() {
         GidChoice now = chosen;
         if (now == null) {
-            now = preferred(firstActive(queryPorts()));
+            Port port = firstActive(queryPorts());
+            now =
+                    new GidChoice(
+                            port.number(),
+                            port.preferredGid(),
+                            "RoCE v2 before v1, IPv4 before IPv6, link-local last, of %d on the first port that is up"
+                                    .formatted(port.gids().size()));
         }
         used = now;
         return now;
     }
 
-    /** The GID of a queue pair on a port, for which none was chosen. */
-    GidChoice gidOf(int port) {
-        GidChoice now = preferred(queryPorts().get(port - 1));
-        used = now;
-        return now;
-    }
-
-    private static GidChoice preferred(Port port) {
-        return new GidChoice(
-                port.number(),
-                port.preferredGid(),
-                "RoCE v2 before v1, IPv4 before IPv6, link-local last, of %d on the first port that is up"
-                        .formatted(port.gids().size()));
+    /** The GID of a queue pair on a port, for which none was chosen when it was made. */
+    Port.GidEntry preferredGidOf(int port) {
+        return queryPorts().get(port - 1).preferredGid();
     }
 
     /** The same, or null where there is none. */

@@ -90,7 +90,7 @@ public final class QueuePair extends NativeObject {
     private final int maxReadBuffers;
     private final int inboundReads;
     private final Port port;
-    private volatile GidChoice gid; // or null as long as nobody has asked for it
+    private volatile Port.GidEntry gid; // or null as long as nobody has asked for it
     private final long address;
     private final int number;
     private final int firstSequence = ThreadLocalRandom.current().nextInt() & SEQUENCE_BITS;
@@ -140,8 +140,9 @@ public final class QueuePair extends NativeObject {
             checkLimits();
             this.maxReadBuffers = Math.min(limits.maxInitiatorBuffers(), info.maxReadBuffers());
             this.inboundReads = Math.min(limits.inboundReads(), info.maxInboundReads());
-            this.gid = adapter.chosenGid();
-            this.port = adapter.portOf(gid);
+            GidChoice chosen = adapter.chosenGid();
+            this.gid = chosen == null ? null : chosen.gid();
+            this.port = adapter.portOf(chosen);
             this.maxBuffers = limits.maxInitiatorBuffers();
             this.maxMessageBytes = port.maxMessageBytes();
             this.initiatorSlot = reserve(initiatorCompletions, false);
@@ -275,26 +276,27 @@ public final class QueuePair extends NativeObject {
         if (port.linkLayer() != Port.LinkLayer.ETHERNET) {
             return null;
         }
-        GidChoice known = gid;
+        Port.GidEntry known = gid;
         if (known == null) {
             hold();
             try {
-                known = adapter.gidOf(port.number());
+                known = adapter.preferredGidOf(port.number());
                 gid = known;
             } finally {
                 letGo();
             }
         }
-        return known.gid();
+        return known;
     }
 
     /**
-     * Where this queue pair can be reached: what the peer's {@link #connect} takes. When first
-     * asked for, its GID is chosen as {@link Adapter#gid} says, unless {@link Adapter#useGid} had
-     * done so when the queue pair was made.
+     * Where this queue pair can be reached: what the peer's {@link #connect} takes. Its GID is the
+     * one that {@link Adapter#useGid} had chosen when it was made, or else the {@link
+     * Port#preferredGid} of its port when this or {@link #connect} is first called; it stays so.
      *
      * @return its address
      * @throws VerbenaException INVALID_ADDRESS when its port has no GID
+     * @throws IllegalStateException for a closed queue pair that was never asked before
      */
     public QueuePairAddress address() {
         Port.GidEntry own = ownGid();

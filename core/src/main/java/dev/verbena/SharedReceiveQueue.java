@@ -49,6 +49,7 @@ public final class SharedReceiveQueue extends NativeObject {
             throw t;
         }
         SharedQueues table = adapter.sharedQueues();
+        SharedReceives entered = null;
         try {
             synchronized (table) {
                 long queue = table.reserve();
@@ -61,9 +62,13 @@ public final class SharedReceiveQueue extends NativeObject {
                         new SharedReceives(
                                 queue, address, depth, new ReceiveRequest(adapter.context(), room));
                 table.enter(receives);
+                entered = receives;
             }
             adapter.events().add(this);
         } catch (Throwable t) {
+            if (entered != null) {
+                table.remove(entered);
+            }
             control.destroySrq(address);
             room.free();
             abandon();

@@ -13,6 +13,7 @@ import dev.verbena.ProtectionDomain;
 import dev.verbena.QueuePair;
 import dev.verbena.QueuePairLimits;
 import dev.verbena.Status;
+import dev.verbena.VerbenaException;
 
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
@@ -246,22 +247,23 @@ final class PerfControl implements AutoCloseable {
     }
 
     /**
-     * After something failed here: what the peer says failed there, if it does. Its connections may
-     * end before it has said so.
+     * After something failed here: what the peer says failed there, if it does, beside. Its
+     * connections may end before it has said so.
      *
      * @param here what failed here
-     * @return which of the two its user should see
+     * @return what the user should see
      */
     ToolFailure lastWord(ToolFailure here) {
         try {
             do {
                 for (Word word = heard.poll(); word != null; word = heard.poll()) {
                     if (word.kind() == Kind.FAILED) {
-                        return says(word);
+                        return new ToolFailure(
+                                "%s. The %s says: %s", here.getMessage(), peer, word.text());
                     }
                 }
             } while (look(LAST_WORD));
-        } catch (ToolFailure e) {
+        } catch (ToolFailure | VerbenaException e) {
             // The connection is over, and the peer had nothing to say.
         }
         return here;

@@ -7,9 +7,11 @@ import static org.assertj.core.api.Assertions.assertThat;
 import com.sun.management.ThreadMXBean;
 
 import dev.verbena.BufferList;
+import dev.verbena.CompletionQueue;
 import dev.verbena.Completions;
 import dev.verbena.MemoryRegion;
 import dev.verbena.MemoryWindow;
+import dev.verbena.NotifyType;
 import dev.verbena.OpFlags;
 import dev.verbena.QueuePair;
 import dev.verbena.QueuePairLimits;
@@ -19,6 +21,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
 import java.lang.management.ManagementFactory;
+import java.time.Duration;
 import java.util.List;
 
 /** The promise that a request costs the collector nothing. */
@@ -27,6 +30,7 @@ import java.util.List;
 class AllocationTest {
     private static final int WARM_UP = 2_000;
     private static final int MEASURED = 1_000;
+    private static final Duration PATIENCE = Duration.ofSeconds(30);
 
     @Test
     void postsAndPollsAllocateNothing() {
@@ -66,6 +70,51 @@ class AllocationTest {
             received.clear().add(target, 0, 64);
             succeed(pair.right.queuePair.receive(i, received));
             succeed(pair.left.queuePair.send(i, sent));
+            drain(pair.right, completions, 1, deadline);
+            drain(pair.left, completions, 1, deadline);
+        }
+    }
+
+    /**
+     * Arming, sleeping and being woken; and the looks for deaths of somebody who sleeps for long.
+     */
+    @Test
+    void wakesAllocateNothing() {
+        try (Pair pair = Pair.connected(4)) {
+            MemoryRegion spare = pair.right.memory(64);
+            succeed(pair.right.queuePair.receive(-1, whole(spare)));
+            BufferList sent = whole(pair.left.memory(64));
+            BufferList received = whole(pair.right.memory(64));
+            Completions completions = new Completions(2);
+            Duration nothingComes = Duration.ofMillis(50);
+            wakes(WARM_UP, pair, sent, received, completions, nothingComes);
+
+            ThreadMXBean threads = (ThreadMXBean) ManagementFactory.getThreadMXBean();
+            threads.getCurrentThreadAllocatedBytes();
+            long before = threads.getCurrentThreadAllocatedBytes();
+            wakes(MEASURED, pair, sent, received, completions, nothingComes);
+            long allocated = threads.getCurrentThreadAllocatedBytes() - before;
+            assertThat(allocated).as("bytes allocated by %d wakes", MEASURED).isZero();
+        }
+    }
+
+    private static void wakes(
+            int messages,
+            Pair pair,
+            BufferList sent,
+            BufferList received,
+            Completions completions,
+            Duration nothingComes) {
+        Deadline deadline = Deadline.of("wakes");
+        CompletionQueue queue = pair.right.completionQueue;
+        for (int i = 0; i < messages; i++) {
+            succeed(pair.right.queuePair.receive(i, received));
+            queue.arm(NotifyType.ANY);
+            if (i % 500 == 0 && queue.await(nothingComes) != Status.IO_TIMEOUT) {
+                throw new AssertionError("woken by nothing");
+            }
+            succeed(pair.left.queuePair.send(i, sent));
+            succeed(queue.await(PATIENCE));
             drain(pair.right, completions, 1, deadline);
             drain(pair.left, completions, 1, deadline);
         }

@@ -1,5 +1,6 @@
 package dev.verbena.internal.cm;
 
+import java.lang.invoke.VarHandle;
 import java.util.concurrent.ConcurrentSkipListMap;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
@@ -53,7 +54,8 @@ public final class Timers {
         long wait = Math.clamp(nanoseconds, 0, LONGEST);
         Moment moment = new Moment(System.nanoTime() + wait, numbers.getAndIncrement());
         due.put(moment, task);
-        if (moment.time - asleepUntil < 0) { // read after the task is there, see patience()
+        VarHandle.fullFence(); // first the task is there, then this looks; patience() the reverse
+        if (moment.time - asleepUntil < 0) {
             asleepUntil = moment.time;
             wake.run();
         }
@@ -83,7 +85,9 @@ public final class Timers {
         long until =
                 first != null ? first.getKey().time : before - now > 0 ? before : now + LONGEST;
         asleepUntil = until;
-        // Whoever adds something earlier now wakes the thread; whoever did before is seen here.
+        // Whoever adds something earlier now wakes the thread; whoever did before is seen here. The
+        // map's own reads have no fence for that.
+        VarHandle.fullFence();
         first = due.firstEntry();
         if (first != null && first.getKey().time - until < 0) {
             until = first.getKey().time;

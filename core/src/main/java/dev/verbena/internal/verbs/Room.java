@@ -15,8 +15,8 @@ import java.util.List;
  *
  * <p>An arena that threads share would do, but for its end: to make sure that nobody looks any
  * more, closing one halts each thread of the JVM for a moment (a handshake, JEP 454), once for
- * every queue pair that is closed. Here nobody can look: what is in a room is used by address, in
- * the owner's gate, which was shut before.
+ * every queue pair that is closed. Here nobody can look: what is in a room is used in the owner's
+ * gate, which was shut before, or by somebody who holds the owner.
  */
 public final class Room implements SegmentAllocator {
     @SuppressWarnings("restricted") // making downcalls is what this module asks native access for
