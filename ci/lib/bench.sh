@@ -51,6 +51,8 @@ bench() { # [ROW…]
     if [ ${#devices[@]} -gt 0 ]; then
         LIMIT=${LIMIT:-$BENCH_LIMIT}
         if [ "$WAY" = vm ]; then
+            # Both sides of a pair poll: each needs a processor of its own.
+            export VERBENA_VM_PROCESSORS=${VERBENA_VM_PROCESSORS:-2}
             java_there+=("${BENCH_JVM_IN_VM[@]}")
             export VERBENA_BRIEF_JVM="${BENCH_BRIEF_JVM_IN_VM[*]}" # the guest has the caller's environment
         fi

@@ -43,6 +43,21 @@ write_guest_command() { # COMMAND…
     printf '\n'
 }
 
+# One emulated processor, unless more are asked for. A kernel writes over its own code at run time (jump labels, while containers come up
+# for instance), and so does a JVM. With two processors QEMU 7.2 let the other one go on in the middle of what was being written: a panic
+# with its RIP one byte into a patched no-op, both spinning for ever, JVMs with SIGILL; in about one run of ten.
+processors_of_vm() {
+    local most
+    most=$(($(nproc) < 8 ? $(nproc) : 8))
+    if [ -n "${VERBENA_VM_PROCESSORS-}" ]; then
+        echo "$VERBENA_VM_PROCESSORS"
+    elif [ "$ACCELERATOR" = kvm ]; then
+        echo "$most"
+    else
+        echo 1
+    fi
+}
+
 # Starts the guest: FRONT is where the command's terminal goes (stdio) or empty.
 qemu() { # GUEST FRONT
     local run=$RUN/$1
@@ -54,21 +69,16 @@ qemu() { # GUEST FRONT
         printf '%s\n' -fsdev "local,id=$1,path=${2//,/,,},security_model=none,multidevs=remap${3-}" \
             -device "virtio-9p-pci,fsdev=$1,mount_tag=$1"
     }
-    local shares more=() words='' cpus
-    cpus=$(($(nproc) < 8 ? $(nproc) : 8))
+    local shares more=() words=''
     [ ! -e "$run/cable" ] || mapfile -t more < <(cable_of "$1")
     if [ -e "$run/engine" ]; then
         mapfile -t more < <(engine_of "$1")
         words=' verbena.engine'
-        # One emulated processor: a kernel writes over its own code while containers come up (jump labels), and with two, QEMU 7.2 let
-        # the other one go on in the middle of what was written: a panic one byte into a no-op, or both spinning for ever, in about
-        # one run of ten. (JVMs do the same, see BENCH_JVM_IN_VM.)
-        [ "$ACCELERATOR" = kvm ] || cpus=1
     fi
     mapfile -t shares < <(share host / ,readonly=on; share run "$run"; share results "$RESULTS")
     # tsc=reliable: under emulation Linux mistrusts the processor's counter and takes hpet, where each look at the clock leaves the
     # emulator's loop (2 us; a round trip of 64 bytes took 90 us instead of 40).
-    qemu-system-x86_64 "${machine[@]}" -m "$VM_MEMORY" -smp "$cpus" -kernel "$VM/kernel" -initrd "$VM/initramfs" \
+    qemu-system-x86_64 "${machine[@]}" -m "$VM_MEMORY" -smp "$(processors_of_vm)" -kernel "$VM/kernel" -initrd "$VM/initramfs" \
         -append "console=ttyS0 panic=-1 oops=panic quiet mitigations=off tsc=reliable$words" \
         -display none -nic none -no-reboot -serial "file:$run/console" -device virtio-rng-pci -device virtio-serial-pci \
         "${front[@]}" -chardev "pipe,id=control,path=$run/control" \
