@@ -130,8 +130,14 @@ final class Calls {
                         LibIbverbs.ibv_get_cq_event$address(),
                         LibIbverbs.ibv_get_cq_event$descriptor());
 
+        /** The same, without its errno: for each event. */
+        static final MethodHandle GET_CQ_EVENT_PLAINLY =
+                plain(
+                        LibIbverbs.ibv_get_cq_event$address(),
+                        LibIbverbs.ibv_get_cq_event$descriptor());
+
         static final MethodHandle ACK_CQ_EVENTS =
-                capturing(
+                plain(
                         LibIbverbs.ibv_ack_cq_events$address(),
                         LibIbverbs.ibv_ack_cq_events$descriptor());
 
@@ -171,7 +177,7 @@ final class Calls {
 
     static final class Looking {
         static final MethodHandle QUERY_QP =
-                capturing(LibIbverbs.ibv_query_qp$address(), LibIbverbs.ibv_query_qp$descriptor());
+                plain(LibIbverbs.ibv_query_qp$address(), LibIbverbs.ibv_query_qp$descriptor());
 
         private Looking() {}
     }
@@ -196,6 +202,14 @@ final class Calls {
     }
 
     private Calls() {}
+
+    /**
+     * For what is called again and again: a call that captures errno makes an object of 40 bytes
+     * (JDK 25, SharedUtils.checkCaptureSegment).
+     */
+    static MethodHandle plain(MemorySegment function, FunctionDescriptor descriptor) {
+        return LINKER.downcallHandle(function, descriptor);
+    }
 
     static MethodHandle capturing(MemorySegment function, FunctionDescriptor descriptor) {
         return LINKER.downcallHandle(function, descriptor, Linker.Option.captureCallState("errno"));

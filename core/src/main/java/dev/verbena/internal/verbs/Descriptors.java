@@ -40,6 +40,13 @@ public final class Descriptors {
 
     static final MethodHandle POLL =
             call("poll", FunctionDescriptor.of(JAVA_INT, ADDRESS, JAVA_LONG, JAVA_INT));
+
+    /** Without its errno, and the object that takes; see {@link Calls#plain}. */
+    static final MethodHandle POLL_PLAINLY =
+            LINKER.downcallHandle(
+                    LINKER.defaultLookup().findOrThrow("poll"),
+                    FunctionDescriptor.of(JAVA_INT, ADDRESS, JAVA_LONG, JAVA_INT));
+
     private static final MethodHandle EVENTFD =
             call("eventfd", FunctionDescriptor.of(JAVA_INT, JAVA_INT, JAVA_INT));
     // Of alarms only, whose errors say nothing: a counter that is at its maximum is readable, and

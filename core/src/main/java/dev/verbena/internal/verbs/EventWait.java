@@ -2,6 +2,7 @@ package dev.verbena.internal.verbs;
 
 import static java.lang.foreign.ValueLayout.ADDRESS;
 import static java.lang.foreign.ValueLayout.JAVA_INT;
+import static java.lang.foreign.ValueLayout.JAVA_LONG;
 import static java.lang.foreign.ValueLayout.JAVA_SHORT;
 
 import java.lang.foreign.Arena;
@@ -23,6 +24,7 @@ public final class EventWait {
     final MemorySegment state;
     final MemorySegment queue;
     final MemorySegment queueContext;
+    private MemorySegment told = MemorySegment.NULL;
 
     /**
      * Prepares waiting.
@@ -54,7 +56,10 @@ public final class EventWait {
      */
     public int await(int milliseconds) {
         try {
-            int ready = (int) Descriptors.POLL.invokeExact(state, descriptors, 2L, milliseconds);
+            int ready = (int) Descriptors.POLL_PLAINLY.invokeExact(descriptors, 2L, milliseconds);
+            if (ready < 0) { // for a signal, or for good: asked again, without waiting
+                ready = (int) Descriptors.POLL.invokeExact(state, descriptors, 2L, 0);
+            }
             if (ready < 0) {
                 int errno = state.get(JAVA_INT, Descriptors.ERRNO);
                 return errno == Descriptors.EINTR ? 0 : -errno;
@@ -63,6 +68,17 @@ public final class EventWait {
         } catch (Throwable t) {
             throw Calls.mistake(t);
         }
+    }
+
+    /**
+     * The completion queue that the event was of: always the same one, so nothing is made for it.
+     */
+    MemorySegment told() {
+        long address = queue.get(JAVA_LONG, 0);
+        if (told.address() != address) {
+            told = MemorySegment.ofAddress(address);
+        }
+        return told;
     }
 
     private boolean readable(long which) {

@@ -311,17 +311,23 @@ public final class LibraryControl implements DeviceControl {
     public int takeEvent(long channel, EventWait wait) {
         try {
             int answer =
-                    Calls.value(
-                            (int)
-                                    Calls.Events.GET_CQ_EVENT.invokeExact(
-                                            wait.state,
-                                            wait.channel,
-                                            wait.queue,
-                                            wait.queueContext),
-                            wait.state);
+                    (int)
+                            Calls.Events.GET_CQ_EVENT_PLAINLY.invokeExact(
+                                    wait.channel, wait.queue, wait.queueContext);
+            if (answer != 0) { // none, or why not: asked again, it may be there by now
+                answer =
+                        Calls.value(
+                                (int)
+                                        Calls.Events.GET_CQ_EVENT.invokeExact(
+                                                wait.state,
+                                                wait.channel,
+                                                wait.queue,
+                                                wait.queueContext),
+                                wait.state);
+            }
             if (answer == 0) {
                 // At once: ibv_destroy_cq waits for events that were not acknowledged.
-                Calls.Events.ACK_CQ_EVENTS.invokeExact(wait.state, wait.queue.get(ADDRESS, 0), 1);
+                Calls.Events.ACK_CQ_EVENTS.invokeExact(wait.told(), 1);
                 return 1;
             }
             return answer == -Errno.EAGAIN ? 0 : answer;
@@ -544,16 +550,13 @@ public final class LibraryControl implements DeviceControl {
     @Override
     public boolean inError(long qp, StateQuery query) {
         try {
-            int error =
-                    Calls.value(
-                            (int)
-                                    Calls.Looking.QUERY_QP.invokeExact(
-                                            query.state,
-                                            query.queuePair,
-                                            query.attributes,
-                                            Verbs.IBV_QP_STATE,
-                                            query.initial),
-                            query.state);
+            int error = // by value; which one is no matter here
+                    (int)
+                            Calls.Looking.QUERY_QP.invokeExact(
+                                    query.queuePair,
+                                    query.attributes,
+                                    Verbs.IBV_QP_STATE,
+                                    query.initial);
             return error == 0 && ibv_qp_attr.qp_state(query.attributes) == Verbs.IBV_QPS_ERR;
         } catch (Throwable t) {
             throw Calls.mistake(t);

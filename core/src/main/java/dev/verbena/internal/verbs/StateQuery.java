@@ -12,7 +12,6 @@ import java.lang.foreign.MemorySegment;
  */
 public final class StateQuery {
     final MemorySegment queuePair;
-    final MemorySegment state;
     final MemorySegment attributes;
     final MemorySegment initial;
 
@@ -24,7 +23,6 @@ public final class StateQuery {
      */
     public StateQuery(long queuePair, Room room) {
         this.queuePair = MemorySegment.ofAddress(queuePair);
-        this.state = Calls.state(room);
         this.attributes = ibv_qp_attr.allocate(room);
         this.initial = ibv_qp_init_attr.allocate(room);
     }
