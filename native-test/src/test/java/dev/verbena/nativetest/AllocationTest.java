@@ -87,12 +87,14 @@ class AllocationTest {
             BufferList received = whole(pair.right.memory(64));
             Completions completions = new Completions(2);
             Duration nothingComes = Duration.ofMillis(50);
-            wakes(WARM_UP, pair, sent, received, completions, nothingComes);
+            Deadline warmUp = Deadline.of("warm-up");
+            wakes(WARM_UP, pair, sent, received, completions, nothingComes, warmUp);
+            Deadline deadline = Deadline.of("%d wakes".formatted(MEASURED));
 
             ThreadMXBean threads = (ThreadMXBean) ManagementFactory.getThreadMXBean();
             threads.getCurrentThreadAllocatedBytes();
             long before = threads.getCurrentThreadAllocatedBytes();
-            wakes(MEASURED, pair, sent, received, completions, nothingComes);
+            wakes(MEASURED, pair, sent, received, completions, nothingComes, deadline);
             long allocated = threads.getCurrentThreadAllocatedBytes() - before;
             assertThat(allocated).as("bytes allocated by %d wakes", MEASURED).isZero();
         }
@@ -104,8 +106,8 @@ class AllocationTest {
             BufferList sent,
             BufferList received,
             Completions completions,
-            Duration nothingComes) {
-        Deadline deadline = Deadline.of("wakes");
+            Duration nothingComes,
+            Deadline deadline) {
         CompletionQueue queue = pair.right.completionQueue;
         for (int i = 0; i < messages; i++) {
             succeed(pair.right.queuePair.receive(i, received));
