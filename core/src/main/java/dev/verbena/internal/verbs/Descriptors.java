@@ -41,11 +41,16 @@ public final class Descriptors {
     static final MethodHandle POLL =
             call("poll", FunctionDescriptor.of(JAVA_INT, ADDRESS, JAVA_LONG, JAVA_INT));
 
-    /** Without its errno, and the object that takes; see {@link Calls#plain}. */
-    static final MethodHandle POLL_PLAINLY =
-            LINKER.downcallHandle(
-                    LINKER.defaultLookup().findOrThrow("poll"),
-                    FunctionDescriptor.of(JAVA_INT, ADDRESS, JAVA_LONG, JAVA_INT));
+    /** For who sleeps until a completion comes; linked when the first one does. */
+    static final class Plain {
+        /** Without its errno, and the object that takes; see {@link Calls#plain}. */
+        static final MethodHandle POLL =
+                LINKER.downcallHandle(
+                        LINKER.defaultLookup().findOrThrow("poll"),
+                        FunctionDescriptor.of(JAVA_INT, ADDRESS, JAVA_LONG, JAVA_INT));
+
+        private Plain() {}
+    }
 
     private static final MethodHandle EVENTFD =
             call("eventfd", FunctionDescriptor.of(JAVA_INT, JAVA_INT, JAVA_INT));

@@ -56,7 +56,7 @@ public final class EventWait {
      */
     public int await(int milliseconds) {
         try {
-            int ready = (int) Descriptors.POLL_PLAINLY.invokeExact(descriptors, 2L, milliseconds);
+            int ready = (int) Descriptors.Plain.POLL.invokeExact(descriptors, 2L, milliseconds);
             if (ready < 0) { // for a signal, or for good: asked again, without waiting
                 ready = (int) Descriptors.POLL.invokeExact(state, descriptors, 2L, 0);
             }

@@ -106,16 +106,7 @@ public record Provider(
                             ThroughKernel.SENDS); // siw_db of siw.c
             // hfi1verbs and ipathverbs (rdma-core 65): ibv_cmd_post_send, and against older kernels
             // ibv_cmd_poll_cq and ibv_cmd_post_recv. All other providers' calls stay in user space.
-            case OMNI_PATH ->
-                    new Provider(
-                            "hfi1",
-                            Verbs.IBV_WC_WITH_INV,
-                            false,
-                            false,
-                            Long.MAX_VALUE,
-                            false,
-                            false,
-                            ThroughKernel.ALL);
+            case OMNI_PATH -> plain("hfi1", ThroughKernel.ALL);
             // set_bind_wr in mlx5's qp.c answers EOPNOTSUPP beyond 1UL << 31.
             case MELLANOX ->
                     isMlx5(vendorPartId)
@@ -128,8 +119,8 @@ public record Provider(
                                     false,
                                     false,
                                     ThroughKernel.NONE)
-                            : plain("mlx4");
-            default -> plain("other");
+                            : plain("mlx4", ThroughKernel.NONE);
+            default -> plain("other", ThroughKernel.NONE);
         };
     }
 
@@ -137,7 +128,7 @@ public record Provider(
         return part >= CONNECT_IB && !(part >= OLD_MLX4 && part <= LAST_OLD_MLX4);
     }
 
-    private static Provider plain(String name) {
+    private static Provider plain(String name, ThroughKernel throughKernel) {
         return new Provider(
                 name,
                 Verbs.IBV_WC_WITH_INV,
@@ -146,7 +137,7 @@ public record Provider(
                 Long.MAX_VALUE,
                 false,
                 false,
-                ThroughKernel.NONE);
+                throughKernel);
     }
 
     /**
