@@ -55,10 +55,11 @@ final class CompletionEvents {
     private boolean collecting; // the consumer's own loop is about to be told
     private long seen; // how much had been staged at the last callback
     private long failuresSeen;
-    private boolean ownLoop;
     private int joined = -1; // the descriptor for a loop of the consumer's
 
-    private volatile Status broken; // changed under the lock
+    // Changed under the lock.
+    private volatile Status broken;
+    private volatile boolean ownLoop;
     private volatile boolean closed;
     private Thread thread;
 
@@ -163,40 +164,40 @@ final class CompletionEvents {
     }
 
     /**
-     * Takes an event of the device's and finds out whether it is for the consumer. One at a time:
+     * An event of the device's was taken; finds out whether it is for the consumer. One at a time:
      * asking once brings one, and what is left keeps the descriptor readable.
      */
-    private void takeEvents() {
-        int taken = control.takeEvent(channel, wait);
-        synchronized (this) {
-            if (taken < 0) {
-                fireIfArmed(VerbenaException.statusOf(-taken));
-            } else if (armed == ArmState.ANY || armed == ArmState.SOLICITED) {
-                ask(); // only this layer's own signals have come when it does not fire
+    private void heed(int taken) {
+        if (taken < 0) {
+            fireIfArmed(VerbenaException.statusOf(-taken));
+        } else if (armed == ArmState.ANY || armed == ArmState.SOLICITED) {
+            ask(); // only this layer's own signals have come when it does not fire
+        }
+    }
+
+    private void lookForFailures() {
+        if (looksForFailures()) {
+            pump.drain();
+            if (pump.failuresEver() != failuresSeen) {
+                fire(Status.SUCCESS);
             }
         }
     }
 
-    /** For what this device gives no event for. */
-    private void look() {
-        synchronized (this) {
-            if (looksForFailures()) {
-                pump.drain();
-                if (pump.failuresEver() != failuresSeen) {
-                    fire(Status.SUCCESS);
-                }
-            }
-        }
-        if (provider.forgetsLateReceives()
-                && System.nanoTime() - lastLook >= TimeUnit.MILLISECONDS.toNanos(lookGap)) {
+    /** For who waits, where a death may come without any completion. */
+    private void lookForDeathsNowAndThen(boolean eventCame) {
+        long now = System.nanoTime();
+        if (eventCame) {
+            lookedAgo(LOOK_MILLISECONDS, now); // something lives: no need to look for a while
+        } else if (now - lastLook >= TimeUnit.MILLISECONDS.toNanos(lookGap)) {
             lookForDeaths.run(); // not under the lock: what it finds may fire
-            lookedAgo(Math.min(2 * lookGap, MOST_SELDOM_MILLISECONDS));
+            lookedAgo(Math.min(2 * lookGap, MOST_SELDOM_MILLISECONDS), System.nanoTime());
         }
     }
 
-    private void lookedAgo(int gap) {
+    private void lookedAgo(int gap, long now) {
         lookGap = gap;
-        lastLook = System.nanoTime();
+        lastLook = now;
     }
 
     /** Completions came up that no device gives an event for. */
@@ -225,56 +226,68 @@ final class CompletionEvents {
         return broken;
     }
 
-    synchronized boolean ownLoop() {
+    boolean ownLoop() {
         return ownLoop;
     }
 
-    private synchronized Status takeFired() {
-        return fired.poll();
-    }
-
     /** How long to sleep at most, in milliseconds; negative is for ever. */
-    private synchronized int patience() {
-        if (looksForFailures()) {
-            return LOOK_MILLISECONDS;
-        }
-        return provider.forgetsLateReceives() ? lookGap : -1;
+    private int patience(int milliseconds) {
+        int look =
+                looksForFailures()
+                        ? LOOK_MILLISECONDS
+                        : provider.forgetsLateReceives() ? lookGap : milliseconds;
+        return milliseconds < 0 ? look : Math.min(look, milliseconds);
     }
 
-    /** Waits for whatever comes first. */
-    private void waitOnce(int milliseconds) {
+    /**
+     * Waits for whatever comes first. The lock is taken twice and no more: this is the data path of
+     * who sleeps between messages.
+     *
+     * @param milliseconds how long at most; negative is for ever
+     * @return what fired, or null when nothing did
+     */
+    private Status waitOnce(int milliseconds) {
+        int most;
         synchronized (this) {
             if (!fired.isEmpty()) {
-                return;
+                return fired.poll();
             }
+            if (callback == null && armed == ArmState.NONE) {
+                throw new IllegalStateException("Arm the completion queue before waiting for it");
+            }
+            most = patience(milliseconds);
             sleeping = true;
         }
-        int ready = closed ? 0 : wait.await(milliseconds);
+        int ready = closed ? 0 : wait.await(most);
+        boolean eventCame = (ready & EventWait.EVENT) != 0 && !closed;
+        int taken = eventCame ? control.takeEvent(channel, wait) : 0;
+        Status status;
         synchronized (this) {
             sleeping = false;
+            if (closed) {
+                return null;
+            }
+            if (eventCame) {
+                heed(taken);
+            }
+            lookForFailures();
+            status = fired.poll();
         }
         if ((ready & EventWait.ALARM) != 0) {
-            Descriptors.silence(alarm);
+            Descriptors.silence(alarm); // nobody raises it any more: nobody sleeps
         }
-        if (closed) {
-            return;
+        if (provider.forgetsLateReceives()) {
+            lookForDeathsNowAndThen(eventCame);
         }
-        if ((ready & EventWait.EVENT) != 0) {
-            takeEvents();
-            lookedAgo(LOOK_MILLISECONDS); // something lives: no need to look for a while
-        }
-        look();
+        return status;
     }
 
     private void run(Runnable atEnd) {
         try {
             while (!closed) {
-                waitOnce(patience());
-                for (Status status = closed ? null : takeFired();
-                        status != null;
-                        status = closed ? null : takeFired()) {
-                    Status told = status;
-                    Threads.runCallback(() -> callback.accept(told));
+                Status status = waitOnce(-1);
+                if (status != null && !closed) {
+                    Threads.runCallback(callback, status);
                 }
             }
         } finally {
@@ -284,32 +297,29 @@ final class CompletionEvents {
 
     /** Waits until it has fired; IO_TIMEOUT when it has not. */
     Status await(Duration timeout) {
-        long deadline = System.nanoTime() + timeout.toNanos();
+        if (callback != null) {
+            throw new IllegalStateException("This completion queue tells its callback");
+        }
+        long left = TimeUnit.NANOSECONDS.convert(timeout); // for ever is 292 years
+        long deadline = System.nanoTime() + left;
         while (true) {
-            synchronized (this) {
-                if (callback != null || (armed == ArmState.NONE && fired.isEmpty())) {
-                    throw new IllegalStateException(
-                            callback != null
-                                    ? "This completion queue tells its callback"
-                                    : "Arm the completion queue before waiting for it");
-                }
-            }
-            Status status = takeFired();
+            Status status = waitOnce(left <= 0 ? 0 : milliseconds(left));
             if (status != null) {
                 return status;
             }
             if (closed) {
                 throw new IllegalStateException("The completion queue was closed");
             }
-            long left = deadline - System.nanoTime();
             if (left <= 0) {
                 return Status.IO_TIMEOUT;
             }
-            int milliseconds =
-                    (int) Math.min(Integer.MAX_VALUE, TimeUnit.NANOSECONDS.toMillis(left) + 1);
-            int look = patience();
-            waitOnce(look < 0 ? milliseconds : Math.min(look, milliseconds));
+            left = deadline - System.nanoTime();
         }
+    }
+
+    /** Rather too long than too short: what is left at the end would be waited for in a loop. */
+    private static int milliseconds(long nanoseconds) {
+        return (int) Math.min(Integer.MAX_VALUE, TimeUnit.NANOSECONDS.toMillis(nanoseconds) + 1);
     }
 
     synchronized int descriptor() {
@@ -335,8 +345,9 @@ final class CompletionEvents {
             collecting = true;
         }
         Descriptors.silence(alarm);
-        takeEvents();
+        int taken = control.takeEvent(channel, wait);
         synchronized (this) {
+            heed(taken);
             collecting = false;
             Status status = fired.poll();
             if (!fired.isEmpty()) {

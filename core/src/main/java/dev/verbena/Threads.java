@@ -6,6 +6,7 @@ import java.util.concurrent.Executor;
 import java.util.concurrent.SynchronousQueue;
 import java.util.concurrent.ThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
+import java.util.function.Consumer;
 
 /** What this layer's own threads have in common. */
 final class Threads {
@@ -34,8 +35,13 @@ final class Threads {
      * nothing.
      */
     static void runCallback(Runnable callback) {
+        runCallback(Runnable::run, callback);
+    }
+
+    /** The same for one that is told something, without making anything: it may be a wake. */
+    static <T> void runCallback(Consumer<? super T> callback, T told) {
         try {
-            callback.run();
+            callback.accept(told);
         } catch (Throwable t) {
             Thread current = Thread.currentThread();
             current.getUncaughtExceptionHandler().uncaughtException(current, t);

@@ -16,6 +16,7 @@ import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 import java.time.Duration;
+import java.time.temporal.ChronoUnit;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
@@ -113,6 +114,20 @@ class ArmTest {
             assertThat(rig.queue.await(LONG)).isEqualTo(Status.SUCCESS);
             assertThat(rig.poll()).hasSize(2);
             assertThat(rig.queue.arm(NotifyType.SOLICITED)).isFalse();
+        }
+    }
+
+    @Test
+    void waitsForNoTimeAndForEver() {
+        try (Rig rig = rig(FakeDevice.PLAIN)) {
+            rig.queue.arm(NotifyType.ANY);
+            assertThat(rig.queue.await(Duration.ZERO)).isEqualTo(Status.IO_TIMEOUT);
+            message(rig, 0);
+            assertThat(rig.queue.await(Duration.ZERO)).isEqualTo(Status.SUCCESS);
+            rig.queue.poll(new Completions(4));
+            rig.queue.arm(NotifyType.ANY);
+            message(rig, 0);
+            assertThat(rig.queue.await(ChronoUnit.FOREVER.getDuration())).isEqualTo(Status.SUCCESS);
         }
     }
 

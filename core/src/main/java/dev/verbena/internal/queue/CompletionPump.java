@@ -299,10 +299,10 @@ public final class CompletionPump {
      * @return false when there is nothing, or nothing new
      */
     public boolean waiting(long since) {
-        if (!gate.enter()) {
+        if (stagedEver == since || !gate.enter()) {
             return false;
         }
-        boolean waiting = staged.size() > 0 && stagedEver != since;
+        boolean waiting = staged.size() > 0;
         gate.leave();
         return waiting;
     }
