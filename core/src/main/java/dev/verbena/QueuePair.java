@@ -199,6 +199,7 @@ public final class QueuePair extends NativeObject {
             CompletionPump receivePump = receiveCompletions.pump();
             if (shared) {
                 this.receives = null;
+                undo.push(() -> receivePump.share(number, null));
                 receivePump.share(number, endpoint);
             } else {
                 RequestFifo received =
@@ -211,7 +212,9 @@ public final class QueuePair extends NativeObject {
                                 receivePump);
                 receivePump.enter(received);
             }
+            undo.push(() -> initiatorCompletions.remove(this));
             initiatorCompletions.add(this);
+            undo.push(() -> receiveCompletions.remove(this));
             receiveCompletions.add(this);
         } catch (Throwable t) {
             undo.forEach(Runnable::run);
