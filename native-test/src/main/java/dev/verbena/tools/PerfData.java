@@ -1,5 +1,7 @@
 package dev.verbena.tools;
 
+import java.lang.foreign.MemorySegment;
+
 /** What is in the messages, so that wrong bytes do not go unnoticed. */
 final class PerfData {
     private static final int STEP = 31;
@@ -17,6 +19,23 @@ final class PerfData {
             data[i] = (byte) (seed + i * STEP + (i >> PAGE_BITS));
         }
         return data;
+    }
+
+    /**
+     * Looks at a message that came.
+     *
+     * @param memory where
+     * @param at where its first byte is there
+     * @param from the first of its bytes to look at
+     * @param to behind the last of them
+     * @param seed what it was made from
+     * @return which of its bytes is the first that is wrong, or -1
+     */
+    static long mismatch(MemorySegment memory, long at, int from, int to, int seed) {
+        long wrong =
+                MemorySegment.mismatch(
+                        MemorySegment.ofArray(of(to, seed)), from, to, memory, at + from, at + to);
+        return wrong < 0 ? -1 : from + wrong;
     }
 
     /**

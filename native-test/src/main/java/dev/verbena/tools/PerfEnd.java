@@ -283,16 +283,13 @@ final class PerfEnd implements AutoCloseable {
      * @return where something is wrong, in a message, or -1
      */
     long mismatch(int from, int to, int seed, long count, boolean inOnePlace) {
-        MemorySegment expected = MemorySegment.ofArray(PerfData.of(to, seed));
         int places = inOnePlace ? 1 : (int) Math.min(slots, count);
         for (int q = 0; q < queuePairs.length; q++) {
             for (int slot = 0; slot < places; slot++) {
                 long at = targetAt(q) + slot * stride;
-                long wrong =
-                        MemorySegment.mismatch(
-                                expected, from, to, memory.memory(), at + from, at + to);
+                long wrong = PerfData.mismatch(memory.memory(), at, from, to, seed);
                 if (wrong >= 0) {
-                    return from + wrong;
+                    return wrong;
                 }
             }
         }

@@ -13,6 +13,8 @@ import org.junit.jupiter.params.provider.ValueSource;
 
 import java.io.PrintWriter;
 import java.io.StringWriter;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
 import java.util.List;
 import java.util.Map;
 import java.util.Random;
@@ -164,6 +166,26 @@ class PerfTest {
             assertThat(mine[i]).isNotEqualTo(theirs[i]).isNotEqualTo(later[i]);
         }
         assertThat(PerfData.of(1, PerfData.seed(254, true))[0]).isNotZero();
+    }
+
+    @Test
+    void findsEachWrongByte() {
+        int at = 100;
+        int size = 600;
+        int tokens = 4; // in front of the data, and not looked at
+        int seed = PerfData.seed(3, true);
+        MemorySegment memory = MemorySegment.ofArray(new byte[at + size + 1]);
+        MemorySegment.copy(PerfData.of(size, seed), 0, memory, ValueLayout.JAVA_BYTE, at, size);
+        for (int i = -1; i <= size; i++) {
+            byte right = memory.get(ValueLayout.JAVA_BYTE, at + i);
+            memory.set(ValueLayout.JAVA_BYTE, at + i, (byte) (right ^ 1 << Math.abs(i) % 8));
+            assertThat(PerfData.mismatch(memory, at, tokens, size, seed))
+                    .as("when byte %d is wrong", i)
+                    .isEqualTo(i < tokens || i == size ? -1 : i);
+            memory.set(ValueLayout.JAVA_BYTE, at + i, right);
+        }
+        assertThat(PerfData.mismatch(memory, at, tokens, size, PerfData.seed(3, false)))
+                .isEqualTo(tokens);
     }
 
     // ---- results
