@@ -100,7 +100,7 @@ static void measure(struct rdma_event_channel *channel, struct options *options,
 int main(int argc, char **argv)
 {
 	struct options options =
-		parse(argc, argv, (struct options){.count = 50, .warmup = 300, .rounds = 5});
+		parse(argc, argv, (struct options){.count = 50, .warmup = 1000, .rounds = 5});
 	struct rdma_event_channel *channel =
 		check_pointer(rdma_create_event_channel(), "rdma_create_event_channel");
 	if (options.server) {

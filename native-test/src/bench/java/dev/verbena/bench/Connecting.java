@@ -40,7 +40,7 @@ public final class Connecting {
     public static void main(String[] arguments) throws InterruptedException {
         Options options = Options.ofPair("Connecting", arguments);
         int count = options.number("--count", 50);
-        int warmup = options.number("--warmup", 300);
+        int warmup = options.number("--warmup", 1000);
         int rounds = options.number("--rounds", 5);
         try (Adapter adapter =
                         Options.adapterOf(
