@@ -175,7 +175,8 @@ final class CompletionEvents {
         }
     }
 
-    private void lookForFailures() {
+    /** For what this device gives no event for. */
+    private void fireIfFailed() {
         if (looksForFailures()) {
             pump.drain();
             if (pump.failuresEver() != failuresSeen) {
@@ -270,7 +271,7 @@ final class CompletionEvents {
             if (eventCame) {
                 heed(taken);
             }
-            lookForFailures();
+            fireIfFailed();
             status = fired.poll();
         }
         if ((ready & EventWait.ALARM) != 0) {

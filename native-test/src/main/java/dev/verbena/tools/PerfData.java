@@ -28,13 +28,13 @@ final class PerfData {
      * @param at where its first byte is there
      * @param from the first of its bytes to look at
      * @param to behind the last of them
-     * @param seed what it was made from
+     * @param expected what it ought to be, as {@link #of} made it
      * @return which of its bytes is the first that is wrong, or -1
      */
-    static long mismatch(MemorySegment memory, long at, int from, int to, int seed) {
+    static long mismatch(MemorySegment memory, long at, int from, int to, byte[] expected) {
         long wrong =
                 MemorySegment.mismatch(
-                        MemorySegment.ofArray(of(to, seed)), from, to, memory, at + from, at + to);
+                        MemorySegment.ofArray(expected), from, to, memory, at + from, at + to);
         return wrong < 0 ? -1 : from + wrong;
     }
 

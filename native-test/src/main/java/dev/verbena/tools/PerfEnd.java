@@ -293,11 +293,12 @@ final class PerfEnd implements AutoCloseable {
      * @return where something is wrong, in a message, or -1
      */
     long mismatch(int from, int to, int seed, long count, boolean inOnePlace) {
+        byte[] expected = PerfData.of(to, seed);
         int places = inOnePlace ? 1 : (int) Math.min(slots, count);
         for (int q = 0; q < queuePairs.length; q++) {
             for (int slot = 0; slot < places; slot++) {
                 long at = targetAt(q) + slot * stride;
-                long wrong = PerfData.mismatch(memory.memory(), at, from, to, seed);
+                long wrong = PerfData.mismatch(memory.memory(), at, from, to, expected);
                 if (wrong >= 0) {
                     return wrong;
                 }
@@ -347,7 +348,8 @@ final class PerfEnd implements AutoCloseable {
     // ---- waiting
 
     /**
-     * A look at the completion queue, or at memory, was in vain.
+     * A look at the completion queue, or at memory, was in vain: lets others have the processor,
+     * and looks at the clock, each from time to time.
      *
      * @param ended how much has ended until now: as long as that grows, nobody is impatient
      * @throws ToolFailure when it has not grown for as long as a step may take, or the peer left

@@ -32,6 +32,16 @@ class AllocationTest {
     private static final int MEASURED = 1_000;
     private static final Duration PATIENCE = Duration.ofSeconds(30);
 
+    /** Runs something that was warmed up, and that makes what it needs before. */
+    private static void assertAllocatesNothing(String what, Runnable run) {
+        ThreadMXBean threads = (ThreadMXBean) ManagementFactory.getThreadMXBean();
+        threads.getCurrentThreadAllocatedBytes(); // the first call allocates itself
+        long before = threads.getCurrentThreadAllocatedBytes();
+        run.run();
+        long allocated = threads.getCurrentThreadAllocatedBytes() - before;
+        assertThat(allocated).as("bytes allocated by %s", what).isZero();
+    }
+
     @Test
     void postsAndPollsAllocateNothing() {
         // More receives than messages: Soft-RoCE is then asked from time to time for queue pairs
@@ -49,12 +59,9 @@ class AllocationTest {
             run(WARM_UP, pair, target, sent, received, completions, Deadline.of("warm-up"));
             Deadline deadline = Deadline.of("%d messages".formatted(MEASURED));
 
-            ThreadMXBean threads = (ThreadMXBean) ManagementFactory.getThreadMXBean();
-            threads.getCurrentThreadAllocatedBytes(); // the first call allocates itself
-            long before = threads.getCurrentThreadAllocatedBytes();
-            run(MEASURED, pair, target, sent, received, completions, deadline);
-            long allocated = threads.getCurrentThreadAllocatedBytes() - before;
-            assertThat(allocated).as("bytes allocated by %d messages", MEASURED).isZero();
+            assertAllocatesNothing(
+                    "%d messages".formatted(MEASURED),
+                    () -> run(MEASURED, pair, target, sent, received, completions, deadline));
         }
     }
 
@@ -91,12 +98,17 @@ class AllocationTest {
             wakes(WARM_UP, pair, sent, received, completions, nothingComes, warmUp);
             Deadline deadline = Deadline.of("%d wakes".formatted(MEASURED));
 
-            ThreadMXBean threads = (ThreadMXBean) ManagementFactory.getThreadMXBean();
-            threads.getCurrentThreadAllocatedBytes();
-            long before = threads.getCurrentThreadAllocatedBytes();
-            wakes(MEASURED, pair, sent, received, completions, nothingComes, deadline);
-            long allocated = threads.getCurrentThreadAllocatedBytes() - before;
-            assertThat(allocated).as("bytes allocated by %d wakes", MEASURED).isZero();
+            assertAllocatesNothing(
+                    "%d wakes".formatted(MEASURED),
+                    () ->
+                            wakes(
+                                    MEASURED,
+                                    pair,
+                                    sent,
+                                    received,
+                                    completions,
+                                    nothingComes,
+                                    deadline));
         }
     }
 
@@ -138,13 +150,10 @@ class AllocationTest {
             round(WARM_UP / 10, pair, source, target, list, completions, window, warmUp);
             Deadline deadline = Deadline.of("50 rounds");
 
-            ThreadMXBean threads = (ThreadMXBean) ManagementFactory.getThreadMXBean();
-            threads.getCurrentThreadAllocatedBytes();
-            long before = threads.getCurrentThreadAllocatedBytes();
             // Fewer binds than a token has generations: a new window is a new object of the device.
-            round(50, pair, source, target, list, completions, window, deadline);
-            long allocated = threads.getCurrentThreadAllocatedBytes() - before;
-            assertThat(allocated).as("bytes allocated by 50 rounds").isZero();
+            assertAllocatesNothing(
+                    "50 rounds",
+                    () -> round(50, pair, source, target, list, completions, window, deadline));
             if (windows) {
                 window.close();
             }

@@ -173,19 +173,19 @@ class PerfTest {
         int at = 100;
         int size = 600;
         int tokens = 4; // in front of the data, and not looked at
-        int seed = PerfData.seed(3, true);
+        byte[] expected = PerfData.of(size, PerfData.seed(3, true));
+        byte[] others = PerfData.of(size, PerfData.seed(3, false));
         MemorySegment memory = MemorySegment.ofArray(new byte[at + size + 1]);
-        MemorySegment.copy(PerfData.of(size, seed), 0, memory, ValueLayout.JAVA_BYTE, at, size);
+        MemorySegment.copy(expected, 0, memory, ValueLayout.JAVA_BYTE, at, size);
         for (int i = -1; i <= size; i++) {
             byte right = memory.get(ValueLayout.JAVA_BYTE, at + i);
             memory.set(ValueLayout.JAVA_BYTE, at + i, (byte) (right ^ 1 << Math.abs(i) % 8));
-            assertThat(PerfData.mismatch(memory, at, tokens, size, seed))
+            assertThat(PerfData.mismatch(memory, at, tokens, size, expected))
                     .as("when byte %d is wrong", i)
                     .isEqualTo(i < tokens || i == size ? -1 : i);
             memory.set(ValueLayout.JAVA_BYTE, at + i, right);
         }
-        assertThat(PerfData.mismatch(memory, at, tokens, size, PerfData.seed(3, false)))
-                .isEqualTo(tokens);
+        assertThat(PerfData.mismatch(memory, at, tokens, size, others)).isEqualTo(tokens);
     }
 
     // ---- results
