@@ -1,6 +1,7 @@
 package dev.verbena;
 
 import dev.verbena.internal.queue.CompletionPump;
+import dev.verbena.internal.queue.CompletionRecords;
 import dev.verbena.internal.verbs.DeviceControl;
 
 import java.time.Duration;
@@ -134,11 +135,12 @@ public final class CompletionQueue extends NativeObject {
      *     all that could be saved was polled
      */
     public int poll(Completions completions) {
-        completions.records().clear();
-        if (!pump.poll(completions.records())) {
+        CompletionRecords records = completions.records();
+        records.clear();
+        if (!pump.poll(records)) {
             throw new IllegalStateException(this + " is closed");
         }
-        int count = completions.size();
+        int count = records.size();
         if (count == 0 && (pump.broken() || events.broken() != null)) {
             throw broken();
         }

@@ -63,7 +63,7 @@ public final class CompletionPump {
     private int[] generations = new int[8];
     // Whose completion came last, and so perhaps the next: what the processor can look up without
     // waiting for the id that the provider has just written.
-    private int guess;
+    private RequestFifo guess; // or null
 
     // Changed under the gate, and read outside of it.
     private volatile boolean hasDead;
@@ -149,6 +149,7 @@ public final class CompletionPump {
         if (gate.enter()) {
             int slot = WorkId.slot(queue);
             owing.remove(queues[slot]);
+            guess = null;
             queues[slot] = null;
             taken[slot] = false;
             gate.leave();
@@ -188,19 +189,42 @@ public final class CompletionPump {
             return false;
         }
         try {
-            into.takeFrom(staged);
-            int asked;
-            int came;
-            do {
-                asked = Math.min(into.room(), BATCH);
-                came = asked == 0 ? 0 : take(asked, into);
-            } while (asked > 0 && came == asked); // hidden ones took no room
-            settle(into);
+            if (staged.size() > 0 || !owing.isEmpty() || !pollPlain(into)) {
+                pollAll(into);
+            }
         } finally {
             gate.leave();
         }
         mourn();
         return true;
+    }
+
+    /**
+     * The short way, for almost all polls: nothing is there, or successes of one queue pair that
+     * need no thought. Apart from the long one, which does the same and more: what the JIT keeps
+     * ready for that costs more than all there is to do here.
+     *
+     * @return whether there is no more to do
+     */
+    private boolean pollPlain(CompletionRecords into) {
+        int asked = Math.min(into.room(), BATCH);
+        int came = ask(asked);
+        int told = came > 0 && guess != null ? guess.tellPlain(raw, 0, came, provider, into) : 0;
+        if (told < came) {
+            take(told, came, into);
+        }
+        return came < asked || into.room() == 0;
+    }
+
+    private void pollAll(CompletionRecords into) {
+        into.takeFrom(staged);
+        int asked;
+        int came;
+        do {
+            asked = Math.min(into.room(), BATCH);
+            came = asked == 0 ? 0 : take(asked, into);
+        } while (asked > 0 && came == asked); // hidden ones took no room
+        settle(into);
     }
 
     /** Tells queue pairs that they died; the consumer's thread does, which holds no gate. */
@@ -368,85 +392,46 @@ public final class CompletionPump {
     // to tell the collector of, twice a poll.
 
     private int take(int count, CompletionRecords to) {
+        int came = ask(count);
+        take(0, came, to);
+        return came;
+    }
+
+    private int ask(int count) {
         int came = context.pollCq(address, count, raw);
         if (came < 0) {
             broken = true;
         }
-        int i = 0;
+        return came;
+    }
+
+    private void take(int first, int came, CompletionRecords to) {
+        int i = first;
         while (i < came) {
             long id = raw.id(i);
             if (WorkId.isShared(id)) {
                 takeShared(i++, id, to);
                 continue;
             }
-            RequestFifo fifo = queues[guess & queues.length - 1]; // a power of two, always
+            RequestFifo fifo = guess;
             if (fifo == null || !WorkId.belongsTo(id, fifo.queue())) {
-                guess = WorkId.slot(id);
-                fifo = queues[guess];
+                fifo = queues[WorkId.slot(id)];
                 if (fifo == null || !WorkId.belongsTo(id, fifo.queue())) {
                     i++; // what a closed queue pair left behind was told at its close already
                     continue;
                 }
+                guess = fifo;
             }
-            int sequence = WorkId.sequence(id);
-            if (to == staged || staged.size() > 0 || to.room() < came - i) {
-                take(i++, fifo, sequence, to);
-            } else if (sequence == fifo.oldest() && isPlain(i, id, sequence, fifo)) {
-                tellPlain(i++, sequence, WorkId.isReceive(id), fifo, to);
-                fifo.endPlain(1);
-                if (i < came) {
-                    i += takePlain(i, came, fifo, to);
-                }
+            int plain =
+                    to == staged || staged.size() > 0 || to.room() < came - i
+                            ? 0
+                            : fifo.tellPlain(raw, i, came, provider, to);
+            if (plain > 0) {
+                i += plain;
             } else {
-                take(i++, fifo, sequence, to);
+                take(i++, fifo, WorkId.sequence(id), to);
             }
         }
-        return came;
-    }
-
-    /**
-     * Those that follow a plain one on the same queue, as plain as that. Apart from the first: what
-     * the JIT prepares before a loop costs more than one round of it. And in three short loops: all
-     * that one of them needs stays in registers.
-     *
-     * @return how many were told
-     */
-    private int takePlain(int first, int came, RequestFifo fifo, CompletionRecords to) {
-        int oldest = fifo.oldest();
-        int count = fifo.plainFrom(oldest, came - first);
-        count = raw.successes(first, count, fifo.queue(), oldest);
-        boolean receive = WorkId.isReceive(fifo.queue());
-        if (receive) {
-            int plain = 0;
-            while (plain < count && !provider.special(raw.flags(first + plain))) {
-                plain++;
-            }
-            count = plain;
-        }
-        for (int i = 0; i < count; i++) {
-            tellPlain(first + i, oldest + i, receive, fifo, to);
-        }
-        fifo.endPlain(count);
-        return count;
-    }
-
-    /**
-     * Whether the short way will do, as it does for almost all traffic: the success of a request
-     * with nothing silent before it, nothing owed and nothing special.
-     */
-    private boolean isPlain(int index, long id, int sequence, RequestFifo fifo) {
-        return raw.status(index) == WorkCompletions.SUCCESS
-                && fifo.plain(sequence)
-                && !(WorkId.isReceive(id) && provider.special(raw.flags(index)));
-    }
-
-    private void tellPlain(
-            int index, int sequence, boolean receive, RequestFifo fifo, CompletionRecords to) {
-        to.addSuccess(
-                fifo.endpoint(),
-                fifo.typeNumber(sequence),
-                fifo.context(sequence),
-                receive ? raw.bytes(index) : 0);
     }
 
     private void take(int index, RequestFifo fifo, int sequence, CompletionRecords to) {

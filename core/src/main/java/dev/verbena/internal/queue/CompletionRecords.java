@@ -8,21 +8,21 @@ import dev.verbena.internal.verbs.WorkCompletions;
  * had to poll on its own.
  */
 public final class CompletionRecords {
-    // A record is four words beside each other, so that one completion touches one cache line, and
-    // a reference or two: context; bytes; status and vendor error; type, immediate and extra. The
-    // arrays have a power of two of places, and an index is cut to that: then the JIT neither
-    // checks it nor prepares a loop over it, which costs more than looking at one record.
-    private static final int WORDS = 4;
+    // A record is two words beside each other, as a request is in its queue's RequestFifo, so that
+    // telling a plain success is copying it, and touches one cache line; and a reference or two.
+    // The first word is the context. The lower half of the second is the request's mark, with its
+    // type, its status (0 in a mark, and IBV_WC_SUCCESS is 0), and whether immediate data came; the
+    // upper half are the bytes that came, or of a failure the vendor's error. What few have is
+    // apart. The arrays have a power of two of places, and an index is cut to that: then the JIT
+    // does not check it.
     private static final int CONTEXT = 0;
-    private static final int BYTES = 1;
-    private static final int STATUS = 2;
-    private static final int KIND = 3;
-    private static final int IMMEDIATE = 1 << 8;
-    private static final RequestType[] TYPES = RequestType.values();
+    private static final int KIND = 1;
+    private static final int IMMEDIATE = 1 << 24; // above all that a mark has
 
     private final boolean grows;
     private long[] words;
     private Endpoint[] endpoints;
+    private int[] extras; // tokens invalidated and immediate data, meant only for who has them
     private Credit[] credits; // of one that grows; the others' completions are told already
     private int capacity;
     private int first;
@@ -42,8 +42,9 @@ public final class CompletionRecords {
     private void allocate(int capacity) {
         this.capacity = capacity;
         int places = capacity <= 1 ? 1 : Integer.highestOneBit(capacity - 1) << 1;
-        words = new long[WORDS * places];
+        words = new long[2 * places];
         endpoints = new Endpoint[places];
+        extras = new int[places];
         credits = new Credit[grows ? places : 0];
     }
 
@@ -88,62 +89,58 @@ public final class CompletionRecords {
             int vendorError,
             int extra,
             boolean immediate) {
-        write(
-                place(endpoint, credit),
-                context,
-                bytes,
-                pair(status, vendorError),
-                pair(type.ordinal() | (immediate ? IMMEDIATE : 0), extra));
+        boolean failed = status != WorkCompletions.SUCCESS;
+        long kind =
+                RequestFifo.mark(type, status)
+                        | (immediate ? IMMEDIATE : 0)
+                        | (failed ? vendorError : bytes) << Integer.SIZE;
+        add(endpoint, credit, context, kind, extra);
     }
 
-    /** Adds a plain success, told already; there is {@link #room}. */
-    void addSuccess(Endpoint endpoint, int type, long context, long bytes) {
-        write(place(endpoint, null), context, bytes, WorkCompletions.SUCCESS, pair(type, 0));
-    }
-
-    private void write(int at, long context, long bytes, long status, long kind) {
-        long[] to = words;
-        to[word(to, at, CONTEXT)] = context;
-        to[word(to, at, BYTES)] = bytes;
-        to[word(to, at, STATUS)] = status;
-        to[word(to, at, KIND)] = kind;
-    }
-
-    private static int word(long[] words, int at, int which) {
-        return WORDS * at + which & words.length - 1;
-    }
-
-    private long word(int index, int which) {
-        return words[word(words, first + index, which)];
-    }
-
-    /** The next free place, which is this endpoint's from now on. */
-    private int place(Endpoint endpoint, Credit credit) {
+    private void add(Endpoint endpoint, Credit credit, long context, long kind, int extra) {
         if (grows && size == capacity) {
             grow();
         }
-        int at = first + size;
-        int place = at & endpoints.length - 1;
-        // Most often the same as in the round before: reading it costs less than telling the
-        // collector of a reference between old objects.
-        if (endpoints[place] != endpoint) {
-            endpoints[place] = endpoint;
-        }
+        int at = at(size);
+        put(0, endpoint, context, kind);
+        extras[at] = extra;
         if (grows) {
-            credits[place] = credit;
+            credits[at] = credit;
         }
         size++;
-        return at;
     }
 
-    private static long pair(int high, int low) {
-        return (long) high << Integer.SIZE | Integer.toUnsignedLong(low);
+    /**
+     * Writes one of some plain successes, told already; then {@link #added}.
+     *
+     * @param index which of them; there is {@link #room}
+     * @param kind the mark of the request, and above it the bytes that came
+     */
+    void put(int index, Endpoint endpoint, long context, long kind) {
+        int at = at(size + index);
+        words[at << 1 & words.length - 1] = context;
+        words[(at << 1 | 1) & words.length - 1] = kind;
+        // Most often the same as in the round before: reading it costs less than telling the
+        // collector of a reference between old objects.
+        if (endpoints[at] != endpoint) {
+            endpoints[at] = endpoint;
+        }
+    }
+
+    /** So many were put. */
+    void added(int count) {
+        size += count;
+    }
+
+    private int word(int index, int which) {
+        return (first + index << 1 | which) & words.length - 1;
     }
 
     private void grow() {
         CompletionRecords old = new CompletionRecords(0, true);
         old.words = words;
         old.endpoints = endpoints;
+        old.extras = extras;
         old.credits = credits;
         old.capacity = capacity;
         old.first = first;
@@ -157,12 +154,12 @@ public final class CompletionRecords {
 
     private void addFrom(CompletionRecords from, int index) {
         int there = from.at(index);
-        write(
-                place(from.endpoints[there], from.credits[there]),
-                from.word(index, CONTEXT),
-                from.word(index, BYTES),
-                from.word(index, STATUS),
-                from.word(index, KIND));
+        add(
+                from.endpoints[there],
+                from.credits[there],
+                from.context(index),
+                from.kind(index),
+                from.extras[there]);
     }
 
     /** Takes over the oldest of another, as many as fit, and gives their places back. */
@@ -199,7 +196,7 @@ public final class CompletionRecords {
      * @return its type
      */
     public RequestType type(int index) {
-        return TYPES[kind(index) & IMMEDIATE - 1];
+        return RequestFifo.type((int) kind(index));
     }
 
     /**
@@ -209,7 +206,7 @@ public final class CompletionRecords {
      * @return the caller's context
      */
     public long context(int index) {
-        return word(index, CONTEXT);
+        return words[word(index, CONTEXT)];
     }
 
     /**
@@ -219,7 +216,7 @@ public final class CompletionRecords {
      * @return 0 but for a successful receive
      */
     public long bytes(int index) {
-        return word(index, BYTES);
+        return status(index) == WorkCompletions.SUCCESS ? kind(index) >>> Integer.SIZE : 0;
     }
 
     /**
@@ -229,7 +226,7 @@ public final class CompletionRecords {
      * @return {@code enum ibv_wc_status}
      */
     public int status(int index) {
-        return (int) (word(index, STATUS) >>> Integer.SIZE);
+        return RequestFifo.status((int) kind(index));
     }
 
     /**
@@ -239,7 +236,7 @@ public final class CompletionRecords {
      * @return {@code vendor_err}
      */
     public int vendorError(int index) {
-        return (int) word(index, STATUS);
+        return (int) (kind(index) >>> Integer.SIZE);
     }
 
     /**
@@ -249,7 +246,7 @@ public final class CompletionRecords {
      * @return 32 bits
      */
     public int extra(int index) {
-        return (int) word(index, KIND);
+        return extras[at(index)];
     }
 
     /**
@@ -262,7 +259,7 @@ public final class CompletionRecords {
         return (kind(index) & IMMEDIATE) != 0;
     }
 
-    private int kind(int index) {
-        return (int) (word(index, KIND) >>> Integer.SIZE);
+    private long kind(int index) {
+        return words[word(index, KIND)];
     }
 }

@@ -165,11 +165,12 @@ public final class InitiatorQueue {
             boolean defer,
             Window window) {
         int before = unsignaled;
-        unsignaled = silent && before + 1 < interval ? before + 1 : 0;
-        boolean signaled = unsignaled == 0;
-        int sequence = fifo.add(context, type, silent, signaled, window);
-        chain.finish(
-                WorkId.of(fifo.queue(), sequence), signaled ? flags | SendChain.SIGNALED : flags);
+        boolean signaled = !silent || before + 1 >= interval;
+        if (!signaled || before != 0) {
+            unsignaled = signaled ? 0 : before + 1;
+        }
+        chain.finish(fifo.nextId(), signaled ? flags | SendChain.SIGNALED : flags);
+        fifo.add(context, type, silent, signaled, window);
         if (window != null) {
             if (type == RequestType.BIND) {
                 fifo.endpoint().windows().bind(window, fifo.endpoint());
@@ -189,7 +190,7 @@ public final class InitiatorQueue {
 
     /** Posts what was deferred; its callers were told that it was accepted. */
     public void postStaged() {
-        if (chain.length() > 0) {
+        if (!chain.isEmpty()) {
             post(false);
         }
     }

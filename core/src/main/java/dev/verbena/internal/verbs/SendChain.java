@@ -98,12 +98,11 @@ public final class SendChain {
     private final VerbsContext context;
     private final long queuePair;
     private final Provider provider;
-    private final int capacity;
     private final long stride;
     private final long bytesAt;
     private final long places; // addresses, here and below
     private final long refused;
-    private int length;
+    private final long end;
     private long at; // the place being filled, or the next one
     private int refusedAt;
 
@@ -129,11 +128,11 @@ public final class SendChain {
         this.context = context;
         this.queuePair = queuePair;
         this.provider = provider;
-        this.capacity = capacity;
         this.bytesAt = REQUEST + SGE * Math.max(1, maxSge);
         this.stride = (bytesAt + inlineBytes + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE;
         this.places = room.allocate(stride * capacity + Long.BYTES, CACHE_LINE).address();
-        this.refused = places + stride * capacity;
+        this.end = places + stride * capacity;
+        this.refused = end;
         this.at = places;
     }
 
@@ -143,7 +142,16 @@ public final class SendChain {
      * @return 0 or more
      */
     public int length() {
-        return length;
+        return (int) ((at - places) / stride);
+    }
+
+    /**
+     * Whether no request is in the chain.
+     *
+     * @return true after {@link #clear}
+     */
+    public boolean isEmpty() {
+        return at == places;
     }
 
     /**
@@ -152,7 +160,7 @@ public final class SendChain {
      * @return true when every place is taken
      */
     public boolean full() {
-        return length == capacity;
+        return at == end;
     }
 
     /**
@@ -169,7 +177,6 @@ public final class SendChain {
             }
             Native.putInt(at, OPCODE, opcode);
         }
-        Native.putLong(at, NEXT, 0);
     }
 
     /**
@@ -296,18 +303,15 @@ public final class SendChain {
      * @param flags {@code IBV_SEND_…}
      */
     public void finish(long id, int flags) {
+        long next = at + stride;
         Native.putLong(at, ID, id);
+        Native.putLong(at, NEXT, next);
         Native.putInt(at, FLAGS, flags);
-        if (length > 0) {
-            Native.putLong(at - stride, NEXT, at);
-        }
-        length++;
-        at += stride;
+        at = next;
     }
 
     /** Forgets the chain. */
     public void clear() {
-        length = 0;
         at = places;
     }
 
@@ -318,17 +322,18 @@ public final class SendChain {
      * @return 0, or a positive errno, and {@link #refusedAt} says more
      */
     public int post(int first) {
-        Native.putLong(refused, 0, 0);
+        Native.putLong(at - stride, NEXT, 0);
         int answer = context.postSend(queuePair, places + stride * first, refused);
         long bad = Native.getLong(refused, 0);
-        int errno = errno(answer, bad);
-        if (errno != 0) {
-            long offset = bad - places;
-            boolean one =
-                    offset >= stride * first && offset < stride * length && offset % stride == 0;
-            refusedAt = one ? (int) (offset / stride) : UNKNOWN;
-        }
-        return errno;
+        return answer == 0 && bad == 0 ? 0 : refused(first, answer, bad);
+    }
+
+    private int refused(int first, int answer, long bad) {
+        Native.putLong(refused, 0, 0); // of no meaning but after a failure
+        long offset = bad - places;
+        boolean one = offset >= stride * first && bad < at && offset % stride == 0;
+        refusedAt = one ? (int) (offset / stride) : UNKNOWN;
+        return errno(answer, bad);
     }
 
     /**

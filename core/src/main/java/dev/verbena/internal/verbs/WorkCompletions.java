@@ -60,27 +60,6 @@ public final class WorkCompletions {
     }
 
     /**
-     * How many completions in a row tell of success, of requests that follow each other.
-     *
-     * @param first the first of them
-     * @param most how many to look at
-     * @param ids the upper half of their ids
-     * @param sequence the lower half of the first one's id
-     * @return 0 to {@code most}
-     */
-    public int successes(int first, int most, long ids, int sequence) {
-        long at = address + SIZE * first;
-        int count = 0;
-        while (count < most
-                && Native.getLong(at, ID) == (ids | Integer.toUnsignedLong(sequence + count))
-                && Native.getInt(at, STATUS) == SUCCESS) {
-            count++;
-            at += SIZE;
-        }
-        return count;
-    }
-
-    /**
      * The {@code wr_id}.
      *
      * @param index which completion
