@@ -21,8 +21,7 @@ final class Native {
     // is the business of the few classes that do so. The layouts are unaligned ones, as the aligned
     // ones look at the address each time; on the processors that rdma-core runs on it is the same
     // access. And the JIT, told that an address has 56 bits (user space has fewer everywhere),
-    // knows
-    // that it is within EVERYWHERE and leaves the bounds out: three instructions of four.
+    // knows that it is within EVERYWHERE and leaves the bounds out: three instructions of four.
     private static final long ADDRESS_BITS = (1L << 56) - 1;
 
     static void putLong(long struct, long offset, long value) {
@@ -41,10 +40,13 @@ final class Native {
         return EVERYWHERE.get(ValueLayout.JAVA_INT_UNALIGNED, (struct & ADDRESS_BITS) + offset);
     }
 
-    /** The struct at an address that came from the library, with its bounds. */
-    @SuppressWarnings("restricted") // address and size are the library's word
+    /**
+     * The struct at an address that came from the library, with its bounds. A slice: to reinterpret
+     * a segment of that address is the same, but asks each time who the caller is, for which code
+     * that C2 has not compiled walks the stack.
+     */
     static MemorySegment at(long address, long size) {
-        return MemorySegment.ofAddress(address).reinterpret(size);
+        return EVERYWHERE.asSlice(address, size);
     }
 
     /** All of memory, for copies between addresses that were checked where they came from. */
