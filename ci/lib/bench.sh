@@ -3,6 +3,9 @@
 
 BENCH_LIMIT=7200 # seconds where the devices are; a full run takes half an hour under emulation
 BENCH_FORKS=3
+# Where no device is needed, more and shorter ones: how a process's memory happens to lie makes one fork half as slow again as another
+# (C's post and poll 19 or 28 ns; always 19 without address space randomisation), and measuring it longer changes nothing.
+BENCH_FORKS_HERE=9
 # JVMs of the micro VM have this beside. Under software emulation (QEMU 7.2) some died when a method compiled by C1 gave way to the one
 # by C2: the JVM writes a jump over its first instruction while another thread calls it, and that thread went on four bytes into the
 # jump (hs_err: SIGILL or SIGSEGV just behind the entry). Without tiers methods are hardly ever replaced, and what is measured is C2's
@@ -28,7 +31,7 @@ bench() { # [ROW…]
             *) usage_error "bench has no row $row; it has ${ROWS_HERE[*]} ${ROWS_ON_DEVICES[*]}" ;;
         esac
     done
-    [ "$QUICK" = no ] || BENCH_FORKS=1
+    [ "$QUICK" = no ] || BENCH_FORKS=1 BENCH_FORKS_HERE=1
     [ ${#devices[@]} = 0 ] || choose_way # rather than after half of it
     if bench_is_built; then need_jdk; else
         build -DskipTests -Dformat.skip package
@@ -83,8 +86,8 @@ bench_is_built() {
 
 # The rows on the stand-in for libibverbs, fork by fork: C, Java, C, Java.
 bench_here() {
-    local fork row benchmarks jmh=(-f 1 -wi 5 -w 1 -i 5 -r 1) load=()
-    [ "$QUICK" = no ] || { jmh=(-f 1 -wi 3 -w 1 -i 3 -r 1); load=(--ms 30 --rounds 3); }
+    local fork row benchmarks jmh=(-f 1 -wi 3 -w 1 -i 3 -r 1) short=(--rounds 3 --ms 500) load=(--rounds 3)
+    [ "$QUICK" = no ] || load=(--ms 30 --rounds 3)
     for row in "${here[@]}"; do
         case $row in
             allocation) printf '%s\t%s\n' "$row" one "$row" chain ;;
@@ -93,19 +96,19 @@ bench_here() {
             *) printf '%s\t\n' "$row" ;;
         esac
     done >>"$outputs/asked.tsv"
-    for ((fork = 1; fork <= BENCH_FORKS; fork++)); do
+    for ((fork = 1; fork <= BENCH_FORKS_HERE; fork++)); do
         if [[ " ${here[*]} " =~ ' '(post-poll|chain|arm-await|allocation)' ' ]]; then
-            say "post-poll, chain, arm-await, allocation, fork $fork of $BENCH_FORKS"
+            say "post-poll, chain, arm-await, allocation, fork $fork of $BENCH_FORKS_HERE"
             benchmarks='dev\.verbena\.bench\.PostAndPoll'
             [[ " ${here[*]} " != *' arm-await '* ]] || benchmarks+='|dev\.verbena\.bench\.ArmAndAwait'
-            bench_one post-poll-c-$fork.txt "$programs/post_poll" --chain 1
-            bench_one post-poll-c-$fork.txt "$programs/post_poll" --chain 16
-            [[ " ${here[*]} " != *' arm-await '* ]] || bench_one post-poll-c-$fork.txt "$programs/arm_await"
+            bench_one post-poll-c-$fork.txt "$programs/post_poll" --chain 1 "${short[@]}"
+            bench_one post-poll-c-$fork.txt "$programs/post_poll" --chain 16 "${short[@]}"
+            [[ " ${here[*]} " != *' arm-await '* ]] || bench_one post-poll-c-$fork.txt "$programs/arm_await" "${short[@]}"
             bench_one post-poll-java-$fork.log "${java[@]}" -cp "$class_path" org.openjdk.jmh.Main \
                 "$benchmarks" "${jmh[@]}" -prof gc -rf json -rff "$outputs/post-poll-java-$fork.json"
         fi
         if [[ " ${here[*]} " == *' load-'* ]]; then
-            say "load-queue-pairs, load-depth, fork $fork of $BENCH_FORKS"
+            say "load-queue-pairs, load-depth, fork $fork of $BENCH_FORKS_HERE"
             bench_one load-c-$fork.txt "$programs/load" "${load[@]}"
             bench_one load-java-$fork.txt "${java[@]}" -cp "$class_path" dev.verbena.bench.Load "${load[@]}"
         fi
@@ -142,6 +145,6 @@ describe_machine() {
             echo "$about: $(dpkg-query -W -f '${Version}' "$about" 2>/dev/null || dpkg-query -W -f '${Version}' "${about}t64" 2>/dev/null)"
         done
     fi
-    echo "forks: $BENCH_FORKS of each side, C first, taking turns"
+    echo "forks: $BENCH_FORKS of each side, C first, taking turns; $BENCH_FORKS_HERE where no device is needed"
     [ "$QUICK" = no ] || echo "quick: yes, fewer iterations than what is committed"
 }
