@@ -222,7 +222,7 @@ public final class CompletionPump {
         int came;
         do {
             asked = Math.min(into.room(), BATCH);
-            came = asked == 0 ? 0 : take(asked, into);
+            came = asked == 0 ? 0 : askAndTake(asked, into);
         } while (asked > 0 && came == asked); // hidden ones took no room
         settle(into);
     }
@@ -259,7 +259,7 @@ public final class CompletionPump {
             boolean any = false;
             int came;
             do {
-                came = take(BATCH, staged);
+                came = askAndTake(BATCH, staged);
                 any |= came > 0;
             } while (came == BATCH);
             settle(staged);
@@ -391,7 +391,7 @@ public final class CompletionPump {
     // to the staged ones if not; handed down, as a field would be a reference between old objects
     // to tell the collector of, twice a poll.
 
-    private int take(int count, CompletionRecords to) {
+    private int askAndTake(int count, CompletionRecords to) {
         int came = ask(count);
         take(0, came, to);
         return came;

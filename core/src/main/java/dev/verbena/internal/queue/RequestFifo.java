@@ -291,7 +291,7 @@ public final class RequestFifo implements Credit {
             WorkCompletions raw, int first, int came, Provider provider, CompletionRecords to) {
         int oldest = retired;
         int most = owes ? 0 : Math.min((int) ADDED.getAcquire(this) - oldest, came - first);
-        if (most <= 0 || !tellPlain(raw, first, oldest, provider, to, 0)) {
+        if (most <= 0 || !tellIfPlain(raw, first, oldest, provider, to, 0)) {
             return 0;
         }
         int count = most > 1 ? tellMorePlain(raw, first, oldest, most, provider, to) : 1;
@@ -310,13 +310,14 @@ public final class RequestFifo implements Credit {
             Provider provider,
             CompletionRecords to) {
         int count = 1;
-        while (count < most && tellPlain(raw, first + count, oldest + count, provider, to, count)) {
+        while (count < most
+                && tellIfPlain(raw, first + count, oldest + count, provider, to, count)) {
             count++;
         }
         return count;
     }
 
-    private boolean tellPlain(
+    private boolean tellIfPlain(
             WorkCompletions raw,
             int index,
             int sequence,
