@@ -1,0 +1,60 @@
+package dev.verbena;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+import java.util.ArrayList;
+import java.util.List;
+
+/** What a poll tells, whichever way it takes: one by one, in a row, or with something special. */
+class PollTest {
+    private static final int MESSAGES = 6;
+    private static final int SPECIAL = 3; // this one brings immediate data
+
+    @ParameterizedTest
+    @ValueSource(ints = {1, 2, 4, 16})
+    void eachReceiveTellsItsOwnContextAndLength(int capacity) {
+        try (Rig rig = Rig.connected(QueuePairLimits.depths(MESSAGES, MESSAGES))) {
+            Completions completions = new Completions(capacity);
+            for (long first = 0; first < 10L * MESSAGES; first += MESSAGES) {
+                for (int i = 0; i < MESSAGES; i++) {
+                    rig.b.receive(first + i, rig.bytes(64)).orThrow();
+                }
+                List<String> expected = new ArrayList<>();
+                for (int i = 0; i < MESSAGES; i++) {
+                    int length = (int) (first + i) % 50 + 1;
+                    int flags = OpFlags.SILENT_SUCCESS;
+                    Status status =
+                            i == SPECIAL
+                                    ? rig.a.sendWithImmediate(-1, rig.bytes(length), 77, flags)
+                                    : rig.a.send(-1, rig.bytes(length), flags);
+                    assertThat(status).isEqualTo(Status.SUCCESS);
+                    expected.add(told(first + i, length, i == SPECIAL ? 77 : 0));
+                }
+                List<String> told = new ArrayList<>();
+                while (rig.queue.poll(completions) > 0) {
+                    for (int i = 0; i < completions.size(); i++) {
+                        assertThat(completions.queuePair(i)).isSameAs(rig.b);
+                        assertThat(completions.type(i)).isEqualTo(OperationType.RECEIVE);
+                        assertThat(completions.status(i)).isEqualTo(Status.SUCCESS);
+                        assertThat(completions.providerCode(i)).isZero();
+                        told.add(
+                                told(
+                                        completions.context(i),
+                                        completions.bytes(i),
+                                        completions.hasImmediate(i)
+                                                ? completions.immediate(i)
+                                                : 0));
+                    }
+                }
+                assertThat(told).isEqualTo(expected);
+            }
+        }
+    }
+
+    private static String told(long context, long bytes, int immediate) {
+        return "%d: %d bytes, %d".formatted(context, bytes, immediate);
+    }
+}
