@@ -41,6 +41,10 @@ final class Letters {
     private static final int PORT = 7471;
     private static final int LETTER_BYTES = 64 * 1024;
     private static final Duration PATIENCE = Duration.ofSeconds(120);
+    // The other side may be a JVM that has just started, under emulation: 10 s, the default, were
+    // too few on a busy machine.
+    private static final ConnectionOptions PATIENTLY =
+            ConnectionOptions.DEFAULTS.withDeadline(PATIENCE);
     private static final Duration SILENCE = Duration.ofSeconds(5);
     private static final int TELL_EVERY = 5;
 
@@ -74,7 +78,7 @@ final class Letters {
             for (int i = 0; i < clients; i++) {
                 try (Connector request = requests.take();
                         Box box = new Box(adapter)) {
-                    request.accept(box.queuePair);
+                    request.accept(box.queuePair, PATIENTLY);
                     box.watch(request);
                     int rounds = box.collect();
                     System.out.println(
@@ -94,7 +98,7 @@ final class Letters {
             connector.connect(
                     box.queuePair,
                     new InetSocketAddress(server, PORT),
-                    ConnectionOptions.DEFAULTS.withLocalAddress(new InetSocketAddress(own, 0)));
+                    PATIENTLY.withLocalAddress(new InetSocketAddress(own, 0)));
             connector.completeConnect();
             box.watch(connector);
             int token = box.fill(rounds);
