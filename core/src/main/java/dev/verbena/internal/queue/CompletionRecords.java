@@ -117,9 +117,9 @@ public final class CompletionRecords {
      * @param kind the mark of the request, and above it the bytes that came
      */
     void put(int index, Endpoint endpoint, long context, long kind) {
+        words[word(size + index, CONTEXT)] = context;
+        words[word(size + index, KIND)] = kind;
         int at = at(size + index);
-        words[at << 1 & words.length - 1] = context;
-        words[(at << 1 | 1) & words.length - 1] = kind;
         // Most often the same as in the round before: reading it costs less than telling the
         // collector of a reference between old objects.
         if (endpoints[at] != endpoint) {

@@ -166,9 +166,7 @@ public final class InitiatorQueue {
             Window window) {
         int before = unsignaled;
         boolean signaled = !silent || before + 1 >= interval;
-        if (!signaled || before != 0) {
-            unsignaled = signaled ? 0 : before + 1;
-        }
+        unsignaled = signaled ? 0 : before + 1;
         chain.finish(fifo.nextId(), signaled ? flags | SendChain.SIGNALED : flags);
         fifo.add(context, type, silent, signaled, window);
         if (window != null) {
