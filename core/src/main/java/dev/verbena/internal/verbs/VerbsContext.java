@@ -59,13 +59,56 @@ public final class VerbsContext {
         private Brief() {}
     }
 
-    private final boolean briefSends;
-    private final boolean brief; // receives and polls
-    private final MemorySegment postSend;
-    private final MemorySegment postReceive;
-    private final MemorySegment postSharedReceive;
-    private final MemorySegment pollCq;
-    private final MemorySegment requestNotify;
+    /** A provider's functions, and which of them are brief. */
+    private record Functions(
+            MemorySegment postSend,
+            MemorySegment postReceive,
+            MemorySegment postSharedReceive,
+            MemorySegment pollCq,
+            MemorySegment requestNotify,
+            boolean briefSends,
+            boolean brief) { // receives and polls
+
+        int postSend(long queuePair, long request, long refused) throws Throwable {
+            return briefSends
+                    ? (int) Brief.POST.invokeExact(postSend, queuePair, request, refused)
+                    : (int) Ordinary.POST.invokeExact(postSend, queuePair, request, refused);
+        }
+
+        int postReceive(long queuePair, long request, long refused) throws Throwable {
+            return brief
+                    ? (int) Brief.POST.invokeExact(postReceive, queuePair, request, refused)
+                    : (int) Ordinary.POST.invokeExact(postReceive, queuePair, request, refused);
+        }
+
+        int postSharedReceive(long queue, long request, long refused) throws Throwable {
+            return brief
+                    ? (int) Brief.POST.invokeExact(postSharedReceive, queue, request, refused)
+                    : (int) Ordinary.POST.invokeExact(postSharedReceive, queue, request, refused);
+        }
+
+        int pollCq(long completionQueue, int count, long into) throws Throwable {
+            return brief
+                    ? (int) Brief.POLL_CQ.invokeExact(pollCq, completionQueue, count, into)
+                    : (int) Ordinary.POLL_CQ.invokeExact(pollCq, completionQueue, count, into);
+        }
+    }
+
+    /**
+     * The functions of the device opened first, and most often of all that follow: one provider's.
+     * As constants, which the JIT knows to be native addresses of memory that stays; of a field's
+     * segment each call makes sure (11 instructions; of both calls of a post and its poll, an
+     * eighth of their time).
+     */
+    private static final class First {
+        static final Functions FUNCTIONS = candidate;
+
+        private First() {}
+    }
+
+    private static volatile Functions candidate; // for the first one
+
+    private final Functions functions;
 
     /**
      * Takes over an opened device. Its calls may take their time, and may end in Java, as tests'
@@ -75,23 +118,20 @@ public final class VerbsContext {
      */
     public VerbsContext(long context) {
         MemorySegment ops = ibv_context.ops(Native.at(context, ibv_context.sizeof()));
-        this.postSend = ibv_context_ops.post_send(ops);
-        this.postReceive = ibv_context_ops.post_recv(ops);
-        this.postSharedReceive = ibv_context_ops.post_srq_recv(ops);
-        this.pollCq = ibv_context_ops.poll_cq(ops);
-        this.requestNotify = ibv_context_ops.req_notify_cq(ops);
-        this.briefSends = false;
-        this.brief = false;
+        this.functions =
+                new Functions(
+                        ibv_context_ops.post_send(ops),
+                        ibv_context_ops.post_recv(ops),
+                        ibv_context_ops.post_srq_recv(ops),
+                        ibv_context_ops.poll_cq(ops),
+                        ibv_context_ops.req_notify_cq(ops),
+                        false,
+                        false);
     }
 
-    private VerbsContext(VerbsContext like, boolean briefSends, boolean brief) {
-        this.postSend = like.postSend;
-        this.postReceive = like.postReceive;
-        this.postSharedReceive = like.postSharedReceive;
-        this.pollCq = like.pollCq;
-        this.requestNotify = like.requestNotify;
-        this.briefSends = briefSends;
-        this.brief = brief;
+    private VerbsContext(Functions functions) {
+        candidate = functions;
+        this.functions = functions.equals(First.FUNCTIONS) ? First.FUNCTIONS : functions;
     }
 
     @SuppressWarnings("restricted") // making downcalls is what this module asks native access for
@@ -109,9 +149,14 @@ public final class VerbsContext {
      */
     public VerbsContext heeding(Provider.ThroughKernel throughKernel) {
         return new VerbsContext(
-                this,
-                throughKernel == Provider.ThroughKernel.NONE,
-                throughKernel != Provider.ThroughKernel.ALL);
+                new Functions(
+                        functions.postSend,
+                        functions.postReceive,
+                        functions.postSharedReceive,
+                        functions.pollCq,
+                        functions.requestNotify,
+                        throughKernel == Provider.ThroughKernel.NONE,
+                        throughKernel != Provider.ThroughKernel.ALL));
     }
 
     /**
@@ -124,9 +169,9 @@ public final class VerbsContext {
      */
     public int postSend(long queuePair, long request, long refused) {
         try {
-            return briefSends
-                    ? (int) Brief.POST.invokeExact(postSend, queuePair, request, refused)
-                    : (int) Ordinary.POST.invokeExact(postSend, queuePair, request, refused);
+            return functions == First.FUNCTIONS
+                    ? First.FUNCTIONS.postSend(queuePair, request, refused)
+                    : functions.postSend(queuePair, request, refused);
         } catch (Throwable t) {
             throw Calls.mistake(t);
         }
@@ -142,9 +187,9 @@ public final class VerbsContext {
      */
     public int postReceive(long queuePair, long request, long refused) {
         try {
-            return brief
-                    ? (int) Brief.POST.invokeExact(postReceive, queuePair, request, refused)
-                    : (int) Ordinary.POST.invokeExact(postReceive, queuePair, request, refused);
+            return functions == First.FUNCTIONS
+                    ? First.FUNCTIONS.postReceive(queuePair, request, refused)
+                    : functions.postReceive(queuePair, request, refused);
         } catch (Throwable t) {
             throw Calls.mistake(t);
         }
@@ -160,11 +205,9 @@ public final class VerbsContext {
      */
     public int postSharedReceive(long sharedQueue, long request, long refused) {
         try {
-            return brief
-                    ? (int) Brief.POST.invokeExact(postSharedReceive, sharedQueue, request, refused)
-                    : (int)
-                            Ordinary.POST.invokeExact(
-                                    postSharedReceive, sharedQueue, request, refused);
+            return functions == First.FUNCTIONS
+                    ? First.FUNCTIONS.postSharedReceive(sharedQueue, request, refused)
+                    : functions.postSharedReceive(sharedQueue, request, refused);
         } catch (Throwable t) {
             throw Calls.mistake(t);
         }
@@ -181,9 +224,9 @@ public final class VerbsContext {
     public int pollCq(long completionQueue, int count, WorkCompletions completions) {
         try {
             long into = completions.address();
-            return brief
-                    ? (int) Brief.POLL_CQ.invokeExact(pollCq, completionQueue, count, into)
-                    : (int) Ordinary.POLL_CQ.invokeExact(pollCq, completionQueue, count, into);
+            return functions == First.FUNCTIONS
+                    ? First.FUNCTIONS.pollCq(completionQueue, count, into)
+                    : functions.pollCq(completionQueue, count, into);
         } catch (Throwable t) {
             throw Calls.mistake(t);
         }
@@ -200,7 +243,7 @@ public final class VerbsContext {
         try {
             return (int)
                     REQUEST_NOTIFY.invokeExact(
-                            requestNotify, completionQueue, solicitedOnly ? 1 : 0);
+                            functions.requestNotify, completionQueue, solicitedOnly ? 1 : 0);
         } catch (Throwable t) {
             throw Calls.mistake(t);
         }
