@@ -25,7 +25,7 @@ public final class Completions {
             throw new IllegalArgumentException(
                     "Room for completions is 1 or more, not " + capacity);
         }
-        records = new CompletionRecords(capacity, false);
+        records = new CompletionRecords(capacity);
     }
 
     /**

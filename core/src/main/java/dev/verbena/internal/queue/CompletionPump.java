@@ -54,10 +54,11 @@ public final class CompletionPump {
 
     // All of these under the gate.
     private final WorkCompletions raw = new WorkCompletions(BATCH);
-    private final CompletionRecords staged = new CompletionRecords(BATCH, true);
+    private final Backlog staged = new Backlog(BATCH);
     private final ArrayList<RequestFifo> owing = new ArrayList<>(); // looked at by each poll
     private final List<Endpoint> dead = new ArrayList<>();
     private final IntMap<Endpoint> sharing = new IntMap<>();
+    private boolean waiting; // in one of the first two, perhaps
     private boolean[] taken = new boolean[8];
     private RequestFifo[] queues = new RequestFifo[8];
     private int[] generations = new int[8];
@@ -189,7 +190,7 @@ public final class CompletionPump {
             return false;
         }
         try {
-            if (staged.size() > 0 || !owing.isEmpty() || !pollPlain(into)) {
+            if (waiting || !pollPlain(into)) {
                 pollAll(into);
             }
         } finally {
@@ -217,7 +218,7 @@ public final class CompletionPump {
     }
 
     private void pollAll(CompletionRecords into) {
-        into.takeFrom(staged);
+        staged.moveTo(into);
         int asked;
         int came;
         do {
@@ -225,6 +226,7 @@ public final class CompletionPump {
             came = asked == 0 ? 0 : askAndTake(asked, into);
         } while (asked > 0 && came == asked); // hidden ones took no room
         settle(into);
+        waiting = !staged.isEmpty() || !owing.isEmpty();
     }
 
     /** Tells queue pairs that they died; the consumer's thread does, which holds no gate. */
@@ -259,10 +261,10 @@ public final class CompletionPump {
             boolean any = false;
             int came;
             do {
-                came = askAndTake(BATCH, staged);
+                came = askAndTake(BATCH, null);
                 any |= came > 0;
             } while (came == BATCH);
-            settle(staged);
+            settle(null);
             return any;
         } finally {
             gate.leave();
@@ -326,7 +328,7 @@ public final class CompletionPump {
         if (stagedEver == since || !gate.enter()) {
             return false;
         }
-        boolean waiting = staged.size() > 0;
+        boolean waiting = !staged.isEmpty();
         gate.leave();
         return waiting;
     }
@@ -361,7 +363,7 @@ public final class CompletionPump {
         if (gate.enter()) {
             fifo.owe(first, last, status, FLUSHED);
             remember(fifo);
-            settle(staged);
+            settle(null);
             gate.leave();
         }
     }
@@ -371,7 +373,7 @@ public final class CompletionPump {
         if (gate.enter()) {
             fifo.mute(sequence);
             remember(fifo);
-            settle(staged);
+            settle(null);
             gate.leave();
         }
     }
@@ -382,14 +384,15 @@ public final class CompletionPump {
     }
 
     private void remember(RequestFifo fifo) {
+        waiting = true;
         if (!owing.contains(fifo)) {
             owing.add(fifo);
         }
     }
 
     // What follows tells completions to the consumer's records if it is the consumer who polls, and
-    // to the staged ones if not; handed down, as a field would be a reference between old objects
-    // to tell the collector of, twice a poll.
+    // keeps them if not, with null for "to"; handed down, as a field would be a reference between
+    // old objects to tell the collector of, twice a poll.
 
     private int askAndTake(int count, CompletionRecords to) {
         int came = ask(count);
@@ -423,7 +426,7 @@ public final class CompletionPump {
                 guess = fifo;
             }
             int plain =
-                    to == staged || staged.size() > 0 || to.room() < came - i
+                    to == null || !staged.isEmpty() || to.room() < came - i
                             ? 0
                             : fifo.tellPlain(raw, i, came, provider, to);
             if (plain > 0) {
@@ -528,15 +531,16 @@ public final class CompletionPump {
             boolean immediate,
             CompletionRecords to) {
         CompletionRecords records = to;
-        if (to != staged && staged.size() == 0 && to.room() > 0) {
+        if (to != null && staged.isEmpty() && to.room() > 0) {
             if (credit != null) {
                 credit.told();
             }
         } else {
-            records = staged;
+            records = staged.next(credit);
+            waiting = true;
             stagedEver++;
         }
-        records.add(endpoint, credit, type, context, bytes, status, vendorError, extra, immediate);
+        records.add(endpoint, type, context, bytes, status, vendorError, extra, immediate);
     }
 
     private void settle(CompletionRecords to) {

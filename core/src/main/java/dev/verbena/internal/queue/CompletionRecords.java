@@ -2,50 +2,39 @@ package dev.verbena.internal.queue;
 
 import dev.verbena.internal.verbs.WorkCompletions;
 
+import java.util.Arrays;
+
 /**
- * Completions as this layer tells them: a ring of records without an object for each. One with a
- * fixed capacity is what a consumer polls into; one that grows is where this layer keeps what it
- * had to poll on its own.
+ * Completions as this layer tells them, in order: records without an object for each. A consumer
+ * polls into one of these.
  */
 public final class CompletionRecords {
     // A record is two words beside each other, as a request is in its queue's RequestFifo, so that
-    // telling a plain success is copying it, and touches one cache line; and a reference or two.
-    // The first word is the context. The lower half of the second is the request's mark, with its
-    // type, its status (0 in a mark, and IBV_WC_SUCCESS is 0), and whether immediate data came; the
-    // upper half are the bytes that came, or of a failure the vendor's error. What few have is
-    // apart. The arrays have a power of two of places, and an index is cut to that: then the JIT
-    // does not check it.
-    private static final int CONTEXT = 0;
-    private static final int KIND = 1;
+    // telling a plain success is copying it, and touches one cache line. The first word is the
+    // context. The lower half of the second is the request's mark, with its type, its status (0 in
+    // a mark, and IBV_WC_SUCCESS is 0), and whether immediate data came; the upper half are the
+    // bytes that came, or of a failure the vendor's error. What few have is apart, and whose they
+    // are is kept once where all are of the same queue pair.
+    private static final int WORDS = 2;
     private static final int IMMEDIATE = 1 << 24; // above all that a mark has
 
-    private final boolean grows;
     private long[] words;
-    private Endpoint[] endpoints;
+    private Endpoint[] endpoints; // whose each is, while sole is null
+    private Endpoint sole; // whose all of them are
     private int[] extras; // tokens invalidated and immediate data, meant only for who has them
-    private Credit[] credits; // of one that grows; the others' completions are told already
     private int capacity;
-    private int first;
     private int size;
 
     /**
      * Makes room.
      *
      * @param capacity how many fit
-     * @param grows whether it makes more room when it is full
      */
-    public CompletionRecords(int capacity, boolean grows) {
-        this.grows = grows;
-        allocate(capacity);
-    }
-
-    private void allocate(int capacity) {
+    public CompletionRecords(int capacity) {
         this.capacity = capacity;
-        int places = capacity <= 1 ? 1 : Integer.highestOneBit(capacity - 1) << 1;
-        words = new long[2 * places];
-        endpoints = new Endpoint[places];
-        extras = new int[places];
-        credits = new Credit[grows ? places : 0];
+        words = new long[WORDS * capacity];
+        endpoints = new Endpoint[capacity];
+        extras = new int[capacity];
     }
 
     /**
@@ -69,19 +58,11 @@ public final class CompletionRecords {
     /** Forgets all. */
     public void clear() {
         size = 0;
-        first = 0;
     }
 
-    /**
-     * Adds a record.
-     *
-     * @param endpoint whose completion it is
-     * @param credit who is told when the consumer has it, or null; of no meaning to one that does
-     *     not grow
-     */
+    /** Adds a record; there is {@link #room}. */
     void add(
             Endpoint endpoint,
-            Credit credit,
             RequestType type,
             long context,
             long bytes,
@@ -94,89 +75,75 @@ public final class CompletionRecords {
                 RequestFifo.mark(type, status)
                         | (immediate ? IMMEDIATE : 0)
                         | (failed ? vendorError : bytes) << Integer.SIZE;
-        add(endpoint, credit, context, kind, extra);
+        add(endpoint, context, kind, extra);
     }
 
-    private void add(Endpoint endpoint, Credit credit, long context, long kind, int extra) {
-        if (grows && size == capacity) {
-            grow();
-        }
-        int at = at(size);
-        put(0, endpoint, context, kind);
-        extras[at] = extra;
-        if (grows) {
-            credits[at] = credit;
-        }
-        size++;
+    private void add(Endpoint endpoint, long context, long kind, int extra) {
+        put(0, context, kind);
+        extras[size] = extra;
+        added(endpoint, 1);
     }
 
     /**
-     * Writes one of some plain successes, told already; then {@link #added}.
+     * Writes one of some plain successes of a queue pair, told already; then {@link #added}.
      *
      * @param index which of them; there is {@link #room}
      * @param kind the mark of the request, and above it the bytes that came
      */
-    void put(int index, Endpoint endpoint, long context, long kind) {
-        words[word(size + index, CONTEXT)] = context;
-        words[word(size + index, KIND)] = kind;
-        int at = at(size + index);
-        // Most often the same as in the round before: reading it costs less than telling the
-        // collector of a reference between old objects.
-        if (endpoints[at] != endpoint) {
-            endpoints[at] = endpoint;
-        }
+    void put(int index, long context, long kind) {
+        int word = WORDS * (size + index);
+        words[word] = context;
+        words[word + 1] = kind;
     }
 
     /** So many were put. */
-    void added(int count) {
+    void added(Endpoint endpoint, int count) {
+        if (endpoint != sole) {
+            tellApart(endpoint, count);
+        }
         size += count;
     }
 
-    private int word(int index, int which) {
-        return (first + index << 1 | which) & words.length - 1;
-    }
-
-    private void grow() {
-        CompletionRecords old = new CompletionRecords(0, true);
-        old.words = words;
-        old.endpoints = endpoints;
-        old.extras = extras;
-        old.credits = credits;
-        old.capacity = capacity;
-        old.first = first;
-        old.size = size;
-        allocate(2 * capacity);
-        clear();
-        for (int i = 0; i < old.size; i++) {
-            addFrom(old, i);
+    private void tellApart(Endpoint endpoint, int count) {
+        if (size == 0) {
+            sole = endpoint;
+            return;
         }
-    }
-
-    private void addFrom(CompletionRecords from, int index) {
-        int there = from.at(index);
-        add(
-                from.endpoints[there],
-                from.credits[there],
-                from.context(index),
-                from.kind(index),
-                from.extras[there]);
-    }
-
-    /** Takes over the oldest of another, as many as fit, and gives their places back. */
-    void takeFrom(CompletionRecords from) {
-        while (room() > 0 && from.size > 0) {
-            addFrom(from, 0);
-            Credit credit = from.credits[from.first];
-            if (credit != null) {
-                credit.told();
+        if (sole != null) {
+            Arrays.fill(endpoints, 0, size, sole);
+            sole = null;
+        }
+        for (int i = size; i < size + count; i++) {
+            // Often the same as in the round before: reading it costs less than telling the
+            // collector of a reference between old objects.
+            if (endpoints[i] != endpoint) {
+                endpoints[i] = endpoint;
             }
-            from.first = from.at(1);
-            from.size--;
         }
     }
 
-    private int at(int index) {
-        return first + index & endpoints.length - 1;
+    /** Adds one of another's; there is {@link #room}. */
+    void addFrom(CompletionRecords from, int index) {
+        add(from.endpoint(index), from.context(index), from.kind(index), from.extras[index]);
+    }
+
+    /** Forgets the first ones, and has room for as many more as there are then, at least. */
+    void grow(int forget) {
+        int kept = size - forget;
+        CompletionRecords grown = new CompletionRecords(Math.max(capacity, 2 * kept));
+        for (int i = 0; i < kept; i++) {
+            grown.addFrom(this, forget + i);
+        }
+        words = grown.words;
+        endpoints = grown.endpoints;
+        sole = grown.sole;
+        extras = grown.extras;
+        capacity = grown.capacity;
+        size = kept;
+    }
+
+    private Endpoint endpoint(int index) {
+        return sole != null ? sole : endpoints[index];
     }
 
     /**
@@ -186,7 +153,7 @@ public final class CompletionRecords {
      * @return the queue pair
      */
     public Object owner(int index) {
-        return endpoints[at(index)].owner();
+        return endpoint(index).owner();
     }
 
     /**
@@ -206,7 +173,7 @@ public final class CompletionRecords {
      * @return the caller's context
      */
     public long context(int index) {
-        return words[word(index, CONTEXT)];
+        return words[WORDS * index];
     }
 
     /**
@@ -246,7 +213,7 @@ public final class CompletionRecords {
      * @return 32 bits
      */
     public int extra(int index) {
-        return extras[at(index)];
+        return extras[index];
     }
 
     /**
@@ -260,6 +227,6 @@ public final class CompletionRecords {
     }
 
     private long kind(int index) {
-        return words[word(index, KIND)];
+        return words[WORDS * index + 1];
     }
 }

@@ -49,7 +49,7 @@ public final class RequestFifo implements Credit {
     // The adding side's.
     private int added;
     private int silentAdded;
-    private int free; // so many may be added without another look, or more
+    private int limit; // may be reached without another look, or exceeded
 
     // The retiring side's.
     private int retired;
@@ -109,14 +109,14 @@ public final class RequestFifo implements Credit {
      * @return true when as many are under way as the queue is deep
      */
     public boolean full() {
-        return free <= 0 && fullNow();
+        return added - limit >= 0 && fullNow();
     }
 
     private boolean fullNow() {
         int silent = silentAdded - (int) SILENT_RETIRED.getAcquire(this);
         int loud = added - silentAdded - (int) TOLD.getAcquire(this);
         // Not what is granted on top for silent ones: those may be over before the next look.
-        free = depth - loud - silent;
+        limit = added + depth - loud - silent;
         return loud + silent >= depth + (silent > 0 ? interval - 1 : 0);
     }
 
@@ -181,7 +181,6 @@ public final class RequestFifo implements Credit {
         }
         requests[contextAt(sequence)] = context;
         requests[markAt(sequence)] = mark;
-        free--;
         ADDED.setRelease(this, sequence + 1); // what was written above is seen by who retires it
         return sequence;
     }
@@ -208,7 +207,6 @@ public final class RequestFifo implements Credit {
         if ((mark & SILENT) != 0) {
             silentAdded--;
         }
-        free++;
         added--;
     }
 
@@ -295,7 +293,7 @@ public final class RequestFifo implements Credit {
             return 0;
         }
         int count = most > 1 ? tellMorePlain(raw, first, oldest, most, provider, to) : 1;
-        to.added(count);
+        to.added(endpoint, count);
         RETIRED.setRelease(this, oldest + count);
         TOLD.setRelease(this, told + count);
         return count;
@@ -336,7 +334,7 @@ public final class RequestFifo implements Credit {
             }
             mark |= raw.bytes(index) << Integer.SIZE;
         }
-        to.put(place, endpoint, requests[contextAt(sequence)], mark);
+        to.put(place, requests[contextAt(sequence)], mark);
         return true;
     }
 

@@ -90,7 +90,7 @@ class QueueTest {
         assertThat(WorkId.slot(pump.reserve(false))).isEqualTo(5);
         pump.shut();
         assertThat(pump.reserve(false)).isEqualTo(CompletionPump.CLOSED);
-        assertThat(pump.poll(new CompletionRecords(1, false))).isFalse();
+        assertThat(pump.poll(new CompletionRecords(1))).isFalse();
         assertThat(pump.drain()).isFalse();
         assertThat(pump.waiting(-1)).isFalse();
         device.dispose();
@@ -120,33 +120,25 @@ class QueueTest {
 
     @Test
     void keptCompletionsGrowAndComeOutInOrder() {
-        CompletionRecords kept = new CompletionRecords(2, true);
-        CompletionRecords out = new CompletionRecords(3, false);
+        Backlog kept = new Backlog(2);
+        CompletionRecords out = new CompletionRecords(3);
         int[] told = {0};
         int next = 0;
         for (int round = 0; round < 20; round++) {
             for (int i = 0; i < 4; i++) {
-                kept.add(
-                        ENDPOINT,
-                        i % 2 == 0 ? () -> told[0]++ : null,
-                        RequestType.SEND,
-                        4L * round + i,
-                        i,
-                        0,
-                        0,
-                        i,
-                        false);
+                kept.next(i % 2 == 0 ? () -> told[0]++ : null)
+                        .add(ENDPOINT, RequestType.SEND, 4L * round + i, i, 0, 0, i, false);
             }
             out.clear();
-            out.takeFrom(kept);
+            kept.moveTo(out);
             for (int i = 0; i < out.size(); i++) {
                 assertThat(out.context(i)).isEqualTo(next++);
                 assertThat(out.owner(i)).isEqualTo("owner");
             }
         }
-        while (kept.size() > 0) {
+        while (!kept.isEmpty()) {
             out.clear();
-            out.takeFrom(kept);
+            kept.moveTo(out);
             for (int i = 0; i < out.size(); i++) {
                 assertThat(out.context(i)).isEqualTo(next++);
             }
