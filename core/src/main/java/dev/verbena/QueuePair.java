@@ -763,7 +763,7 @@ public final class QueuePair extends NativeObject {
                                     region.memory().address() + offset,
                                     length,
                                     windowRights(flags));
-                    Status status = submit(RequestType.BIND, context, flags, false, window);
+                    Status status = submit(window, RequestType.BIND, context, flags);
                     kept = status == Status.SUCCESS && window.bind(region);
                     return status;
                 } finally {
@@ -852,8 +852,7 @@ public final class QueuePair extends NativeObject {
                 initiator.begin(SendChain.INVALIDATE).invalidate(window.remoteToken());
                 // DEFER is a hint, and not taken here: the longer it waits, the likelier it is that
                 // the peer is first, and it fails.
-                return submit(
-                        RequestType.INVALIDATE, context, flags & ~OpFlags.DEFER, false, window);
+                return submit(window, RequestType.INVALIDATE, context, flags & ~OpFlags.DEFER);
             } finally {
                 initiator.leave();
             }
@@ -1079,7 +1078,7 @@ public final class QueuePair extends NativeObject {
                 case SendChain.WRITE, SendChain.READ -> request.remote(remoteAddress, remoteToken);
                 default -> {} // SEND
             }
-            return submit(type, context, flags, name(request, buffers, flags), null);
+            return submit(type, context, flags, name(request, buffers, flags));
         } finally {
             initiator.leave();
             Reference.reachabilityFence(buffers);
@@ -1109,7 +1108,7 @@ public final class QueuePair extends NativeObject {
             }
             SendChain request = initiator.begin(opcode);
             request.atomic(remoteAddress, remoteToken, operand, swap);
-            return submit(type, context, flags, name(request, result, flags), null);
+            return submit(type, context, flags, name(request, result, flags));
         } finally {
             initiator.leave();
             Reference.reachabilityFence(result);
@@ -1205,24 +1204,33 @@ public final class QueuePair extends NativeObject {
         return inline;
     }
 
-    private Status submit(
-            RequestType type, long context, int flags, boolean inline, MemoryWindow window) {
-        int verbs = inline ? SendChain.INLINE : 0;
-        if ((flags & (OpFlags.READ_FENCE | OpFlags.SEND_AND_SOLICIT_EVENT)) != 0) {
-            verbs |=
-                    ((flags & OpFlags.READ_FENCE) != 0 ? SendChain.FENCE : 0)
-                            | ((flags & OpFlags.SEND_AND_SOLICIT_EVENT) != 0
-                                    ? SendChain.SOLICITED
-                                    : 0);
-        }
+    private Status submit(RequestType type, long context, int flags, boolean inline) {
         return status(
                 initiator.submit(
                         context,
                         type,
-                        verbs,
+                        verbsFlags(flags) | (inline ? SendChain.INLINE : 0),
                         (flags & OpFlags.SILENT_SUCCESS) != 0,
-                        (flags & OpFlags.DEFER) != 0,
-                        window == null ? null : window.window()));
+                        (flags & OpFlags.DEFER) != 0));
+    }
+
+    private Status submit(MemoryWindow window, RequestType type, long context, int flags) {
+        return status(
+                initiator.submit(
+                        window.window(),
+                        context,
+                        type,
+                        verbsFlags(flags),
+                        (flags & OpFlags.SILENT_SUCCESS) != 0,
+                        (flags & OpFlags.DEFER) != 0));
+    }
+
+    private static int verbsFlags(int flags) {
+        if ((flags & (OpFlags.READ_FENCE | OpFlags.SEND_AND_SOLICIT_EVENT)) == 0) {
+            return 0; // most often
+        }
+        return ((flags & OpFlags.READ_FENCE) != 0 ? SendChain.FENCE : 0)
+                | ((flags & OpFlags.SEND_AND_SOLICIT_EVENT) != 0 ? SendChain.SOLICITED : 0);
     }
 
     /** NDK: an inline failure sees to it that what was deferred before reaches the device. */

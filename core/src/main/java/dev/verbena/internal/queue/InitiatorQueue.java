@@ -154,31 +154,52 @@ public final class InitiatorQueue {
      * @param flags {@code IBV_SEND_…}, but for the signal
      * @param silent whether success is not to be told
      * @param defer whether it may wait for the next one
-     * @param window the window it names, or null
+     * @return {@link Refusal#NONE}, or why it was not accepted: no completion follows then
+     */
+    public int submit(long context, RequestType type, int flags, boolean silent, boolean defer) {
+        int before = unsignaled;
+        boolean signaled = finish(flags, silent);
+        fifo.add(context, type, silent, signaled);
+        return defer && !chain.full() ? Refusal.NONE : postFinished(before);
+    }
+
+    /**
+     * As the other, for a request that names a window: a bind, or an invalidate.
+     *
+     * @param window the window it names
+     * @param context the caller's context
+     * @param type which of both
+     * @param flags {@code IBV_SEND_…}, but for the signal
+     * @param silent whether success is not to be told
+     * @param defer whether it may wait for the next one
      * @return {@link Refusal#NONE}, or why it was not accepted: no completion follows then
      */
     public int submit(
+            Window window,
             long context,
             RequestType type,
             int flags,
             boolean silent,
-            boolean defer,
-            Window window) {
+            boolean defer) {
         int before = unsignaled;
-        boolean signaled = !silent || before + 1 >= interval;
-        unsignaled = signaled ? 0 : before + 1;
+        boolean signaled = finish(flags, silent);
+        fifo.add(window, context, type, silent, signaled);
+        if (type == RequestType.BIND) {
+            fifo.endpoint().windows().bind(window, fifo.endpoint());
+        } else {
+            fifo.endpoint().windows().invalidate(window);
+        }
+        return defer && !chain.full() ? Refusal.NONE : postFinished(before);
+    }
+
+    private boolean finish(int flags, boolean silent) {
+        boolean signaled = !silent || unsignaled + 1 >= interval;
+        unsignaled = signaled ? 0 : unsignaled + 1;
         chain.finish(fifo.nextId(), signaled ? flags | SendChain.SIGNALED : flags);
-        fifo.add(context, type, silent, signaled, window);
-        if (window != null) {
-            if (type == RequestType.BIND) {
-                fifo.endpoint().windows().bind(window, fifo.endpoint());
-            } else {
-                fifo.endpoint().windows().invalidate(window);
-            }
-        }
-        if (defer && !chain.full()) {
-            return Refusal.NONE;
-        }
+        return signaled;
+    }
+
+    private int postFinished(int before) {
         int refusal = post(true);
         if (refusal != Refusal.NONE) {
             unsignaled = before;

@@ -47,7 +47,7 @@ public final class ReceiveQueue {
             if (fifo.full()) {
                 return Refusal.FULL;
             }
-            int sequence = fifo.add(context, RequestType.RECEIVE, false, true, null);
+            int sequence = fifo.add(context, RequestType.RECEIVE, false, true);
             owed = flushed;
             if (owed) {
                 pump.owe(fifo, sequence, sequence, CompletionPump.FLUSHED);

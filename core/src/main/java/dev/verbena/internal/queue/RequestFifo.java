@@ -164,17 +164,32 @@ public final class RequestFifo implements Credit {
      * @param type what it is
      * @param silent whether success is not to be told
      * @param signaled whether the provider tells success
-     * @param window the window it names, or null
      * @return its sequence number
      */
-    public int add(
-            long context, RequestType type, boolean silent, boolean signaled, Window window) {
+    public int add(long context, RequestType type, boolean silent, boolean signaled) {
+        return add(context, type, silent, signaled, 0);
+    }
+
+    /**
+     * Adds a request that names a window; not when {@link #full}. Apart from the others: the JIT
+     * inlines no method whose parameters are of a class that is not loaded yet, and many programs
+     * have no windows.
+     *
+     * @param window the window it names
+     * @param context the caller's context
+     * @param type what it is
+     * @param silent whether success is not to be told
+     * @param signaled whether the provider tells success
+     */
+    void add(Window window, long context, RequestType type, boolean silent, boolean signaled) {
+        windows[added & slots] = window;
+        add(context, type, silent, signaled, WINDOW);
+    }
+
+    private int add(
+            long context, RequestType type, boolean silent, boolean signaled, int furtherMarks) {
         int sequence = added;
-        int mark = type.ordinal() << TYPE_SHIFT | (signaled ? SIGNALED : 0);
-        if (window != null) {
-            windows[sequence & slots] = window;
-            mark |= WINDOW;
-        }
+        int mark = type.ordinal() << TYPE_SHIFT | (signaled ? SIGNALED : 0) | furtherMarks;
         if (silent) {
             mark |= SILENT;
             silentAdded++;
@@ -191,9 +206,7 @@ public final class RequestFifo implements Credit {
      * @return its sequence number
      */
     int addHidden() {
-        int sequence = add(0, RequestType.SEND, true, true, null);
-        mark(sequence, HIDDEN);
-        return sequence;
+        return add(0, RequestType.SEND, true, true, HIDDEN);
     }
 
     /** Takes back what was added last: the provider refused it, and has not kept it. */

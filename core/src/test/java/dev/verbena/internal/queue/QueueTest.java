@@ -27,7 +27,7 @@ class QueueTest {
         for (int round = 0; round < 3; round++) {
             for (int i = 0; i < depth; i++) {
                 assertThat(fifo.full()).isFalse();
-                sequences[i] = fifo.add(round * 10_000L + i, RequestType.WRITE, false, true, null);
+                sequences[i] = fifo.add(round * 10_000L + i, RequestType.WRITE, false, true);
             }
             assertThat(fifo.full()).isTrue();
             for (int i = 0; i < depth; i++) {
@@ -46,12 +46,12 @@ class QueueTest {
     void whatWasTakenBackLeavesRoom() {
         RequestFifo fifo = new RequestFifo(ENDPOINT, 0, 1, 1);
         for (boolean silent : new boolean[] {false, true}) {
-            fifo.add(1, RequestType.WRITE, silent, true, null);
+            fifo.add(1, RequestType.WRITE, silent, true);
             assertThat(fifo.full()).isTrue();
             fifo.takeBack();
             assertThat(fifo.full()).isFalse();
         }
-        assertThat(fifo.context(fifo.add(2, RequestType.WRITE, false, true, null))).isEqualTo(2);
+        assertThat(fifo.context(fifo.add(2, RequestType.WRITE, false, true))).isEqualTo(2);
     }
 
     @Test
