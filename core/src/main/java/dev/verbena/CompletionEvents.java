@@ -135,18 +135,24 @@ final class CompletionEvents {
     }
 
     private boolean fireIfWaiting() {
-        pump.drain();
+        boolean come = hasCome();
         if (pump.broken()) {
             fire(Status.BUFFER_OVERFLOW);
-            return true;
-        }
-        // Under SOLICITED too: nothing says of a completion whether it was solicited, and one
-        // callback too many is better than one too few.
-        if (pump.waiting(seen)) {
+        } else if (come) {
+            // Under SOLICITED too: nothing says of a completion whether it was solicited, and one
+            // callback too many is better than one too few.
             fire(Status.SUCCESS);
+        }
+        return come || pump.broken();
+    }
+
+    /** Whether the consumer has not been told of all that has come. */
+    private boolean hasCome() {
+        if (pump.waiting(seen)) {
             return true;
         }
-        return false;
+        pump.drain();
+        return pump.waiting(seen);
     }
 
     private void fire(Status status) {
@@ -249,6 +255,7 @@ final class CompletionEvents {
      */
     private Status waitOnce(int milliseconds) {
         int most;
+        boolean come;
         synchronized (this) {
             if (!fired.isEmpty()) {
                 return fired.poll();
@@ -257,11 +264,16 @@ final class CompletionEvents {
                 throw new IllegalStateException("Arm the completion queue before waiting for it");
             }
             most = patience(milliseconds);
+            come = (armed == ArmState.ANY || armed == ArmState.SOLICITED) && hasCome();
             sleeping = true;
         }
-        int ready = closed ? 0 : wait.await(most);
-        boolean eventCame = (ready & EventWait.EVENT) != 0 && !closed;
-        int taken = eventCame ? control.takeEvent(channel, wait) : 0;
+        // What has come has its event most often: asking for that at once spares poll(2).
+        int taken = come && !closed ? control.takeEvent(channel, wait) : 0;
+        int ready = taken != 0 || closed ? 0 : wait.await(most);
+        boolean eventCame = taken != 0 || ((ready & EventWait.EVENT) != 0 && !closed);
+        if (eventCame && taken == 0) {
+            taken = control.takeEvent(channel, wait);
+        }
         Status status;
         synchronized (this) {
             sleeping = false;
