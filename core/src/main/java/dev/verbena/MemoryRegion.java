@@ -51,9 +51,9 @@ public final class MemoryRegion extends NativeObject {
             abandon();
             throw t;
         }
-        domain.keep(this);
         this.localToken = control.localKey(address);
         this.remoteToken = control.remoteKey(address);
+        domain.keep(this);
     }
 
     private static String advice() {
@@ -168,6 +168,21 @@ public final class MemoryRegion extends NativeObject {
     void destroy() {
         domain.forget(this);
         VerbenaException.check(control.deregisterMemory(address), "ibv_dereg_mr", "");
+    }
+
+    /**
+     * For the domain's set of regions. An object's own is asked of the JVM, for each anew; here it
+     * is where the provider's {@code ibv_mr} is, less the bits that malloc leaves 0.
+     */
+    @Override
+    public int hashCode() {
+        return Long.hashCode(address >>> 4);
+    }
+
+    /** Each is equal to itself only. */
+    @Override
+    public boolean equals(Object other) {
+        return this == other;
     }
 
     @Override

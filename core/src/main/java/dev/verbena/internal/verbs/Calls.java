@@ -4,6 +4,7 @@ import static java.lang.foreign.ValueLayout.JAVA_INT;
 
 import dev.verbena.bindings.LibIbverbs;
 
+import java.lang.foreign.Arena;
 import java.lang.foreign.FunctionDescriptor;
 import java.lang.foreign.Linker;
 import java.lang.foreign.MemoryLayout;
@@ -11,6 +12,7 @@ import java.lang.foreign.MemorySegment;
 import java.lang.foreign.SegmentAllocator;
 import java.lang.foreign.StructLayout;
 import java.lang.invoke.MethodHandle;
+import java.util.concurrent.atomic.AtomicReference;
 
 /**
  * The exported functions of libibverbs, with errno captured, which jextract's own handles do not
@@ -201,6 +203,8 @@ final class Calls {
         private SharedReceiveQueues() {}
     }
 
+    private static final AtomicReference<MemorySegment> SPARE = new AtomicReference<>();
+
     private Calls() {}
 
     /**
@@ -218,6 +222,20 @@ final class Calls {
     /** Where a call leaves its errno. */
     static MemorySegment state(SegmentAllocator arena) {
         return arena.allocate(STATE);
+    }
+
+    /**
+     * As {@link #state(SegmentAllocator)}, without making it each time, which takes longer than
+     * many a call: an arena, and memory that is got and given back. {@link #giveBack} when it was
+     * read.
+     */
+    static MemorySegment borrowState() {
+        MemorySegment state = SPARE.getAndSet(null);
+        return state != null ? state : Arena.ofAuto().allocate(STATE);
+    }
+
+    static void giveBack(MemorySegment state) {
+        SPARE.set(state);
     }
 
     /** For functions that answer NULL and set errno: the address, or the negative errno. */

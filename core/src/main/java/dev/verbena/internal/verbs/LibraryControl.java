@@ -211,8 +211,8 @@ public final class LibraryControl implements DeviceControl {
 
     @Override
     public long registerMemory(long pd, MemorySegment memory, int access) {
-        try (Arena arena = Arena.ofConfined()) {
-            MemorySegment state = Calls.state(arena);
+        MemorySegment state = Calls.borrowState();
+        try {
             return Calls.pointer(
                     (MemorySegment)
                             Calls.Regions.REG_MR.invokeExact(
@@ -224,6 +224,8 @@ public final class LibraryControl implements DeviceControl {
                     state);
         } catch (Throwable t) {
             throw Calls.mistake(t);
+        } finally {
+            Calls.giveBack(state);
         }
     }
 
@@ -622,12 +624,14 @@ public final class LibraryControl implements DeviceControl {
     }
 
     private static int destroy(MethodHandle call, long address) {
-        try (Arena arena = Arena.ofConfined()) {
-            MemorySegment state = Calls.state(arena);
+        MemorySegment state = Calls.borrowState();
+        try {
             return Calls.value(
                     (int) call.invokeExact(state, MemorySegment.ofAddress(address)), state);
         } catch (Throwable t) {
             throw Calls.mistake(t);
+        } finally {
+            Calls.giveBack(state);
         }
     }
 }
