@@ -117,6 +117,20 @@ class ArmTest {
         }
     }
 
+    /** What is there and has no event is not what is waited for, and not looked at all the time. */
+    @Test
+    void sleepsWhereWhatIsThereIsNotSolicited() {
+        try (Rig rig = rig(FakeDevice.PLAIN)) {
+            assertThat(rig.queue.arm(NotifyType.SOLICITED)).isFalse();
+            message(rig, 0);
+            assertThat(rig.queue.await(SHORT)).isEqualTo(Status.IO_TIMEOUT);
+            assertThat(rig.device.eventsAskedFor).isLessThan(5);
+            message(rig, SOLICIT);
+            assertThat(rig.queue.await(LONG)).isEqualTo(Status.SUCCESS);
+            assertThat(rig.poll()).hasSize(2);
+        }
+    }
+
     @Test
     void waitsForNoTimeAndForEver() {
         try (Rig rig = rig(FakeDevice.PLAIN)) {

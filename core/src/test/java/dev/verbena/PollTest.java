@@ -54,6 +54,38 @@ class PollTest {
         }
     }
 
+    @ParameterizedTest
+    @ValueSource(ints = {1, 2, 3, 16})
+    void completionsOfSeveralQueuePairsAreEachItsOwn(int capacity) {
+        try (Rig rig = Rig.connected(QueuePairLimits.depths(MESSAGES, MESSAGES))) {
+            Completions completions = new Completions(capacity);
+            // Alone, in turns, and in rows, so that a poll of one queue pair comes after one of
+            // two, and the other way round.
+            for (String order : List.of("a", "b", "ab", "aabb", "b", "babab", "aaaaa", "abbba")) {
+                List<String> expected = new ArrayList<>();
+                for (int i = 0; i < order.length(); i++) {
+                    boolean a = order.charAt(i) == 'a';
+                    QueuePair peer = a ? rig.b : rig.a;
+                    peer.receive(-1, rig.bytes(64)).orThrow();
+                    (a ? rig.a : rig.b).send(i, rig.bytes(8), OpFlags.NONE).orThrow();
+                    expected.add("%d of %s".formatted(i, a ? "a" : "b"));
+                }
+                List<String> told = new ArrayList<>();
+                while (rig.queue.poll(completions) > 0) {
+                    for (int i = 0; i < completions.size(); i++) {
+                        boolean a = completions.queuePair(i) == rig.a;
+                        if (completions.type(i) == OperationType.SEND) {
+                            told.add("%d of %s".formatted(completions.context(i), a ? "a" : "b"));
+                        } else {
+                            assertThat(completions.context(i)).isEqualTo(-1);
+                        }
+                    }
+                }
+                assertThat(told).containsExactlyInAnyOrderElementsOf(expected);
+            }
+        }
+    }
+
     private static String told(long context, long bytes, int immediate) {
         return "%d: %d bytes, %d".formatted(context, bytes, immediate);
     }

@@ -125,6 +125,8 @@ public final class FakeDevice implements DeviceControl {
     public final List<Posted> receives = new ArrayList<>();
     public final List<Integer> chains = new ArrayList<>(); // how many requests each post had
     public final List<Boolean> arms = new ArrayList<>(); // solicitedOnly of each
+    public int eventsAskedFor; // how often a channel was
+
     public final List<String> panics = new ArrayList<>();
     public int overruns;
     public final List<StateChange> changes = new ArrayList<>();
@@ -210,7 +212,8 @@ public final class FakeDevice implements DeviceControl {
     }
 
     public VerbsContext open() {
-        return new VerbsContext(context.address());
+        // As a real one is opened, but for brief calls, which may not end in Java.
+        return new VerbsContext(context.address()).heeding(Provider.ThroughKernel.ALL);
     }
 
     /** How many native objects there are. */
@@ -703,6 +706,7 @@ public final class FakeDevice implements DeviceControl {
 
     @Override
     public synchronized int takeEvent(long channel, EventWait wait) {
+        eventsAskedFor++;
         return Descriptors.silence(channels.get(channel).descriptor) ? 1 : 0;
     }
 
