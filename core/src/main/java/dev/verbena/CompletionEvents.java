@@ -135,24 +135,18 @@ final class CompletionEvents {
     }
 
     private boolean fireIfWaiting() {
-        boolean come = hasCome();
+        pump.drain();
         if (pump.broken()) {
             fire(Status.BUFFER_OVERFLOW);
-        } else if (come) {
-            // Under SOLICITED too: nothing says of a completion whether it was solicited, and one
-            // callback too many is better than one too few.
-            fire(Status.SUCCESS);
-        }
-        return come || pump.broken();
-    }
-
-    /** Whether the consumer has not been told of all that has come. */
-    private boolean hasCome() {
-        if (pump.waiting(seen)) {
             return true;
         }
-        pump.drain();
-        return pump.waiting(seen);
+        // Under SOLICITED too: nothing says of a completion whether it was solicited, and one
+        // callback too many is better than one too few.
+        if (pump.waiting(seen)) {
+            fire(Status.SUCCESS);
+            return true;
+        }
+        return false;
     }
 
     private void fire(Status status) {
@@ -246,6 +240,15 @@ final class CompletionEvents {
         return milliseconds < 0 ? look : Math.min(look, milliseconds);
     }
 
+    /** Looks for what an arm waits for, before its event wakes anybody; an overrun is such, too. */
+    private boolean hasCome() {
+        if (armed != ArmState.ANY && armed != ArmState.SOLICITED) {
+            return false;
+        }
+        pump.drain();
+        return pump.broken() || pump.waiting(seen);
+    }
+
     /**
      * Waits for whatever comes first. The lock is taken twice and no more: this is the data path of
      * who sleeps between messages.
@@ -264,16 +267,19 @@ final class CompletionEvents {
                 throw new IllegalStateException("Arm the completion queue before waiting for it");
             }
             most = patience(milliseconds);
-            come = (armed == ArmState.ANY || armed == ArmState.SOLICITED) && hasCome();
+            come = hasCome();
+            if (come && pump.broken()) {
+                fire(Status.BUFFER_OVERFLOW);
+                return fired.poll();
+            }
             sleeping = true;
         }
-        // What has come has its event most often: asking for that at once spares poll(2).
-        int taken = come && !closed ? control.takeEvent(channel, wait) : 0;
-        int ready = taken != 0 || closed ? 0 : wait.await(most);
-        boolean eventCame = taken != 0 || ((ready & EventWait.EVENT) != 0 && !closed);
-        if (eventCame && taken == 0) {
-            taken = control.takeEvent(channel, wait);
-        }
+        // What has come has its event most often: asking for that at once spares poll(2). Where it
+        // has none yet, or never will, being unsolicited, that is waited for as always.
+        boolean taken = come && !closed && control.takeEventIfThere(channel, wait);
+        int ready = taken || closed ? 0 : wait.await(most);
+        boolean eventCame = taken || ((ready & EventWait.EVENT) != 0 && !closed);
+        int answer = eventCame && !taken ? control.takeEvent(channel, wait) : 1;
         Status status;
         synchronized (this) {
             sleeping = false;
@@ -281,7 +287,7 @@ final class CompletionEvents {
                 return null;
             }
             if (eventCame) {
-                heed(taken);
+                heed(answer);
             }
             fireIfFailed();
             status = fired.poll();

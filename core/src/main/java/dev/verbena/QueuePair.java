@@ -1214,6 +1214,8 @@ public final class QueuePair extends NativeObject {
                         (flags & OpFlags.DEFER) != 0));
     }
 
+    // Apart from the other: the JIT does not inline a method while a class among its parameters is
+    // not loaded, and many programs have no windows.
     private Status submit(MemoryWindow window, RequestType type, long context, int flags) {
         return status(
                 initiator.submit(

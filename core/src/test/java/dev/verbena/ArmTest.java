@@ -17,6 +17,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 
 import java.time.Duration;
 import java.time.temporal.ChronoUnit;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
@@ -128,6 +129,28 @@ class ArmTest {
             message(rig, SOLICIT);
             assertThat(rig.queue.await(LONG)).isEqualTo(Status.SUCCESS);
             assertThat(rig.poll()).hasSize(2);
+        }
+    }
+
+    /** On hardware: the completion is seen first, and an interrupt makes the event. */
+    @Test
+    void anEventMayComeAfterItsCompletion() {
+        try (Rig rig = rig(FakeDevice.PLAIN)) {
+            rig.device.eventsAreLate = true;
+            rig.queue.arm(NotifyType.ANY);
+            message(rig, 0);
+            CompletableFuture<Status> told =
+                    CompletableFuture.supplyAsync(() -> rig.queue.await(LONG));
+            while (rig.device.eventsAskedFor == 0) {
+                Thread.onSpinWait(); // asked in vain, for what it has seen
+            }
+            assertThat(told).isNotDone();
+            rig.device.bringLateEvents();
+            assertThat(told.join()).isEqualTo(Status.SUCCESS);
+            assertThat(rig.device.eventsAskedFor).isEqualTo(2);
+            assertThat(rig.poll()).hasSize(1);
+            rig.queue.arm(NotifyType.ANY);
+            assertThat(rig.queue.await(SHORT)).isEqualTo(Status.IO_TIMEOUT);
         }
     }
 
@@ -248,6 +271,16 @@ class ArmTest {
             assertThatThrownBy(() -> rig.queue.poll(new Completions(1)))
                     .isInstanceOf(VerbenaException.class)
                     .hasMessageContaining("broken");
+            rig.device.pollAnswer = 0;
+        }
+    }
+
+    @Test
+    void anOverrunThatOnlyWaitingFindsIsToldAtOnce() {
+        try (Rig rig = rig(FakeDevice.PLAIN)) {
+            assertThat(rig.queue.arm(NotifyType.ANY)).isFalse();
+            rig.device.pollAnswer = -1;
+            assertThat(rig.queue.await(LONG)).isEqualTo(Status.BUFFER_OVERFLOW);
             rig.device.pollAnswer = 0;
         }
     }

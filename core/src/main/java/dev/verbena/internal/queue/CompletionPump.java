@@ -58,7 +58,7 @@ public final class CompletionPump {
     private final ArrayList<RequestFifo> owing = new ArrayList<>(); // looked at by each poll
     private final List<Endpoint> dead = new ArrayList<>();
     private final IntMap<Endpoint> sharing = new IntMap<>();
-    private boolean waiting; // in one of the first two, perhaps
+    private boolean unsettled; // something is staged or owing, perhaps
     private boolean[] taken = new boolean[8];
     private RequestFifo[] queues = new RequestFifo[8];
     private int[] generations = new int[8];
@@ -190,7 +190,7 @@ public final class CompletionPump {
             return false;
         }
         try {
-            if (waiting || !pollPlain(into)) {
+            if (unsettled || !pollPlain(into)) {
                 pollAll(into);
             }
         } finally {
@@ -226,7 +226,7 @@ public final class CompletionPump {
             came = asked == 0 ? 0 : askAndTake(asked, into);
         } while (asked > 0 && came == asked); // hidden ones took no room
         settle(into);
-        waiting = !staged.isEmpty() || !owing.isEmpty();
+        unsettled = !staged.isEmpty() || !owing.isEmpty();
     }
 
     /** Tells queue pairs that they died; the consumer's thread does, which holds no gate. */
@@ -384,7 +384,7 @@ public final class CompletionPump {
     }
 
     private void remember(RequestFifo fifo) {
-        waiting = true;
+        unsettled = true;
         if (!owing.contains(fifo)) {
             owing.add(fifo);
         }
@@ -537,7 +537,7 @@ public final class CompletionPump {
             }
         } else {
             records = staged.next(credit);
-            waiting = true;
+            unsettled = true;
             stagedEver++;
         }
         records.add(endpoint, type, context, bytes, status, vendorError, extra, immediate);

@@ -96,15 +96,15 @@ public final class CompletionRecords {
         words[word + 1] = kind;
     }
 
-    /** So many were put. */
+    /** So many were put, all of this queue pair. */
     void added(Endpoint endpoint, int count) {
         if (endpoint != sole) {
-            tellApart(endpoint, count);
+            noteOwner(endpoint, count);
         }
         size += count;
     }
 
-    private void tellApart(Endpoint endpoint, int count) {
+    private void noteOwner(Endpoint endpoint, int count) {
         if (size == 0) {
             sole = endpoint;
             return;

@@ -168,7 +168,7 @@ public final class InitiatorQueue {
      *
      * @param window the window it names
      * @param context the caller's context
-     * @param type which of both
+     * @param type BIND or INVALIDATE
      * @param flags {@code IBV_SEND_…}, but for the signal
      * @param silent whether success is not to be told
      * @param defer whether it may wait for the next one

@@ -49,7 +49,7 @@ public final class RequestFifo implements Credit {
     // The adding side's.
     private int added;
     private int silentAdded;
-    private int limit; // may be reached without another look, or exceeded
+    private int limit; // while "added" is below it there is room, without another look
 
     // The retiring side's.
     private int retired;
@@ -171,9 +171,7 @@ public final class RequestFifo implements Credit {
     }
 
     /**
-     * Adds a request that names a window; not when {@link #full}. Apart from the others: the JIT
-     * inlines no method whose parameters are of a class that is not loaded yet, and many programs
-     * have no windows.
+     * Adds a request that names a window; not when {@link #full}.
      *
      * @param window the window it names
      * @param context the caller's context

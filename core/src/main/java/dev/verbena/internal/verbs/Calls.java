@@ -12,7 +12,8 @@ import java.lang.foreign.MemorySegment;
 import java.lang.foreign.SegmentAllocator;
 import java.lang.foreign.StructLayout;
 import java.lang.invoke.MethodHandle;
-import java.util.concurrent.atomic.AtomicReference;
+import java.util.Queue;
+import java.util.concurrent.ConcurrentLinkedQueue;
 
 /**
  * The exported functions of libibverbs, with errno captured, which jextract's own handles do not
@@ -203,7 +204,7 @@ final class Calls {
         private SharedReceiveQueues() {}
     }
 
-    private static final AtomicReference<MemorySegment> SPARE = new AtomicReference<>();
+    private static final Queue<MemorySegment> SPARE = new ConcurrentLinkedQueue<>();
 
     private Calls() {}
 
@@ -227,15 +228,17 @@ final class Calls {
     /**
      * As {@link #state(SegmentAllocator)}, without making it each time, which takes longer than
      * many a call: an arena, and memory that is got and given back. {@link #giveBack} when it was
-     * read.
+     * read. There are as many as calls ever went on at once. They are never freed, and so of the
+     * global arena: an automatic one's memory counts against the JVM's limit for direct memory, and
+     * a call that gives something back must not fail at that.
      */
     static MemorySegment borrowState() {
-        MemorySegment state = SPARE.getAndSet(null);
-        return state != null ? state : Arena.ofAuto().allocate(STATE);
+        MemorySegment state = SPARE.poll();
+        return state != null ? state : Arena.global().allocate(STATE);
     }
 
     static void giveBack(MemorySegment state) {
-        SPARE.set(state);
+        SPARE.add(state);
     }
 
     /** For functions that answer NULL and set errno: the address, or the negative errno. */

@@ -148,6 +148,15 @@ public interface DeviceControl {
     int takeEvent(long channel, EventWait wait);
 
     /**
+     * As {@link #takeEvent}, where most often one is there: one system call, and no reason if not.
+     *
+     * @param channel what {@link #createChannel} gave
+     * @param wait the channel's
+     * @return whether an event was taken and acknowledged
+     */
+    boolean takeEventIfThere(long channel, EventWait wait);
+
+    /**
      * {@code ibv_destroy_comp_channel}.
      *
      * @param channel the {@code ibv_comp_channel}

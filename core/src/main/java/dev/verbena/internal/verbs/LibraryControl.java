@@ -312,27 +312,41 @@ public final class LibraryControl implements DeviceControl {
     @Override
     public int takeEvent(long channel, EventWait wait) {
         try {
-            int answer =
-                    (int)
-                            Calls.Events.GET_CQ_EVENT_PLAINLY.invokeExact(
-                                    wait.channel, wait.queue, wait.queueContext);
-            if (answer != 0) { // none, or why not: asked again, it may be there by now
-                answer =
-                        Calls.value(
-                                (int)
-                                        Calls.Events.GET_CQ_EVENT.invokeExact(
-                                                wait.state,
-                                                wait.channel,
-                                                wait.queue,
-                                                wait.queueContext),
-                                wait.state);
+            if (takeEventIfThere(channel, wait)) {
+                return 1;
             }
+            // None, or why not: asked again, it may be there by now.
+            int answer =
+                    Calls.value(
+                            (int)
+                                    Calls.Events.GET_CQ_EVENT.invokeExact(
+                                            wait.state,
+                                            wait.channel,
+                                            wait.queue,
+                                            wait.queueContext),
+                            wait.state);
             if (answer == 0) {
-                // At once: ibv_destroy_cq waits for events that were not acknowledged.
                 Calls.Events.ACK_CQ_EVENTS.invokeExact(wait.told(), 1);
                 return 1;
             }
             return answer == -Errno.EAGAIN ? 0 : answer;
+        } catch (Throwable t) {
+            throw Calls.mistake(t);
+        }
+    }
+
+    @Override
+    public boolean takeEventIfThere(long channel, EventWait wait) {
+        try {
+            int answer =
+                    (int)
+                            Calls.Events.GET_CQ_EVENT_PLAINLY.invokeExact(
+                                    wait.channel, wait.queue, wait.queueContext);
+            if (answer == 0) {
+                // At once: ibv_destroy_cq waits for events that were not acknowledged.
+                Calls.Events.ACK_CQ_EVENTS.invokeExact(wait.told(), 1);
+            }
+            return answer == 0;
         } catch (Throwable t) {
             throw Calls.mistake(t);
         }

@@ -13,7 +13,9 @@ import java.lang.foreign.MemorySegment;
  * inline bytes, for requests that wait: their caller may change both as soon as the call returns.
  *
  * <p>A request is built by {@link #begin}, what its opcode needs, and {@link #finish}. Providers
- * copy a chain before the post returns, so each chain starts at the first place again.
+ * copy a chain before the post returns, so each chain starts at the first place again. The places
+ * are linked once, for all chains: only where one ends, and the next one does not, is the link cut
+ * and tied again.
  */
 public final class SendChain {
     /** {@code IBV_WR_SEND}. */
@@ -104,6 +106,7 @@ public final class SendChain {
     private final long refused;
     private final long end;
     private long at; // the place being filled, or the next one
+    private long cut; // the place whose request is the last, whatever chain it is in
     private int refusedAt;
 
     /**
@@ -134,6 +137,10 @@ public final class SendChain {
         this.end = places + stride * capacity;
         this.refused = end;
         this.at = places;
+        this.cut = end - stride;
+        for (long place = places; place < cut; place += stride) {
+            Native.putLong(place, NEXT, place + stride);
+        }
     }
 
     /**
@@ -172,8 +179,8 @@ public final class SendChain {
      */
     public void begin(int opcode) {
         if (Native.getInt(at, OPCODE) != opcode) {
-            for (long field = at; field < at + REQUEST; field += Long.BYTES) {
-                Native.putLong(field, 0, 0);
+            for (long field = SGES; field < REQUEST; field += Long.BYTES) { // all behind the link
+                Native.putLong(at, field, 0);
             }
             Native.putInt(at, OPCODE, opcode);
         }
@@ -303,11 +310,9 @@ public final class SendChain {
      * @param flags {@code IBV_SEND_…}
      */
     public void finish(long id, int flags) {
-        long next = at + stride;
         Native.putLong(at, ID, id);
-        Native.putLong(at, NEXT, next);
         Native.putInt(at, FLAGS, flags);
-        at = next;
+        at += stride;
     }
 
     /** Forgets the chain. */
@@ -322,10 +327,18 @@ public final class SendChain {
      * @return 0, or a positive errno, and {@link #refusedAt} says more
      */
     public int post(int first) {
-        Native.putLong(at - stride, NEXT, 0);
+        if (cut != at - stride) {
+            cutBehind(at - stride);
+        }
         int answer = context.postSend(queuePair, places + stride * first, refused);
         long bad = Native.getLong(refused, 0);
         return answer == 0 && bad == 0 ? 0 : refused(first, answer, bad);
+    }
+
+    private void cutBehind(long last) {
+        Native.putLong(cut, NEXT, cut + stride < end ? cut + stride : 0);
+        Native.putLong(last, NEXT, 0);
+        cut = last;
     }
 
     private int refused(int first, int answer, long bad) {

@@ -106,7 +106,11 @@ public final class VerbsContext {
         private First() {}
     }
 
-    private static volatile Functions candidate; // for the first one
+    /**
+     * What {@link First} takes over when it is initialised, by the constructor below; with two
+     * opens at once, either's.
+     */
+    private static volatile Functions candidate;
 
     private final Functions functions;
 
@@ -145,7 +149,7 @@ public final class VerbsContext {
      * whole request before it returns.
      *
      * @param throughKernel which calls of this provider are
-     * @return for a real device only: brief calls may not end in Java
+     * @return other than with ALL, for a real device only: brief calls may not end in Java
      */
     public VerbsContext heeding(Provider.ThroughKernel throughKernel) {
         return new VerbsContext(

@@ -125,7 +125,7 @@ public final class FakeDevice implements DeviceControl {
     public final List<Posted> receives = new ArrayList<>();
     public final List<Integer> chains = new ArrayList<>(); // how many requests each post had
     public final List<Boolean> arms = new ArrayList<>(); // solicitedOnly of each
-    public int eventsAskedFor; // how often a channel was
+    public volatile int eventsAskedFor; // how often a channel was
 
     public final List<String> panics = new ArrayList<>();
     public int overruns;
@@ -148,6 +148,9 @@ public final class FakeDevice implements DeviceControl {
 
     /** Whether those that were refused with bad_wr NULL stay in the queue, as with rxe. */
     public boolean keepsRefused;
+
+    /** Whether events come only with {@link #bringLateEvents}. */
+    public boolean eventsAreLate;
 
     /** Whether a refusal answers 0 with bad_wr set, as siw may. */
     public boolean answersZero;
@@ -192,6 +195,7 @@ public final class FakeDevice implements DeviceControl {
     private final Map<Long, String> others = new HashMap<>();
     private final int async = Descriptors.newAlarm();
     private final Queue<AsyncEvent> asyncEvents = new ConcurrentLinkedQueue<>();
+    private final List<Channel> lateEvents = new ArrayList<>();
     private long nextAddress = 0x10_0000;
     private int nextNumber = 100;
 
@@ -539,10 +543,18 @@ public final class FakeDevice implements DeviceControl {
         boolean failureWakes = status != SUCCESS && vendorId != RXE;
         if (cq.armed && (!cq.solicitedOnly || solicited || failureWakes)) {
             cq.armed = false;
-            if (cq.channel != null) {
+            if (cq.channel != null && eventsAreLate) {
+                lateEvents.add(cq.channel);
+            } else if (cq.channel != null) {
                 Descriptors.raise(cq.channel.descriptor);
             }
         }
+    }
+
+    /** Events of completions that were there before, as interrupts bring them. */
+    public synchronized void bringLateEvents() {
+        lateEvents.forEach(channel -> Descriptors.raise(channel.descriptor));
+        lateEvents.clear();
     }
 
     /** Tells something unasked of the completion queue or shared receive queue made last. */
@@ -705,9 +717,14 @@ public final class FakeDevice implements DeviceControl {
     }
 
     @Override
-    public synchronized int takeEvent(long channel, EventWait wait) {
-        eventsAskedFor++;
-        return Descriptors.silence(channels.get(channel).descriptor) ? 1 : 0;
+    public int takeEvent(long channel, EventWait wait) {
+        return takeEventIfThere(channel, wait) ? 1 : 0;
+    }
+
+    @Override
+    public synchronized boolean takeEventIfThere(long channel, EventWait wait) {
+        eventsAskedFor = eventsAskedFor + 1;
+        return Descriptors.silence(channels.get(channel).descriptor);
     }
 
     @Override
