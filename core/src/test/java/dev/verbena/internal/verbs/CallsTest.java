@@ -15,7 +15,10 @@ class CallsTest {
         assertThat(second.address()).isNotEqualTo(first.address());
         Calls.giveBack(first);
         assertThat(Calls.borrowState().address()).isEqualTo(first.address());
-        Calls.giveBack(second);
+        MemorySegment third = Calls.borrowState();
+        assertThat(third.address()).isNotIn(first.address(), second.address());
         Calls.giveBack(first);
+        Calls.giveBack(second);
+        Calls.giveBack(third);
     }
 }
