@@ -159,6 +159,10 @@ final class CompletionEvents {
         }
     }
 
+    private boolean armedForCompletions() {
+        return armed == ArmState.ANY || armed == ArmState.SOLICITED;
+    }
+
     private boolean looksForFailures() {
         return armed == ArmState.SOLICITED && provider.solicitedMissesFailures() && !ownLoop;
     }
@@ -170,7 +174,7 @@ final class CompletionEvents {
     private void heed(int taken) {
         if (taken < 0) {
             fireIfArmed(VerbenaException.statusOf(-taken));
-        } else if (armed == ArmState.ANY || armed == ArmState.SOLICITED) {
+        } else if (armedForCompletions()) {
             ask(); // only this layer's own signals have come when it does not fire
         }
     }
@@ -206,7 +210,7 @@ final class CompletionEvents {
         if (armed != ArmState.NONE) {
             pump.drain(); // they may stand behind some that were not polled
         }
-        if ((armed == ArmState.ANY || armed == ArmState.SOLICITED) && pump.waiting(seen)) {
+        if (armedForCompletions() && pump.waiting(seen)) {
             fire(Status.SUCCESS);
         }
     }
@@ -242,7 +246,7 @@ final class CompletionEvents {
 
     /** Looks for what an arm waits for, before its event wakes anybody; an overrun is such, too. */
     private boolean hasCome() {
-        if (armed != ArmState.ANY && armed != ArmState.SOLICITED) {
+        if (!armedForCompletions()) {
             return false;
         }
         pump.drain();

@@ -180,12 +180,6 @@ public final class MemoryRegion extends NativeObject {
         return (int) (address * 0x9E37_79B9_7F4A_7C15L >>> 32);
     }
 
-    /** Each is equal to itself only. */
-    @Override
-    public boolean equals(Object other) {
-        return this == other;
-    }
-
     @Override
     public String toString() {
         return "MemoryRegion of %d bytes at 0x%x".formatted(memory.byteSize(), memory.address());

@@ -32,12 +32,9 @@ final class Backlog {
      */
     CompletionRecords next(Credit credit) {
         if (records.room() == 0) {
-            int size = records.size() - first;
             records.grow(first);
-            credits =
-                    Arrays.copyOf(
-                            Arrays.copyOfRange(credits, first, first + size),
-                            size + records.room());
+            int capacity = records.size() + records.room();
+            credits = Arrays.copyOfRange(credits, first, first + capacity);
             first = 0;
         }
         credits[records.size()] = credit;

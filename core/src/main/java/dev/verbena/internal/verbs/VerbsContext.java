@@ -70,21 +70,23 @@ public final class VerbsContext {
             boolean brief) { // receives and polls
 
         int postSend(long queuePair, long request, long refused) throws Throwable {
-            return briefSends
-                    ? (int) Brief.POST.invokeExact(postSend, queuePair, request, refused)
-                    : (int) Ordinary.POST.invokeExact(postSend, queuePair, request, refused);
+            return post(postSend, briefSends, queuePair, request, refused);
         }
 
         int postReceive(long queuePair, long request, long refused) throws Throwable {
-            return brief
-                    ? (int) Brief.POST.invokeExact(postReceive, queuePair, request, refused)
-                    : (int) Ordinary.POST.invokeExact(postReceive, queuePair, request, refused);
+            return post(postReceive, brief, queuePair, request, refused);
         }
 
         int postSharedReceive(long queue, long request, long refused) throws Throwable {
+            return post(postSharedReceive, brief, queue, request, refused);
+        }
+
+        private static int post(
+                MemorySegment function, boolean brief, long queue, long request, long refused)
+                throws Throwable {
             return brief
-                    ? (int) Brief.POST.invokeExact(postSharedReceive, queue, request, refused)
-                    : (int) Ordinary.POST.invokeExact(postSharedReceive, queue, request, refused);
+                    ? (int) Brief.POST.invokeExact(function, queue, request, refused)
+                    : (int) Ordinary.POST.invokeExact(function, queue, request, refused);
         }
 
         int pollCq(long completionQueue, int count, long into) throws Throwable {
