@@ -152,6 +152,14 @@ final class PerfClient implements Callable<Integer> {
     private Integer queuePairs;
 
     @Option(
+            names = "--qp-timeout",
+            paramLabel = "N",
+            description =
+                    "After 4.096 us * 2^N, a packet that was not acknowledged is sent again"
+                            + " (default: 14, which makes 67 ms).")
+    private Integer ackTimeout;
+
+    @Option(
             names = "--json",
             description = "One JSON object for each size instead of the table, with percentiles.")
     private boolean json;
@@ -247,7 +255,12 @@ final class PerfClient implements Callable<Integer> {
                 chains,
                 inline,
                 Math.max(sizes.largest(), COMPILING_SIZE),
-                options.seconds);
+                options.seconds,
+                within(
+                        "--qp-timeout",
+                        ackTimeout,
+                        PerfPlan.USUAL_ACK_TIMEOUT,
+                        PerfPlan.LARGEST_ACK_TIMEOUT));
     }
 
     private void onlyForBandwidth(String option, Integer value) {
@@ -441,6 +454,7 @@ final class PerfClient implements Callable<Integer> {
             all.put("inline", inline);
             all.put("events", events);
             all.put("qps", plan.queuePairs());
+            all.put("qp_timeout", plan.ackTimeout());
             all.put("java", System.getProperty("java.vm.version"));
             all.put("vm", System.getProperty("java.vm.name"));
             all.put(

@@ -20,6 +20,8 @@ import java.time.Duration;
  * @param inline up to how many bytes messages go inline
  * @param largest the largest message in bytes
  * @param seconds how long the other side may take for a step
+ * @param ackTimeout after 4.096 us times two to this power, a packet that was not acknowledged is
+ *     sent again
  */
 record PerfPlan(
         long session,
@@ -32,13 +34,19 @@ record PerfPlan(
         int chain,
         int inline,
         int largest,
-        int seconds) {
+        int seconds,
+        int ackTimeout) {
     /** A connection's private data have room for 44, beside the library's own. */
-    static final int BYTES = 40;
+    static final int BYTES = 41;
 
     private static final int WORD = 0x5662_7066; // "Vbpf"
-    private static final byte VERSION = 1;
-    private static final Duration ACK_TIMEOUT = Duration.ofNanos(4096L << 14);
+    private static final byte VERSION = 2;
+    private static final long ACK_TIMEOUT_UNIT = 4096; // ns
+
+    /** 67 ms, as perftest has it. */
+    static final int USUAL_ACK_TIMEOUT = 14;
+
+    static final int LARGEST_ACK_TIMEOUT = 31;
 
     /** The same, for another connection. */
     PerfPlan withIndex(int other) {
@@ -53,7 +61,8 @@ record PerfPlan(
                 chain,
                 inline,
                 largest,
-                seconds);
+                seconds,
+                ackTimeout);
     }
 
     Duration timeout() {
@@ -61,14 +70,14 @@ record PerfPlan(
     }
 
     /**
-     * How each side makes its part of the connections. Lost packets are sent again as soon as
-     * perftest has them sent; by the connection manager's own word that takes seconds.
+     * How each side makes its part of the connections. When lost packets are sent again is not left
+     * to the connection manager, for which that takes seconds.
      */
     ConnectionOptions connection(byte[] privateData) {
         return ConnectionOptions.DEFAULTS
                 .withDeadline(timeout())
                 .withPrivateData(privateData)
-                .withAckTimeout(ACK_TIMEOUT);
+                .withAckTimeout(Duration.ofNanos(ACK_TIMEOUT_UNIT << ackTimeout));
     }
 
     boolean latency() {
@@ -91,6 +100,7 @@ record PerfPlan(
                 .putInt(inline)
                 .putInt(largest)
                 .putInt(seconds)
+                .put((byte) ackTimeout)
                 .array();
     }
 
@@ -125,7 +135,8 @@ record PerfPlan(
                         bytes.getInt(24),
                         bytes.getInt(28),
                         bytes.getInt(32),
-                        bytes.getInt(36));
+                        bytes.getInt(36),
+                        bytes.get(40));
         boolean sensible =
                 plan.queuePairs >= 1
                         && plan.index >= 0
@@ -135,7 +146,9 @@ record PerfPlan(
                         && plan.chain <= plan.depth
                         && plan.inline >= 0
                         && plan.largest >= 1
-                        && plan.seconds >= 1;
+                        && plan.seconds >= 1
+                        && plan.ackTimeout >= 1
+                        && plan.ackTimeout <= LARGEST_ACK_TIMEOUT;
         if (!sensible) {
             throw nonsense();
         }

@@ -36,7 +36,8 @@ class PerfTest {
                     32,
                     220,
                     8 << 20,
-                    30);
+                    30,
+                    10);
 
     private final StringWriter err = new StringWriter();
 
@@ -69,6 +70,8 @@ class PerfTest {
                 "send bw 192.0.2.1 --depth 16 --signal-every 17 | --signal-every is 1 to 16",
                 "send bw 192.0.2.1 --depth 16 --chain 8 --signal-every 10 | --signal-every is 1 to 9",
                 "send bw 192.0.2.1 --qps 0 | --qps is 1 to",
+                "send lat 192.0.2.1 --qp-timeout 0 | --qp-timeout is 1 to 31",
+                "send lat 192.0.2.1 --qp-timeout 32 | --qp-timeout is 1 to 31",
                 "write lat 192.0.2.1 --events | write lat knows no --events",
                 "read bw 192.0.2.1 --inline 8 | it knows no --inline",
                 "send-inv lat 192.0.2.1 --size 3 | --size is at least 4, not 3",
@@ -130,6 +133,8 @@ class PerfTest {
         "20, -1, makes no sense", // a depth below zero
         "27, 0, makes no sense", // chains of none
         "36, -1, makes no sense",
+        "40, 0, makes no sense", // which verbs has for ever
+        "40, 32, makes no sense", // five bits
     })
     void refusesWhatIsNoPlan(int index, byte value, String explanation) {
         byte[] data = PLAN.encode();
@@ -137,6 +142,14 @@ class PerfTest {
         assertThatThrownBy(() -> PerfPlan.decode(data))
                 .isInstanceOf(ToolFailure.class)
                 .hasMessageContaining(explanation);
+    }
+
+    @Test
+    void plansSayWhenPacketsAreSentAgain() {
+        assertThat(PLAN.connection(new byte[0]))
+                .hasToString(
+                        "ConnectionOptions(within PT30S, 0 bytes of private data, acknowledged within"
+                                + " PT0.004194304S)");
     }
 
     @Test
