@@ -131,6 +131,10 @@ public final class BufferList {
         return entries.address();
     }
 
+    SgeArray entries() {
+        return entries;
+    }
+
     /** Whether a device takes it as it is: regions of one domain, and nothing else. */
     boolean isPlainlyOf(ProtectionDomain one) {
         return only == one;

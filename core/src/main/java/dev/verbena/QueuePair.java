@@ -1197,7 +1197,7 @@ public final class QueuePair extends NativeObject {
         } else if ((flags & OpFlags.INLINE) != 0 && !inline) {
             request.buffers(0, 0);
         } else if (defer) {
-            request.copyOfBuffers(buffers.address(), buffers.size());
+            request.copyOfBuffers(buffers.entries(), buffers.size());
         } else {
             request.buffers(buffers.address(), buffers.size());
         }

@@ -200,16 +200,16 @@ public final class SendChain {
     /**
      * Names buffers by a copy of a list.
      *
-     * @param sges the address of the list
+     * @param sges the list
      * @param count how many, at most what this chain was made for
      */
-    public void copyOfBuffers(long sges, int count) {
+    public void copyOfBuffers(SgeArray sges, int count) {
         long list = at + REQUEST;
         if (count == 1) { // most often, and a copy as such costs more than two words
-            Native.putLong(list, 0, Native.getLong(sges, 0));
-            Native.putLong(list, Long.BYTES, Native.getLong(sges, Long.BYTES));
+            sges.copyFirst(list);
         } else {
-            MemorySegment.copy(Native.EVERYWHERE, sges, Native.EVERYWHERE, list, SGE * count);
+            MemorySegment.copy(
+                    Native.EVERYWHERE, sges.address(), Native.EVERYWHERE, list, SGE * count);
         }
         buffers(list, count);
     }
