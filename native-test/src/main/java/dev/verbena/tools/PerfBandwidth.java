@@ -58,6 +58,7 @@ final class PerfBandwidth implements PerfLoops {
 
     // Of this round.
     private int iterations;
+    private int width; // how many requests may be under way
     private int signalEvery;
     private int inline;
     private long remoteAddress;
@@ -143,14 +144,17 @@ final class PerfBandwidth implements PerfLoops {
     }
 
     @Override
-    public void begin(int size, long address, int token, int firstWindow) {
+    public void begin(int size, long address, int token, int firstWindow, int underWay) {
         end.begin();
         remoteAddress = address;
         remoteToken = token;
         inline = size <= plan.inline() ? OpFlags.INLINE : 0;
-        int most = depth - chain + 1; // or a chain might wait for room, and no signal bring it
+        int requests = underWay * chain;
+        width = underWay == AS_PLANNED ? depth : Math.min(requests, depth);
+        int most = width - chain + 1; // or a chain might wait for room, and no signal bring it
         int usual = chain > 1 ? chain : size <= LARGE ? USUAL_SIGNALS : 1;
-        signalEvery = Math.min(signalEveryWanted > 0 ? signalEveryWanted : usual, most);
+        int wanted = signalEveryWanted > 0 ? signalEveryWanted : usual;
+        signalEvery = Math.min(underWay == AS_PLANNED ? wanted : requests, most);
         Arrays.fill(posted, 0);
         Arrays.fill(completed, 0);
         completedInAll = 0;
@@ -202,7 +206,7 @@ final class PerfBandwidth implements PerfLoops {
         int mask = end.slots() - 1;
         long stride = end.stride();
         int done = posted[q];
-        int limit = Math.min(iterations, completed[q] + depth);
+        int limit = Math.min(iterations, completed[q] + width);
         if (operation == PerfOperation.SEND) {
             limit = (int) Math.min(limit, done + credit(q) - ever[q]);
         } else if (operation == PerfOperation.SEND_INV) {

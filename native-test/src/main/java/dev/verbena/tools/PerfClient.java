@@ -42,6 +42,13 @@ final class PerfClient implements Callable<Integer> {
 
     private static final int COMPILING_SIZE = 64;
 
+    /**
+     * How many posts are under way in those rounds, one after the other. With as many as planned,
+     * and a signal for the hundredth, what takes completions would be run too seldom to be
+     * compiled.
+     */
+    private static final int[] COMPILING_UNDER_WAY = {PerfLoops.AS_PLANNED, 1, 2};
+
     /** In parts, before each of which the compilers may finish what they have begun. */
     private static final int COMPILING_FIRST = 250;
 
@@ -386,7 +393,8 @@ final class PerfClient implements Callable<Integer> {
                 int small = Math.max(least(), Math.min(COMPILING_SIZE, sizes.smallest()));
                 int part = COMPILING_FIRST;
                 for (int done = 0; done < COMPILING; done += part) {
-                    round("compiling", small, Math.ceilDiv(part, plan.queuePairs()));
+                    int underWay = COMPILING_UNDER_WAY[rounds % COMPILING_UNDER_WAY.length];
+                    round("compiling", small, Math.ceilDiv(part, plan.queuePairs()), underWay);
                     part = Math.min(2 * part, COMPILING_PART);
                 }
             }
@@ -402,6 +410,10 @@ final class PerfClient implements Callable<Integer> {
         }
 
         private PerfResult round(String what, int bytes, int count) {
+            return round(what, bytes, count, PerfLoops.AS_PLANNED);
+        }
+
+        private PerfResult round(String what, int bytes, int count, int underWay) {
             PerfCompilers.awaitIdle(COMPILING_SECONDS);
             int number = rounds++;
             end.prepare(bytes, PerfData.seed(number, false));
@@ -416,7 +428,7 @@ final class PerfClient implements Callable<Integer> {
                             0,
                             ""));
             PerfControl.Word ready = control.hear(PerfControl.Kind.READY);
-            loops.begin(bytes, ready.address(), ready.token(), ready.window());
+            loops.begin(bytes, ready.address(), ready.token(), ready.window(), underWay);
             progress.begin(
                     "%s %s, %,d bytes, %s".formatted(operation, measure, bytes, what),
                     (long) count * plan.queuePairs());

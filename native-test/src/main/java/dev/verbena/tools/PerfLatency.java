@@ -94,7 +94,7 @@ final class PerfLatency implements PerfLoops {
     }
 
     @Override
-    public void begin(int size, long address, int token, int firstWindow) {
+    public void begin(int size, long address, int token, int firstWindow, int underWay) {
         end.begin();
         flags = size <= plan.inline() ? OpFlags.INLINE : 0;
         sourceLast = sourceAt + size - 1;

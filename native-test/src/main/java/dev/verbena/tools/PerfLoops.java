@@ -2,6 +2,9 @@ package dev.verbena.tools;
 
 /** What both kinds of measurements look like to the two sides' programs. */
 interface PerfLoops {
+    /** As the plan says. */
+    int AS_PLANNED = 0;
+
     /** The server's token for the first message of a client that kills it; 0 when it needs none. */
     int firstWindow();
 
@@ -11,8 +14,10 @@ interface PerfLoops {
      * @param address of the peer's memory
      * @param token for it
      * @param firstWindow what the peer's {@link #firstWindow} was
+     * @param underWay how many posts may be under way, the last of so many with a signal; {@link
+     *     #AS_PLANNED} unless it is a client's round that warms up
      */
-    void begin(int size, long address, int token, int firstWindow);
+    void begin(int size, long address, int token, int firstWindow, int underWay);
 
     /** The client's side. */
     PerfResult measure(int size, int count, PerfProgress progress);

@@ -217,7 +217,7 @@ final class PerfServer implements Callable<Integer> {
             }
             PerfCompilers.awaitIdle(plan.seconds() / 2);
             end.prepare(size, PerfData.seed(word.number(), true));
-            loops.begin(size, word.address(), word.token(), 0);
+            loops.begin(size, word.address(), word.token(), 0, PerfLoops.AS_PLANNED);
             control.say(
                     new PerfControl.Word(
                             PerfControl.Kind.READY,
