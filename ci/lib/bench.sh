@@ -10,10 +10,12 @@ BENCH_FORKS_HERE=9
 # by C2: the JVM writes a jump over its first instruction while another thread calls it, and that thread went on four bytes into the
 # jump (hs_err: SIGILL or SIGSEGV just behind the entry). Without tiers methods are hardly ever replaced, and what is measured is C2's
 # either way. No garbage is made while anything is measured, so the collector is none of what is compared.
-BENCH_JVM_IN_VM=(-XX:+UseSerialGC -XX:-TieredCompilation)
+# What is called 1,000 times is compiled; without tiers that would be 10,000 by default, and code that measurements of thousands of
+# rounds run only once each would partly be interpreted, or be compiled meanwhile (a tenth of the time of both sides of row events).
+BENCH_JVM_IN_VM=(-XX:+UseSerialGC -XX:-TieredCompilation -XX:CompileThreshold=1000)
 # And this where hundreds of rounds are measured, not thousands: without tiers all of it would run in the interpreter. C1's code alone
-# is not replaced either.
-BENCH_BRIEF_JVM_IN_VM=(-XX:+TieredCompilation -XX:TieredStopAtLevel=1)
+# is not replaced either. (200 calls are C1's own default, which the threshold above would change.)
+BENCH_BRIEF_JVM_IN_VM=(-XX:+TieredCompilation -XX:TieredStopAtLevel=1 -XX:CompileThreshold=200)
 # What needs no device, but a provider that only copies: post-poll and what comes with it are one program on either side.
 ROWS_HERE=(post-poll chain arm-await allocation load-queue-pairs load-depth)
 ROWS_ON_DEVICES=(send-latency write-latency send-bandwidth write-bandwidth read-bandwidth message-rate events register connect
