@@ -36,24 +36,29 @@ public final class MemoryRegion extends NativeObject {
         this.control = domain.adapter().control();
         int access = Access.verbs(rights);
         this.locallyWritable = (access & Rights.LOCAL_WRITE) != 0;
+        long made = 0;
         try {
             this.memory = usable(memory);
             this.start = memory.address();
             this.bytes = memory.byteSize();
-            this.address =
+            made =
                     control.registerMemory(
                             domain.address(), memory, access | implied(domain.adapter(), access));
-            if (address < 0) {
+            if (made < 0) {
                 throw VerbenaException.of(
-                        "ibv_reg_mr(%d bytes)".formatted(memory.byteSize()), address, advice());
+                        "ibv_reg_mr(%d bytes)".formatted(memory.byteSize()), made, advice());
             }
+            this.address = made;
+            this.localToken = control.localKey(address);
+            this.remoteToken = control.remoteKey(address);
+            domain.keep(this);
         } catch (Throwable t) {
+            if (made > 0) {
+                control.deregisterMemory(made);
+            }
             abandon();
             throw t;
         }
-        this.localToken = control.localKey(address);
-        this.remoteToken = control.remoteKey(address);
-        domain.keep(this);
     }
 
     private static String advice() {

@@ -262,6 +262,17 @@ class EdgeTest {
     }
 
     @Test
+    void aRegistrationThatFailsHalfwayLeavesNothingBehind() {
+        try (Rig rig = rig()) {
+            int before = rig.device.objects();
+            rig.device.keysCannotBeRead = true;
+            assertThatThrownBy(() -> rig.domain.register(rig.arena.allocate(64)))
+                    .hasMessage("no key");
+            assertThat(rig.device.objects()).isEqualTo(before);
+        }
+    }
+
+    @Test
     void aSmallDeviceHasAllItCan() {
         try (Rig rig =
                 new Rig(QueuePairLimits.depths(1, 1), device -> device.maxDepth = 48, null)) {

@@ -119,6 +119,16 @@ class PerfRunTest {
         assertThat(server.out()).contains("all data as they ought to be");
     }
 
+    /** With rounds of few requests under way, for which a chain has to have room all the same. */
+    @ParameterizedTest
+    @ValueSource(strings = {"write bw", "send-inv bw --depth 7 --chain 4 --signal-every 2"})
+    void warmsUpByItself(String line) throws Exception {
+        ToolRun server = server();
+        ToolRun client = client(server.port(), line + " --size 64 --iterations 100");
+        assertBothEndWell(client, server);
+        assertThat(sizes(client)).containsExactly("64");
+    }
+
     @ParameterizedTest
     @ValueSource(strings = {"send lat", "write bw", "send-inv lat"})
     void measuresAllSizes(String line) throws Exception {

@@ -33,6 +33,13 @@ public final class RequestFifo implements Credit {
     private static final int BYTE = 0xFF;
     private static final RequestType[] TYPES = RequestType.values();
 
+    /**
+     * The first sequence number: they wrap around, and here so soon that every test sees it, as
+     * Linux has its jiffies do; from 0 on, a mistake would show after two thousand million
+     * requests.
+     */
+    private static final int FIRST = Integer.MAX_VALUE - 40;
+
     private static final VarHandle ADDED = counter("added");
     private static final VarHandle RETIRED = counter("retired");
     private static final VarHandle SILENT_RETIRED = counter("silentRetired");
@@ -47,15 +54,15 @@ public final class RequestFifo implements Credit {
     private final Window[] windows; // null but for requests under way that name one
 
     // The adding side's.
-    private int added;
+    private int added = FIRST;
     private int silentAdded;
-    private int limit; // while "added" is below it there is room, without another look
+    private int limit = FIRST; // while "added" is below it there is room, without another look
 
     // The retiring side's.
-    private int retired;
-    private int seen; // of what was added
+    private int retired = FIRST;
+    private int seen = FIRST; // of what was added
     private int silentRetired;
-    private int told;
+    private int told = FIRST; // counted on from there, too
     private boolean owes;
 
     private static VarHandle counter(String name) {

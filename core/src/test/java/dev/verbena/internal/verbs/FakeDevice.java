@@ -183,6 +183,7 @@ public final class FakeDevice implements DeviceControl {
     public boolean sharedQueues = true;
     public boolean portUp = true;
     public int controlError; // of the next call that makes something, once
+    public boolean keysCannotBeRead;
 
     private final Arena arena = Arena.ofShared();
     private final MemorySegment context = ibv_context.allocate(arena);
@@ -661,6 +662,9 @@ public final class FakeDevice implements DeviceControl {
 
     @Override
     public int localKey(long mr) {
+        if (keysCannotBeRead) {
+            throw new IllegalStateException("no key");
+        }
         return (int) mr | 1;
     }
 
