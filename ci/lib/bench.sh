@@ -11,7 +11,8 @@ BENCH_FORKS_HERE=9
 # jump (hs_err: SIGILL or SIGSEGV just behind the entry). Without tiers methods are hardly ever replaced, and what is measured is C2's
 # either way. No garbage is made while anything is measured, so the collector is none of what is compared.
 # What is called 1,000 times is compiled; without tiers that would be 10,000 by default, and code that measurements of thousands of
-# rounds run only once each would partly be interpreted, or be compiled meanwhile (a tenth of the time of both sides of row events).
+# rounds run only once each would partly be interpreted, and be compiled meanwhile (row events: a fifteenth of either side's time, and a
+# quarter of a processor beside).
 BENCH_JVM_IN_VM=(-XX:+UseSerialGC -XX:-TieredCompilation -XX:CompileThreshold=1000)
 # And this where hundreds of rounds are measured, not thousands: without tiers all of it would run in the interpreter. C1's code alone
 # is not replaced either. (200 calls are C1's own default, which the threshold above would change.)
