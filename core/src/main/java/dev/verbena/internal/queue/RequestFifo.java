@@ -34,9 +34,9 @@ public final class RequestFifo implements Credit {
     private static final RequestType[] TYPES = RequestType.values();
 
     /**
-     * The first sequence number: they wrap around, and here so soon that every test sees it, as
-     * Linux has its jiffies do; from 0 on, a mistake would show after two thousand million
-     * requests.
+     * The first sequence number: they wrap around, and so soon that each test of some dozen
+     * requests sees it, as Linux has its jiffies do; from 0 on, a mistake would show after two
+     * thousand million.
      */
     private static final int FIRST = Integer.MAX_VALUE - 40;
 

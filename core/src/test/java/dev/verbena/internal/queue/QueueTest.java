@@ -43,6 +43,31 @@ class QueueTest {
     }
 
     @Test
+    void whatIsOwedAcrossTheWrapIsToldInOrder() {
+        RequestFifo fifo = new RequestFifo(ENDPOINT, 0, 64, 1);
+        int last = fifo.last();
+        while (last < Integer.MAX_VALUE - 2) {
+            last = fifo.add(0, RequestType.WRITE, false, true);
+            fifo.look();
+            assertThat(fifo.end(last, true)).isTrue();
+            fifo.told();
+        }
+        for (int i = 1; i <= 6; i++) {
+            fifo.add(i, RequestType.WRITE, false, true);
+        }
+        assertThat(fifo.last()).isNegative();
+        fifo.owe(last + 1, fifo.last(), 21, 5);
+        for (int i = 1; i <= 6; i++) {
+            assertThat(fifo.nextOwed()).isTrue();
+            assertThat(fifo.context(fifo.owedSequence())).isEqualTo(i);
+            assertThat(fifo.owedStatus()).isEqualTo(i == 1 ? 21 : 5);
+            fifo.told();
+        }
+        assertThat(fifo.nextOwed()).isFalse();
+        assertThat(fifo.underWay()).isZero();
+    }
+
+    @Test
     void whatWasTakenBackLeavesRoom() {
         RequestFifo fifo = new RequestFifo(ENDPOINT, 0, 1, 1);
         for (boolean silent : new boolean[] {false, true}) {
