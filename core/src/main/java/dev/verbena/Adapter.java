@@ -29,15 +29,16 @@ import java.util.function.Supplier;
 public final class Adapter extends NativeObject {
     private final String name;
     private final DeviceControl control;
-    private final VerbsContext context;
+    private final Function<Provider, VerbsContext> dataPath;
     private final DeviceAttributes attributes;
     private final Provider provider;
     private final SharedQueues sharedQueues = new SharedQueues();
     private final Supplier<ConnectionControl> connections;
     private volatile GidChoice chosen; // by the caller; or null
     private volatile GidChoice used; // last; or null
-    private AdapterEvents events; // both made when first needed, under this object's lock
+    private AdapterEvents events; // all made when first needed, under this object's lock
     private AdapterInfo info;
+    private VerbsContext context;
 
     /**
      * Takes over an opened device; closes it when it does not answer.
@@ -69,8 +70,9 @@ public final class Adapter extends NativeObject {
     private Adapter(
             String name,
             DeviceControl control,
-            Function<Provider, VerbsContext> context,
+            Function<Provider, VerbsContext> dataPath,
             Supplier<ConnectionControl> connections) {
+        this.dataPath = dataPath;
         this.connections = connections;
         this.name = name;
         this.control = control;
@@ -80,7 +82,6 @@ public final class Adapter extends NativeObject {
             throw VerbenaException.of("ibv_query_device", attributes.error(), "");
         }
         this.provider = Provider.of(attributes.vendorId(), attributes.vendorPartId());
-        this.context = context.apply(provider);
     }
 
     /**
@@ -502,7 +503,14 @@ public final class Adapter extends NativeObject {
         return control;
     }
 
-    VerbsContext context() {
+    /**
+     * The data path, for what is about to make a queue: not before, as the JIT has constants for
+     * the provider that is the first to come by here.
+     */
+    synchronized VerbsContext context() {
+        if (context == null) {
+            context = dataPath.apply(provider);
+        }
         return context;
     }
 

@@ -3,13 +3,17 @@ package dev.verbena;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.verbena.internal.queue.CompletionPump;
+import dev.verbena.internal.queue.WorkId;
 import dev.verbena.internal.verbs.AsyncEvent;
 import dev.verbena.internal.verbs.Descriptors;
+import dev.verbena.internal.verbs.Errno;
 
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
 import java.time.Duration;
+import java.util.List;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
@@ -270,6 +274,46 @@ class EdgeTest {
                     .hasMessage("no key");
             assertThat(rig.device.objects()).isEqualTo(before);
         }
+    }
+
+    @Test
+    void aQueuePairThatFailsHalfwayLeavesNothingBehind() {
+        try (Rig rig = rig()) {
+            int before = rig.device.objects();
+            List<Integer> slots = nextSlots(rig);
+
+            rig.device.initError = Errno.ENOMEM;
+            assertThatThrownBy(() -> makeQueuePair(rig))
+                    .isInstanceOf(VerbenaException.class)
+                    .hasMessageContaining("ibv_modify_qp(INIT)");
+            assertThat(rig.device.objects()).isEqualTo(before);
+            assertThat(nextSlots(rig)).isEqualTo(slots);
+
+            rig.device.initError = 0;
+            rig.device.numbersCannotBeRead = true;
+            assertThatThrownBy(() -> makeQueuePair(rig)).hasMessage("no number");
+            assertThat(rig.device.objects()).isEqualTo(before);
+            assertThat(nextSlots(rig)).isEqualTo(slots);
+
+            rig.device.numbersCannotBeRead = false;
+            makeQueuePair(rig).close();
+        } // and nothing holds the domain and the queue, which the rig closes
+    }
+
+    private static QueuePair makeQueuePair(Rig rig) {
+        return rig.domain.createQueuePair(rig.queue, rig.queue, QueuePairLimits.depths(4, 4));
+    }
+
+    /**
+     * The slots of the completion queue that the next queue pair would have, for its two queues.
+     */
+    private static List<Integer> nextSlots(Rig rig) {
+        CompletionPump pump = rig.queue.pump();
+        long[] reserved = {pump.reserve(false), pump.reserve(true)};
+        for (long queue : reserved) {
+            pump.release(queue);
+        }
+        return List.of(WorkId.slot(reserved[0]), WorkId.slot(reserved[1]));
     }
 
     @Test

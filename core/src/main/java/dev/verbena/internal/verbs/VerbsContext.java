@@ -97,10 +97,10 @@ public final class VerbsContext {
     }
 
     /**
-     * The functions of the device opened first, and most often of all that follow: one provider's.
-     * As constants, which the JIT knows to be native addresses of memory that stays; of a field's
-     * segment each call makes sure (11 instructions; of both calls of a post and its poll, an
-     * eighth of their time).
+     * The functions of the device whose queues were made first, and most often of all that follow:
+     * one provider's. As constants, which the JIT knows to be native addresses of memory that
+     * stays; of a field's segment each call makes sure (11 instructions; of both calls of a post
+     * and its poll, an eighth of their time).
      */
     private static final class First {
         static final Functions FUNCTIONS = candidate;
@@ -110,7 +110,7 @@ public final class VerbsContext {
 
     /**
      * What {@link First} takes over when it is initialised, by the constructor below; with two
-     * opens at once, either's.
+     * devices at once, either's.
      */
     private static volatile Functions candidate;
 

@@ -184,6 +184,8 @@ public final class FakeDevice implements DeviceControl {
     public boolean portUp = true;
     public int controlError; // of the next call that makes something, once
     public boolean keysCannotBeRead;
+    public int initError; // of each queue pair's first step
+    public boolean numbersCannotBeRead;
 
     private final Arena arena = Arena.ofShared();
     private final MemorySegment context = ibv_context.allocate(arena);
@@ -814,11 +816,17 @@ public final class FakeDevice implements DeviceControl {
 
     @Override
     public synchronized int queuePairNumber(long qp) {
+        if (numbersCannotBeRead) {
+            throw new IllegalStateException("no number");
+        }
         return qps.get(qp).number;
     }
 
     @Override
     public synchronized int toInit(long qp, int port, int access) {
+        if (initError != 0) {
+            return -initError;
+        }
         qps.get(qp).state = "INIT";
         return 0;
     }
