@@ -21,21 +21,30 @@ BENCH_BRIEF_JVM_IN_VM=(-XX:+TieredCompilation -XX:TieredStopAtLevel=1 -XX:Compil
 ROWS_HERE=(post-poll chain arm-await allocation load-queue-pairs load-depth)
 ROWS_ON_DEVICES=(send-latency write-latency send-bandwidth write-bandwidth read-bandwidth message-rate events register connect
     first-message)
+# And this where the micro VM's processors are emulated, which can count: twice, to show that it is the same.
+ROW_COUNTED=instructions
+BENCH_FORKS_COUNTED=2
 
 bench() { # [ROW…]
-    local row here=() devices=() code=0 report=$PROJECT/native-test/results
+    local row here=() devices=() counted=no code=0 report=$PROJECT/native-test/results
     local bench=$PROJECT/native-test/src/bench programs=$PROJECT/native-test/target/bench
     local rows=("$@")
-    [ $# -gt 0 ] || rows=("${ROWS_HERE[@]}" "${ROWS_ON_DEVICES[@]}")
+    [ $# -gt 0 ] || rows=("${ROWS_HERE[@]}" "${ROWS_ON_DEVICES[@]}" "$ROW_COUNTED")
     for row in "${rows[@]}"; do
+        if [ "$row" = "$ROW_COUNTED" ]; then
+            counted=yes
+            continue
+        fi
         case " ${ROWS_HERE[*]} | ${ROWS_ON_DEVICES[*]} " in
             *" $row "*'|'*) here+=("$row") ;;
             *'|'*" $row "*) devices+=("$row") ;;
-            *) usage_error "bench has no row $row; it has ${ROWS_HERE[*]} ${ROWS_ON_DEVICES[*]}" ;;
+            *) usage_error "bench has no row $row; it has ${ROWS_HERE[*]} ${ROWS_ON_DEVICES[*]} $ROW_COUNTED" ;;
         esac
     done
-    [ "$QUICK" = no ] || BENCH_FORKS=1 BENCH_FORKS_HERE=1
-    [ ${#devices[@]} = 0 ] || choose_way # rather than after half of it
+    [ "$QUICK" = no ] || BENCH_FORKS=1 BENCH_FORKS_HERE=1 BENCH_FORKS_COUNTED=1
+    local there=("${devices[@]}") # all that needs devices
+    [ "$counted" = no ] || there+=("$ROW_COUNTED")
+    [ ${#there[@]} = 0 ] || choose_way # rather than after half of it
     if bench_is_built; then need_jdk; else
         build -DskipTests -Dformat.skip package
         touch "$PROJECT/native-test/target/bench-is-built"
@@ -54,7 +63,7 @@ bench() { # [ROW…]
     find "$outputs" -maxdepth 1 -type f -delete
     : >"$outputs/asked.tsv"
 
-    if [ ${#devices[@]} -gt 0 ]; then
+    if [ ${#there[@]} -gt 0 ]; then
         LIMIT=${LIMIT:-$BENCH_LIMIT}
         if [ "$WAY" = vm ]; then
             # Both sides of a pair poll: each needs a processor of its own.
@@ -62,13 +71,12 @@ bench() { # [ROW…]
             java_there+=("${BENCH_JVM_IN_VM[@]}")
             export VERBENA_BRIEF_JVM="${BENCH_BRIEF_JVM_IN_VM[*]}" # the guest has the caller's environment
         fi
-        run_with_devices "$bench/pairs" "$outputs" "$([ "$QUICK" = yes ] && echo quick || echo full)" "$BENCH_FORKS" "$programs" \
-            "$class_path" "${java_there[@]}" -- "${devices[@]}" || code=$?
-        case $code in
-            0) ;;
-            64 | 130 | 143) return "$code" ;;
-            *) say "the part with devices ended with exit code $code: what is missing is not measured" ;;
-        esac
+        [ ${#devices[@]} = 0 ] || bench_on_devices "$BENCH_FORKS" "${devices[@]}" || return
+        # In a VM of its own: counting makes all the rest slower.
+        if [ "$counted" = yes ]; then
+            export VERBENA_COUNTED=/run/verbena/counted
+            PLUGIN=$programs/count.so bench_on_devices "$BENCH_FORKS_COUNTED" "$ROW_COUNTED" || return
+        fi
     fi
     [ ${#here[@]} = 0 ] || bench_here
 
@@ -79,6 +87,18 @@ bench() { # [ROW…]
     "${java[@]}" -cp "$class_path" dev.verbena.bench.report.Report "$outputs" "$report" || code=$?
     say "the report is in $report, what it was made of in $outputs"
     return "$code"
+}
+
+# The rows on devices; fails only when it was interrupted, or is wrong.
+bench_on_devices() { # FORKS ROW…
+    local code=0
+    run_with_devices "$bench/pairs" "$outputs" "$([ "$QUICK" = yes ] && echo quick || echo full)" "$1" "$programs" "$class_path" \
+        "${java_there[@]}" -- "${@:2}" || code=$?
+    case $code in
+        0) ;;
+        64 | 130 | 143) return "$code" ;;
+        *) say "the part with devices ended with exit code $code: what is missing is not measured" ;;
+    esac
 }
 
 bench_is_built() {
@@ -136,11 +156,11 @@ describe_machine() {
     echo "commit: $about"
     echo "processor: $(sed -n 's/^model name[[:space:]]*: *//p' /proc/cpuinfo | head -n 1), $(nproc) processors"
     echo "kernel: $(uname -sr)"
-    [ ${#devices[@]} = 0 ] || echo "devices: $(describe_way)"
+    [ ${#there[@]} = 0 ] || echo "devices: $(describe_way)"
     [ ! -e "$outputs/kernel" ] || echo "kernel of the devices: $(cat "$outputs/kernel")"
     echo "JDK: $("$JDK/bin/java" -XshowSettings:properties -version 2>&1 | sed -nE 's/^ *java\.(runtime|vendor)\.version = //p' | paste -sd' ')"
     [ ${#here[@]} = 0 ] || echo "JVM options: ${java[*]:1}"
-    [ ${#devices[@]} = 0 ] || echo "JVM options where the devices are: ${java_there[*]:1}"
+    [ ${#there[@]} = 0 ] || echo "JVM options where the devices are: ${java_there[*]:1}"
     [ -z "${VERBENA_BRIEF_JVM-}" ] || echo "JVM options of connect and first-message, beside: $VERBENA_BRIEF_JVM"
     echo "C compiler: $("${CC:-cc}" --version | head -n 1)"
     if have_apt; then

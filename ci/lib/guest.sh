@@ -7,6 +7,7 @@
 #   terminal            rows and columns, if the command is to have the terminal
 #   stdout, stderr      what the command prints; with a terminal, neither
 #   exit                its exit code
+#   counted             what QEMU's plugin writes, where PLUGIN names one
 # vm/session reads and writes these, and a few more for a pair (pair.sh) and for an engine (engine.sh). The rest is QEMU's: its own messages, the guest's console,
 # and two fifos for lines to the guest (control.in: a signal for the command) and from all of them ($RUN/events, see follow.sh).
 
@@ -75,6 +76,7 @@ qemu() { # GUEST FRONT
         mapfile -t more < <(engine_of "$1")
         words=' verbena.engine'
     fi
+    if [ -n "${PLUGIN-}" ] && [ "$ACCELERATOR" = tcg ]; then more+=(-plugin "file=${PLUGIN//,/,,},to=${run//,/,,}/counted"); fi
     mapfile -t shares < <(share host / ,readonly=on; share run "$run"; share results "$RESULTS")
     # tsc=reliable: under emulation Linux mistrusts the processor's counter and takes hpet, where each look at the clock leaves the
     # emulator's loop (2 us; a round trip of 64 bytes took 90 us instead of 40).

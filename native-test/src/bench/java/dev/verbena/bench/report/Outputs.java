@@ -145,7 +145,8 @@ final class Outputs {
             throw new IllegalArgumentException(
                     "a line RESULT has five fields: " + Arrays.toString(fields));
         }
-        place(fields[1] + " " + fields[2])
+        counted(fields[1], fields[2])
+                .or(() -> place(fields[1] + " " + fields[2]))
                 .ifPresent(
                         place ->
                                 add(
@@ -153,6 +154,13 @@ final class Outputs {
                                         place.getLast(),
                                         Double.parseDouble(fields[3]),
                                         fields[4]));
+    }
+
+    /** What the emulator counted: there the parameter is the row whose programs ran. */
+    private static Optional<List<String>> counted(String row, String parameter) {
+        return Row.of(row)
+                .filter(List.of(Row.INSTRUCTIONS, Row.INSTRUCTIONS_IN_PROCESSES)::contains)
+                .map(counted -> List.of(counted.key(), parameter));
     }
 
     /** Row and parameter of what small programs measure; nothing for what is there beside. */

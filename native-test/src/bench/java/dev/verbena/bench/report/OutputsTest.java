@@ -164,6 +164,8 @@ class OutputsTest {
                 RESULT\tpost-poll\tchain=1\t40\tns
                 RESULT\tarm-await\t-\t900\tns
                 RESULT\tload-depth\t4096\t45\tns
+                RESULT\tinstructions\tmessage-rate\t22000\tinstructions
+                RESULT\tinstructions-in-processes\tevents\t550\tinstructions
                 """;
         assertThat(Outputs.read("register-c-1.txt", output))
                 .extracting(Measurement::row, Measurement::parameter, Measurement::value)
@@ -175,7 +177,9 @@ class OutputsTest {
                         tuple("chain", "", 20.0),
                         tuple("post-poll", "", 40.0),
                         tuple("arm-await", "", 900.0),
-                        tuple("load-depth", "4096", 45.0));
+                        tuple("load-depth", "4096", 45.0),
+                        tuple("instructions", "message-rate", 22000.0),
+                        tuple("instructions-in-processes", "events", 550.0));
     }
 
     @Test

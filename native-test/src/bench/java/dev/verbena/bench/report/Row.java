@@ -33,6 +33,11 @@ enum Row {
     REGISTER("Register and deregister", Goal.atMost(1.1), Parameter.BYTES),
     /** c/connect.c. */
     CONNECT("Connect and disconnect", Goal.atMost(1.2), Parameter.NONE),
+    /** What c/count.c counts while other rows' programs run. */
+    INSTRUCTIONS("Instructions executed for a packet", Goal.none(), Parameter.ROW),
+    /** Of them, those outside the kernel. */
+    INSTRUCTIONS_IN_PROCESSES(
+            "Of them in processes, libraries among them", Goal.none(), Parameter.ROW),
     /** Has no counterpart in C that means anything: a JVM starts. */
     FIRST_MESSAGE("First message after the JVM's start", Goal.none(), Parameter.NONE),
     /** c/load.c, over queue pairs on one completion queue; in load.svg. */
@@ -110,7 +115,9 @@ enum Row {
         /** Bytes, of a message or of memory. */
         BYTES,
         /** A number of something. */
-        COUNT
+        COUNT,
+        /** The key of the row whose programs run. */
+        ROW
     }
 
     private final String title;
