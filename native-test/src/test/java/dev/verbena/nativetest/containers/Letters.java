@@ -150,15 +150,17 @@ final class Letters {
         /** The server's rounds; answers how many there were when the client has left. */
         int collect() {
             for (int round = 0; ; round++) {
-                queuePair
-                        .bind(
+                Status bound =
+                        queuePair.bind(
                                 2,
                                 window,
                                 letter,
                                 0,
                                 LETTER_BYTES,
-                                OpFlags.ALLOW_REMOTE_WRITE | OpFlags.SILENT_SUCCESS)
-                        .orThrow();
+                                OpFlags.ALLOW_REMOTE_WRITE | OpFlags.SILENT_SUCCESS);
+                if (isGone(bound)) {
+                    return round;
+                }
                 MemorySegment invitation = arena.allocate(16, 8);
                 invitation.set(JAVA_LONG, 0, letter.memory().address());
                 invitation.set(JAVA_INT, 8, window.remoteToken());
@@ -188,8 +190,7 @@ final class Letters {
             for (int round = 0; rounds == 0 || round < rounds; round++) {
                 Status invited = next();
                 if (invited != Status.SUCCESS) {
-                    throw new IllegalStateException(
-                            "the server is gone after " + round + " rounds: " + invited.name());
+                    throw serverGone(round, invited);
                 }
                 check(slip.memory().get(JAVA_INT, 12) == round, "an invitation of another round");
                 address = slip.memory().get(JAVA_LONG, 0);
@@ -198,20 +199,44 @@ final class Letters {
                 for (long i = 0; i < LETTER_BYTES; i++) {
                     letter.memory().set(JAVA_BYTE, i, content(round, i));
                 }
-                queuePair
-                        .write(
+                Status written =
+                        queuePair.write(
                                 4,
                                 Box.whole(letter),
                                 address,
                                 token,
-                                OpFlags.SILENT_SUCCESS | OpFlags.DEFER)
-                        .orThrow();
-                queuePair
-                        .sendAndInvalidate(5, new BufferList(1), token, OpFlags.SILENT_SUCCESS)
-                        .orThrow();
+                                OpFlags.SILENT_SUCCESS | OpFlags.DEFER);
+                if (isGone(written)) {
+                    throw serverGone(round, written);
+                }
+                Status sent =
+                        queuePair.sendAndInvalidate(
+                                5, new BufferList(1), token, OpFlags.SILENT_SUCCESS);
+                if (isGone(sent)) {
+                    throw serverGone(round, sent);
+                }
                 tell(round);
             }
             return token;
+        }
+
+        /**
+         * Whether the peer is gone, by what a post answered: it may go at any time, also between
+         * what it sent and the answer.
+         *
+         * @throws VerbenaException when it was refused for anything else
+         */
+        private static boolean isGone(Status posted) {
+            if (posted != Status.CONNECTION_INVALID) {
+                posted.orThrow();
+                return false;
+            }
+            return true;
+        }
+
+        private static IllegalStateException serverGone(int rounds, Status how) {
+            return new IllegalStateException(
+                    "the server is gone after " + rounds + " rounds: " + how.name());
         }
 
         /** Writes with a token, and answers what became of that. */
