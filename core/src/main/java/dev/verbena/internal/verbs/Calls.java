@@ -1,19 +1,11 @@
 package dev.verbena.internal.verbs;
 
-import static java.lang.foreign.ValueLayout.JAVA_INT;
-
 import dev.verbena.bindings.LibIbverbs;
 
-import java.lang.foreign.Arena;
 import java.lang.foreign.FunctionDescriptor;
 import java.lang.foreign.Linker;
-import java.lang.foreign.MemoryLayout;
 import java.lang.foreign.MemorySegment;
-import java.lang.foreign.SegmentAllocator;
-import java.lang.foreign.StructLayout;
 import java.lang.invoke.MethodHandle;
-import java.util.Queue;
-import java.util.concurrent.ConcurrentLinkedQueue;
 
 /**
  * The exported functions of libibverbs, with errno captured, which jextract's own handles do not
@@ -24,9 +16,6 @@ import java.util.concurrent.ConcurrentLinkedQueue;
 @SuppressWarnings("restricted") // making downcalls is what this module asks native access for
 final class Calls {
     private static final Linker LINKER = Linker.nativeLinker();
-    private static final StructLayout STATE = Linker.Option.captureStateLayout();
-    private static final long ERRNO =
-            STATE.byteOffset(MemoryLayout.PathElement.groupElement("errno"));
 
     // In holders, so that a function is linked when something of its kind is first called: each
     // signature that is new to the JVM costs 12 ms (a JVM just started), and no program needs all.
@@ -204,8 +193,6 @@ final class Calls {
         private SharedReceiveQueues() {}
     }
 
-    private static final Queue<MemorySegment> SPARE = new ConcurrentLinkedQueue<>();
-
     private Calls() {}
 
     /**
@@ -218,45 +205,6 @@ final class Calls {
 
     static MethodHandle capturing(MemorySegment function, FunctionDescriptor descriptor) {
         return LINKER.downcallHandle(function, descriptor, Linker.Option.captureCallState("errno"));
-    }
-
-    /** Where a call leaves its errno. */
-    static MemorySegment state(SegmentAllocator arena) {
-        return arena.allocate(STATE);
-    }
-
-    /**
-     * As {@link #state(SegmentAllocator)}, without making it each time, which takes longer than
-     * many a call: an arena, and memory that is got and given back. {@link #giveBack} when it was
-     * read. There are as many as calls ever went on at once. They are never freed, and so of the
-     * global arena: an automatic one's memory counts against the JVM's limit for direct memory, and
-     * a call that gives something back must not fail at that.
-     */
-    static MemorySegment borrowState() {
-        MemorySegment state = SPARE.poll();
-        return state != null ? state : Arena.global().allocate(STATE);
-    }
-
-    static void giveBack(MemorySegment state) {
-        SPARE.add(state);
-    }
-
-    /** For functions that answer NULL and set errno: the address, or the negative errno. */
-    static long pointer(MemorySegment answer, MemorySegment state) {
-        return answer.address() != 0 ? answer.address() : -errno(state);
-    }
-
-    /**
-     * For functions that answer the error by value: 0, or the negative errno. Some answer -1 and
-     * set errno instead (those that the library forwards to older code).
-     */
-    static int value(int answer, MemorySegment state) {
-        return answer == -1 ? -errno(state) : -Math.abs(answer);
-    }
-
-    static int errno(MemorySegment state) {
-        int errno = state.get(JAVA_INT, ERRNO);
-        return errno == 0 ? Errno.EIO : errno; // failed without saying why; 0 would read as success
     }
 
     /**

@@ -8,9 +8,7 @@ import static java.lang.foreign.ValueLayout.JAVA_SHORT;
 import java.lang.foreign.Arena;
 import java.lang.foreign.FunctionDescriptor;
 import java.lang.foreign.Linker;
-import java.lang.foreign.MemoryLayout;
 import java.lang.foreign.MemorySegment;
-import java.lang.foreign.StructLayout;
 import java.lang.invoke.MethodHandle;
 
 /**
@@ -21,8 +19,6 @@ import java.lang.invoke.MethodHandle;
 @SuppressWarnings("restricted") // making downcalls is what this module asks native access for
 public final class Descriptors {
     private static final Linker LINKER = Linker.nativeLinker();
-    static final StructLayout STATE = Linker.Option.captureStateLayout();
-    static final long ERRNO = STATE.byteOffset(MemoryLayout.PathElement.groupElement("errno"));
 
     // struct pollfd { int fd; short events; short revents; }
     static final long POLLFD = 8;
@@ -102,14 +98,15 @@ public final class Descriptors {
      * @param descriptor an open one
      */
     public static void nonBlocking(int descriptor) {
-        try (Arena arena = Arena.ofConfined()) {
-            MemorySegment state = arena.allocate(STATE);
-            int flags = (int) FCNTL.invokeExact(state, descriptor, F_GETFL, 0);
-            int set = (int) FCNTL.invokeExact(state, descriptor, F_SETFL, flags | EFD_NONBLOCK);
+        try (Scratch scratch = Scratch.borrow()) {
+            int flags = (int) FCNTL.invokeExact(scratch.state, descriptor, F_GETFL, 0);
+            int set =
+                    (int)
+                            FCNTL.invokeExact(
+                                    scratch.state, descriptor, F_SETFL, flags | EFD_NONBLOCK);
             if (flags < 0 || set < 0) {
                 throw new IllegalStateException(
-                        "fcntl(%d): %s"
-                                .formatted(descriptor, Errno.describe(state.get(JAVA_INT, ERRNO))));
+                        "fcntl(%d): %s".formatted(descriptor, Errno.describe(scratch.errno())));
             }
         } catch (Throwable t) {
             throw Calls.mistake(t);
@@ -122,10 +119,10 @@ public final class Descriptors {
      * @return its number, or a negative errno
      */
     public static int newAlarm() {
-        try (Arena arena = Arena.ofConfined()) {
-            MemorySegment state = arena.allocate(STATE);
-            int descriptor = (int) EVENTFD.invokeExact(state, 0, EFD_CLOEXEC | EFD_NONBLOCK);
-            return descriptor >= 0 ? descriptor : -state.get(JAVA_INT, ERRNO);
+        try (Scratch scratch = Scratch.borrow()) {
+            int descriptor =
+                    (int) EVENTFD.invokeExact(scratch.state, 0, EFD_CLOEXEC | EFD_NONBLOCK);
+            return descriptor >= 0 ? descriptor : -scratch.errno();
         } catch (Throwable t) {
             throw Calls.mistake(t);
         }
@@ -164,8 +161,8 @@ public final class Descriptors {
      * @param descriptor an open one
      */
     public static void close(int descriptor) {
-        try (Arena arena = Arena.ofConfined()) {
-            int ignored = (int) CLOSE.invokeExact(arena.allocate(STATE), descriptor);
+        try (Scratch scratch = Scratch.borrow()) {
+            int ignored = (int) CLOSE.invokeExact(scratch.state, descriptor);
         } catch (Throwable t) {
             throw Calls.mistake(t);
         }
@@ -179,20 +176,21 @@ public final class Descriptors {
      * @return its number, or a negative errno
      */
     public static int join(int first, int second) {
-        try (Arena arena = Arena.ofConfined()) {
-            MemorySegment state = arena.allocate(STATE);
-            int joined = (int) Epoll.CREATE.invokeExact(state, EFD_CLOEXEC);
+        try (Scratch scratch = Scratch.borrow()) {
+            int joined = (int) Epoll.CREATE.invokeExact(scratch.state, EFD_CLOEXEC);
             if (joined < 0) {
-                return -state.get(JAVA_INT, ERRNO);
+                return -scratch.errno();
             }
             // struct epoll_event begins with the events; where its data lie differs, and they are
             // 0.
-            MemorySegment event = arena.allocate(EPOLL_EVENT, Long.BYTES);
+            MemorySegment event = scratch.allocate(EPOLL_EVENT, Long.BYTES);
             event.set(JAVA_INT, 0, EPOLLIN);
             for (int descriptor : new int[] {first, second}) {
-                if ((int) Epoll.CTL.invokeExact(state, joined, EPOLL_CTL_ADD, descriptor, event)
+                if ((int)
+                                Epoll.CTL.invokeExact(
+                                        scratch.state, joined, EPOLL_CTL_ADD, descriptor, event)
                         != 0) {
-                    int errno = state.get(JAVA_INT, ERRNO);
+                    int errno = scratch.errno();
                     close(joined);
                     return -errno;
                 }
@@ -213,16 +211,18 @@ public final class Descriptors {
      *     a signal came; or a negative errno
      */
     public static int await(int milliseconds, int... descriptors) {
-        try (Arena arena = Arena.ofConfined()) {
-            MemorySegment state = arena.allocate(STATE);
-            MemorySegment all = arena.allocate(descriptors.length * POLLFD, Integer.BYTES);
+        try (Scratch scratch = Scratch.borrow()) {
+            MemorySegment all = scratch.allocate(descriptors.length * POLLFD, Integer.BYTES);
             for (int i = 0; i < descriptors.length; i++) {
                 all.set(JAVA_INT, i * POLLFD, descriptors[i]);
                 all.set(JAVA_SHORT, i * POLLFD + EVENTS, POLLIN);
             }
-            int ready = (int) POLL.invokeExact(state, all, (long) descriptors.length, milliseconds);
+            int ready =
+                    (int)
+                            POLL.invokeExact(
+                                    scratch.state, all, (long) descriptors.length, milliseconds);
             if (ready < 0) {
-                int errno = state.get(JAVA_INT, ERRNO);
+                int errno = scratch.errno();
                 return errno == EINTR ? 0 : -errno;
             }
             int bits = 0;

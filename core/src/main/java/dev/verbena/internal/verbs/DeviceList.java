@@ -5,7 +5,6 @@ import static java.lang.foreign.ValueLayout.JAVA_INT;
 
 import dev.verbena.bindings.ibv_device;
 
-import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 
 /** The RDMA devices of this machine at one moment: {@code ibv_get_device_list}. */
@@ -27,12 +26,11 @@ public final class DeviceList implements AutoCloseable {
      */
     @SuppressWarnings("restricted") // the library's array has the size the library says
     public static DeviceList get() {
-        try (Arena arena = Arena.ofConfined()) {
-            MemorySegment state = Calls.state(arena);
-            MemorySegment count = arena.allocate(JAVA_INT);
+        try (Scratch scratch = Scratch.borrow()) {
+            MemorySegment count = scratch.allocate(JAVA_INT);
             MemorySegment list =
-                    (MemorySegment) Calls.Devices.GET_DEVICE_LIST.invokeExact(state, count);
-            long answer = Calls.pointer(list, state);
+                    (MemorySegment) Calls.Devices.GET_DEVICE_LIST.invokeExact(scratch.state, count);
+            long answer = scratch.pointer(list);
             if (answer < 0) {
                 return new DeviceList(
                         MemorySegment.NULL, 0, answer == -Errno.ENOSYS ? 0 : (int) answer);
@@ -79,11 +77,10 @@ public final class DeviceList implements AutoCloseable {
      * @return the address of its {@code ibv_context}, or a negative errno
      */
     public long open(int index) {
-        try (Arena arena = Arena.ofConfined()) {
-            MemorySegment state = Calls.state(arena);
-            return Calls.pointer(
-                    (MemorySegment) Calls.Devices.OPEN_DEVICE.invokeExact(state, device(index)),
-                    state);
+        try (Scratch scratch = Scratch.borrow()) {
+            return scratch.pointer(
+                    (MemorySegment)
+                            Calls.Devices.OPEN_DEVICE.invokeExact(scratch.state, device(index)));
         } catch (Throwable t) {
             throw Calls.mistake(t);
         }
@@ -98,8 +95,8 @@ public final class DeviceList implements AutoCloseable {
         if (devices.address() == 0) {
             return;
         }
-        try (Arena arena = Arena.ofConfined()) {
-            Calls.Devices.FREE_DEVICE_LIST.invokeExact(Calls.state(arena), devices);
+        try (Scratch scratch = Scratch.borrow()) {
+            Calls.Devices.FREE_DEVICE_LIST.invokeExact(scratch.state, devices);
         } catch (Throwable t) {
             throw Calls.mistake(t);
         }

@@ -36,7 +36,7 @@ public final class EventWait {
     public EventWait(long channel, int descriptor, int alarm) {
         Arena arena = Arena.ofAuto();
         this.channel = MemorySegment.ofAddress(channel);
-        this.state = arena.allocate(Descriptors.STATE);
+        this.state = arena.allocate(Scratch.STATE);
         this.queue = arena.allocate(ADDRESS);
         this.queueContext = arena.allocate(ADDRESS);
         this.descriptors = arena.allocate(2 * Descriptors.POLLFD, Integer.BYTES);
@@ -61,7 +61,7 @@ public final class EventWait {
                 ready = (int) Descriptors.POLL.invokeExact(state, descriptors, 2L, 0);
             }
             if (ready < 0) {
-                int errno = state.get(JAVA_INT, Descriptors.ERRNO);
+                int errno = Scratch.errno(state);
                 return errno == Descriptors.EINTR ? 0 : -errno;
             }
             return (readable(0) ? EVENT : 0) | (readable(Descriptors.POLLFD) ? ALARM : 0);

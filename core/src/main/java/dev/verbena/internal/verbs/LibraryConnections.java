@@ -16,7 +16,6 @@ import dev.verbena.bindings.rdma_event_channel;
 import dev.verbena.bindings.rdma_route;
 import dev.verbena.bindings.sockaddr_storage;
 
-import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.invoke.MethodHandle;
 import java.net.InetSocketAddress;
@@ -95,13 +94,12 @@ public final class LibraryConnections implements ConnectionControl {
 
     /** A call that answers 0, or -1 with errno set. */
     private interface Call {
-        int run(MemorySegment state, Arena arena) throws Throwable;
+        int run(Scratch scratch) throws Throwable;
     }
 
     private static int call(Call call) {
-        try (Arena arena = Arena.ofConfined()) {
-            MemorySegment state = Calls.state(arena);
-            return Calls.value(call.run(state, arena), state);
+        try (Scratch scratch = Scratch.borrow()) {
+            return scratch.value(call.run(scratch));
         } catch (Throwable t) {
             throw Calls.mistake(t);
         }
@@ -113,9 +111,9 @@ public final class LibraryConnections implements ConnectionControl {
 
     @Override
     public long openChannel() {
-        try (Arena arena = Arena.ofConfined()) {
-            MemorySegment state = Calls.state(arena);
-            long channel = Calls.pointer((MemorySegment) CREATE_CHANNEL.invokeExact(state), state);
+        try (Scratch scratch = Scratch.borrow()) {
+            long channel =
+                    scratch.pointer((MemorySegment) CREATE_CHANNEL.invokeExact(scratch.state));
             if (channel > 0) {
                 // An event is taken when poll(2) has said that one is there; nobody must hang where
                 // it turns out that it was of an identifier that is gone.
@@ -134,8 +132,8 @@ public final class LibraryConnections implements ConnectionControl {
 
     @Override
     public void closeChannel(long channel) {
-        try (Arena arena = Arena.ofConfined()) {
-            DESTROY_CHANNEL.invokeExact(Calls.state(arena), at(channel));
+        try (Scratch scratch = Scratch.borrow()) {
+            DESTROY_CHANNEL.invokeExact(scratch.state, at(channel));
         } catch (Throwable t) {
             throw Calls.mistake(t);
         }
@@ -143,10 +141,10 @@ public final class LibraryConnections implements ConnectionControl {
 
     @Override
     public ConnectionEvent takeEvent(long channel) {
-        try (Arena arena = Arena.ofConfined()) {
-            MemorySegment state = Calls.state(arena);
-            MemorySegment where = arena.allocate(ADDRESS);
-            int error = Calls.value((int) GET_EVENT.invokeExact(state, at(channel), where), state);
+        try (Scratch scratch = Scratch.borrow()) {
+            MemorySegment where = scratch.allocate(ADDRESS);
+            int error =
+                    scratch.value((int) GET_EVENT.invokeExact(scratch.state, at(channel), where));
             // ENOMEM is of this one call; the event stays where it is.
             if (error == -Errno.EAGAIN || error == -Verbs.EINTR || error == -Errno.ENOMEM) {
                 return ConnectionEvent.NOTHING;
@@ -161,7 +159,7 @@ public final class LibraryConnections implements ConnectionControl {
                 return copy(event);
             } finally {
                 // At once: destroying an identifier waits until its events were acknowledged.
-                int ignored = (int) ACK_EVENT.invokeExact(state, event);
+                int ignored = (int) ACK_EVENT.invokeExact(scratch.state, event);
             }
         } catch (Throwable t) {
             throw Calls.mistake(t);
@@ -206,15 +204,17 @@ public final class LibraryConnections implements ConnectionControl {
 
     @Override
     public long create(long channel, long key) {
-        try (Arena arena = Arena.ofConfined()) {
-            MemorySegment state = Calls.state(arena);
-            MemorySegment where = arena.allocate(ADDRESS);
+        try (Scratch scratch = Scratch.borrow()) {
+            MemorySegment where = scratch.allocate(ADDRESS);
             int error =
-                    Calls.value(
+                    scratch.value(
                             (int)
                                     CREATE_ID.invokeExact(
-                                            state, at(channel), where, at(key), Verbs.RDMA_PS_TCP),
-                            state);
+                                            scratch.state,
+                                            at(channel),
+                                            where,
+                                            at(key),
+                                            Verbs.RDMA_PS_TCP));
             return error != 0 ? error : where.get(ADDRESS, 0).address();
         } catch (Throwable t) {
             throw Calls.mistake(t);
@@ -228,76 +228,85 @@ public final class LibraryConnections implements ConnectionControl {
 
     @Override
     public int destroy(long id) {
-        return call((state, arena) -> (int) DESTROY_ID.invokeExact(state, at(id)));
+        return call(scratch -> (int) DESTROY_ID.invokeExact(scratch.state, at(id)));
     }
 
     @Override
     public int shareAddress(long id) {
         return call(
-                (state, arena) ->
+                scratch ->
                         (int)
                                 SET_OPTION.invokeExact(
-                                        state,
+                                        scratch.state,
                                         at(id),
                                         Verbs.RDMA_OPTION_ID,
                                         Verbs.RDMA_OPTION_ID_REUSEADDR,
-                                        arena.allocateFrom(JAVA_INT, 1),
+                                        scratch.allocateFrom(JAVA_INT, 1),
                                         JAVA_INT.byteSize()));
     }
 
     @Override
     public int bind(long id, InetSocketAddress address) {
         return call(
-                (state, arena) ->
+                scratch ->
                         (int)
                                 BIND.invokeExact(
-                                        state, at(id), SocketAddresses.encode(address, arena)));
+                                        scratch.state,
+                                        at(id),
+                                        SocketAddresses.encode(address, scratch)));
     }
 
     @Override
     public int listen(long id, int backlog) {
-        return call((state, arena) -> (int) LISTEN.invokeExact(state, at(id), backlog));
+        return call(scratch -> (int) LISTEN.invokeExact(scratch.state, at(id), backlog));
     }
 
     @Override
     public int resolveAddress(
             long id, InetSocketAddress from, InetSocketAddress to, int milliseconds) {
         return call(
-                (state, arena) -> {
+                scratch -> {
                     MemorySegment source =
-                            from == null ? MemorySegment.NULL : SocketAddresses.encode(from, arena);
+                            from == null
+                                    ? MemorySegment.NULL
+                                    : SocketAddresses.encode(from, scratch);
                     return (int)
                             RESOLVE_ADDRESS.invokeExact(
-                                    state,
+                                    scratch.state,
                                     at(id),
                                     source,
-                                    SocketAddresses.encode(to, arena),
+                                    SocketAddresses.encode(to, scratch),
                                     milliseconds);
                 });
     }
 
     @Override
     public int resolveRoute(long id, int milliseconds) {
-        return call((state, arena) -> (int) RESOLVE_ROUTE.invokeExact(state, at(id), milliseconds));
+        return call(
+                scratch -> (int) RESOLVE_ROUTE.invokeExact(scratch.state, at(id), milliseconds));
     }
 
     @Override
     public int connect(long id, ConnectionParameters parameters) {
         return call(
-                (state, arena) ->
-                        (int) CONNECT.invokeExact(state, at(id), encode(parameters, arena)));
+                scratch ->
+                        (int)
+                                CONNECT.invokeExact(
+                                        scratch.state, at(id), encode(parameters, scratch)));
     }
 
     @Override
     public int accept(long id, ConnectionParameters parameters) {
         return call(
-                (state, arena) ->
-                        (int) ACCEPT.invokeExact(state, at(id), encode(parameters, arena)));
+                scratch ->
+                        (int)
+                                ACCEPT.invokeExact(
+                                        scratch.state, at(id), encode(parameters, scratch)));
     }
 
-    private static MemorySegment encode(ConnectionParameters parameters, Arena arena) {
-        MemorySegment p = rdma_conn_param.allocate(arena);
-        rdma_conn_param.private_data(p, data(parameters.data(), arena));
+    private static MemorySegment encode(ConnectionParameters parameters, Scratch scratch) {
+        MemorySegment p = rdma_conn_param.allocate(scratch);
+        rdma_conn_param.private_data(p, data(parameters.data(), scratch));
         rdma_conn_param.private_data_len(p, (byte) parameters.data().length);
         rdma_conn_param.responder_resources(p, (byte) parameters.inboundReads());
         rdma_conn_param.initiator_depth(p, (byte) parameters.outboundReads());
@@ -310,34 +319,37 @@ public final class LibraryConnections implements ConnectionControl {
         return p;
     }
 
-    private static MemorySegment data(byte[] data, Arena arena) {
-        return data.length == 0 ? MemorySegment.NULL : arena.allocateFrom(JAVA_BYTE, data);
+    private static MemorySegment data(byte[] data, Scratch scratch) {
+        return data.length == 0 ? MemorySegment.NULL : scratch.allocateFrom(JAVA_BYTE, data);
     }
 
     @Override
     public int establish(long id) {
-        return call((state, arena) -> (int) ESTABLISH.invokeExact(state, at(id)));
+        return call(scratch -> (int) ESTABLISH.invokeExact(scratch.state, at(id)));
     }
 
     @Override
     public int reject(long id, byte[] data) {
         return call(
-                (state, arena) ->
+                scratch ->
                         (int)
                                 REJECT.invokeExact(
-                                        state, at(id), data(data, arena), (byte) data.length));
+                                        scratch.state,
+                                        at(id),
+                                        data(data, scratch),
+                                        (byte) data.length));
     }
 
     @Override
     public int disconnect(long id) {
-        return call((state, arena) -> (int) DISCONNECT.invokeExact(state, at(id)));
+        return call(scratch -> (int) DISCONNECT.invokeExact(scratch.state, at(id)));
     }
 
     @Override
     public int dataCame(long id) {
         return call(
-                (state, arena) ->
-                        (int) NOTIFY.invokeExact(state, at(id), Verbs.IBV_EVENT_COMM_EST));
+                scratch ->
+                        (int) NOTIFY.invokeExact(scratch.state, at(id), Verbs.IBV_EVENT_COMM_EST));
     }
 
     @Override
@@ -363,13 +375,12 @@ public final class LibraryConnections implements ConnectionControl {
     @Override
     public int fillIn(long id, StateChange change) {
         return call(
-                (state, arena) -> {
-                    MemorySegment mask = arena.allocate(JAVA_INT);
+                scratch -> {
+                    MemorySegment attributes = change.encode(scratch);
+                    MemorySegment mask = scratch.allocate(JAVA_INT);
                     int answer =
-                            (int)
-                                    INIT_QP_ATTR.invokeExact(
-                                            state, at(id), change.attributes(), mask);
-                    change.mask(mask.get(JAVA_INT, 0));
+                            (int) INIT_QP_ATTR.invokeExact(scratch.state, at(id), attributes, mask);
+                    change.fillIn(attributes, mask.get(JAVA_INT, 0));
                     return answer;
                 });
     }

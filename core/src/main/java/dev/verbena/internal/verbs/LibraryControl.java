@@ -81,9 +81,9 @@ public final class LibraryControl implements DeviceControl {
 
     @Override
     public int close() {
-        try (Arena arena = Arena.ofConfined()) {
-            MemorySegment state = Calls.state(arena);
-            return Calls.value((int) Calls.Devices.CLOSE_DEVICE.invokeExact(state, context), state);
+        try (Scratch scratch = Scratch.borrow()) {
+            return scratch.value(
+                    (int) Calls.Devices.CLOSE_DEVICE.invokeExact(scratch.state, context));
         } catch (Throwable t) {
             throw Calls.mistake(t);
         }
@@ -91,12 +91,13 @@ public final class LibraryControl implements DeviceControl {
 
     @Override
     public DeviceAttributes queryDevice() {
-        try (Arena arena = Arena.ofConfined()) {
-            MemorySegment state = Calls.state(arena);
-            MemorySegment a = ibv_device_attr.allocate(arena);
+        try (Scratch scratch = Scratch.borrow()) {
+            MemorySegment a = ibv_device_attr.allocate(scratch);
             int error =
-                    Calls.value(
-                            (int) Calls.Devices.QUERY_DEVICE.invokeExact(state, context, a), state);
+                    scratch.value(
+                            (int)
+                                    Calls.Devices.QUERY_DEVICE.invokeExact(
+                                            scratch.state, context, a));
             return new DeviceAttributes(
                     error,
                     ibv_device_attr.fw_ver(a).getString(0),
@@ -136,17 +137,15 @@ public final class LibraryControl implements DeviceControl {
 
     @Override
     public PortAttributes queryPort(int port) {
-        try (Arena arena = Arena.ofConfined()) {
-            MemorySegment state = Calls.state(arena);
+        try (Scratch scratch = Scratch.borrow()) {
             // The exported function fills only what the struct had in its first version; all that
             // is read here was in it.
-            MemorySegment a = ibv_port_attr.allocate(arena);
+            MemorySegment a = ibv_port_attr.allocate(scratch);
             int error =
-                    Calls.value(
+                    scratch.value(
                             (int)
                                     Calls.Devices.QUERY_PORT.invokeExact(
-                                            state, context, (byte) port, a),
-                            state);
+                                            scratch.state, context, (byte) port, a));
             return new PortAttributes(
                     error,
                     ibv_port_attr.state(a),
@@ -165,13 +164,13 @@ public final class LibraryControl implements DeviceControl {
         if (atMost == 0) {
             return 0;
         }
-        try (Arena arena = Arena.ofConfined()) {
-            MemorySegment state = Calls.state(arena);
+        try (Scratch scratch = Scratch.borrow();
+                Arena arena = Arena.ofConfined()) { // a table is of thousands of bytes
             MemorySegment entries = ibv_gid_entry.allocateArray(atMost, arena);
             long count =
                     (long)
                             Calls.Devices.QUERY_GID_TABLE.invokeExact(
-                                    state,
+                                    scratch.state,
                                     context,
                                     entries,
                                     (long) atMost,
@@ -195,10 +194,9 @@ public final class LibraryControl implements DeviceControl {
 
     @Override
     public long allocatePd() {
-        try (Arena arena = Arena.ofConfined()) {
-            MemorySegment state = Calls.state(arena);
-            return Calls.pointer(
-                    (MemorySegment) Calls.Domains.ALLOC_PD.invokeExact(state, context), state);
+        try (Scratch scratch = Scratch.borrow()) {
+            return scratch.pointer(
+                    (MemorySegment) Calls.Domains.ALLOC_PD.invokeExact(scratch.state, context));
         } catch (Throwable t) {
             throw Calls.mistake(t);
         }
@@ -211,21 +209,17 @@ public final class LibraryControl implements DeviceControl {
 
     @Override
     public long registerMemory(long pd, MemorySegment memory, int access) {
-        MemorySegment state = Calls.borrowState();
-        try {
-            return Calls.pointer(
+        try (Scratch scratch = Scratch.borrow()) {
+            return scratch.pointer(
                     (MemorySegment)
                             Calls.Regions.REG_MR.invokeExact(
-                                    state,
+                                    scratch.state,
                                     MemorySegment.ofAddress(pd),
                                     memory,
                                     memory.byteSize(),
-                                    access),
-                    state);
+                                    access));
         } catch (Throwable t) {
             throw Calls.mistake(t);
-        } finally {
-            Calls.giveBack(state);
         }
     }
 
@@ -249,16 +243,14 @@ public final class LibraryControl implements DeviceControl {
         if (allocMw.address() == 0) {
             return -Errno.EOPNOTSUPP;
         }
-        try (Arena arena = Arena.ofConfined()) {
-            MemorySegment state = Calls.state(arena);
-            return Calls.pointer(
+        try (Scratch scratch = Scratch.borrow()) {
+            return scratch.pointer(
                     (MemorySegment)
                             ALLOC_MW.invokeExact(
                                     allocMw,
-                                    state,
+                                    scratch.state,
                                     MemorySegment.ofAddress(pd),
-                                    Verbs.IBV_MW_TYPE_2),
-                    state);
+                                    Verbs.IBV_MW_TYPE_2));
         } catch (Throwable t) {
             throw Calls.mistake(t);
         }
@@ -276,11 +268,11 @@ public final class LibraryControl implements DeviceControl {
 
     @Override
     public int freeWindow(long mw) {
-        try (Arena arena = Arena.ofConfined()) {
-            MemorySegment state = Calls.state(arena);
-            return Calls.value(
-                    (int) DEALLOC_MW.invokeExact(deallocMw, state, MemorySegment.ofAddress(mw)),
-                    state);
+        try (Scratch scratch = Scratch.borrow()) {
+            return scratch.value(
+                    (int)
+                            DEALLOC_MW.invokeExact(
+                                    deallocMw, scratch.state, MemorySegment.ofAddress(mw)));
         } catch (Throwable t) {
             throw Calls.mistake(t);
         }
@@ -288,13 +280,12 @@ public final class LibraryControl implements DeviceControl {
 
     @Override
     public long createChannel() {
-        try (Arena arena = Arena.ofConfined()) {
-            MemorySegment state = Calls.state(arena);
+        try (Scratch scratch = Scratch.borrow()) {
             long channel =
-                    Calls.pointer(
+                    scratch.pointer(
                             (MemorySegment)
-                                    Calls.Channels.CREATE_CHANNEL.invokeExact(state, context),
-                            state);
+                                    Calls.Channels.CREATE_CHANNEL.invokeExact(
+                                            scratch.state, context));
             if (channel > 0) {
                 Descriptors.nonBlocking(channelDescriptor(channel));
             }
@@ -317,7 +308,7 @@ public final class LibraryControl implements DeviceControl {
             }
             // None, or why not: asked again, it may be there by now.
             int answer =
-                    Calls.value(
+                    Scratch.value(
                             (int)
                                     Calls.Events.GET_CQ_EVENT.invokeExact(
                                             wait.state,
@@ -359,18 +350,16 @@ public final class LibraryControl implements DeviceControl {
 
     @Override
     public long createCq(int depth, long channel) {
-        try (Arena arena = Arena.ofConfined()) {
-            MemorySegment state = Calls.state(arena);
-            return Calls.pointer(
+        try (Scratch scratch = Scratch.borrow()) {
+            return scratch.pointer(
                     (MemorySegment)
                             Calls.CompletionQueues.CREATE_CQ.invokeExact(
-                                    state,
+                                    scratch.state,
                                     context,
                                     depth,
                                     MemorySegment.NULL,
                                     MemorySegment.ofAddress(channel),
-                                    0),
-                    state);
+                                    0));
         } catch (Throwable t) {
             throw Calls.mistake(t);
         }
@@ -378,13 +367,11 @@ public final class LibraryControl implements DeviceControl {
 
     @Override
     public int resizeCq(long cq, int depth) {
-        try (Arena arena = Arena.ofConfined()) {
-            MemorySegment state = Calls.state(arena);
-            return Calls.value(
+        try (Scratch scratch = Scratch.borrow()) {
+            return scratch.value(
                     (int)
                             Calls.Resizing.RESIZE_CQ.invokeExact(
-                                    state, MemorySegment.ofAddress(cq), depth),
-                    state);
+                                    scratch.state, MemorySegment.ofAddress(cq), depth));
         } catch (Throwable t) {
             throw Calls.mistake(t);
         }
@@ -397,17 +384,15 @@ public final class LibraryControl implements DeviceControl {
 
     @Override
     public long createSrq(long pd, int depth, int sge) {
-        try (Arena arena = Arena.ofConfined()) {
-            MemorySegment state = Calls.state(arena);
-            MemorySegment init = ibv_srq_init_attr.allocate(arena);
+        try (Scratch scratch = Scratch.borrow()) {
+            MemorySegment init = ibv_srq_init_attr.allocate(scratch);
             MemorySegment limits = ibv_srq_init_attr.attr(init);
             ibv_srq_attr.max_wr(limits, depth);
             ibv_srq_attr.max_sge(limits, sge);
-            return Calls.pointer(
+            return scratch.pointer(
                     (MemorySegment)
                             Calls.SharedReceiveQueues.CREATE_SRQ.invokeExact(
-                                    state, MemorySegment.ofAddress(pd), init),
-                    state);
+                                    scratch.state, MemorySegment.ofAddress(pd), init));
         } catch (Throwable t) {
             throw Calls.mistake(t);
         }
@@ -415,18 +400,16 @@ public final class LibraryControl implements DeviceControl {
 
     @Override
     public int limitSrq(long srq, int limit) {
-        try (Arena arena = Arena.ofConfined()) {
-            MemorySegment state = Calls.state(arena);
-            MemorySegment attributes = ibv_srq_attr.allocate(arena);
+        try (Scratch scratch = Scratch.borrow()) {
+            MemorySegment attributes = ibv_srq_attr.allocate(scratch);
             ibv_srq_attr.srq_limit(attributes, limit);
-            return Calls.value(
+            return scratch.value(
                     (int)
                             Calls.SharedReceiveQueues.MODIFY_SRQ.invokeExact(
-                                    state,
+                                    scratch.state,
                                     MemorySegment.ofAddress(srq),
                                     attributes,
-                                    Verbs.IBV_SRQ_LIMIT),
-                    state);
+                                    Verbs.IBV_SRQ_LIMIT));
         } catch (Throwable t) {
             throw Calls.mistake(t);
         }
@@ -439,9 +422,8 @@ public final class LibraryControl implements DeviceControl {
 
     @Override
     public long createQp(long pd, long sendCq, long receiveCq, long srq, QueuePairShape shape) {
-        try (Arena arena = Arena.ofConfined()) {
-            MemorySegment state = Calls.state(arena);
-            MemorySegment init = ibv_qp_init_attr.allocate(arena);
+        try (Scratch scratch = Scratch.borrow()) {
+            MemorySegment init = ibv_qp_init_attr.allocate(scratch);
             ibv_qp_init_attr.send_cq(init, MemorySegment.ofAddress(sendCq));
             ibv_qp_init_attr.recv_cq(init, MemorySegment.ofAddress(receiveCq));
             ibv_qp_init_attr.srq(init, MemorySegment.ofAddress(srq));
@@ -453,11 +435,10 @@ public final class LibraryControl implements DeviceControl {
             ibv_qp_cap.max_send_sge(cap, shape.sendSge());
             ibv_qp_cap.max_recv_sge(cap, shape.receiveSge());
             ibv_qp_cap.max_inline_data(cap, shape.inlineBytes());
-            return Calls.pointer(
+            return scratch.pointer(
                     (MemorySegment)
                             Calls.QueuePairs.CREATE_QP.invokeExact(
-                                    state, MemorySegment.ofAddress(pd), init),
-                    state);
+                                    scratch.state, MemorySegment.ofAddress(pd), init));
         } catch (Throwable t) {
             throw Calls.mistake(t);
         }
@@ -470,14 +451,14 @@ public final class LibraryControl implements DeviceControl {
 
     @Override
     public int toInit(long qp, int port, int access) {
-        try (Arena arena = Arena.ofConfined()) {
-            MemorySegment a = ibv_qp_attr.allocate(arena);
+        try (Scratch scratch = Scratch.borrow()) {
+            MemorySegment a = ibv_qp_attr.allocate(scratch);
             ibv_qp_attr.qp_state(a, Verbs.IBV_QPS_INIT);
             ibv_qp_attr.pkey_index(a, (short) 0);
             ibv_qp_attr.port_num(a, (byte) port);
             ibv_qp_attr.qp_access_flags(a, access);
             return modify(
-                    arena,
+                    scratch,
                     qp,
                     a,
                     Verbs.IBV_QP_STATE
@@ -489,8 +470,8 @@ public final class LibraryControl implements DeviceControl {
 
     @Override
     public int toReadyToReceive(long qp, PathAttributes path) {
-        try (Arena arena = Arena.ofConfined()) {
-            MemorySegment a = ibv_qp_attr.allocate(arena);
+        try (Scratch scratch = Scratch.borrow()) {
+            MemorySegment a = ibv_qp_attr.allocate(scratch);
             ibv_qp_attr.qp_state(a, Verbs.IBV_QPS_RTR);
             ibv_qp_attr.path_mtu(a, path.mtu());
             ibv_qp_attr.dest_qp_num(a, path.peerNumber());
@@ -510,7 +491,7 @@ public final class LibraryControl implements DeviceControl {
                 gid.set(Native.BIG_ENDIAN_LONG, Long.BYTES, path.peerGidLow());
             }
             return modify(
-                    arena,
+                    scratch,
                     qp,
                     a,
                     Verbs.IBV_QP_STATE
@@ -525,8 +506,8 @@ public final class LibraryControl implements DeviceControl {
 
     @Override
     public int toReadyToSend(long qp, int sequence, int outboundReads, boolean patient) {
-        try (Arena arena = Arena.ofConfined()) {
-            MemorySegment a = ibv_qp_attr.allocate(arena);
+        try (Scratch scratch = Scratch.borrow()) {
+            MemorySegment a = ibv_qp_attr.allocate(scratch);
             ibv_qp_attr.qp_state(a, Verbs.IBV_QPS_RTS);
             ibv_qp_attr.timeout(a, (byte) ACK_TIMEOUT);
             ibv_qp_attr.retry_cnt(a, (byte) RETRIES);
@@ -535,7 +516,7 @@ public final class LibraryControl implements DeviceControl {
             ibv_qp_attr.sq_psn(a, sequence);
             ibv_qp_attr.max_rd_atomic(a, (byte) outboundReads);
             return modify(
-                    arena,
+                    scratch,
                     qp,
                     a,
                     Verbs.IBV_QP_STATE
@@ -549,17 +530,17 @@ public final class LibraryControl implements DeviceControl {
 
     @Override
     public int change(long qp, StateChange change) {
-        try (Arena arena = Arena.ofConfined()) {
-            return modify(arena, qp, change.attributes(), change.mask());
+        try (Scratch scratch = Scratch.borrow()) {
+            return modify(scratch, qp, change.encode(scratch), change.mask());
         }
     }
 
     @Override
     public int toError(long qp) {
-        try (Arena arena = Arena.ofConfined()) {
-            MemorySegment a = ibv_qp_attr.allocate(arena);
+        try (Scratch scratch = Scratch.borrow()) {
+            MemorySegment a = ibv_qp_attr.allocate(scratch);
             ibv_qp_attr.qp_state(a, Verbs.IBV_QPS_ERR);
-            return modify(arena, qp, a, Verbs.IBV_QP_STATE);
+            return modify(scratch, qp, a, Verbs.IBV_QP_STATE);
         }
     }
 
@@ -591,10 +572,10 @@ public final class LibraryControl implements DeviceControl {
 
     @Override
     public AsyncEvent takeAsyncEvent() {
-        try (Arena arena = Arena.ofConfined()) {
-            MemorySegment state = Calls.state(arena);
-            MemorySegment event = ibv_async_event.allocate(arena);
-            if ((int) Calls.AsyncEvents.GET_ASYNC_EVENT.invokeExact(state, context, event) != 0) {
+        try (Scratch scratch = Scratch.borrow()) {
+            MemorySegment event = ibv_async_event.allocate(scratch);
+            if ((int) Calls.AsyncEvents.GET_ASYNC_EVENT.invokeExact(scratch.state, context, event)
+                    != 0) {
                 return new AsyncEvent(AsyncEvent.Kind.NONE, 0);
             }
             MemorySegment element = ibv_async_event.element(event);
@@ -617,35 +598,30 @@ public final class LibraryControl implements DeviceControl {
                         default -> new AsyncEvent(AsyncEvent.Kind.OTHER, 0);
                     };
             // At once: destroying what an event is about waits until it was acknowledged.
-            Calls.AsyncEvents.ACK_ASYNC_EVENT.invokeExact(state, event);
+            Calls.AsyncEvents.ACK_ASYNC_EVENT.invokeExact(scratch.state, event);
             return taken;
         } catch (Throwable t) {
             throw Calls.mistake(t);
         }
     }
 
-    private static int modify(Arena arena, long qp, MemorySegment attributes, int mask) {
+    private static int modify(Scratch scratch, long qp, MemorySegment attributes, int mask) {
         try {
-            MemorySegment state = Calls.state(arena);
-            return Calls.value(
+            return scratch.value(
                     (int)
                             Calls.QueuePairs.MODIFY_QP.invokeExact(
-                                    state, MemorySegment.ofAddress(qp), attributes, mask),
-                    state);
+                                    scratch.state, MemorySegment.ofAddress(qp), attributes, mask));
         } catch (Throwable t) {
             throw Calls.mistake(t);
         }
     }
 
     private static int destroy(MethodHandle call, long address) {
-        MemorySegment state = Calls.borrowState();
-        try {
-            return Calls.value(
-                    (int) call.invokeExact(state, MemorySegment.ofAddress(address)), state);
+        try (Scratch scratch = Scratch.borrow()) {
+            return scratch.value(
+                    (int) call.invokeExact(scratch.state, MemorySegment.ofAddress(address)));
         } catch (Throwable t) {
             throw Calls.mistake(t);
-        } finally {
-            Calls.giveBack(state);
         }
     }
 }

@@ -9,8 +9,8 @@ import dev.verbena.bindings.Verbs;
 import dev.verbena.bindings.sockaddr_in;
 import dev.verbena.bindings.sockaddr_in6;
 
-import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
+import java.lang.foreign.SegmentAllocator;
 import java.lang.foreign.ValueLayout;
 import java.net.Inet6Address;
 import java.net.InetAddress;
@@ -33,10 +33,10 @@ final class SocketAddresses {
     private SocketAddresses() {}
 
     /** A {@code sockaddr} of the address's family. */
-    static MemorySegment encode(InetSocketAddress address, Arena arena) {
+    static MemorySegment encode(InetSocketAddress address, SegmentAllocator where) {
         boolean six = address.getAddress() instanceof Inet6Address;
         MemorySegment encoded =
-                six ? sockaddr_in6.allocate(arena) : sockaddr_in.allocate(arena); // zeros
+                six ? sockaddr_in6.allocate(where) : sockaddr_in.allocate(where); // zeros
         encoded.set(JAVA_SHORT, FAMILY, (short) (six ? Verbs.AF_INET6 : Verbs.AF_INET));
         encoded.set(PORT, PORT_AT, (short) address.getPort());
         byte[] bytes = address.getAddress().getAddress();

@@ -3,8 +3,8 @@ package dev.verbena.internal.verbs;
 import dev.verbena.bindings.Verbs;
 import dev.verbena.bindings.ibv_qp_attr;
 
-import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
+import java.lang.foreign.SegmentAllocator;
 
 /**
  * One step of a queue pair on its way to a connection: a {@code struct ibv_qp_attr} that the
@@ -20,7 +20,10 @@ public final class StateChange {
     /** {@code IBV_QPS_RTS}. */
     public static final int READY_TO_SEND = Verbs.IBV_QPS_RTS;
 
-    private final MemorySegment attributes = ibv_qp_attr.allocate(Arena.ofAuto());
+    // On the heap, and copied for the two calls it goes through: native memory for as long as the
+    // collector sees it would have a cleaner, for each step of each connection.
+    private final MemorySegment attributes =
+            MemorySegment.ofArray(new long[(int) (ibv_qp_attr.sizeof() / Long.BYTES)]);
     private int mask;
 
     /**
@@ -32,6 +35,7 @@ public final class StateChange {
         ibv_qp_attr.qp_state(attributes, state);
     }
 
+    /** The struct itself, for who stands in for the library. */
     MemorySegment attributes() {
         return attributes;
     }
@@ -40,8 +44,15 @@ public final class StateChange {
         return mask;
     }
 
-    void mask(int filledIn) {
-        mask = filledIn;
+    /** The struct for a call, where the library can reach it. */
+    MemorySegment encode(SegmentAllocator where) {
+        return ibv_qp_attr.allocate(where).copyFrom(attributes);
+    }
+
+    /** Takes over what a call has filled in. */
+    void fillIn(MemorySegment filledIn, int fields) {
+        attributes.copyFrom(filledIn);
+        mask = fields;
     }
 
     /**
