@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # Benchmarks: this library against C, on the same machine, in the same run.
 
-BENCH_LIMIT=7200 # seconds where the devices are; a full run takes 75 minutes under emulation
+BENCH_LIMIT=7200 # seconds where the devices are; a full run takes 85 minutes under emulation
 BENCH_FORKS=3
 # Where no device is needed, more and shorter ones: how a process's memory happens to lie makes one fork half as slow again as another
 # (C's post and poll 19 or 28 ns; always 19 without address space randomisation), and measuring it longer changes nothing.

@@ -159,7 +159,12 @@ final class Outputs {
     /** What the emulator counted: there the parameter is the row whose programs ran. */
     private static Optional<List<String>> counted(String row, String parameter) {
         return Row.of(row)
-                .filter(List.of(Row.INSTRUCTIONS, Row.INSTRUCTIONS_IN_PROCESSES)::contains)
+                .filter(
+                        List.of(
+                                        Row.INSTRUCTIONS,
+                                        Row.INSTRUCTIONS_IN_PROCESSES,
+                                        Row.INSTRUCTIONS_IN_KERNEL)
+                                ::contains)
                 .map(counted -> List.of(counted.key(), parameter));
     }
 

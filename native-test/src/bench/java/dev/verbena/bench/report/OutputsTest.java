@@ -166,6 +166,7 @@ class OutputsTest {
                 RESULT\tload-depth\t4096\t45\tns
                 RESULT\tinstructions\tmessage-rate\t22000\tinstructions
                 RESULT\tinstructions-in-processes\tevents\t550\tinstructions
+                RESULT\tinstructions-in-kernel\tread-bandwidth\t9000\tinstructions
                 """;
         assertThat(Outputs.read("register-c-1.txt", output))
                 .extracting(Measurement::row, Measurement::parameter, Measurement::value)
@@ -179,7 +180,8 @@ class OutputsTest {
                         tuple("arm-await", "", 900.0),
                         tuple("load-depth", "4096", 45.0),
                         tuple("instructions", "message-rate", 22000.0),
-                        tuple("instructions-in-processes", "events", 550.0));
+                        tuple("instructions-in-processes", "events", 550.0),
+                        tuple("instructions-in-kernel", "read-bandwidth", 9000.0));
     }
 
     @Test

@@ -38,6 +38,9 @@ enum Row {
     /** Of them, those outside the kernel. */
     INSTRUCTIONS_IN_PROCESSES(
             "Of them in processes, libraries among them", Goal.none(), Parameter.ROW),
+    /** The kernel's alone, of rows where processes look at memory until something is there. */
+    INSTRUCTIONS_IN_KERNEL(
+            "Instructions of the kernel for a packet, 64 KiB", Goal.none(), Parameter.ROW),
     /** Has no counterpart in C that means anything: a JVM starts. */
     FIRST_MESSAGE("First message after the JVM's start", Goal.none(), Parameter.NONE),
     /** c/load.c, over queue pairs on one completion queue; in load.svg. */
