@@ -14,7 +14,7 @@ import java.lang.invoke.VarHandle;
  * the queue pair, take a few system calls.
  *
  * <p>Most queues are one thread's, and for that one a compare-and-set each time is dear: a post and
- * its poll, with a gate each, take 39 ns with both and 31 without (Intel, Sapphire Rapids; 42 and
+ * its poll, with a gate each, take 39 ns with both and 32 without (Intel, Sapphire Rapids; 42 and
  * 39 on an AMD EPYC). So who comes {@value #ROW} times in a row owns the gate from then on. Its
  * owner says that it is inside by a plain store, and then looks whether somebody else wants in. The
  * processor may do the second before others can see the first, so it is they who make up for it:
