@@ -499,16 +499,22 @@ public final class QueuePair extends NativeObject {
         @Override
         public void shut() {
             if (initiator.enter()) {
-                initiator.disconnect();
-                initiator.leave();
+                try {
+                    initiator.disconnect();
+                } finally {
+                    initiator.leave();
+                }
             }
         }
 
         @Override
         public void drain() {
             if (initiator.enter()) {
-                initiator.drain();
-                initiator.leave();
+                try {
+                    initiator.drain();
+                } finally {
+                    initiator.leave();
+                }
             }
         }
 
@@ -909,8 +915,11 @@ public final class QueuePair extends NativeObject {
     private int cancel() {
         flushed = true;
         if (initiator.enter()) {
-            initiator.disconnect();
-            initiator.leave();
+            try {
+                initiator.disconnect();
+            } finally {
+                initiator.leave();
+            }
         }
         if (receives != null) {
             receives.flush();

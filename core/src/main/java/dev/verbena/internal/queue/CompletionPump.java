@@ -165,12 +165,15 @@ public final class CompletionPump {
      */
     public void share(int queuePairNumber, Endpoint endpoint) {
         if (gate.enter()) {
-            if (endpoint == null) {
-                sharing.remove(queuePairNumber);
-            } else {
-                sharing.put(queuePairNumber, endpoint);
+            try {
+                if (endpoint == null) {
+                    sharing.remove(queuePairNumber);
+                } else {
+                    sharing.put(queuePairNumber, endpoint);
+                }
+            } finally {
+                gate.leave();
             }
-            gate.leave();
         }
     }
 
@@ -361,20 +364,26 @@ public final class CompletionPump {
      */
     void owe(RequestFifo fifo, int first, int last, int status) {
         if (gate.enter()) {
-            fifo.owe(first, last, status, FLUSHED);
-            remember(fifo);
-            settle(null);
-            gate.leave();
+            try {
+                fifo.owe(first, last, status, FLUSHED);
+                remember(fifo);
+                settle(null);
+            } finally {
+                gate.leave();
+            }
         }
     }
 
     /** Tells nothing of a request whatever comes of it. */
     void mute(RequestFifo fifo, int sequence) {
         if (gate.enter()) {
-            fifo.mute(sequence);
-            remember(fifo);
-            settle(null);
-            gate.leave();
+            try {
+                fifo.mute(sequence);
+                remember(fifo);
+                settle(null);
+            } finally {
+                gate.leave();
+            }
         }
     }
 

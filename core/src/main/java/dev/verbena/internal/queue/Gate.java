@@ -20,9 +20,14 @@ import java.lang.invoke.VarHandle;
  * processor may do the second before others can see the first, so it is they who make up for it:
  * who wants in says so, raises a {@linkplain Membarrier barrier} on the processors of all threads,
  * and knows then that either the owner's store can be seen, or the owner sees the wish. As that
- * takes microseconds, a gate whose owner is disturbed too often is nobody's again, for as long as
- * the owner lives: one that is late, between finding that it owns the gate and its store, would
- * take another's ownership for its own.
+ * takes microseconds, a gate whose owner is disturbed too often is nobody's again: for a second,
+ * and for twice as long each time that it soon happens again. After that, whoever comes in a row
+ * owns it, but not as long as a former owner may be late, between finding that it owns the gate and
+ * its store: it would take another's ownership for its own.
+ *
+ * <p>For short stretches that call no caller's code. Who is inside enters no second time and does
+ * not shut the gate, which would wait for itself; the thread that entered leaves, in a {@code
+ * finally} where something inside may throw. Nobody is served in turn.
  */
 public final class Gate {
     private static final int OPEN = 0; // to whoever comes
@@ -33,7 +38,8 @@ public final class Gate {
 
     private static final int SPINS = 100; // a few microseconds
     private static final int ROW = 100;
-    private static final int DISTURBANCES = 100; // in a second: half a thousandth of it
+    private static final int DISTURBANCES = 100; // in a second, of 5 us each: half a thousandth
+    private static final int LONGEST_PAUSE = 64;
     private static final VarHandle STATE;
     private static final VarHandle OWNER_INSIDE;
 
@@ -53,11 +59,13 @@ public final class Gate {
 
     // Of who is inside without being the owner.
     private int rest; // what the state is after it: OPEN or OWNED
-    private boolean settled; // has had an owner, who lives
+    private Thread former; // an owner that may not have noticed that it is none any more; or null
     private int last; // who came, and how often since somebody else did
     private int row;
     private int second; // when the owner was disturbed, and how often in that second
     private int disturbances;
+    private int ended; // when disturbances ended an ownership,
+    private int pause; // and for how many seconds from then on there is no other
 
     /** Makes an open gate. */
     public Gate() {}
@@ -66,10 +74,14 @@ public final class Gate {
      * Goes in, after whoever is inside has left.
      *
      * @return false when the gate is shut
+     * @throws IllegalStateException when somebody else owns the gate, and the kernel has no barrier
+     *     any more; nothing has changed then, nor when {@link #shut} throws it
      */
     public boolean enter() {
         if (owner == Thread.currentThread()) {
-            OWNER_INSIDE.setOpaque(this, true); // opaque: the JIT leaves the next line behind it
+            // Opaque: HotSpot leaves the next line behind it. (The memory model would not promise
+            // it to anybody: it is the barrier that others raise which makes two accesses enough.)
+            OWNER_INSIDE.setOpaque(this, true);
             if ((int) STATE.getAcquire(this) == OWNED) {
                 return true;
             }
@@ -80,10 +92,15 @@ public final class Gate {
 
     private boolean enterAsAnybody() {
         int seen = occupy(OCCUPIED);
-        if (seen == OWNED) {
-            noteDisturbance();
-        } else if (seen == OPEN && !settled) {
-            noteEntry();
+        try {
+            if (seen == OWNED) {
+                noteDisturbance();
+            } else if (seen == OPEN) {
+                noteEntry();
+            }
+        } catch (Throwable t) {
+            leave();
+            throw t;
         }
         return seen != SHUT;
     }
@@ -133,13 +150,13 @@ public final class Gate {
         }
         try {
             Membarrier.raise();
-        } catch (IllegalStateException e) {
+            int spins = 0;
+            while ((boolean) OWNER_INSIDE.getAcquire(this)) {
+                pause(++spins);
+            }
+        } catch (Throwable t) { // or nobody would get in any more
             STATE.setRelease(this, OWNED);
-            throw e;
-        }
-        int spins = 0;
-        while ((boolean) OWNER_INSIDE.getAcquire(this)) {
-            pause(++spins);
+            throw t;
         }
     }
 
@@ -157,17 +174,41 @@ public final class Gate {
 
     private void noteEntry() {
         Thread thread = Thread.currentThread();
+        if (thread == former) {
+            former = null; // has noticed
+        }
         int number = (int) thread.threadId();
         row = number == last ? row + 1 : 1;
         last = number;
         if (row == ROW) {
             row = 0;
-            if (Membarrier.ready()) {
+            if (Membarrier.ready() && (pause == 0 || now() - ended > pause) && !mayBeLate()) {
                 owner = thread;
                 rest = OWNED;
-                settled = true;
+                former = null;
             }
         }
+    }
+
+    /**
+     * Whether the former owner may still take itself for the owner. Not when it has ended, or waits
+     * for something: on the way in, it does neither.
+     */
+    private boolean mayBeLate() {
+        if (former == null) {
+            return false;
+        }
+        if (former.getState() == Thread.State.RUNNABLE) {
+            return true;
+        }
+        // It may have begun to run since, and what it then saw of the gate may have been old, or
+        // what was seen of it here.
+        Membarrier.raise();
+        return former.getState() == Thread.State.RUNNABLE;
+    }
+
+    private static int now() {
+        return (int) (System.nanoTime() >> 30); // seconds, nearly
     }
 
     private void noteDisturbance() {
@@ -177,20 +218,28 @@ public final class Gate {
         if (!owner.isAlive()) {
             owner = null;
             rest = OPEN;
-            settled = false;
             return;
         }
-        int now = (int) (System.nanoTime() >> 30); // seconds, nearly
+        int now = now();
         disturbances = now == second ? disturbances + 1 : 1;
         second = now;
         if (disturbances == DISTURBANCES) {
+            former = owner;
             owner = null;
             rest = OPEN;
+            boolean soon = pause > 0 && now - ended <= 3 * pause;
+            pause = soon ? Math.min(2 * pause, LONGEST_PAUSE) : 1;
+            ended = now;
         }
     }
 
     /** Whether a thread comes and goes as its owner; for tests. */
     boolean isOwnedBy(Thread thread) {
         return owner == thread;
+    }
+
+    /** For how many seconds nobody owns it after the last ownership, which was ended; for tests. */
+    int pause() {
+        return pause;
     }
 }

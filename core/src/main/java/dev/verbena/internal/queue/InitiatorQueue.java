@@ -271,14 +271,17 @@ public final class InitiatorQueue {
         if (!gate.enter()) {
             return;
         }
-        disconnect();
-        if (fifo.underWay() > 0) {
-            modifyToError.getAsInt();
-            // The last requests may be silent and without a signal. In the error state this one is
-            // flushed behind them, and says that all before it have been heard of.
-            post(SendChain.SEND);
+        try {
+            disconnect();
+            if (fifo.underWay() > 0) {
+                modifyToError.getAsInt();
+                // The last requests may be silent and without a signal. In the error state this one
+                // is flushed behind them, and says that all before it have been heard of.
+                post(SendChain.SEND);
+            }
+        } finally {
+            leave();
         }
-        leave();
         gate.shut();
         pump.finish(fifo, nanoseconds); // not in the gate: posts beside the close are not to wait
     }

@@ -22,8 +22,11 @@ public final class WindowTable {
      */
     public void add(Window window) {
         gate.enter();
-        all.add(window);
-        gate.leave();
+        try {
+            all.add(window);
+        } finally {
+            gate.leave();
+        }
     }
 
     /**
@@ -33,9 +36,12 @@ public final class WindowTable {
      */
     public void remove(Window window) {
         gate.enter();
-        unbind(window);
-        all.remove(window);
-        gate.leave();
+        try {
+            unbind(window);
+            all.remove(window);
+        } finally {
+            gate.leave();
+        }
     }
 
     /**
@@ -47,8 +53,11 @@ public final class WindowTable {
      */
     public void claim(Window window, Endpoint queue) {
         gate.enter();
-        window.claim(queue);
-        gate.leave();
+        try {
+            window.claim(queue);
+        } finally {
+            gate.leave();
+        }
     }
 
     /**
@@ -61,10 +70,13 @@ public final class WindowTable {
      */
     public long renew(Window window, long address, int token) {
         gate.enter();
-        long before = window.address();
-        window.renew(address, token);
-        gate.leave();
-        return before;
+        try {
+            long before = window.address();
+            window.renew(address, token);
+            return before;
+        } finally {
+            gate.leave();
+        }
     }
 
     /**
@@ -75,9 +87,12 @@ public final class WindowTable {
      */
     void bind(Window window, Endpoint queue) {
         gate.enter();
-        window.bind(queue);
-        bound.put(window.token(), window);
-        gate.leave();
+        try {
+            window.bind(queue);
+            bound.put(window.token(), window);
+        } finally {
+            gate.leave();
+        }
     }
 
     /**
@@ -87,9 +102,12 @@ public final class WindowTable {
      */
     void invalidate(Window window) {
         gate.enter();
-        unbind(window);
-        window.invalidate();
-        gate.leave();
+        try {
+            unbind(window);
+            window.invalidate();
+        } finally {
+            gate.leave();
+        }
     }
 
     /**
@@ -100,15 +118,18 @@ public final class WindowTable {
      */
     void takeBack(Window window, RequestType type) {
         gate.enter();
-        boolean bind = type == RequestType.BIND;
-        if (bind) {
-            unbind(window);
+        try {
+            boolean bind = type == RequestType.BIND;
+            if (bind) {
+                unbind(window);
+            }
+            window.takeBack(bind);
+            if (!bind) {
+                bound.put(window.token(), window);
+            }
+        } finally {
+            gate.leave();
         }
-        window.takeBack(bind);
-        if (!bind) {
-            bound.put(window.token(), window);
-        }
-        gate.leave();
     }
 
     /**
@@ -120,12 +141,15 @@ public final class WindowTable {
      */
     void retire(Window window, boolean failed) {
         gate.enter();
-        if (failed) {
-            unbind(window);
-            window.spoil();
+        try {
+            if (failed) {
+                unbind(window);
+                window.spoil();
+            }
+            window.retire();
+        } finally {
+            gate.leave();
         }
-        window.retire();
-        gate.leave();
     }
 
     /**
@@ -136,11 +160,14 @@ public final class WindowTable {
      */
     void invalidated(int token) {
         gate.enter();
-        Window window = bound.get(token);
-        if (window != null) {
-            unbind(window);
+        try {
+            Window window = bound.get(token);
+            if (window != null) {
+                unbind(window);
+            }
+        } finally {
+            gate.leave();
         }
-        gate.leave();
     }
 
     /**

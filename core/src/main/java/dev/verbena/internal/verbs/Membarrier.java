@@ -18,6 +18,7 @@ import java.lang.invoke.MethodHandle;
 public final class Membarrier {
     private static final int PRIVATE_EXPEDITED = 1 << 3;
     private static final int REGISTER_PRIVATE_EXPEDITED = 1 << 4;
+    private static final int TRIES = 10;
 
     /** What the system call's number is: the C library has no function for it. */
     private static int number() {
@@ -66,27 +67,29 @@ public final class Membarrier {
     /**
      * Whether {@link #raise} works.
      *
-     * @return false before {@link #prepare}, and after it where the kernel has no such call, or a
-     *     sandbox forbids it
+     * @return false before {@link #prepare}, after it where the kernel has no such call or a
+     *     sandbox forbids it, and once {@link #raise} has failed
      */
     public static boolean ready() {
         return ready;
     }
 
     /**
-     * Has each processor that runs a thread of this process make all its stores seen, and forget
-     * what it has read ahead; a processor that runs one later has done so when it began. Takes some
-     * microseconds. Only when {@link #ready}.
+     * Puts a full barrier between what each thread of this process has done before and what it does
+     * after; one that does not run has had it when it stopped. Takes some microseconds. Only when
+     * {@link #ready}.
      *
      * @throws IllegalStateException when the kernel refuses what it promised
      */
     public static void raise() {
-        // A process that was restored from an image has to register again.
-        if (call(PRIVATE_EXPEDITED) != 0
-                && (call(REGISTER_PRIVATE_EXPEDITED) != 0 || call(PRIVATE_EXPEDITED) != 0)) {
-            throw new IllegalStateException(
-                    "membarrier(2) worked when it was registered, and is refused now: is there a"
-                            + " seccomp filter that came later?");
+        for (int tries = 1; call(PRIVATE_EXPEDITED) != 0; tries++) {
+            if (tries == TRIES) {
+                ready = false; // nobody is to need it from now on
+                throw new IllegalStateException(
+                        "membarrier(2) worked when it was registered, and was refused %d times now: is there a seccomp filter that came later, or has the kernel no memory left?"
+                                .formatted(TRIES));
+            }
+            call(REGISTER_PRIVATE_EXPEDITED); // a process restored from an image has to, again
         }
     }
 

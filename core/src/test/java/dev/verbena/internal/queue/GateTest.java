@@ -18,6 +18,7 @@ import java.util.concurrent.Callable;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.Executors;
 import java.util.concurrent.FutureTask;
+import java.util.concurrent.atomic.AtomicInteger;
 
 /** Who gets in beside whom, and who owns what. */
 @Timeout(120)
@@ -150,6 +151,65 @@ class GateTest {
             assertThat(gate.isOwnedBy(null)).isTrue();
             elsewhere(() -> passOften(gate, 2 * ROW));
             assertThat(gate.isOwnedBy(null)).isTrue();
+        }
+
+        /** A second after it was nobody's for the first time, two after the second time. */
+        @Test
+        void itIsOwnedAgainAfterAWhile() throws Exception {
+            for (int seconds = 1; seconds <= 2; seconds++) {
+                long start = System.nanoTime();
+                elsewhere(() -> passOften(gate, 3 * DISTURBANCES));
+                assertThat(gate.isOwnedBy(null)).isTrue();
+                assertThat(gate.pause()).isEqualTo(seconds);
+                passUntilOwned();
+                assertThat(System.nanoTime() - start).isGreaterThan(seconds * 1_000_000_000L);
+            }
+        }
+
+        @Test
+        void anotherOwnsItWhileTheFormerOwnerWaits() throws Exception {
+            elsewhere(
+                    () -> {
+                        passOften(gate, 3 * DISTURBANCES);
+                        assertThat(gate.isOwnedBy(null)).isTrue();
+                        passUntilOwned();
+                    });
+        }
+
+        @Test
+        void nobodyOwnsItWhileTheFormerOwnerHasNotNoticed() throws Exception {
+            AtomicInteger step = new AtomicInteger();
+            Other<Void> visitor =
+                    new Other<>(
+                            () -> {
+                                passOften(gate, 3 * DISTURBANCES);
+                                long start = System.nanoTime();
+                                while (System.nanoTime() - start < 3_000_000_000L) {
+                                    passOften(gate, 1);
+                                    assertThat(gate.isOwnedBy(null)).isTrue();
+                                }
+                                step.set(1);
+                                while (step.get() == 1) {
+                                    Thread.onSpinWait();
+                                }
+                                passOften(gate, ROW);
+                                assertThat(gate.isOwnedBy(Thread.currentThread())).isTrue();
+                                return null;
+                            });
+            while (step.get() == 0 && !visitor.task.isDone()) {
+                Thread.onSpinWait(); // does not wait as the JVM calls it: might be on its way in
+            }
+            passOften(gate, 1);
+            step.set(2);
+            visitor.end();
+        }
+
+        private void passUntilOwned() {
+            long start = System.nanoTime();
+            while (!gate.isOwnedBy(Thread.currentThread())) {
+                passOften(gate, 1);
+                assertThat(System.nanoTime() - start).isLessThan(30_000_000_000L);
+            }
         }
 
         @Test
