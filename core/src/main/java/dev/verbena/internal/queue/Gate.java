@@ -192,7 +192,8 @@ public final class Gate {
 
     /**
      * Whether the former owner may still take itself for the owner. Not when it has ended, or waits
-     * for something: on the way in, it does neither.
+     * as the JVM calls it: on the way in, and until it has taken its flag back, it does neither.
+     * One that waits in a native call may be late by that, until it comes back.
      */
     private boolean mayBeLate() {
         if (former == null) {
@@ -203,7 +204,11 @@ public final class Gate {
         }
         // It may have begun to run since, and what it then saw of the gate may have been old, or
         // what was seen of it here.
-        Membarrier.raise();
+        try {
+            Membarrier.raise();
+        } catch (IllegalStateException e) {
+            return true; // no reason to fail: who asks is inside, and does not have to be the owner
+        }
         return former.getState() == Thread.State.RUNNABLE;
     }
 

@@ -84,7 +84,7 @@ public final class Membarrier {
     public static void raise() {
         for (int tries = 1; call(PRIVATE_EXPEDITED) != 0; tries++) {
             if (tries == TRIES) {
-                ready = false; // nobody is to need it from now on
+                ready = false; // no new owners
                 throw new IllegalStateException(
                         "membarrier(2) worked when it was registered, and was refused %d times now: is there a seccomp filter that came later, or has the kernel no memory left?"
                                 .formatted(TRIES));
