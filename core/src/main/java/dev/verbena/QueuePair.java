@@ -498,13 +498,7 @@ public final class QueuePair extends NativeObject {
 
         @Override
         public void shut() {
-            if (initiator.enter()) {
-                try {
-                    initiator.disconnect();
-                } finally {
-                    initiator.leave();
-                }
-            }
+            disconnectInitiator();
         }
 
         @Override
@@ -912,8 +906,7 @@ public final class QueuePair extends NativeObject {
         }
     }
 
-    private int cancel() {
-        flushed = true;
+    private void disconnectInitiator() {
         if (initiator.enter()) {
             try {
                 initiator.disconnect();
@@ -921,6 +914,11 @@ public final class QueuePair extends NativeObject {
                 initiator.leave();
             }
         }
+    }
+
+    private int cancel() {
+        flushed = true;
+        disconnectInitiator();
         if (receives != null) {
             receives.flush();
         }

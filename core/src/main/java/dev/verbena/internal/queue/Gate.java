@@ -39,7 +39,7 @@ public final class Gate {
     private static final int SPINS = 100; // a few microseconds
     private static final int ROW = 100;
     private static final int DISTURBANCES = 100; // in a second, of 5 us each: half a thousandth
-    private static final int LONGEST_PAUSE = 64;
+    private static final int LONGEST_OWNERLESS = 64; // seconds
     private static final VarHandle STATE;
     private static final VarHandle OWNER_INSIDE;
 
@@ -65,7 +65,7 @@ public final class Gate {
     private int second; // when the owner was disturbed, and how often in that second
     private int disturbances;
     private int ended; // when disturbances ended an ownership,
-    private int pause; // and for how many seconds from then on there is no other
+    private int ownerless; // and for how many seconds from then on there is no other
 
     /** Makes an open gate. */
     public Gate() {}
@@ -182,7 +182,9 @@ public final class Gate {
         last = number;
         if (row == ROW) {
             row = 0;
-            if (Membarrier.ready() && (pause == 0 || now() - ended > pause) && !mayBeLate()) {
+            if (Membarrier.ready()
+                    && (ownerless == 0 || now() - ended > ownerless)
+                    && !mayBeLate()) {
                 owner = thread;
                 rest = OWNED;
                 former = null;
@@ -232,8 +234,8 @@ public final class Gate {
             former = owner;
             owner = null;
             rest = OPEN;
-            boolean soon = pause > 0 && now - ended <= 3 * pause;
-            pause = soon ? Math.min(2 * pause, LONGEST_PAUSE) : 1;
+            boolean soon = ownerless > 0 && now - ended <= 3 * ownerless;
+            ownerless = soon ? Math.min(2 * ownerless, LONGEST_OWNERLESS) : 1;
             ended = now;
         }
     }
@@ -244,7 +246,7 @@ public final class Gate {
     }
 
     /** For how many seconds nobody owns it after the last ownership, which was ended; for tests. */
-    int pause() {
-        return pause;
+    int ownerless() {
+        return ownerless;
     }
 }

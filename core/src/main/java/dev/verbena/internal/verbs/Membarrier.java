@@ -68,7 +68,7 @@ public final class Membarrier {
      * Whether {@link #raise} works.
      *
      * @return false before {@link #prepare}, after it where the kernel has no such call or a
-     *     sandbox forbids it, and once {@link #raise} has failed
+     *     sandbox forbids it, and from a failure of {@link #raise} to the next {@link #prepare}
      */
     public static boolean ready() {
         return ready;

@@ -160,7 +160,7 @@ class GateTest {
                 long start = System.nanoTime();
                 elsewhere(() -> passOften(gate, 3 * DISTURBANCES));
                 assertThat(gate.isOwnedBy(null)).isTrue();
-                assertThat(gate.pause()).isEqualTo(seconds);
+                assertThat(gate.ownerless()).isEqualTo(seconds);
                 passUntilOwned();
                 assertThat(System.nanoTime() - start).isGreaterThan(seconds * 1_000_000_000L);
             }
