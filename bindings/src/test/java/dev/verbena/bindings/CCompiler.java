@@ -7,6 +7,8 @@ import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.concurrent.TimeUnit;
 
 /** The system's C compiler, asked only whether it accepts a text. */
@@ -33,7 +35,7 @@ final class CCompiler {
     static void required() throws Exception {
         String problem;
         try {
-            problem = complaints(HEADERS);
+            problem = complaints(HEADERS, "");
         } catch (IOException e) {
             problem = e.getMessage();
         }
@@ -52,16 +54,22 @@ final class CCompiler {
     }
 
     /**
-     * Compiles without writing anything; returns what the compiler said, empty when it accepted.
+     * Compiles without writing anything.
+     *
+     * @param include a folder where headers are looked for first, or empty
+     * @return what the compiler said; empty when it accepted
      */
-    static String complaints(String source) throws Exception {
+    static String complaints(String source, String include) throws Exception {
         Path file = Files.createTempFile("verbena-layout", ".c");
         Path log = Files.createTempFile("verbena-layout", ".log");
         try {
             Files.writeString(file, source);
-            ProcessBuilder builder =
-                    new ProcessBuilder(
-                            COMMAND, "-std=c11", "-fsyntax-only", "-x", "c", file.toString());
+            List<String> command = new ArrayList<>(List.of(COMMAND, "-std=c11", "-fsyntax-only"));
+            if (!include.isEmpty()) {
+                command.addAll(List.of("-I", include));
+            }
+            command.addAll(List.of("-x", "c", file.toString()));
+            ProcessBuilder builder = new ProcessBuilder(command);
             builder.environment().put("LC_ALL", "C");
             Process cc = builder.redirectErrorStream(true).redirectOutput(log.toFile()).start();
             if (!cc.waitFor(60, TimeUnit.SECONDS)) {
