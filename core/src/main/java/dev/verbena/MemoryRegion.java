@@ -1,6 +1,8 @@
 package dev.verbena;
 
 import dev.verbena.internal.verbs.DeviceControl;
+import dev.verbena.internal.verbs.Errno;
+import dev.verbena.internal.verbs.Provider;
 import dev.verbena.internal.verbs.Rights;
 
 import java.io.IOException;
@@ -46,7 +48,9 @@ public final class MemoryRegion extends NativeObject {
                             domain.address(), memory, access | implied(domain.adapter(), access));
             if (made < 0) {
                 throw VerbenaException.of(
-                        "ibv_reg_mr(%d bytes)".formatted(memory.byteSize()), made, advice());
+                        "ibv_reg_mr(%d bytes)".formatted(memory.byteSize()),
+                        made,
+                        advice(domain.adapter().provider(), (int) -made, memory.byteSize()));
             }
             this.address = made;
             this.localToken = control.localKey(address);
@@ -61,7 +65,11 @@ public final class MemoryRegion extends NativeObject {
         }
     }
 
-    private static String advice() {
+    private static String advice(Provider provider, int errno, long bytes) {
+        String large = errno == Errno.ENOMEM ? provider.adviceForLargeRegion(bytes) : null;
+        if (large != null) {
+            return large;
+        }
         long lockable = lockableBytes();
         return "Registered memory is locked memory, of which this process may have %s (ulimit -l; systemd LimitMEMLOCK=infinity; in a container --ulimit memlock=-1); and it has to be memory that may be written to, if it is to be."
                 .formatted(

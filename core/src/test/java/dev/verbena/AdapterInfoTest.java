@@ -7,6 +7,7 @@ import dev.verbena.internal.verbs.FakeDevice;
 
 import org.junit.jupiter.api.Test;
 
+import java.lang.foreign.MemorySegment;
 import java.util.function.Consumer;
 
 class AdapterInfoTest {
@@ -122,6 +123,27 @@ class AdapterInfoTest {
             rig.device.controlError = 12;
             assertThatThrownBy(() -> rig.domain.register(rig.arena.allocate(8)))
                     .hasMessageContaining("ulimit -l");
+        }
+    }
+
+    @Test
+    @SuppressWarnings("restricted") // as many bytes as nobody allocates for a test
+    void theAdviceForALargeRegionNamesTheLimitOfSoftRoce() {
+        MemorySegment large = MemorySegment.ofAddress(4096).reinterpret((1L << 30) + 1);
+        try (Rig rig = rig(device -> device.vendorId = FakeDevice.RXE)) {
+            rig.device.controlError = 12;
+            assertThatThrownBy(() -> rig.domain.register(large))
+                    .hasMessageContaining("limit of 1 GiB")
+                    .hasMessageNotContaining("ulimit");
+            rig.device.controlError = 12;
+            assertThatThrownBy(() -> rig.domain.register(large.asSlice(0, 1L << 30)))
+                    .hasMessageContaining("ulimit -l");
+            rig.device.controlError = 14;
+            assertThatThrownBy(() -> rig.domain.register(large)).hasMessageContaining("ulimit -l");
+        }
+        try (Rig rig = rig(device -> {})) {
+            rig.device.controlError = 12;
+            assertThatThrownBy(() -> rig.domain.register(large)).hasMessageContaining("ulimit -l");
         }
     }
 

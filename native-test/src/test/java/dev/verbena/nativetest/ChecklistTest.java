@@ -33,6 +33,7 @@ import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicReference;
+import java.util.function.Supplier;
 
 /**
  * NDK's promises, point by point, between two devices. What needs no device (flag values, credits
@@ -63,13 +64,24 @@ class ChecklistTest {
     private static void write(
             Pair pair, long context, MemoryRegion source, MemoryRegion target, int flags) {
         BufferList bytes = whole(source);
-        Deadline deadline = Deadline.of("room for write " + context);
+        whenThereIsRoom(
+                "write " + context,
+                () ->
+                        pair.left.queuePair.write(
+                                context,
+                                bytes,
+                                target.memory().address(),
+                                target.remoteToken(),
+                                flags));
+    }
+
+    /** Posts again as long as the queue is full of requests that the device has not ended yet. */
+    private static void whenThereIsRoom(String what, Supplier<Status> post) {
+        Deadline deadline = Deadline.of("room for " + what);
         Status status;
         do {
             deadline.check();
-            status =
-                    pair.left.queuePair.write(
-                            context, bytes, target.memory().address(), target.remoteToken(), flags);
+            status = post.get();
         } while (status == Status.NO_MORE_ENTRIES);
         status.orThrow();
     }
@@ -430,10 +442,17 @@ class ChecklistTest {
                 try (MemoryWindow window = pair.right.domain.createMemoryWindow()) {
                     List<Integer> tokens = new ArrayList<>();
                     for (int i = 0; i < 270; i++) {
-                        pair.right.queuePair.bind(i, window, target, 0, 64, RW | SILENT).orThrow();
+                        int context = i;
+                        whenThereIsRoom(
+                                "bind " + i,
+                                () ->
+                                        pair.right.queuePair.bind(
+                                                context, window, target, 0, 64, RW | SILENT));
                         tokens.add(window.remoteToken());
                         if (i % 90 == 89) {
-                            pair.right.queuePair.send(i, new BufferList(1)).orThrow();
+                            whenThereIsRoom(
+                                    "send " + i,
+                                    () -> pair.right.queuePair.send(context, new BufferList(1)));
                             pair.left.queuePair.receive(i, whole(source)).orThrow();
                             assertThat(pair.right.ends(1))
                                     .containsExactly("SEND " + i + " SUCCESS");
@@ -450,16 +469,29 @@ class ChecklistTest {
                             assertThat(pair.left.ends(1))
                                     .containsExactly("WRITE " + i + " SUCCESS");
                         }
-                        Deadline deadline = Deadline.of("room for invalidate " + i);
-                        Status status;
-                        do {
-                            deadline.check();
-                            status = pair.right.queuePair.invalidate(i, window, SILENT);
-                        } while (status == Status.NO_MORE_ENTRIES);
-                        status.orThrow();
+                        whenThereIsRoom(
+                                "invalidate " + i,
+                                () -> pair.right.queuePair.invalidate(context, window, SILENT));
                     }
                     assertThat(tokens).doesNotHaveDuplicates();
                     assertThat(pair.right.endsNow()).isEmpty();
+                    // No slot was lost: once all has ended, the queue takes as many as at first.
+                    whenThereIsRoom(
+                            "the last send",
+                            () -> pair.right.queuePair.send(270, new BufferList(1)));
+                    pair.left.queuePair.receive(270, whole(source)).orThrow();
+                    assertThat(pair.right.ends(1)).containsExactly("SEND 270 SUCCESS");
+                    for (int i = 0; i < 64; i++) {
+                        pair.right
+                                .queuePair
+                                .write(
+                                        i,
+                                        whole(target),
+                                        source.memory().address(),
+                                        source.remoteToken(),
+                                        SILENT)
+                                .orThrow();
+                    }
                 }
             }
         }

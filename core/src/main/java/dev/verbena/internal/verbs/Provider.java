@@ -66,6 +66,27 @@ public record Provider(
     private static final int KERNEL_WITH_INVALIDATE = 1 << 2;
 
     /**
+     * The largest region that rxe of newer kernels registers. Tried on Linux 6.12.117 and 7.3.4
+     * (x86-64, pages of 4 KiB): 1 GiB is registered, one page more is ENOMEM. Linux 6.1 has no such
+     * limit.
+     */
+    private static final long RXE_REGION_BYTES = 1L << 30;
+
+    /**
+     * Advice for a registration that was refused with ENOMEM although memory may be locked.
+     *
+     * @param bytes what was to be registered
+     * @return a sentence, or null when nothing peculiar to this provider explains it
+     */
+    public String adviceForLargeRegion(long bytes) {
+        return name.equals("rxe") && bytes > RXE_REGION_BYTES
+                ? "Soft-RoCE of this kernel may have a limit of 1 GiB for one registration, whatever"
+                        + " memory may be locked (Linux 6.12.117 and 7.3 have it, 6.1 does not):"
+                        + " register the memory in parts of 1 GiB or less."
+                : null;
+    }
+
+    /**
      * Finds the provider of a device.
      *
      * @param vendorId from {@code ibv_query_device}
