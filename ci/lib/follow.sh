@@ -12,6 +12,7 @@
 GRACE=10 # seconds between asking a command to end and ending it
 
 make_run_folder() {
+    need_writable "${TMPDIR:-/tmp}" "the folder for temporary files" "point TMPDIR at another"
     RUN=$(mktemp -d "${TMPDIR:-/tmp}/verbena-roce.XXXXXX")
     mkfifo "$RUN/events"
     exec {EVENTS}<>"$RUN/events"

@@ -81,21 +81,38 @@ of_os_release() { # NAME
     sed -nE "s/^$1=\"?([^\"]*)\"?\$/\1/p" /etc/os-release
 }
 
-# Package lists age: a package that cannot be had is tried once more with fresh ones.
+# Package lists age: a package that cannot be had is tried once more with fresh ones. Where only some of the archives answered,
+# what is wanted may be in one that did.
 with_fresh_lists() { # COMMAND…
-    "$@" >/dev/null 2>&1 || { update_lists && quietly "$*" "$@"; }
+    "$@" >/dev/null 2>&1 || { update_lists || [ -n "$ARCHIVES_SILENT" ]; } && quietly "$*" "$@"
 }
+
+ARCHIVES_SILENT='' # what apt said when package archives did not answer
+LISTS_LIMIT=300    # seconds for another apt-get that has the lists; unlike installing, updating does not wait by itself
 
 update_lists() {
     if [ "$INSTALL" = no ] && [ -z "${APT_CONFIG-}" ]; then
         say "apt's package lists are missing or old, and --no-install says not to touch them: apt-get update"
         return 1
     fi
-    if [ -n "${APT_CONFIG-}" ]; then
-        quietly "apt-get update" apt-get -q update # of apt_of_suite: lists of our own
-    else
-        quietly "apt-get update" as_root apt-get -q update
+    local root=as_root log code=0 until=$((SECONDS + LISTS_LIMIT))
+    [ -z "${APT_CONFIG-}" ] || root='' # of apt_of_suite: lists of our own
+    log=$(mktemp)
+    # An archive that does not answer is only a warning to apt, unless told otherwise.
+    until LC_ALL=C $root apt-get -q -o APT::Update::Error-Mode=any update >"$log" 2>&1; do
+        if ! grep -q 'Could not get lock\|Unable to lock' "$log" || [ "$SECONDS" -ge "$until" ]; then
+            code=1
+            break
+        fi
+        detail "waiting, as another apt-get has the package lists"
+        sleep 1 # apt's locks are not flock's: nothing tells when one is free
+    done
+    if [ "$code" != 0 ]; then
+        ARCHIVES_SILENT=$(sed -nE 's/^[EW]: //p' "$log" | head -n 1)
+        say "apt-get update failed, package archives may be out of reach (is there a network?): $ARCHIVES_SILENT"
     fi
+    rm -f "$log"
+    return "$code"
 }
 
 install_packages() { # PACKAGE…

@@ -15,6 +15,26 @@ BAD_CABLE='loss 1% delay 20ms'
 
 # Prints the home of a JDK 25 or newer, or nothing.
 find_jdk() {
+    local home
+    while read -r home; do
+        if [ "$(jdk_version "$home")" -ge 25 ]; then
+            printf '%s\n' "$home"
+            return
+        fi
+    done < <(all_jdks)
+}
+
+# Prints " (JDK 17 in /usr/lib/jvm/… is too old)", or nothing where there is no JDK at all.
+older_jdks() {
+    local home
+    while read -r home; do
+        echo " (JDK $(jdk_version "$home") in $home is too old)"
+        return
+    done < <(all_jdks)
+}
+
+# Prints the homes of all JDKs in the usual places, those that the caller's variables name first.
+all_jdks() {
     local home variable on_path homes=()
     for variable in ${!JAVA*}; do
         [[ $variable != *_HOME ]] || homes+=("${!variable}")
@@ -22,10 +42,7 @@ find_jdk() {
     if on_path=$(command -v javac); then homes+=("$(dirname "$(dirname "$(readlink -f "$on_path")")")"); fi
     for home in "${JDK_PLACES[@]}"; do homes+=("$home"/*); done
     for home in "${homes[@]}"; do
-        if [ -x "$home/bin/javac" ] && [ "$(jdk_version "$home")" -ge 25 ]; then
-            printf '%s\n' "$home"
-            return
-        fi
+        [ ! -x "$home/bin/javac" ] || printf '%s\n' "$home"
     done
 }
 
@@ -41,12 +58,15 @@ need_jdk() {
         install_packages openjdk-25-jdk-headless || true
         JDK=$(find_jdk)
     fi
+    if [ -z "$JDK" ] && [ -n "$ARCHIVES_SILENT" ]; then
+        fail 69 "a JDK 25 or newer is needed, and none could be installed: the package archives did not answer ($ARCHIVES_SILENT)"
+    fi
     [ -n "$JDK" ] || fail 69 "$(no_jdk)"
     export JAVA_25_HOME=$JDK # one more place where Maven's toolchains look
 }
 
 no_jdk() {
-    echo "Verbena needs a JDK 25 or newer and none was found: looked at JAVA_HOME and JAVA*_HOME, the javac on the PATH, and" \
+    echo "Verbena needs a JDK 25 or newer and none was found$(older_jdks): looked at JAVA_HOME and JAVA*_HOME, the javac on the PATH, and" \
         "${JDK_PLACES[*]/#$HOME/\~}; install one with \"apt install openjdk-25-jdk\" (Debian 13, Ubuntu 24.04 and later)," \
         "\"dnf install java-25-openjdk-devel\" (Fedora) or \"sdk install java 25-tem\" (sdkman, any Linux), or point" \
         "JAVA_HOME at one."
@@ -60,10 +80,13 @@ can_be_installed() { # PACKAGE
 
 maven() { # ARGUMENTS…
     # Maven 3.8 ends each run with escape sequences, colours off or not.
-    (cd "$PROJECT" && mvn -B -ntp -q "$@" 2>&1 | sed -u $'s/\x1b\\[[0-9;]*m//g')
+    # Debian's Maven 3.9 has a guava that a JDK 25 warns of, four lines at each start.
+    (cd "$PROJECT" && mvn -B -ntp -q "$@" 2>&1 |
+        sed -u -e $'s/\x1b\\[[0-9;]*m//g' -e '/^WARNING: .*sun\.misc\.Unsafe/d' -e '/^WARNING: Please consider reporting this to the maintainers of class com\.google/d')
 }
 
 build() { # MAVEN_ARGUMENTS…
+    need_writable "$PROJECT" "this checkout" "the build writes its target folders there; work in a copy that you may write to"
     need_jdk
     need "building" "${BUILD_TOOLS[@]}"
     say "building with Maven and $JDK (the first time downloads what Maven needs)"

@@ -36,3 +36,14 @@ quietly() { # WHAT COMMAND…
     fi
     rm -f "$log"
 }
+
+# Ends with a sentence unless files can be made in a folder, and 16 bytes written: a full disk still makes empty files.
+need_writable() { # FOLDER WHAT_IT_IS MEND
+    local probe
+    if probe=$(mkdir -p "$1" 2>&1 && mktemp "$1/.verbena.XXXXXX" 2>&1) && echo "is it full?...." 2>/dev/null >"$probe"; then
+        rm -f "$probe"
+        return
+    fi
+    [ ! -f "$probe" ] || { rm -f "$probe"; probe="the disk is full"; }
+    fail 69 "$2, $1, cannot be written to (${probe##*: }): $3"
+}

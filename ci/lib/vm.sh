@@ -31,7 +31,7 @@ prepare_vm() {
     local recipe
     recipe=$(vm_recipe)
     VM=$CACHE/vm/$recipe
-    mkdir -p "$CACHE/vm"
+    need_writable "$CACHE/vm" "the cache" "point VERBENA_CACHE at another folder"
     # Two runs may start at once on a new machine: one makes it, the other waits for that.
     local lock
     exec {lock}>"$CACHE/vm/lock"
@@ -194,7 +194,7 @@ find_accelerator() { # LOCK_DESCRIPTOR
     verdict=$(kvm_verdict_file)
     if [ ! -e "$verdict" ]; then
         say "trying out /dev/kvm (once, $KVM_PROBE_LIMIT s at most)"
-        if probe_kvm {lock}>&-; then echo works; else echo "it booted no guest within $KVM_PROBE_LIMIT s"; fi >"$verdict"
+        probe_kvm {lock}>&- >"$verdict"
     fi
     WHY_NO_KVM=$(cat "$verdict")
     # shellcheck disable=SC2034 # for qemu
@@ -214,16 +214,24 @@ kvm_verdict_file() {
     echo "$CACHE/vm/kvm-$({ cat /proc/sys/kernel/random/boot_id; qemu-system-x86_64 --version; } | sha256sum | cut -c1-12)"
 }
 
-# The real kernel with an init that powers off at once, under a limit. A QEMU that hangs in the kernel may take its time to
-# die even of KILL, so nothing waits for it beyond the limit.
+# Prints "works", or why not. The real kernel with an init that powers off at once, under a limit. A QEMU that hangs in the kernel may
+# take its time to die even of KILL, so nothing waits for it beyond the limit. In a shell of its own, whose remarks on a QEMU that
+# aborts nobody sees.
 probe_kvm() {
-    local console code
+    local console code=0
     console=$(mktemp)
-    code=0
-    timeout -k 2 "$KVM_PROBE_LIMIT" qemu-system-x86_64 -M q35 -accel kvm -cpu host -m 512M -kernel "$VM/kernel" \
-        -initrd "$VM/initramfs" -append "console=ttyS0 panic=-1 quiet verbena.probe" -display none -nic none -no-reboot \
-        -serial "file:$console" </dev/null >/dev/null 2>&1 || code=$?
-    [ "$code" = 0 ] && grep -q 'verbena: alive' "$console" || code=1
+    (
+        timeout -k 2 "$KVM_PROBE_LIMIT" qemu-system-x86_64 -M q35 -accel kvm -cpu host -m 512M -kernel "$VM/kernel" \
+            -initrd "$VM/initramfs" -append "console=ttyS0 panic=-1 quiet verbena.probe" -display none -nic none -no-reboot \
+            -serial "file:$console" </dev/null
+        exit
+    ) >/dev/null 2>&1 || code=$?
+    if [ "$code" = 0 ] && grep -q 'verbena: alive' "$console"; then
+        echo works
+    elif [ "$code" = 124 ] || [ "$code" = 137 ]; then
+        echo "it booted no guest within $KVM_PROBE_LIMIT s"
+    else
+        echo "QEMU ended with exit code $code before a guest had booted"
+    fi
     rm -f "$console"
-    return "$code"
 }
