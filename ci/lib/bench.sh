@@ -49,7 +49,7 @@ bench() { # [ROW…]
         touch "$PROJECT/native-test/target/bench-is-built"
     fi
     need "benchmarking" "${BENCH_TOOLS[@]}"
-    quietly "compiling the C sides" "$bench/c/build" "$programs" || fail 1 "the C sides of the benchmarks were not compiled"
+    step quietly "compiling the C sides" "$bench/c/build" "$programs" || fail 1 "the C sides of the benchmarks were not compiled"
 
     local outputs class_path java java_there
     class_path=$PROJECT/native-test/target/bench-classes:$PROJECT/native-test/target/classes
@@ -137,10 +137,9 @@ bench_here() {
     done
 }
 
-# In the foreground, where Ctrl-C reaches it and then ends this script, too.
 bench_one() { # OUTPUT COMMAND…
     local code=0
-    LD_LIBRARY_PATH=$programs/stand-in timeout --foreground -k 5 600 "${@:2}" >>"$outputs/$1" 2>>"$outputs/$1.errors" </dev/null || code=$?
+    LD_LIBRARY_PATH=$programs/stand-in step into "$outputs/$1" "$outputs/$1.errors" timeout --foreground -k 5 600 "${@:2}" || code=$?
     [ "$code" != 0 ] || return 0
     say "${2##*/} failed, exit code $code:"
     cat "$outputs/$1" "$outputs/$1.errors" | tail -n 15 >&2

@@ -11,6 +11,7 @@
 
 ENGINE_TOOLS=(docker.io docker-cli mmdebstrap e2fsprogs openssl util-linux)
 ENGINE_DISK_SIZE=16G # as far as written
+ENGINE_ROOM=1500     # MiB, as far as the image goes
 ENGINE_LOST=71       # exit code when the command failed and the engine in the VM has gone silent
 
 run_beside_engine() { # COMMAND… : here, with DOCKER_HOST where that is not the usual place
@@ -82,7 +83,7 @@ use_engine_here() {
 make_image() {
     docker version >/dev/null 2>&1 || fail 69 "no container engine answers (docker version)"
     say "making the container image $IMAGE"
-    build_image || fail 69 "the container image could not be made"
+    step build_image || fail 69 "the container image could not be made"
 }
 
 prepare_engine() {
@@ -90,10 +91,13 @@ prepare_engine() {
     need "the container engine" "${ENGINE_TOOLS[@]}"
     recipe=$(image_recipe)-$(date +%Y%m) # made anew every month: packages have security updates
     ENGINE_DISK=$CACHE/engine/$recipe/disk
-    mkdir -p "$CACHE/engine"
+    need_writable "$CACHE/engine" "the cache" "point VERBENA_CACHE at another folder"
     exec {lock}>"$CACHE/engine/lock"
     take_lock "$lock" "another ci/roce is making the container image"
-    [ -e "$ENGINE_DISK" ] || make_disk {lock}>&- || fail 69 "the container image could not be made"
+    if [ ! -e "$ENGINE_DISK" ]; then
+        need_room "$CACHE/engine" "the cache" "$ENGINE_ROOM" "making the container image" "point VERBENA_CACHE at another folder"
+        { as_root true && step make_disk {lock}>&-; } || fail 69 "the container image could not be made"
+    fi
     touch "$ENGINE_DISK" # when last used
     exec {lock}>&-
 }

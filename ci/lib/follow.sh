@@ -9,26 +9,10 @@
 #   signal         this script got one; only to end a wait
 # A way to devices that starts a command defines deliver_to_command SIGNAL; after KILL it must see to a line "gone".
 
-GRACE=10 # seconds between asking a command to end and ending it
-
 make_run_folder() {
-    need_writable "${TMPDIR:-/tmp}" "the folder for temporary files" "point TMPDIR at another"
-    RUN=$(mktemp -d "${TMPDIR:-/tmp}/verbena-roce.XXXXXX")
+    RUN=$(mktemp -d -p "$SCRATCH" run.XXXXXX)
     mkfifo "$RUN/events"
     exec {EVENTS}<>"$RUN/events"
-    at_exit rm -rf "$RUN"
-}
-
-AT_EXIT=()
-at_exit() { # COMMAND… : undone last first
-    AT_EXIT=("$(printf '%q ' "$@")" "${AT_EXIT[@]}")
-    trap run_at_exit EXIT
-}
-
-run_at_exit() {
-    local undo
-    trap '' INT TERM HUP
-    for undo in "${AT_EXIT[@]}"; do eval "$undo" || true; done
 }
 
 # Waits for the command's end and returns its exit code.
@@ -51,7 +35,7 @@ follow() { # BOOT_LIMIT
             deadline_came "$1"
         fi
     done
-    trap - INT TERM HUP
+    heed_signals
     [ "$PHASE" != late ] || code=124
     if [ "$code" = 70 ] && [ -n "$INTERRUPTED" ]; then code=$((128 + $(kill -l "$INTERRUPTED"))); fi
     return "$code"

@@ -54,7 +54,7 @@ archives_of_base() {
 import_base() { # NAME
     local tar archives code=0
     archives=$(archives_of_base) || return
-    tar=$(mktemp --suffix=.tar) || return
+    tar=$(mktemp -p "${SCRATCH:-/tmp}" --suffix=.tar) || return
     # shellcheck disable=SC2016 # mmdebstrap's shell is to expand it
     as_root env SOURCE_DATE_EPOCH="$IMAGE_EPOCH" mmdebstrap --variant=minbase --skip=output/dev \
         --customize-hook='cd "$1" && rm -rf etc/resolv.conf etc/hostname var/lib/apt/lists/* var/cache/apt/* var/log/* \

@@ -95,19 +95,24 @@ update_lists() {
         say "apt's package lists are missing or old, and --no-install says not to touch them: apt-get update"
         return 1
     fi
-    local root=as_root log code=0 until=$((SECONDS + LISTS_LIMIT))
+    local root=as_root log code=0 waited='' until=$((SECONDS + LISTS_LIMIT))
     [ -z "${APT_CONFIG-}" ] || root='' # of apt_of_suite: lists of our own
-    log=$(mktemp)
+    [ "$root" != as_root ] || as_root true || return # a password is asked for here, where there is a terminal
+    log=$(mktemp -p "$SCRATCH")
     # An archive that does not answer is only a warning to apt, unless told otherwise.
-    until LC_ALL=C $root apt-get -q -o APT::Update::Error-Mode=any update >"$log" 2>&1; do
+    until LC_ALL=C step into "$log" "$log" $root apt-get -q -o APT::Update::Error-Mode=any update; do
         if ! grep -q 'Could not get lock\|Unable to lock' "$log" || [ "$SECONDS" -ge "$until" ]; then
             code=1
             break
         fi
-        detail "waiting, as another apt-get has the package lists"
+        [ -n "$waited" ] || say "waiting, as another apt-get has the package lists"
+        waited=yes
+        : >"$log"
         sleep 1 # apt's locks are not flock's: nothing tells when one is free
     done
-    if [ "$code" != 0 ]; then
+    if [ "$code" != 0 ] && [ -n "$waited" ] && [ "$SECONDS" -ge "$until" ]; then
+        say "another apt-get has had the package lists for $LISTS_LIMIT s"
+    elif [ "$code" != 0 ]; then
         ARCHIVES_SILENT=$(sed -nE 's/^[EW]: //p' "$log" | head -n 1)
         say "apt-get update failed, package archives may be out of reach (is there a network?): $ARCHIVES_SILENT"
     fi

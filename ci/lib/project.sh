@@ -80,17 +80,51 @@ can_be_installed() { # PACKAGE
 
 maven() { # ARGUMENTS…
     # Maven 3.8 ends each run with escape sequences, colours off or not.
-    # Debian's Maven 3.9 has a guava that a JDK 25 warns of, four lines at each start.
-    (cd "$PROJECT" && mvn -B -ntp -q "$@" 2>&1 |
-        sed -u -e $'s/\x1b\\[[0-9;]*m//g' -e '/^WARNING: .*sun\.misc\.Unsafe/d' -e '/^WARNING: Please consider reporting this to the maintainers of class com\.google/d')
+    (cd "$PROJECT" && mvn -B -q "${MAVEN_TELLS[@]}" "$@" 2>&1 | sed -u $'s/\x1b\\[[0-9;]*m//g' | tell_of_build)
+}
+
+# -q, but for what tell_of_build wants to know.
+MAVEN_TELLS=(-Dorg.slf4j.simpleLogger.log.org.apache.maven.cli.transfer.Slf4jMavenTransferListener=info
+    -Dorg.slf4j.simpleLogger.log.org.apache.maven.cli.event.ExecutionEventLogger=info)
+BUILD_PATIENCE=10 # seconds of silence
+
+# Passes on what Maven prints; says how far the build is when it has been silent for long, as a first one that downloads is.
+# Guava in Debian's Maven 3.9 makes a JDK 25 warn of sun.misc.Unsafe, four lines at each start.
+tell_of_build() {
+    local line='' part='' code module='' files=0 started=$SECONDS told=$SECONDS
+    while true; do
+        code=0
+        IFS= read -r -t 1 part || code=$?
+        line+=$part
+        if [ "$code" = 0 ]; then
+            case $line in
+                '[INFO] Downloaded from '*) files=$((files + 1)) ;;
+                '[INFO] Building '*'['*/*']') module=${line#'[INFO] Building '} module=${module%%  *} ;;
+                '[INFO]'* | 'WARNING: '*sun.misc.Unsafe* | 'WARNING: Please consider reporting this to the maintainers of class com.google.'*) ;;
+                *) printf '%s\n' "$line"; told=$SECONDS ;;
+            esac
+            line=''
+        elif [ "$code" -le 128 ]; then
+            break # the end
+        fi
+        if [ $((SECONDS - told)) -ge "$BUILD_PATIENCE" ]; then
+            say "still building${module:+ $module}: $((SECONDS - started)) s, $files files downloaded"
+            told=$SECONDS
+        fi
+    done
+    [ -z "$line" ] || printf '%s\n' "$line"
 }
 
 build() { # MAVEN_ARGUMENTS…
-    need_writable "$PROJECT" "this checkout" "the build writes its target folders there; work in a copy that you may write to"
+    need_writable_checkout
     need_jdk
     need "building" "${BUILD_TOOLS[@]}"
     say "building with Maven and $JDK (the first time downloads what Maven needs)"
-    maven "$@" >&2 || fail 1 "the build failed"
+    step maven "$@" >&2 || fail 1 "the build failed"
+}
+
+need_writable_checkout() {
+    need_writable "$PROJECT" "this checkout" "the build writes its target folders there; work in a copy that you may write to"
 }
 
 jar_of() { # MODULE : its jar, and not the two that a release adds
@@ -115,15 +149,17 @@ demo() {
 run_tests() { # [FILTER] : Class (with those nested in it), Class#method, with * as in Maven's -Dtest
     local options=() code=0
     FILTER=${1-}
+    need_writable_checkout
     need_jdk
     need "testing" "${TEST_TOOLS[@]}" "${RDMA_TOOLS[@]}"
     rm -rf "$PROJECT"/*/target/surefire-reports
     [ -z "$FILTER" ] || options=("-Dtest=$FILTER" -Dsurefire.failIfNoSpecifiedTests=false)
     # The tests of native-test run below, on devices; failing unit tests are counted at the end, not here.
     build verify -Dverbena.headers=required -Dnative-test.skip -Dmaven.test.failure.ignore "${options[@]}"
+    [ -n "$FILTER" ] || test_this_script
     count "unit tests" 0 "$PROJECT"/*/target/surefire-reports/TEST-*.xml
     LIMIT=${LIMIT:-$TEST_LIMIT}
-    mkdir -p "$RESULTS"
+    need_writable "$RESULTS" "the folder for results" "name another with --results"
     RESULTS=$(cd "$RESULTS" && pwd -P)
     rm -rf "$RESULTS"/*-reports
     tests_on_devices || code=$?
@@ -136,6 +172,13 @@ run_tests() { # [FILTER] : Class (with those nested in it), Class#method, with *
         return 1
     fi
     [ "${COUNTED[1]}" = 0 ]
+}
+
+test_this_script() {
+    local code=0
+    rm -rf "$RESULTS"/ci-reports
+    step "$CI_DIR/tests/run" "$RESULTS/ci-reports" || code=$?
+    count "tests of ci/roce" "$code" "$RESULTS"/ci-reports/TEST-*.xml
 }
 
 interrupted_by() { # EXIT_CODE
@@ -203,6 +246,7 @@ test_containers() {
 # shellcheck disable=SC2034 # run_at_exit reads it
 vm_can_be_made() (
     AT_EXIT=()
+    heed_signals
     prepare_vm
 )
 
@@ -241,7 +285,7 @@ nested() { # WORDS_FOR_CI_ROCE…
         wait "$pid" || code=$?
         kill -0 "$pid" 2>/dev/null || break # else the wait was interrupted
     done
-    trap - INT TERM HUP
+    heed_signals
     return "$code"
 }
 

@@ -18,14 +18,18 @@ usage_error() { fail 64 "$* (ci/roce help)"; }
 take_lock() { # DESCRIPTOR WHO_HAS_IT
     flock -n "$1" && return
     say "waiting, as $2"
-    flock -w 900 "$1" || fail 69 "$2, for 15 minutes now"
+    step flock -w 900 "$1" || fail 69 "$2, for 15 minutes now"
+}
+
+into() { # OUTPUT ERRORS COMMAND…
+    "${@:3}" >>"$1" 2>>"$2"
 }
 
 # Runs a command whose output matters only when it fails.
 quietly() { # WHAT COMMAND…
     local what=$1 log
     shift
-    log=$(mktemp)
+    log=$(mktemp -p "${SCRATCH:-/tmp}")
     if [ "$VERBOSE" = yes ]; then
         "$@" >&2 || { rm -f "$log"; return 1; }
     elif ! "$@" >"$log" 2>&1; then
@@ -37,6 +41,22 @@ quietly() { # WHAT COMMAND…
     rm -f "$log"
 }
 
+# A folder of this run for files of the moment, which goes with it.
+make_scratch() {
+    local place=${TMPDIR:-/tmp}
+    [ -d "$place" ] || fail 69 "TMPDIR is $place, and there is no such folder"
+    need_writable "$place" "the folder for temporary files" "point TMPDIR at another"
+    SCRATCH=$(mktemp -d "$place/verbena-roce.XXXXXX")
+    at_exit rm -rf "$SCRATCH"
+}
+
+need_room() { # FOLDER WHAT_IT_IS MEBIBYTES WHAT_FOR MEND
+    local room
+    room=$(df -Pm "$1" 2>/dev/null | awk 'NR == 2 { print $4 }')
+    [[ $room =~ ^[0-9]+$ ]] || return 0 # it is not known
+    [ "$room" -ge "$3" ] || fail 69 "$2, $1, has $room MiB of room, and $4 takes up to $3: $5"
+}
+
 # Ends with a sentence unless files can be made in a folder, and 16 bytes written: a full disk still makes empty files.
 need_writable() { # FOLDER WHAT_IT_IS MEND
     local probe
@@ -44,6 +64,6 @@ need_writable() { # FOLDER WHAT_IT_IS MEND
         rm -f "$probe"
         return
     fi
-    [ ! -f "$probe" ] || { rm -f "$probe"; probe="the disk is full"; }
+    [ ! -e "$probe" ] || { rm -f "$probe"; probe="the disk is full"; }
     fail 69 "$2, $1, cannot be written to (${probe##*: }): $3"
 }

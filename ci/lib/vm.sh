@@ -5,6 +5,7 @@
 # The kernel comes from the distribution's package, which is unpacked and not installed. What is made of it is kept in
 # $CACHE/vm, outside the checkout.
 
+VM_ROOM=1000       # MiB while it is made, most of that for the kernel's package unpacked
 KVM_PROBE_LIMIT=15 # seconds for a guest that powers off at once; a working KVM needs 1 or 2
 
 # Modules the guest loads, in this order, each after what it depends on. Those a kernel does not have are built in or not
@@ -36,7 +37,10 @@ prepare_vm() {
     local lock
     exec {lock}>"$CACHE/vm/lock"
     take_lock "$lock" "another ci/roce is making the micro VM"
-    [ -e "$VM/complete" ] || make_vm || fail 69 "the micro VM could not be made"
+    if [ ! -e "$VM/complete" ]; then
+        need_room "$CACHE/vm" "the cache" "$VM_ROOM" "making the micro VM" "point VERBENA_CACHE at another folder"
+        step make_vm || fail 69 "the micro VM could not be made"
+    fi
     touch "$VM/complete" # when last used
     find_accelerator "$lock"
     flock -u "$lock" # not only closed: a QEMU that hangs may still hold the descriptor
@@ -187,14 +191,16 @@ unpack_modules() { # TO, and their files on standard input; prints their names t
 # Sets ACCELERATOR: kvm where it was seen to boot a guest, else tcg. /dev/kvm alone proves nothing: it can exist, accept a
 # guest, and never run it.
 find_accelerator() { # LOCK_DESCRIPTOR
-    local verdict lock=$1
+    local verdict made lock=$1
     ACCELERATOR=tcg
     WHY_NO_KVM=$(why_kvm_cannot_be_tried)
     [ -z "$WHY_NO_KVM" ] || return 0
     verdict=$(kvm_verdict_file)
     if [ ! -e "$verdict" ]; then
+        made=$(mktemp -p "$SCRATCH")
         say "trying out /dev/kvm (once, $KVM_PROBE_LIMIT s at most)"
-        probe_kvm {lock}>&- >"$verdict"
+        step probe_kvm {lock}>&- >"$made"
+        mv "$made" "$verdict"
     fi
     WHY_NO_KVM=$(cat "$verdict")
     # shellcheck disable=SC2034 # for qemu
@@ -219,9 +225,9 @@ kvm_verdict_file() {
 # aborts nobody sees.
 probe_kvm() {
     local console code=0
-    console=$(mktemp)
+    console=$(mktemp -p "$SCRATCH")
     (
-        timeout -k 2 "$KVM_PROBE_LIMIT" qemu-system-x86_64 -M q35 -accel kvm -cpu host -m 512M -kernel "$VM/kernel" \
+        timeout --foreground -k 2 "$KVM_PROBE_LIMIT" qemu-system-x86_64 -M q35 -accel kvm -cpu host -m 512M -kernel "$VM/kernel" \
             -initrd "$VM/initramfs" -append "console=ttyS0 panic=-1 quiet verbena.probe" -display none -nic none -no-reboot \
             -serial "file:$console" </dev/null
         exit

@@ -64,7 +64,7 @@ choose_way() {
 prepare_way() {
     choose_way
     need "running on RDMA devices" "${RDMA_TOOLS[@]}"
-    mkdir -p "$RESULTS"
+    need_writable "$RESULTS" "the folder for results" "name another with --results"
     RESULTS=$(cd "$RESULTS" && pwd -P) # in the VM it is mounted before links into other places mean anything
     case $RESULTS in
         / | /dev | /dev/* | /proc/* | /sys/* | /run | /run/*) usage_error "--results $RESULTS: not there, the VM has its own" ;;
