@@ -154,6 +154,10 @@ run_tests() { # [FILTER] : Class (with those nested in it), Class#method, with *
     need "testing" "${TEST_TOOLS[@]}" "${RDMA_TOOLS[@]}"
     rm -rf "$PROJECT"/*/target/surefire-reports
     [ -z "$FILTER" ] || options=("-Dtest=$FILTER" -Dsurefire.failIfNoSpecifiedTests=false)
+    if [ "$HEADERS" = yes ]; then
+        fetch_headers
+        options+=("-Dverbena.include=$HEADERS_FOUND")
+    fi
     # The tests of native-test run below, on devices; failing unit tests are counted at the end, not here.
     build verify -Dverbena.headers=required -Dnative-test.skip -Dmaven.test.failure.ignore "${options[@]}"
     [ -n "$FILTER" ] || test_this_script

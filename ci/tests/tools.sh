@@ -2,7 +2,7 @@
 # shellcheck disable=SC2016,SC2034 # what is played expands its variables itself; the tests read CODE and GO
 # What tests of ci/roce are made with.
 
-PARTS=(say signals packages follow devices vm guest pair image engine ways project bench doctor)
+PARTS=(say signals packages follow devices vm guest pair image engine ways headers project bench doctor)
 PATIENCE=60 # seconds for what should take one
 
 make_box() {
