@@ -80,25 +80,26 @@ can_be_installed() { # PACKAGE
 
 maven() { # ARGUMENTS…
     # Maven 3.8 ends each run with escape sequences, colours off or not.
-    (cd "$PROJECT" && mvn -B -q "${MAVEN_TELLS[@]}" "$@" 2>&1 | sed -u $'s/\x1b\\[[0-9;]*m//g' | tell_of_build)
+    (cd "$PROJECT" && mvn -B "${MAVEN_TELLS[@]}" "$@" 2>&1 | sed -u $'s/\x1b\\[[0-9;]*m//g' | tell_of_build)
 }
 
-# -q, but for what tell_of_build wants to know.
-MAVEN_TELLS=(-Dorg.slf4j.simpleLogger.log.org.apache.maven.cli.transfer.Slf4jMavenTransferListener=info
+# As -q, but for what tell_of_build wants to know.
+MAVEN_TELLS=(-Dorg.slf4j.simpleLogger.defaultLogLevel=error
+    -Dorg.slf4j.simpleLogger.log.org.apache.maven.cli.transfer.Slf4jMavenTransferListener=info
     -Dorg.slf4j.simpleLogger.log.org.apache.maven.cli.event.ExecutionEventLogger=info)
 BUILD_PATIENCE=10 # seconds of silence
 
 # Passes on what Maven prints; says how far the build is when it has been silent for long, as a first one that downloads is.
 # Guava in Debian's Maven 3.9 makes a JDK 25 warn of sun.misc.Unsafe, four lines at each start.
 tell_of_build() {
-    local line='' part='' code module='' files=0 started=$SECONDS told=$SECONDS
+    local line='' part='' code module='' downloads='' files=0 started=$SECONDS told=$SECONDS
     while true; do
         code=0
         IFS= read -r -t 1 part || code=$?
         line+=$part
         if [ "$code" = 0 ]; then
             case $line in
-                '[INFO] Downloaded from '*) files=$((files + 1)) ;;
+                '[INFO] Downloaded from '*) files=$((files + 1)) downloads=", $files files downloaded" ;;
                 '[INFO] Building '*'['*/*']') module=${line#'[INFO] Building '} module=${module%%  *} ;;
                 '[INFO]'* | 'WARNING: '*sun.misc.Unsafe* | 'WARNING: Please consider reporting this to the maintainers of class com.google.'*) ;;
                 *) printf '%s\n' "$line"; told=$SECONDS ;;
@@ -108,7 +109,7 @@ tell_of_build() {
             break # the end
         fi
         if [ $((SECONDS - told)) -ge "$BUILD_PATIENCE" ]; then
-            say "still building${module:+ $module}: $((SECONDS - started)) s, $files files downloaded"
+            say "still building${module:+ $module}: $((SECONDS - started)) s$downloads"
             told=$SECONDS
         fi
     done
