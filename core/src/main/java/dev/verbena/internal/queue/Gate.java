@@ -4,6 +4,7 @@ import dev.verbena.internal.verbs.Membarrier;
 
 import java.lang.invoke.MethodHandles;
 import java.lang.invoke.VarHandle;
+import java.util.concurrent.locks.LockSupport;
 
 /**
  * Lets one thread at a time into a short stretch of native calls, and none after it was shut.
@@ -36,7 +37,9 @@ public final class Gate {
     private static final int OWNED = 3; // the owner comes and goes
     private static final int WANTED = 4; // the same, but somebody else waits for it to be outside
 
-    private static final int SPINS = 100; // a few microseconds
+    private static final int SPINS = 100; // a few microseconds, between two yields
+    private static final int YIELDS = 20; // before the first park
+    private static final long PARK_NANOS = 50_000;
     private static final int ROW = 100;
     private static final int DISTURBANCES = 100; // in a second, of 5 us each: half a thousandth
     private static final int LONGEST_OWNERLESS = 64; // seconds
@@ -127,8 +130,8 @@ public final class Gate {
      * @return the state before: OPEN, OWNED, or SHUT, which stays
      */
     private int occupy(int as) {
-        int spins = 0;
-        while (true) {
+        boolean interrupted = false;
+        for (int spins = 1; ; spins++) {
             int seen = (int) STATE.compareAndExchangeAcquire(this, OPEN, as);
             if (seen == OWNED) {
                 seen = (int) STATE.compareAndExchangeAcquire(this, OWNED, WANTED);
@@ -138,9 +141,10 @@ public final class Gate {
                 }
             }
             if (seen == OPEN || seen == OWNED || seen == SHUT) {
+                restore(interrupted);
                 return seen;
             }
-            pause(++spins);
+            interrupted |= pause(spins);
         }
     }
 
@@ -148,27 +152,47 @@ public final class Gate {
         if (owner == Thread.currentThread()) {
             return; // it was kept out by somebody who has left, or it shuts its own gate
         }
+        boolean interrupted = false;
         try {
             Membarrier.raise();
-            int spins = 0;
-            while ((boolean) OWNER_INSIDE.getAcquire(this)) {
-                pause(++spins);
+            for (int spins = 1; (boolean) OWNER_INSIDE.getAcquire(this); spins++) {
+                interrupted |= pause(spins);
             }
         } catch (Throwable t) { // or nobody would get in any more
             STATE.setRelease(this, OWNED);
             throw t;
+        } finally {
+            restore(interrupted);
         }
     }
 
     /**
-     * Who is inside may have been descheduled: a virtual thread gets no carrier back while others
-     * spin on all of them.
+     * Waits for a moment: spins, then yields, and after {@value #YIELDS} yields parks. A virtual
+     * thread that was unmounted inside needs a carrier to go on. As many waiters as there are
+     * carriers that only yield give one another all of them, for ever.
+     *
+     * @param spins how often it has been called in this wait
+     * @return whether it took back an interrupt, with which a park would return at once. The caller
+     *     restores it when its wait ends: not sooner, as a virtual thread that interrupts itself
+     *     does not park the next time
      */
-    private static void pause(int spins) {
-        if (spins % SPINS == 0) {
-            Thread.yield();
-        } else {
+    private static boolean pause(int spins) {
+        if (spins % SPINS != 0) {
             Thread.onSpinWait();
+            return false;
+        }
+        if (spins <= SPINS * YIELDS) {
+            Thread.yield();
+            return false;
+        }
+        boolean interrupted = Thread.interrupted();
+        LockSupport.parkNanos(PARK_NANOS);
+        return interrupted;
+    }
+
+    private static void restore(boolean interrupted) {
+        if (interrupted) {
+            Thread.currentThread().interrupt();
         }
     }
 

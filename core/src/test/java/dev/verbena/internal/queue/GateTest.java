@@ -10,14 +10,19 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Nested;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 import java.lang.invoke.MethodHandles;
 import java.lang.invoke.VarHandle;
+import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.List;
 import java.util.concurrent.Callable;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.Executors;
 import java.util.concurrent.FutureTask;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 
 /** Who gets in beside whom, and who owns what. */
@@ -76,6 +81,52 @@ class GateTest {
         pass.call();
         other.end();
         assertThat(witness.entries()).isEqualTo(200_000);
+    }
+
+    /**
+     * Each carrier of virtual threads has waiters, and the thread that they wait for was unmounted
+     * inside.
+     */
+    @ParameterizedTest
+    @ValueSource(booleans = {false, true})
+    void waitersLeaveACarrierToAVirtualThreadInside(boolean interrupted) throws Exception {
+        int waiters = 4 * Runtime.getRuntime().availableProcessors();
+        CountDownLatch inside = new CountDownLatch(1);
+        CountDownLatch goOn = new CountDownLatch(1);
+        FutureTask<Void> holder =
+                new FutureTask<>(
+                        () -> {
+                            assertThat(gate.enter()).isTrue();
+                            inside.countDown();
+                            goOn.await();
+                            gate.leave();
+                            return null;
+                        });
+        Thread.startVirtualThread(holder);
+        inside.await();
+        CountDownLatch waiting = new CountDownLatch(waiters);
+        List<FutureTask<Boolean>> tasks = new ArrayList<>();
+        for (int i = 0; i < waiters; i++) {
+            FutureTask<Boolean> task =
+                    new FutureTask<>(
+                            () -> {
+                                if (interrupted) {
+                                    Thread.currentThread().interrupt();
+                                }
+                                waiting.countDown();
+                                assertThat(gate.enter()).isTrue();
+                                gate.leave();
+                                return Thread.interrupted();
+                            });
+            tasks.add(task);
+            Thread.startVirtualThread(task);
+        }
+        waiting.await();
+        goOn.countDown();
+        holder.get(30, TimeUnit.SECONDS);
+        for (FutureTask<Boolean> task : tasks) {
+            assertThat(task.get(30, TimeUnit.SECONDS)).isEqualTo(interrupted);
+        }
     }
 
     /** What a gate with an owner is asked by others, where the kernel has the call for it. */
