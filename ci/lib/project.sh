@@ -26,9 +26,14 @@ find_jdk() {
 
 # Prints " (JDK 17 in /usr/lib/jvm/… is too old)", or nothing where there is no JDK at all.
 older_jdks() {
-    local home
+    local home version
     while read -r home; do
-        echo " (JDK $(jdk_version "$home") in $home is too old)"
+        version=$(jdk_version "$home")
+        if [ "$version" = 0 ]; then
+            echo " (of the one in $home, the file \"release\" does not say which it is: it may be incomplete)"
+        else
+            echo " (JDK $version in $home is too old)"
+        fi
         return
     done < <(all_jdks)
 }

@@ -130,6 +130,13 @@ test_a_jdk_that_is_too_old_is_named() {
     says "(JDK 17 in $BOX/jdk is too old)"
 }
 
+test_a_jdk_that_is_incomplete_is_named() {
+    : >"$BOX/jdk/release"
+    in_parts 'INSTALL=no; JDK_PLACES=(); command() { [ "$2" != javac ] && builtin command "$@"; }; need_jdk'
+    [ "$CODE" = 69 ]
+    says "of the one in $BOX/jdk, the file \"release\" does not say which it is"
+}
+
 test_a_qemu_that_aborts_in_the_trial_of_kvm() {
     play qemu-system-x86_64 'kill -ABRT $$'
     in_parts 'VM=$TMPDIR; probe_kvm'
