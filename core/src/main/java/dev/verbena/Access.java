@@ -16,7 +16,11 @@ public enum Access {
     REMOTE_READ(0x2, Rights.REMOTE_READ),
     /** The peer may write into it; contains {@link #LOCAL_WRITE}. */
     REMOTE_WRITE(0x5, Rights.REMOTE_WRITE | Rights.LOCAL_WRITE),
-    /** Reads may write into it. InfiniBand and RoCE know no such right: the same as LOCAL_WRITE. */
+    /**
+     * Reads may write into it. InfiniBand and RoCE know no such right: there it is {@link
+     * #LOCAL_WRITE}. On iWARP (see {@link AdapterInfo#readSinkRequired}) the answer to a read is a
+     * write of the peer's: there it contains REMOTE_WRITE, and LOCAL_WRITE alone is not enough.
+     */
     RDMA_READ_SINK(0x8, Rights.LOCAL_WRITE);
 
     private final int value;
@@ -36,10 +40,13 @@ public enum Access {
         return value;
     }
 
-    static int verbs(Access[] rights) {
+    static int verbs(Access[] rights, boolean iwarp) {
         int bits = 0;
         for (Access right : rights) {
             bits |= right.verbs;
+            if (iwarp && right == RDMA_READ_SINK) {
+                bits |= Rights.REMOTE_WRITE;
+            }
         }
         return bits;
     }

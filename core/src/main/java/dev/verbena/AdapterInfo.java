@@ -29,7 +29,9 @@ package dev.verbena;
  * @param atomics beyond NDK: whether {@link QueuePair#compareAndSwap} and {@link
  *     QueuePair#fetchAndAdd} work
  * @param immediateData beyond NDK: whether {@link QueuePair#sendWithImmediate} and {@link
- *     QueuePair#writeWithImmediate} work
+ *     QueuePair#writeWithImmediate} work; they do not on iWARP
+ * @param readSinkRequired whether memory that reads write into has to be registered with {@link
+ *     Access#RDMA_READ_SINK}, as on iWARP; without the right, reads into it fail there
  */
 public record AdapterInfo(
         long maxRegistrationBytes,
@@ -50,20 +52,21 @@ public record AdapterInfo(
         boolean sendsWithInvalidate,
         boolean invalidatableWindows,
         boolean atomics,
-        boolean immediateData) {
+        boolean immediateData,
+        boolean readSinkRequired) {
     private static final int RDMA_READ_SINK_NOT_REQUIRED = 0x2;
     private static final int CQ_RESIZE = 0x100;
     private static final int LOOPBACK_CONNECTIONS = 0x10000;
 
     /**
-     * NDK_ADAPTER_FLAG_*: RDMA_READ_SINK_NOT_REQUIRED and LOOPBACK_CONNECTIONS, as InfiniBand and
-     * RoCE have them, and CQ_RESIZE where it works. Never IN_ORDER_DMA, which verbs does not tell,
+     * NDK_ADAPTER_FLAG_*: LOOPBACK_CONNECTIONS, RDMA_READ_SINK_NOT_REQUIRED but for iWARP, and
+     * CQ_RESIZE where it works. Never IN_ORDER_DMA, which verbs does not tell,
      * CQ_INTERRUPT_MODERATION, MULTI_ENGINE and RDMA_READ_LOCAL_INVALIDATE.
      *
      * @return the flags
      */
     public int flags() {
-        return RDMA_READ_SINK_NOT_REQUIRED
+        return (readSinkRequired ? 0 : RDMA_READ_SINK_NOT_REQUIRED)
                 | LOOPBACK_CONNECTIONS
                 | (completionQueueResize ? CQ_RESIZE : 0);
     }

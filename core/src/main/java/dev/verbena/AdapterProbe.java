@@ -71,7 +71,6 @@ final class AdapterProbe {
             depth = deepest(deepest, buffers, inline);
         }
         boolean windows = device.windows() && windowsWork();
-        boolean infiniband = !provider.name().equals("siw");
         int shared =
                 halved(
                         Math.min(device.maxSharedReceives(), DEEPEST),
@@ -95,7 +94,8 @@ final class AdapterProbe {
                 device.sendsWithInvalidate(),
                 windows,
                 device.atomics(),
-                infiniband);
+                !device.iwarp(), // iWARP has no immediate data
+                device.iwarp());
     }
 
     private int deepest(int atMost, int buffers, int inline) {

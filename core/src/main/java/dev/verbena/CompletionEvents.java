@@ -123,9 +123,13 @@ final class CompletionEvents {
 
     private void request() {
         // A device that gives no event for failures under a solicited arm: whoever waits here looks
-        // for them from time to time; who runs a loop of their own gets all events instead.
+        // for them from time to time; who runs a loop of their own gets all events instead. One
+        // that
+        // gives none for solicited receives either is asked for all events, too.
         boolean solicitedOnly =
-                armed == ArmState.SOLICITED && !(provider.solicitedMissesFailures() && ownLoop);
+                armed == ArmState.SOLICITED
+                        && !provider.solicitedMissesReceives()
+                        && !(provider.solicitedMissesFailures() && ownLoop);
         int answer = context.requestNotify(queue, solicitedOnly);
         if (answer != 0) {
             fire(VerbenaException.statusOf(Math.abs(answer)));

@@ -36,7 +36,7 @@ public final class MemoryRegion extends NativeObject {
         super(domain);
         this.domain = domain;
         this.control = domain.adapter().control();
-        int access = Access.verbs(rights);
+        int access = Access.verbs(rights, domain.adapter().attributes().iwarp());
         this.locallyWritable = (access & Rights.LOCAL_WRITE) != 0;
         long made = 0;
         try {

@@ -89,6 +89,29 @@ class AdapterInfoTest {
         }
     }
 
+    /** By what the library says of the device: cxgb4 and irdma are iWARP as well, or can be. */
+    @Test
+    void iwarpHasNoImmediateDataAndNeedsItsReadSinksRegistered() {
+        int remoteWrite = 1 << 1;
+        int localWrite = 1;
+        for (boolean iwarp : new boolean[] {false, true}) {
+            try (Rig rig = rig(device -> device.iwarp = iwarp)) {
+                AdapterInfo info = rig.adapter.info();
+                assertThat(info.immediateData()).isEqualTo(!iwarp);
+                assertThat(info.readSinkRequired()).isEqualTo(iwarp);
+                assertThat(info.flags() & 0x2).isEqualTo(iwarp ? 0 : 0x2);
+                rig.domain
+                        .register(rig.memory.memory().asSlice(0, 8), Access.RDMA_READ_SINK)
+                        .close();
+                assertThat(rig.device.lastRights & (localWrite | remoteWrite))
+                        .isEqualTo(iwarp ? localWrite | remoteWrite : localWrite);
+                rig.domain.register(rig.memory.memory().asSlice(0, 8), Access.LOCAL_WRITE).close();
+                assertThat(rig.device.lastRights & (localWrite | remoteWrite))
+                        .isEqualTo(localWrite);
+            }
+        }
+    }
+
     @Test
     void sendingWithInvalidateAndBeingInvalidatedAreTwoThings() {
         try (Rig rig = rig(device -> device.windows = false)) {

@@ -196,6 +196,17 @@ class ArmTest {
         }
     }
 
+    /** siw looks for the flag where it never is: only an arm for everything is woken. */
+    @ParameterizedTest
+    @ValueSource(ints = {FakeDevice.PLAIN, FakeDevice.RXE, FakeDevice.SIW})
+    void aSolicitedMessageMatchesSolicited(int vendor) {
+        try (Rig rig = rig(vendor)) {
+            rig.queue.arm(NotifyType.SOLICITED);
+            message(rig, OpFlags.SEND_AND_SOLICIT_EVENT);
+            assertThat(rig.queue.await(LONG)).isEqualTo(Status.SUCCESS);
+        }
+    }
+
     @Test
     void completionsThatTheDeviceNeverHadAreToldToo() {
         try (Rig rig = rig(FakeDevice.PLAIN)) {

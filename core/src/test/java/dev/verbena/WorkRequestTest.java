@@ -385,13 +385,10 @@ class WorkRequestTest {
             assertThat(plain.device.sends).isEmpty();
             assertThat(plain.a.send(2, eight)).isEqualTo(Status.SUCCESS); // and still usable
         }
-        try (Rig siw =
-                new Rig(
-                                QueuePairLimits.depths(4, 4),
-                                device -> device.vendorId = FakeDevice.SIW,
-                                null)
+        try (Rig iwarp =
+                new Rig(QueuePairLimits.depths(4, 4), device -> device.iwarp = true, null)
                         .connect()) {
-            assertThat(siw.a.sendWithImmediate(1, siw.bytes(8), 1, 0))
+            assertThat(iwarp.a.sendWithImmediate(1, iwarp.bytes(8), 1, 0))
                     .isEqualTo(Status.NOT_SUPPORTED);
         }
     }

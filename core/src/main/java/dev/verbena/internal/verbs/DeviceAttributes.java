@@ -21,6 +21,7 @@ package dev.verbena.internal.verbs;
  * @param sendsWithInvalidate whether it has the memory management extensions
  * @param windows whether it has memory windows of type 2
  * @param atomics whether it has atomic operations
+ * @param iwarp whether its transport is iWARP, by {@code ibv_device.transport_type}
  */
 public record DeviceAttributes(
         int error,
@@ -40,4 +41,5 @@ public record DeviceAttributes(
         int maxOutboundReads,
         boolean sendsWithInvalidate,
         boolean windows,
-        boolean atomics) {}
+        boolean atomics,
+        boolean iwarp) {}

@@ -9,6 +9,7 @@ import dev.verbena.bindings.ibv_async_event;
 import dev.verbena.bindings.ibv_comp_channel;
 import dev.verbena.bindings.ibv_context;
 import dev.verbena.bindings.ibv_context_ops;
+import dev.verbena.bindings.ibv_device;
 import dev.verbena.bindings.ibv_device_attr;
 import dev.verbena.bindings.ibv_gid_entry;
 import dev.verbena.bindings.ibv_global_route;
@@ -120,10 +121,17 @@ public final class LibraryControl implements DeviceControl {
                                     a,
                                     Verbs.IBV_DEVICE_MEM_WINDOW_TYPE_2A
                                             | Verbs.IBV_DEVICE_MEM_WINDOW_TYPE_2B),
-                    ibv_device_attr.atomic_cap(a) != Verbs.IBV_ATOMIC_NONE);
+                    ibv_device_attr.atomic_cap(a) != Verbs.IBV_ATOMIC_NONE,
+                    isIwarp());
         } catch (Throwable t) {
             throw Calls.mistake(t);
         }
+    }
+
+    private boolean isIwarp() {
+        MemorySegment opened = Native.at(context.address(), ibv_context.sizeof());
+        MemorySegment device = Native.at(ibv_context.device(opened).address(), ibv_device.sizeof());
+        return ibv_device.transport_type(device) == Verbs.IBV_TRANSPORT_IWARP;
     }
 
     /** A 64-bit number whose top bit may be set, as rxe's "no limit" has it. */

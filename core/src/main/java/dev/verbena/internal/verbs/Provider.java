@@ -24,36 +24,43 @@ import dev.verbena.bindings.Verbs;
  *     wr.rdma.rkey}
  * @param solicitedMissesFailures whether arming for solicited completions wakes nobody when a
  *     request fails, which verbs promises
+ * @param solicitedMissesReceives whether arming for solicited completions wakes nobody when a
+ *     solicited message was received
  * @param maxWindowBytes the longest window that can be bound
  * @param hidesReasons whether {@code IBV_WC_LOC_QP_OP_ERR} stands for other failures, too: of a
  *     receive whose message was too long, and of a send or write of memory with a bad token; a
  *     receive with {@code IBV_WC_REM_INV_REQ_ERR} was asked to invalidate a bad token then
  * @param forgetsLateReceives whether a receive posted to a queue pair in the error state never
  *     ends, unless the error state is asked for again
- * @param throughKernel which data-path calls are system calls: none with NICs' providers, which
- *     write to the device from user space
+ * @param throughKernel which data-path calls enter the kernel or wait, always or at times: none
+ *     with most NICs' providers, which write to the device from user space
  */
 public record Provider(
         String name,
         int invalidatedFlags,
         boolean readsInvalidatedKeyFromRdma,
         boolean solicitedMissesFailures,
+        boolean solicitedMissesReceives,
         long maxWindowBytes,
         boolean hidesReasons,
         boolean forgetsLateReceives,
         ThroughKernel throughKernel) {
-    /** Which data-path calls are system calls. */
+    /** Which data-path calls enter the kernel or wait, always or at times. */
     public enum ThroughKernel {
         /** None. */
         NONE,
         /** {@code post_send}, whose doorbell is one. */
         SENDS,
-        /** Posts of any kind, and polling. */
+        /** Posts of any kind, or polling. */
         ALL
     }
 
     private static final int RXE = 0xFFFFFF; // RXE_VENDOR_ID of the kernel's rxe_param.h
     private static final int SIW = 0x626D74; // "bmt", SIW_VENDOR_ID of the kernel's siw.h
+    private static final int BROADCOM = 0x14E4;
+    private static final int CHELSIO = 0x1425;
+    private static final int HUAWEI = 0x19E5;
+    private static final int INTEL = 0x8086;
     private static final int OMNI_PATH = 0x1175; // hfi1's and qib's: PathScale's OUI
     private static final int MELLANOX = 0x02C9; // the firmware's, not PCI's 0x15b3
     private static final int CONNECT_IB = 0x1011; // mlx5's models begin with it, mlx4's are before
@@ -108,6 +115,7 @@ public record Provider(
                             Verbs.IBV_WC_WITH_INV | KERNEL_WITH_INVALIDATE,
                             false,
                             true,
+                            false,
                             Long.MAX_VALUE,
                             true,
                             true,
@@ -115,19 +123,33 @@ public record Provider(
             // siw.c copies wr.rdma.rkey into the request whatever it is. Its poll_cq clears
             // wc_flags, so a receiver is not told of an invalidation; siw has no windows that it
             // could hit.
+            // solicitedMissesReceives: the kernel's siw_rqe_complete looks at the flags of the
+            // receive,
+            // where it should look at those of the message.
             case SIW ->
                     new Provider(
                             "siw",
                             Verbs.IBV_WC_WITH_INV,
                             true,
                             false,
+                            true,
                             Long.MAX_VALUE,
                             false,
                             false,
                             ThroughKernel.SENDS); // siw_db of siw.c
-            // hfi1verbs and ipathverbs (rdma-core 65): ibv_cmd_post_send, and against older kernels
-            // ibv_cmd_poll_cq and ibv_cmd_post_recv. All other providers' calls stay in user space.
+            // As rdma-core 65 has them. hfi1verbs and ipathverbs: ibv_cmd_post_send, and against
+            // older
+            // kernels ibv_cmd_poll_cq and ibv_cmd_post_recv.
             case OMNI_PATH -> plain("hfi1", ThroughKernel.ALL);
+            // Posts pace the doorbell: they wait for up to 128 us, and ask the kernel. A poll while
+            // the queue is being resized is ibv_cmd_poll_cq.
+            case BROADCOM -> plain("bnxt_re", ThroughKernel.ALL);
+            // Posts ring through ibv_cmd_modify_qp while doorbells are off.
+            case CHELSIO -> plain("cxgb4", ThroughKernel.ALL);
+            // A poll that meets a failure sets the queue pair's state.
+            case HUAWEI -> plain("hns", ThroughKernel.ALL);
+            // irdma: a post to a queue pair in the error state has the kernel flush it.
+            case INTEL -> plain("irdma", ThroughKernel.ALL);
             // set_bind_wr in mlx5's qp.c answers EOPNOTSUPP beyond 1UL << 31.
             case MELLANOX ->
                     isMlx5(vendorPartId)
@@ -136,11 +158,13 @@ public record Provider(
                                     Verbs.IBV_WC_WITH_INV,
                                     false,
                                     false,
+                                    false,
                                     1L << 31,
                                     false,
                                     false,
                                     ThroughKernel.NONE)
                             : plain("mlx4", ThroughKernel.NONE);
+            // All other providers' calls stay in user space.
             default -> plain("other", ThroughKernel.NONE);
         };
     }
@@ -153,6 +177,7 @@ public record Provider(
         return new Provider(
                 name,
                 Verbs.IBV_WC_WITH_INV,
+                false,
                 false,
                 false,
                 Long.MAX_VALUE,

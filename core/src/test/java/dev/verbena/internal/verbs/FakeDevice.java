@@ -173,6 +173,13 @@ public final class FakeDevice implements DeviceControl {
 
     public int vendorId = PLAIN;
     public int vendorPartId = 0x1017;
+
+    /** Whether its transport is iWARP. */
+    public boolean iwarp;
+
+    /** With which {@code ibv_access_flags} memory was registered last. */
+    public int lastRights;
+
     public int maxInline = 300;
     public int maxSge = 8;
     public int maxDepth = 4096;
@@ -544,7 +551,8 @@ public final class FakeDevice implements DeviceControl {
         }
         cq.entries.add(raw);
         boolean failureWakes = status != SUCCESS && vendorId != RXE;
-        if (cq.armed && (!cq.solicitedOnly || solicited || failureWakes)) {
+        boolean solicitedWakes = solicited && vendorId != SIW;
+        if (cq.armed && (!cq.solicitedOnly || solicitedWakes || failureWakes)) {
             cq.armed = false;
             if (cq.channel != null && eventsAreLate) {
                 lateEvents.add(cq.channel);
@@ -633,7 +641,8 @@ public final class FakeDevice implements DeviceControl {
                 4,
                 invalidates,
                 windows,
-                atomics);
+                atomics,
+                iwarp);
     }
 
     @Override
@@ -659,6 +668,7 @@ public final class FakeDevice implements DeviceControl {
 
     @Override
     public synchronized long registerMemory(long pd, MemorySegment memory, int access) {
+        lastRights = access;
         return other("mr");
     }
 

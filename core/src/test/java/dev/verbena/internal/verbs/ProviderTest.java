@@ -16,7 +16,12 @@ class ProviderTest {
         "0x02c9, 0x1003, mlx4",
         "0x02c9, 0x6340, mlx4",
         "0x02c9, 0x673c, mlx4",
-        "0x8086, 0x1572, other",
+        "0x8086, 0x1572, irdma",
+        "0x14e4, 0x1750, bnxt_re",
+        "0x1425, 0x6001, cxgb4",
+        "0x19e5, 0xa222, hns",
+        "0x1175, 0x24f0, hfi1",
+        "0x1dd8, 0x1002, other",
         "0, 0, other",
     })
     void names(String vendor, String part, String name) {
@@ -44,5 +49,22 @@ class ProviderTest {
         assertThat(provider.forgetsLateReceives()).isEqualTo(hides);
         assertThat(provider.isBadLocalMemory(4)).isFalse();
         assertThat(provider.solicitedMissesFailures()).isEqualTo(hides);
+    }
+
+    /** A critical downcall that enters the kernel, or waits, holds up every safepoint. */
+    @ParameterizedTest
+    @CsvSource({
+        "0xFFFFFF, SENDS",
+        "0x626d74, SENDS",
+        "0x1175, ALL",
+        "0x14e4, ALL",
+        "0x1425, ALL",
+        "0x19e5, ALL",
+        "0x8086, ALL",
+        "0x02c9, NONE",
+        "0x1dd8, NONE",
+    })
+    void whoseCallsMayEnterTheKernel(String vendor, Provider.ThroughKernel expected) {
+        assertThat(Provider.of(Integer.decode(vendor), 0x1017).throughKernel()).isEqualTo(expected);
     }
 }
