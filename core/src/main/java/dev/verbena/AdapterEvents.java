@@ -3,6 +3,7 @@ package dev.verbena;
 import dev.verbena.internal.cm.ConnectionEvents;
 import dev.verbena.internal.cm.Failure;
 import dev.verbena.internal.cm.Timers;
+import dev.verbena.internal.cm.Uncaught;
 import dev.verbena.internal.verbs.AsyncEvent;
 import dev.verbena.internal.verbs.ConnectionControl;
 import dev.verbena.internal.verbs.Descriptors;
@@ -12,6 +13,7 @@ import dev.verbena.internal.verbs.Membarrier;
 import java.time.Duration;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.locks.LockSupport;
 import java.util.function.Supplier;
 
 /**
@@ -20,16 +22,23 @@ import java.util.function.Supplier;
  * connections. Callbacks run elsewhere, because they may wait for what only this thread can bring.
  */
 final class AdapterEvents {
+    /** Waits for descriptors, as {@link Descriptors#await} does. */
+    interface Waiting {
+        int await(int milliseconds, int... descriptors);
+    }
+
     private static final Duration PATIENCE = Duration.ofSeconds(10);
+    private static final long PAUSE_NANOS = 100_000_000;
 
     private final DeviceControl control;
     private final int alarm;
     private final Thread thread;
     private final Map<Long, CompletionQueue> completionQueues = new ConcurrentHashMap<>();
     private final Map<Long, SharedReceiveQueue> sharedQueues = new ConcurrentHashMap<>();
-    private final SerialCallbacks callbacks = new SerialCallbacks();
+    private final SerialCallbacks callbacks = new SerialCallbacks(Threads.CALLBACKS);
     private final Timers timers = new Timers(this::wake);
     private final Supplier<ConnectionControl> connectionControl;
+    private final Waiting waiting;
     private volatile ConnectionEvents connections; // made when first needed, under the lock
     private volatile boolean stopped;
     private boolean stoppedHere; // by its own thread, which then closes what it looks at
@@ -37,11 +46,26 @@ final class AdapterEvents {
 
     AdapterEvents(
             String device, DeviceControl control, Supplier<ConnectionControl> connectionControl) {
+        this(device, control, connectionControl, Descriptors::await);
+    }
+
+    AdapterEvents(
+            String device,
+            DeviceControl control,
+            Supplier<ConnectionControl> connectionControl,
+            Waiting waiting) {
         this.control = control;
         this.connectionControl = connectionControl;
+        this.waiting = waiting;
+        Threads.CALLBACKS.prepare();
         this.alarm = (int) VerbenaException.check(Descriptors.newAlarm(), "eventfd", "");
-        this.thread =
-                Thread.ofPlatform().daemon().name("verbena-events-" + device).start(this::run);
+        try {
+            this.thread =
+                    Thread.ofPlatform().daemon().name("verbena-events-" + device).start(this::run);
+        } catch (Throwable t) {
+            Descriptors.close(alarm);
+            throw t;
+        }
         // Early, so that gates have owners before the JIT has learned that they have none (a chain
         // of 16 took 18 ns a request otherwise, not 14), and elsewhere, as nobody waits for it.
         Threads.CALLBACKS.execute(Membarrier::prepare);
@@ -111,23 +135,12 @@ final class AdapterEvents {
     private void run() {
         try {
             while (!stopped) {
-                ConnectionEvents cm = connections;
-                int ready =
-                        Descriptors.await(
-                                timers.patience(),
-                                control.asyncDescriptor(),
-                                alarm,
-                                cm == null ? -1 : cm.descriptor());
-                if ((ready & 2) != 0) {
-                    Descriptors.silence(alarm);
-                }
-                timers.run();
-                // Any of these may close the last object, and the device with it.
-                if (!stopped && (ready & 1) != 0) {
-                    handle(control.takeAsyncEvent());
-                }
-                if (!stopped && (ready & 4) != 0) {
-                    cm.handle();
+                try {
+                    waitAndHandle();
+                } catch (OutOfMemoryError e) {
+                    // For a moment, most likely: what is ready stays ready.
+                    Uncaught.report(e);
+                    LockSupport.parkNanos(PAUSE_NANOS);
                 }
             }
         } catch (Throwable t) {
@@ -140,18 +153,43 @@ final class AdapterEvents {
     }
 
     /**
+     * Waits for events and handles each. What goes wrong with one is reported and ends nothing
+     * else; this throws when events cannot be waited for, or taken, any more.
+     */
+    private void waitAndHandle() {
+        ConnectionEvents cm = connections;
+        int ready =
+                waiting.await(
+                        timers.patience(),
+                        control.asyncDescriptor(),
+                        alarm,
+                        cm == null ? -1 : cm.descriptor());
+        VerbenaException.check(ready, "poll", "The adapter hears of no events any more");
+        if ((ready & 2) != 0) {
+            Descriptors.silence(alarm);
+        }
+        timers.run();
+        // Any of these may close the last object, and the device with it.
+        if (!stopped && (ready & 1) != 0) {
+            Uncaught.run(() -> handle(control.takeAsyncEvent()));
+        }
+        if (!stopped && (ready & 4) != 0) {
+            cm.handle();
+        }
+    }
+
+    /**
      * Nobody hears of anything any more: what waits must know. The descriptors stay until the end.
      */
     private synchronized void die(Throwable cause) {
         death = cause;
         if (connections != null) {
-            connections.die(cause);
+            Uncaught.run(() -> connections.die(cause));
         }
         completionQueues
                 .values()
                 .forEach(q -> Threads.runCallback(() -> q.breakDownIfOpen(Status.INTERNAL_ERROR)));
-        Thread current = Thread.currentThread();
-        current.getUncaughtExceptionHandler().uncaughtException(current, cause);
+        Uncaught.report(cause);
     }
 
     private void handle(AsyncEvent event) {
@@ -165,7 +203,12 @@ final class AdapterEvents {
             case DEVICE_BROKEN ->
                     completionQueues
                             .values()
-                            .forEach(q -> q.breakDownIfOpen(Status.INTERNAL_ERROR));
+                            .forEach(
+                                    q ->
+                                            Uncaught.run(
+                                                    () ->
+                                                            q.breakDownIfOpen(
+                                                                    Status.INTERNAL_ERROR)));
             case RECEIVES_RAN_LOW -> {
                 SharedReceiveQueue queue = sharedQueues.get(event.object());
                 if (queue != null) {

@@ -469,8 +469,12 @@ public final class Connector extends NativeObject {
                 (nothing, thrown) -> {
                     if (thrown == null) {
                         told.complete(null);
-                    } else {
+                        return;
+                    }
+                    try {
                         told.completeExceptionally(failure(thrown));
+                    } catch (Throwable t) { // of memory, say: it has to end all the same
+                        told.completeExceptionally(t);
                     }
                 },
                 Threads.CALLBACKS);

@@ -1,5 +1,7 @@
 package dev.verbena;
 
+import dev.verbena.internal.cm.Uncaught;
+
 import java.time.Duration;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.Executor;
@@ -11,14 +13,14 @@ import java.util.function.Consumer;
 /** What this layer's own threads have in common. */
 final class Threads {
     /**
-     * Where callbacks about connections run: each on a thread that is its own meanwhile, so that
-     * one which waits holds up nobody, least of all the thread that brings what it waits for.
-     * Threads stay for some seconds and serve again, as starting one takes longer than most
-     * callbacks (2 ms of a connection's 20, under emulation). Not virtual ones: a handler is likely
-     * to wait for completions, which is a call of the C library that holds its carrier, and as many
-     * of them as there are processors would hold up all others.
+     * Threads for callbacks: each runs on one that is its own meanwhile, so that one which waits
+     * holds up nobody, least of all the thread that brings what it waits for. Threads stay for some
+     * seconds and serve again, as starting one takes longer than most callbacks (2 ms of a
+     * connection's 20, under emulation). Not virtual ones: a handler is likely to wait for
+     * completions, which is a call of the C library that holds its carrier, and as many of them as
+     * there are processors would hold up all others. Throws when no thread can be started.
      */
-    static final Executor CALLBACKS =
+    static final Executor POOL =
             new ThreadPoolExecutor(
                     0,
                     Integer.MAX_VALUE,
@@ -28,6 +30,9 @@ final class Threads {
                     // one
                     Thread.ofPlatform().daemon().name("verbena-callback-", 0).factory());
 
+    /** Where callbacks run that must not be lost for want of a thread. */
+    static final Callbacks CALLBACKS = new Callbacks(POOL);
+
     private Threads() {}
 
     /**
@@ -35,7 +40,7 @@ final class Threads {
      * nothing.
      */
     static void runCallback(Runnable callback) {
-        runCallback(Runnable::run, callback);
+        Uncaught.run(callback);
     }
 
     /** The same for one that is told something, without making anything: it may be a wake. */
@@ -43,8 +48,7 @@ final class Threads {
         try {
             callback.accept(told);
         } catch (Throwable t) {
-            Thread current = Thread.currentThread();
-            current.getUncaughtExceptionHandler().uncaughtException(current, t);
+            Uncaught.report(t);
         }
     }
 

@@ -105,10 +105,10 @@ public final class ConnectionEvents {
 
     /** Takes an identifier over that came with a request. */
     Identifier adopt(long id, Handler handler) {
-        long key = keys.getAndIncrement();
-        handlers.put(key, handler);
-        control.setKey(id, key);
-        return new Identifier(id, key);
+        Identifier adopted = new Identifier(id, keys.getAndIncrement());
+        handlers.put(adopted.key(), handler);
+        control.setKey(id, adopted.key());
+        return adopted;
     }
 
     /** Destroys an identifier; its events end here. */
@@ -139,15 +139,28 @@ public final class ConnectionEvents {
         }
     }
 
-    /** Takes one event and passes it on. */
+    /**
+     * Takes one event and passes it on. What goes wrong with it is reported and ends nothing else:
+     * all connections and completion queues of the adapter depend on the thread that calls this.
+     *
+     * @throws IllegalStateException when the channel is of no use any more
+     */
     public void handle() {
         ConnectionEvent event = control.takeEvent(channel);
+        try {
+            handle(event);
+        } catch (Throwable t) {
+            Uncaught.report(t);
+        }
+    }
+
+    private void handle(ConnectionEvent event) {
         if (event.kind() == ConnectionEvent.Kind.NONE) {
             return;
         }
         Handler handler = handlers.get(event.key());
         if (handler != null) {
-            orderly(() -> handler.handle(event));
+            handler.handle(event);
         } else if (event.kind() == ConnectionEvent.Kind.REQUEST) {
             control.destroy(event.id()); // its listener closed meanwhile: refused
         }
@@ -160,20 +173,7 @@ public final class ConnectionEvents {
      */
     public void die(Throwable cause) {
         death = cause;
-        handlers.values().forEach(handler -> orderly(() -> handler.orphan(cause)));
-    }
-
-    /**
-     * Runs what may end in the last close of an object, of which the device may complain: that is
-     * reported, and must not end the thread for all the others.
-     */
-    static void orderly(Runnable part) {
-        try {
-            part.run();
-        } catch (RuntimeException e) {
-            Thread current = Thread.currentThread();
-            current.getUncaughtExceptionHandler().uncaughtException(current, e);
-        }
+        handlers.values().forEach(handler -> Uncaught.run(() -> handler.orphan(cause)));
     }
 
     static Failure broken(Throwable cause) {

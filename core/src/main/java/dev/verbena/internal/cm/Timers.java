@@ -68,7 +68,8 @@ public final class Timers {
                 first != null && first.getKey().time - System.nanoTime() <= 0;
                 first = due.firstEntry()) {
             if (due.remove(first.getKey()) != null) {
-                ConnectionEvents.orderly(first.getValue());
+                // May end in the last close of an object, of which the device may complain.
+                Uncaught.run(first.getValue());
             }
         }
     }

@@ -26,6 +26,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Queue;
 import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.concurrent.atomic.AtomicReference;
 
 /**
  * A device that does not exist: an {@code ibv_context} in native memory whose data path ends in
@@ -193,6 +194,9 @@ public final class FakeDevice implements DeviceControl {
     public boolean keysCannotBeRead;
     public int initError; // of each queue pair's first step
     public boolean numbersCannotBeRead;
+
+    /** Who takes the next event that is told unasked meets this. */
+    public final AtomicReference<Error> taking = new AtomicReference<>();
 
     private final Arena arena = Arena.ofShared();
     private final MemorySegment context = ibv_context.allocate(arena);
@@ -917,6 +921,10 @@ public final class FakeDevice implements DeviceControl {
 
     @Override
     public AsyncEvent takeAsyncEvent() {
+        Error error = taking.getAndSet(null);
+        if (error != null) {
+            throw error;
+        }
         AsyncEvent event = asyncEvents.poll();
         if (asyncEvents.isEmpty()) {
             Descriptors.silence(async);

@@ -1,0 +1,97 @@
+package dev.verbena;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.verbena.internal.verbs.AsyncEvent;
+import dev.verbena.internal.verbs.Descriptors;
+import dev.verbena.internal.verbs.Errno;
+import dev.verbena.internal.verbs.FakeConnections;
+import dev.verbena.internal.verbs.FakeDevice;
+
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+import java.time.Duration;
+import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
+
+/** The thread on which everything depends that a device tells unasked. */
+@Timeout(60)
+class AdapterEventsTest {
+    private final FakeDevice device = new FakeDevice();
+    private final BlockingQueue<Throwable> reported = new LinkedBlockingQueue<>();
+    private Thread.UncaughtExceptionHandler usual;
+
+    @BeforeEach
+    void collectReports() {
+        usual = Thread.getDefaultUncaughtExceptionHandler();
+        Thread.setDefaultUncaughtExceptionHandler((thread, thrown) -> reported.add(thrown));
+    }
+
+    @AfterEach
+    void close() {
+        Thread.setDefaultUncaughtExceptionHandler(usual);
+        device.dispose();
+    }
+
+    private Throwable report() throws InterruptedException {
+        Throwable report = reported.poll(30, TimeUnit.SECONDS);
+        assertThat(report).as("a report").isNotNull();
+        return report;
+    }
+
+    @Test
+    void survivesWhatGoesWrongWithOneEvent() throws Exception {
+        try (Adapter adapter = new Adapter("fake0", device, device.open());
+                CompletionQueue queue = adapter.createCompletionQueue(4)) {
+            device.taking.set(new OutOfMemoryError("Java heap space"));
+            device.tell(AsyncEvent.Kind.OTHER, 0);
+            assertThat(report()).isInstanceOf(OutOfMemoryError.class);
+            queue.arm(NotifyType.ANY);
+            device.tell(AsyncEvent.Kind.COMPLETION_QUEUE_BROKEN); // the next event is heard
+            assertThat(queue.await(Duration.ofSeconds(30))).isEqualTo(Status.BUFFER_OVERFLOW);
+        }
+        assertThat(reported).isEmpty();
+    }
+
+    @Test
+    void survivesAWaitThatFindsNoMemory() throws Exception {
+        AtomicBoolean failed = new AtomicBoolean();
+        CountDownLatch waitsAgain = new CountDownLatch(1);
+        AdapterEvents events =
+                new AdapterEvents(
+                        "fake0",
+                        device,
+                        FakeConnections::new,
+                        (milliseconds, descriptors) -> {
+                            if (failed.compareAndSet(false, true)) {
+                                throw new OutOfMemoryError("Java heap space");
+                            }
+                            waitsAgain.countDown();
+                            return Descriptors.await(milliseconds, descriptors);
+                        });
+        assertThat(report()).isInstanceOf(OutOfMemoryError.class);
+        assertThat(waitsAgain.await(30, TimeUnit.SECONDS)).isTrue();
+        events.stop();
+        assertThat(reported).isEmpty();
+    }
+
+    @Test
+    void aPollThatFailsIsNotTakenForEventsAndEndsItWithAWord() throws Exception {
+        AdapterEvents events =
+                new AdapterEvents(
+                        "fake0",
+                        device,
+                        FakeConnections::new,
+                        (milliseconds, descriptors) -> -Errno.EINVAL);
+        assertThat(report())
+                .isInstanceOf(VerbenaException.class)
+                .hasMessageContainingAll("poll", "EINVAL");
+        events.stop();
+    }
+}

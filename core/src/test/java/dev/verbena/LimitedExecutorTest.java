@@ -1,0 +1,159 @@
+package dev.verbena;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Nested;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+import java.time.Duration;
+import java.util.ArrayDeque;
+import java.util.List;
+import java.util.Queue;
+import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.Executor;
+import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.RejectedExecutionException;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
+
+/** Where callbacks run, and what becomes of them when one throws or no thread can be started. */
+@Timeout(60)
+class LimitedExecutorTest {
+    // Not an OutOfMemoryError, which JUnit passes on.
+    private static final Error NO_THREAD = new Error("unable to create native thread");
+
+    private final BlockingQueue<Throwable> reported = new LinkedBlockingQueue<>();
+    private final List<Integer> ran = new CopyOnWriteArrayList<>();
+    private final AtomicInteger threadsToFail = new AtomicInteger();
+    private Thread.UncaughtExceptionHandler usual;
+
+    @BeforeEach
+    void collectReports() {
+        usual = Thread.getDefaultUncaughtExceptionHandler();
+        Thread.setDefaultUncaughtExceptionHandler((thread, thrown) -> reported.add(thrown));
+    }
+
+    @AfterEach
+    void reportAsUsual() {
+        Thread.setDefaultUncaughtExceptionHandler(usual);
+    }
+
+    /** Starts threads, but for the first ones. */
+    private void thread(Runnable task) {
+        if (threadsToFail.getAndDecrement() > 0) {
+            throw NO_THREAD;
+        }
+        Threads.POOL.execute(task);
+    }
+
+    @Nested
+    class Limited {
+        private final Queue<Runnable> threads = new ArrayDeque<>(); // that were asked for
+
+        @Test
+        void startsThreadsUpToItsLimitAndRejectsBeyondItsRoom() {
+            LimitedExecutor two = new LimitedExecutor(threads::add, 2, 3);
+            for (int i = 0; i < 3; i++) {
+                int so = i;
+                two.execute(() -> ran.add(so));
+            }
+            assertThat(threads).hasSize(2);
+            assertThatThrownBy(() -> two.execute(() -> ran.add(9)))
+                    .isInstanceOf(RejectedExecutionException.class);
+            assertThat(two.idle()).isFalse();
+            threads.remove().run();
+            assertThat(ran).containsExactly(0, 1, 2);
+            assertThat(two.idle()).isFalse(); // the other thread is still to come
+            threads.remove().run();
+            assertThat(two.idle()).isTrue();
+            two.execute(() -> ran.add(3));
+            threads.remove().run();
+            assertThat(ran).containsExactly(0, 1, 2, 3);
+        }
+
+        @Test
+        void aTaskWithoutAThreadDoesNotRunAndTheNextOneDoes() {
+            threadsToFail.set(1);
+            LimitedExecutor one =
+                    new LimitedExecutor(
+                            task -> {
+                                if (threadsToFail.getAndDecrement() > 0) {
+                                    throw NO_THREAD;
+                                }
+                                threads.add(task);
+                            },
+                            1,
+                            10);
+            assertThatThrownBy(() -> one.execute(() -> ran.add(0))).isSameAs(NO_THREAD);
+            assertThat(one.idle()).isTrue();
+            one.execute(() -> ran.add(1));
+            threads.remove().run();
+            assertThat(ran).containsExactly(1);
+        }
+    }
+
+    @Nested
+    class Serial {
+        private void runs(Executor executor) throws InterruptedException {
+            CountDownLatch run = new CountDownLatch(1);
+            executor.execute(run::countDown);
+            assertThat(run.await(30, TimeUnit.SECONDS)).as("it calls back").isTrue();
+        }
+
+        @Test
+        void goesOnAfterAnErrorAndAfterAHandlerOfErrorsThatFails() throws Exception {
+            SerialCallbacks callbacks = new SerialCallbacks(LimitedExecutorTest.this::thread);
+            Thread.setDefaultUncaughtExceptionHandler(
+                    (thread, thrown) -> {
+                        reported.add(thrown);
+                        throw new IllegalStateException("no memory to print with");
+                    });
+            callbacks.execute(
+                    () -> {
+                        throw new OutOfMemoryError("Java heap space");
+                    });
+            runs(callbacks);
+            assertThat(reported.poll(30, TimeUnit.SECONDS)).isInstanceOf(OutOfMemoryError.class);
+            callbacks.finish(Duration.ofSeconds(30), "a callback");
+        }
+
+        @Test
+        void goesOnAfterAThreadCouldNotBeStarted() throws Exception {
+            SerialCallbacks callbacks = new SerialCallbacks(LimitedExecutorTest.this::thread);
+            threadsToFail.set(1);
+            assertThatThrownBy(() -> callbacks.execute(() -> ran.add(0))).isSameAs(NO_THREAD);
+            runs(callbacks);
+        }
+
+        @Test
+        void needsNoThreadToFindThatNothingRuns() {
+            SerialCallbacks callbacks = new SerialCallbacks(LimitedExecutorTest.this::thread);
+            threadsToFail.set(1);
+            callbacks.finish(Duration.ofSeconds(30), "a callback");
+            assertThat(threadsToFail).hasValue(1);
+        }
+    }
+
+    @Nested
+    class Kept {
+        @Test
+        void untilAThreadCanBeStarted() throws Exception {
+            Callbacks callbacks = new Callbacks(LimitedExecutorTest.this::thread);
+            callbacks.prepare();
+            callbacks.prepare();
+            CountDownLatch called = new CountDownLatch(5);
+            threadsToFail.set(8);
+            for (int i = 0; i < 5; i++) {
+                callbacks.execute(called::countDown);
+            }
+            assertThat(called.await(30, TimeUnit.SECONDS)).as("all are called back").isTrue();
+            assertThat(reported.poll(30, TimeUnit.SECONDS)).isSameAs(NO_THREAD);
+        }
+    }
+}
