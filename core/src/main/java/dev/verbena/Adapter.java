@@ -17,6 +17,7 @@ import java.net.InetSocketAddress;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Objects;
+import java.util.concurrent.Executor;
 import java.util.function.Consumer;
 import java.util.function.Function;
 import java.util.function.Supplier;
@@ -386,17 +387,42 @@ public final class Adapter extends NativeObject {
      *     address, for all addresses of the device: it takes the port on all devices of the
      *     machine, and peers that come by another device are refused
      * @param backlog how many requests may be unanswered, further ones are refused; 0 for a usual
-     *     number. One whose peer has given up counts until it is answered or closed: the kernel
-     *     does not tell
-     * @param handler gets each request, on a thread of its own; is to {@linkplain Connector#accept
-     *     accept} or {@linkplain Connector#reject reject} it, now or later. When it throws, the
-     *     request is refused. May wait, and close what it likes
+     *     number, 128. One whose peer has given up counts until it is answered or closed, for 70 s
+     *     at most: the kernel does not tell
+     * @param handler gets each request, on one of up to 16 threads of the listener; is to
+     *     {@linkplain Connector#accept accept} or {@linkplain Connector#reject reject} it, now or
+     *     later. When it throws, the request is refused. May wait, and close what it likes
      * @return the listener, to be closed by the caller
      * @throws VerbenaException SHARING_VIOLATION when somebody listens on that address,
      *     INVALID_ADDRESS when the device does not have it
      */
     public Listener listen(InetSocketAddress address, int backlog, Consumer<Connector> handler) {
         return new Listener(this, address, backlog, Objects.requireNonNull(handler, "handler"));
+    }
+
+    /**
+     * Listens for peers that connect, with threads of the caller's: for handlers that serve their
+     * connections before they return, more than 16 at a time.
+     *
+     * @param address as in {@link #listen(InetSocketAddress, int, Consumer)}
+     * @param backlog as there
+     * @param executor runs the handler for each request. Must not run it on the calling thread,
+     *     which brings all of this adapter's events; a request that it rejects is refused
+     * @param handler gets each request, as there
+     * @return the listener, to be closed by the caller
+     * @throws VerbenaException as there
+     */
+    public Listener listen(
+            InetSocketAddress address,
+            int backlog,
+            Executor executor,
+            Consumer<Connector> handler) {
+        return new Listener(
+                this,
+                address,
+                backlog,
+                Objects.requireNonNull(executor, "executor"),
+                Objects.requireNonNull(handler, "handler"));
     }
 
     /**

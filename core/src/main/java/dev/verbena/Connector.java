@@ -3,6 +3,7 @@ package dev.verbena;
 import dev.verbena.internal.cm.ConnectionEvents;
 import dev.verbena.internal.cm.Dialogue;
 import dev.verbena.internal.cm.Failure;
+import dev.verbena.internal.cm.Uncaught;
 
 import java.net.InetSocketAddress;
 import java.util.List;
@@ -40,6 +41,7 @@ import java.util.function.Consumer;
 public final class Connector extends NativeObject {
     private final Adapter adapter;
     private final Dialogue dialogue;
+    private volatile Failure expired; // why nobody can answer this request any more; or null
 
     /** One that may connect. */
     Connector(Adapter adapter) {
@@ -58,6 +60,7 @@ public final class Connector extends NativeObject {
         super(adapter, listener);
         this.adapter = adapter;
         this.dialogue = dialogue;
+        dialogue.onAbandoned(this::expire);
     }
 
     private static ConnectionEvents connections(Adapter adapter) {
@@ -233,10 +236,11 @@ public final class Connector extends NativeObject {
      * @param queuePair this side's end, not connected before; receives that the peer's first
      *     messages need are best posted before
      * @param options deadline and private data
-     * @throws VerbenaException CONNECTION_ABORTED when the peer gave up or refused after all;
-     *     IO_TIMEOUT when it does not complete in time; CONNECTION_ACTIVE when connector or queue
-     *     pair are connected; CONNECTION_INVALID when this is no request; INVALID_BUFFER_SIZE for
-     *     too much private data; CANCELLED when interrupted or closed; DEVICE_REMOVED
+     * @throws VerbenaException CONNECTION_ABORTED when the peer gave up or refused after all, or
+     *     was refused because this comes too late (see {@link Listener}); IO_TIMEOUT when it does
+     *     not complete in time; CONNECTION_ACTIVE when connector or queue pair are connected;
+     *     CONNECTION_INVALID when this is no request; INVALID_BUFFER_SIZE for too much private
+     *     data; CANCELLED when interrupted or closed; DEVICE_REMOVED
      */
     public void accept(QueuePair queuePair, ConnectionOptions options) {
         await(beginAccept(queuePair, options));
@@ -266,7 +270,7 @@ public final class Connector extends NativeObject {
     }
 
     private CompletableFuture<Void> beginAccept(QueuePair queuePair, ConnectionOptions options) {
-        ensureOpen();
+        ensureAnswerable();
         QueuePair.End end = queuePair.claim(adapter, options, SharedEndpoint.NO_USE);
         try {
             return dialogue.accept(
@@ -283,6 +287,35 @@ public final class Connector extends NativeObject {
         }
     }
 
+    /**
+     * Nobody has answered this request, and the peer was refused. It holds its adapter and its
+     * listener no longer; who wants to answer it after all hears why that is too late.
+     */
+    private void expire(Failure why) {
+        expired = why; // first: who finds this closed sees it
+        try {
+            close();
+        } finally {
+            Uncaught.report(VerbenaException.of(why));
+        }
+    }
+
+    boolean expired() {
+        return expired != null;
+    }
+
+    private void ensureAnswerable() {
+        try {
+            ensureOpen();
+        } catch (IllegalStateException e) {
+            Failure why = expired;
+            if (why != null) {
+                throw VerbenaException.of(why);
+            }
+            throw e;
+        }
+    }
+
     // ---- either side
 
     /**
@@ -290,11 +323,11 @@ public final class Connector extends NativeObject {
      *
      * @param privateData what the peer is told; may be empty
      * @throws VerbenaException CONNECTION_INVALID when there is nothing to refuse,
-     *     CONNECTION_ABORTED when the peer gave up before, INVALID_BUFFER_SIZE for too much private
-     *     data
+     *     CONNECTION_ABORTED when the peer gave up or was refused before, INVALID_BUFFER_SIZE for
+     *     too much private data
      */
     public void reject(byte[] privateData) {
-        ensureOpen();
+        ensureAnswerable();
         try {
             dialogue.reject(new Dialogue.Words(privateData.clone(), true));
         } catch (Failure f) {
@@ -379,9 +412,11 @@ public final class Connector extends NativeObject {
      * What the peer said last (NdkGetConnectionData): with its request, its answer, or its refusal.
      *
      * @return a copy; empty before the peer said anything
+     * @throws VerbenaException CONNECTION_ABORTED for a request that was not answered in time
      * @throws IllegalStateException when closed
      */
     public ConnectionData connectionData() {
+        ensureAnswerable();
         hold(); // may ask the device for its limits
         try {
             AdapterInfo info = adapter.queryInfo();

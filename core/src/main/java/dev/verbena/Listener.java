@@ -5,23 +5,80 @@ import dev.verbena.internal.cm.Failure;
 import dev.verbena.internal.cm.Listening;
 
 import java.net.InetSocketAddress;
+import java.time.Duration;
+import java.util.concurrent.Executor;
+import java.util.concurrent.RejectedExecutionException;
 import java.util.function.Consumer;
 
 /**
  * An address that peers connect to: NDK's listener.
  *
+ * <p>Its handler gets each request as a {@link Connector}, on one of up to 16 threads; further
+ * requests wait for one of them. A handler that serves its whole connection before it returns holds
+ * its thread meanwhile: for more than 16 connections at a time, give {@link Adapter#listen(
+ * InetSocketAddress, int, Executor, Consumer)} an executor of your own, or hand the connector over
+ * to another thread.
+ *
+ * <p>Each request has to be accepted, rejected or closed, in the handler or later. One that is not
+ * answered within 70 s is refused, its connector is closed, and that is reported to the handler of
+ * uncaught exceptions. So is the oldest whose handler has returned 2 s ago or earlier, when another
+ * request comes and the backlog is full. A request that cannot be served (no thread can be started,
+ * the executor rejects it, the handler throws) is refused, alone.
+ *
  * <p>May be used from any thread. When its adapter is closed, it refuses all peers.
  */
 public final class Listener extends NativeObject {
     private static final int USUAL_BACKLOG = 128;
+    private static final int HANDLERS = 16;
+
+    // InfiniBand's connection manager sends a request 16 times, 4.3 s apart, until it gives up
+    // (cma.c: CMA_MAX_CM_RETRIES, CMA_CM_RESPONSE_TIMEOUT), and the kernel here does not say so. A
+    // peer's kernel that was asked for more time (MRA, at the second try) waits longer, which few
+    // programs do.
+    private static final Duration ANSWER_WITHIN = Duration.ofSeconds(70);
+
+    // Who answers from a thread of its own has had time to by then, even in a burst.
+    private static final Duration FORGOTTEN_AFTER = Duration.ofSeconds(2);
 
     private final Adapter adapter;
+    private final Executor executor;
     private final Consumer<Connector> handler;
     private final Listening listening;
+    private volatile boolean stopped; // requests that wait for a thread are refused then
 
+    /** With threads of its own. */
     Listener(Adapter adapter, InetSocketAddress address, int backlog, Consumer<Connector> handler) {
+        this(
+                adapter,
+                address,
+                backlog,
+                new LimitedExecutor(Threads.POOL, HANDLERS, backlog <= 0 ? USUAL_BACKLOG : backlog),
+                handler,
+                FORGOTTEN_AFTER,
+                ANSWER_WITHIN);
+    }
+
+    /** With threads of the caller's. */
+    Listener(
+            Adapter adapter,
+            InetSocketAddress address,
+            int backlog,
+            Executor executor,
+            Consumer<Connector> handler) {
+        this(adapter, address, backlog, executor, handler, FORGOTTEN_AFTER, ANSWER_WITHIN);
+    }
+
+    Listener(
+            Adapter adapter,
+            InetSocketAddress address,
+            int backlog,
+            Executor executor,
+            Consumer<Connector> handler,
+            Duration forgottenAfter,
+            Duration answerWithin) {
         super(adapter);
         this.adapter = adapter;
+        this.executor = executor;
         this.handler = handler;
         Listening begun = null;
         try {
@@ -34,7 +91,10 @@ public final class Listener extends NativeObject {
                             adapter.events().connections(),
                             adapter.name(),
                             address,
-                            backlog == 0 ? USUAL_BACKLOG : backlog,
+                            new Listening.Limits(
+                                    backlog == 0 ? USUAL_BACKLOG : backlog,
+                                    forgottenAfter,
+                                    answerWithin),
                             this::request);
             this.listening = begun;
             begun.resume();
@@ -62,15 +122,31 @@ public final class Listener extends NativeObject {
             dialogue.close(() -> {}); // this listener or the adapter closed meanwhile: refused
             return;
         }
-        Threads.CALLBACKS.execute(() -> Threads.runCallback(() -> handle(connector)));
+        try {
+            executor.execute(() -> Threads.runCallback(() -> handle(connector, dialogue)));
+        } catch (RejectedExecutionException e) {
+            connector.close(); // too many for the executor, which is its way to say so
+        } catch (Throwable t) {
+            connector.close();
+            throw t;
+        }
     }
 
-    private void handle(Connector connector) {
+    private void handle(Connector connector, Dialogue dialogue) {
+        if (connector.expired()) {
+            return; // it waited too long for a thread
+        }
+        if (stopped) {
+            connector.close();
+            return;
+        }
         try {
             handler.accept(connector);
         } catch (Throwable t) {
             connector.close(); // nobody will answer it
             throw t;
+        } finally {
+            listening.handled(dialogue);
         }
     }
 
@@ -125,6 +201,7 @@ public final class Listener extends NativeObject {
     /** Stops at once; the address is kept while a connector from here lives. */
     @Override
     void shut() {
+        stopped = true;
         try {
             listening.pause();
         } catch (Failure f) {

@@ -4,6 +4,7 @@ import dev.verbena.internal.cm.Failure;
 import dev.verbena.internal.cm.Listening;
 
 import java.net.InetSocketAddress;
+import java.time.Duration;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 
@@ -32,7 +33,11 @@ public final class SharedEndpoint extends NativeObject {
             Addresses.check(adapter, address, "connect from");
             this.held =
                     new Listening(
-                            adapter.events().connections(), adapter.name(), address, 0, d -> {});
+                            adapter.events().connections(),
+                            adapter.name(),
+                            address,
+                            new Listening.Limits(0, Duration.ZERO, Duration.ZERO),
+                            request -> {});
             held.share();
         } catch (Failure f) {
             abandon();

@@ -139,6 +139,7 @@ public final class Dialogue implements ConnectionEvents.Handler {
     private Failure gone; // why a request or an answer is of no use any more
     private Runnable closed;
     private Consumer<Dialogue> onAnswer = dialogue -> {};
+    private Consumer<Failure> onAbandoned = why -> {};
     private long drainEnds;
 
     /**
@@ -169,11 +170,11 @@ public final class Dialogue implements ConnectionEvents.Handler {
         this(events, device);
         this.onAnswer = onAnswer;
         this.state = State.REQUESTED;
-        this.identifier = events.adopt(request.id(), this);
         IdentifierInfo info = events.control().describe(request.id());
         this.peer = info.peer();
         this.local = info.local();
         hear(request);
+        this.identifier = events.adopt(request.id(), this); // last: whoever fails above refuses it
     }
 
     private void hear(ConnectionEvent event) {
@@ -506,6 +507,36 @@ public final class Dialogue implements ConnectionEvents.Handler {
         } finally {
             after.run();
         }
+    }
+
+    /**
+     * Has somebody told when this request is refused because nobody has answered it.
+     *
+     * @param told gets the reason, outside of this object's lock
+     */
+    public synchronized void onAbandoned(Consumer<Failure> told) {
+        onAbandoned = told;
+    }
+
+    /**
+     * Refuses this request, unless it was accepted or rejected. Who answers it later hears why that
+     * is too late.
+     *
+     * @param why the reason
+     */
+    void abandon(Failure why) {
+        Consumer<Failure> told;
+        synchronized (this) {
+            if (state != State.REQUESTED || identifier == null) {
+                return;
+            }
+            gone = why;
+            events.destroy(identifier); // which refuses
+            identifier = null;
+            onAnswer.accept(this);
+            told = onAbandoned;
+        }
+        told.accept(why);
     }
 
     private Failure noConnection() {

@@ -6,8 +6,10 @@ import dev.verbena.internal.verbs.ConnectionEvent;
 import dev.verbena.internal.verbs.IdentifierInfo;
 
 import java.net.InetSocketAddress;
-import java.util.Set;
-import java.util.concurrent.ConcurrentHashMap;
+import java.time.Duration;
+import java.util.LinkedHashMap;
+import java.util.Map;
+import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
 
 /**
@@ -20,12 +22,22 @@ import java.util.function.Consumer;
  * listened to.
  */
 public final class Listening implements ConnectionEvents.Handler {
+    /**
+     * What requests may take.
+     *
+     * @param backlog how many may be unanswered
+     * @param forgottenAfter how long after its handler has returned an unanswered one is kept in a
+     *     full backlog
+     * @param answerWithin after which time an unanswered one is refused
+     */
+    public record Limits(int backlog, Duration forgottenAfter, Duration answerWithin) {}
+
     private final ConnectionEvents events;
     private final ConnectionControl control;
     private final String device;
-    private final int backlog;
+    private final Limits limits;
     private final Consumer<Dialogue> onRequest;
-    private final Set<Dialogue> unanswered = ConcurrentHashMap.newKeySet();
+    private final Map<Dialogue, Waiting> unanswered = new LinkedHashMap<>(); // under its own lock
 
     // All of these under this object's lock.
     private Identifier identifier; // or null when closed
@@ -39,21 +51,22 @@ public final class Listening implements ConnectionEvents.Handler {
      * @param events the adapter's
      * @param device the adapter's device
      * @param address the address; port 0 takes any
-     * @param backlog how many requests may be unanswered
-     * @param onRequest who answers them; called by the adapter's thread
+     * @param limits what requests may take
+     * @param onRequest who answers them; called by the adapter's thread. When it throws, the
+     *     request is refused
      * @throws Failure when the address cannot be had
      */
     public Listening(
             ConnectionEvents events,
             String device,
             InetSocketAddress address,
-            int backlog,
+            Limits limits,
             Consumer<Dialogue> onRequest)
             throws Failure {
         this.events = events;
         this.control = events.control();
         this.device = device;
-        this.backlog = backlog;
+        this.limits = limits;
         this.onRequest = onRequest;
         this.identifier = bound(address);
         IdentifierInfo info = control.describe(identifier.id());
@@ -122,7 +135,7 @@ public final class Listening implements ConnectionEvents.Handler {
         }
         if (!listening && identifier != null) {
             Failure.check(
-                    control.listen(identifier.id(), backlog),
+                    control.listen(identifier.id(), limits.backlog()),
                     "rdma_listen(%s)".formatted(address),
                     "Somebody listens there (rdma resource show cm_id says who)");
             listening = true;
@@ -169,16 +182,124 @@ public final class Listening implements ConnectionEvents.Handler {
         }
     }
 
+    /** A request that was neither accepted nor rejected yet. */
+    private static final class Waiting {
+        Timers.Timer deadline;
+        boolean handled; // its handler has returned,
+        long since; // and when that was
+    }
+
+    /**
+     * Hands a request out. One that cannot be served, for want of a thread or of memory, is refused
+     * alone: what was thrown goes on to who called, once the peer is told.
+     */
     private void request(ConnectionEvent event) {
-        IdentifierInfo info = control.describe(event.id());
-        // Who listens on all addresses of the machine hears of peers of all its devices.
-        if (!info.device().equals(device) || unanswered.size() >= backlog) {
-            control.destroy(event.id());
-            return;
+        Dialogue dialogue = null;
+        try {
+            if (admits(event)) {
+                dialogue = new Dialogue(events, device, event, this::answered);
+                expect(dialogue);
+                onRequest.accept(dialogue);
+                return;
+            }
+        } catch (Throwable t) {
+            if (dialogue == null) {
+                control.destroy(event.id());
+            } else {
+                dialogue.abandon(
+                        new Failure(
+                                Failure.Kind.ABORTED,
+                                "It could not be served (%s)".formatted(t),
+                                t));
+            }
+            throw t;
         }
-        Dialogue dialogue = new Dialogue(events, device, event, unanswered::remove);
-        unanswered.add(dialogue);
-        onRequest.accept(dialogue);
+        control.destroy(event.id());
+    }
+
+    /**
+     * Whether a request is for this adapter's device, and there is room for it: who listens on all
+     * addresses of the machine hears of peers of all its devices. In a full backlog the oldest
+     * request makes room whose handler has returned some time ago, without an answer: it was most
+     * likely forgotten, and those that are forgotten must not keep all others out.
+     */
+    private boolean admits(ConnectionEvent event) {
+        if (!control.describe(event.id()).device().equals(device)) {
+            return false;
+        }
+        Dialogue oldest;
+        synchronized (unanswered) {
+            if (unanswered.size() < limits.backlog()) {
+                return true;
+            }
+            oldest =
+                    unanswered.entrySet().stream()
+                            .filter(entry -> forgotten(entry.getValue()))
+                            .map(Map.Entry::getKey)
+                            .findFirst()
+                            .orElse(null);
+        }
+        if (oldest == null) {
+            return false;
+        }
+        abandon(oldest, "when the backlog of %d was full".formatted(limits.backlog()));
+        return true; // it was refused, or answered just now; only this thread adds others
+    }
+
+    private boolean forgotten(Waiting waiting) {
+        return waiting.handled
+                && System.nanoTime() - waiting.since
+                        >= TimeUnit.NANOSECONDS.convert(limits.forgottenAfter());
+    }
+
+    private void expect(Dialogue dialogue) {
+        Waiting waiting = new Waiting();
+        Duration within = limits.answerWithin();
+        synchronized (unanswered) {
+            unanswered.put(dialogue, waiting);
+        }
+        waiting.deadline =
+                events.timers()
+                        .after(
+                                TimeUnit.NANOSECONDS.convert(within),
+                                () ->
+                                        abandon(
+                                                dialogue,
+                                                "within %s".formatted(Reasons.seconds(within))));
+    }
+
+    private void abandon(Dialogue dialogue, String when) {
+        dialogue.abandon(
+                new Failure(
+                        Failure.Kind.ABORTED,
+                        "The request of %s to %s was refused: nobody had accepted or rejected it %s. A listener's handler has to accept, reject or close each connector that it gets"
+                                .formatted(dialogue.peer(), address(), when)));
+    }
+
+    private void answered(Dialogue dialogue) {
+        Waiting waited;
+        synchronized (unanswered) {
+            waited = unanswered.remove(dialogue);
+        }
+        if (waited != null && waited.deadline != null) {
+            waited.deadline.cancel();
+        }
+    }
+
+    /**
+     * The handler of a request has returned. When it has not answered, somebody else may do so
+     * later, or nobody.
+     *
+     * @param dialogue the request
+     */
+    public void handled(Dialogue dialogue) {
+        synchronized (unanswered) {
+            Waiting waiting = unanswered.get(dialogue);
+            if (waiting != null) {
+                waiting.handled = true;
+                waiting.since = System.nanoTime();
+            }
+        }
     }
 
     private synchronized void stop(Failure why) {

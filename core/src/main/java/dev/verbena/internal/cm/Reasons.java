@@ -120,7 +120,7 @@ final class Reasons {
                 .formatted(peer, seconds(within));
     }
 
-    private static String seconds(Duration time) {
+    static String seconds(Duration time) {
         return BigDecimal.valueOf(time.getSeconds())
                         .add(BigDecimal.valueOf(time.getNano(), NANO_DIGITS))
                         .stripTrailingZeros()

@@ -155,11 +155,21 @@ public final class LibraryConnections implements ConnectionControl {
             }
             MemorySegment event =
                     Native.at(where.get(ADDRESS, 0).address(), rdma_cm_event.sizeof());
+            // A request that cannot be passed on, for want of memory, is refused.
+            long refused =
+                    rdma_cm_event.event(event) == Verbs.RDMA_CM_EVENT_CONNECT_REQUEST
+                            ? rdma_cm_event.id(event).address()
+                            : 0;
             try {
-                return copy(event);
+                ConnectionEvent copied = copy(event);
+                refused = 0;
+                return copied;
             } finally {
                 // At once: destroying an identifier waits until its events were acknowledged.
                 int ignored = (int) ACK_EVENT.invokeExact(scratch.state, event);
+                if (refused != 0) {
+                    ignored = (int) DESTROY_ID.invokeExact(scratch.state, at(refused));
+                }
             }
         } catch (Throwable t) {
             throw Calls.mistake(t);

@@ -13,6 +13,7 @@ import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.atomic.AtomicReference;
 
 /**
  * A connection manager that does not exist, with a network of one host, on which any call can be
@@ -73,6 +74,9 @@ public final class FakeConnections implements ConnectionControl {
 
     /** What takes the next event dies of it. */
     public volatile RuntimeException death;
+
+    /** What looks at the next identifier meets this. */
+    public final AtomicReference<Error> describing = new AtomicReference<>();
 
     /** How often an address is not found until it is. */
     public volatile int lateAnswers;
@@ -423,6 +427,10 @@ public final class FakeConnections implements ConnectionControl {
 
     @Override
     public synchronized IdentifierInfo describe(long address) {
+        Error error = describing.getAndSet(null);
+        if (error != null) {
+            throw error;
+        }
         Id id = ids.get(address);
         return new IdentifierInfo(id.device, id.device.isEmpty() ? 0 : 1, id.local, id.peer);
     }
