@@ -146,6 +146,7 @@ public final class Adapter extends NativeObject {
     }
 
     private static ConnectionControl connectionControl() {
+        VerbenaException.check(RdmaCore.exhausted(), "rdma_create_event_channel", "");
         String problem = RdmaCore.problemWithConnections();
         if (!problem.isEmpty()) {
             throw new VerbenaException(Status.NOT_SUPPORTED, problem);
@@ -154,6 +155,7 @@ public final class Adapter extends NativeObject {
     }
 
     private static DeviceList devices() {
+        VerbenaException.check(RdmaCore.exhausted(), "ibv_get_device_list", "");
         String problem = RdmaCore.problemWithVerbs();
         if (!problem.isEmpty()) {
             throw new VerbenaException(Status.NOT_SUPPORTED, problem);

@@ -42,8 +42,13 @@ public enum Status {
     SHARING_VIOLATION(0xC0000043, "the address is in use"),
     /** Memory, lockable memory, or room on the device ran out. */
     INSUFFICIENT_RESOURCES(0xC000009A, "memory, lockable memory or room on the device ran out"),
-    /** The peer did not answer in time, or never had a receive ready. */
-    IO_TIMEOUT(0xC00000B5, "the peer did not answer, or had no receive ready, in time"),
+    /**
+     * The time ran out: of a request, whose peer did not answer or never had a receive ready; of a
+     * step of a connection; or of a wait at this side, to which nothing came.
+     */
+    IO_TIMEOUT(
+            0xC00000B5,
+            "the time ran out: a request was not acknowledged or found no receive, or a wait saw nothing come"),
     /** This device or this interface cannot do it. */
     NOT_SUPPORTED(0xC00000BB, "not supported here"),
     /** No such network. */

@@ -24,10 +24,7 @@ public final class VerbenaException extends RuntimeException {
     }
 
     private VerbenaException(String verb, int errno, String advice) {
-        super(
-                "%s failed: %s. %s"
-                        .formatted(verb, Errno.describe(errno), advice.isEmpty() ? "" : advice)
-                        .strip());
+        super(Errno.sentence(verb, errno, advice));
         this.status = statusOf(errno);
         this.verb = verb;
         this.errno = errno;
@@ -83,7 +80,8 @@ public final class VerbenaException extends RuntimeException {
         return switch (errno) {
             case 0 -> Status.SUCCESS;
             case Errno.EINVAL -> Status.INVALID_PARAMETER;
-            case Errno.ENOMEM, Errno.EAGAIN -> Status.INSUFFICIENT_RESOURCES;
+            case Errno.ENOMEM, Errno.EAGAIN, Errno.EMFILE, Errno.ENFILE ->
+                    Status.INSUFFICIENT_RESOURCES;
             case Errno.EBUSY -> Status.DEVICE_BUSY;
             case Errno.EACCES, Errno.EPERM, Errno.EFAULT -> Status.ACCESS_VIOLATION;
             case Errno.ENOSYS, Errno.EOPNOTSUPP -> Status.NOT_SUPPORTED;

@@ -1306,9 +1306,25 @@ class ConnectorTest {
 
         @Test
         void anAddressOfNobodyOrAnother() {
-            InetSocketAddress nobody = new InetSocketAddress("192.0.2.1", 7);
-            assertThat(failure(() -> adapter.listen(nobody, 0, c -> {})).status())
-                    .isEqualTo(Status.INVALID_ADDRESS);
+            InetAddress elsewhere = InetAddress.ofLiteral("192.0.2.1");
+            for (int port : new int[] {0, 7}) {
+                InetSocketAddress nobody = new InetSocketAddress(elsewhere, port);
+                for (ThrowingCallable call :
+                        List.<ThrowingCallable>of(
+                                () -> adapter.listen(nobody, 0, c -> {}),
+                                () -> adapter.createSharedEndpoint(nobody),
+                                () ->
+                                        connector()
+                                                .connect(
+                                                        near,
+                                                        new InetSocketAddress(HERE, 7),
+                                                        DEFAULTS.withLocalAddress(nobody)))) {
+                    VerbenaException e = failure(call);
+                    assertThat(e.status()).isEqualTo(Status.INVALID_ADDRESS);
+                    assertThat(e)
+                            .hasMessageContaining("192.0.2.1 is not an address of this machine");
+                }
+            }
             assertThat(
                             failure(
                                     () ->

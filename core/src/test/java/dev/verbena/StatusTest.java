@@ -11,6 +11,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.EnumSource;
 
+import java.time.Duration;
 import java.util.Arrays;
 import java.util.Map;
 import java.util.TreeMap;
@@ -135,10 +136,34 @@ class StatusTest {
                 .isEqualTo("ibv_x failed: errno 77.");
     }
 
+    /** Whatever was called: the caller's advice is about devices and their files. */
+    @Test
+    void aProcessThatMayOpenNoMoreFilesIsToldSo() {
+        assertThat(VerbenaException.of("ibv_x", -24, "See /dev/infiniband.").getMessage())
+                .startsWith(
+                        "ibv_x failed: too many open files in this process (EMFILE, errno 24). Raise its limit (ulimit -n;")
+                .doesNotContain("/dev/infiniband");
+        assertThat(VerbenaException.of("ibv_x", -23, "").getMessage())
+                .contains("(ENFILE, errno 23)", "fs.file-max");
+    }
+
+    @Test
+    void aWaitThatRunsOutOfTimeDoesNotBlameThePeer() {
+        try (Rig rig = Rig.connected(QueuePairLimits.depths(1, 1))) {
+            rig.queue.arm(NotifyType.ANY);
+            Status status = rig.queue.await(Duration.ofMillis(1));
+            assertThatThrownBy(status::orThrow)
+                    .hasMessageContainingAll("IO_TIMEOUT", "a wait saw nothing come")
+                    .hasMessageNotContaining("peer");
+        }
+    }
+
     @ParameterizedTest
     @CsvSource({
         "22, INVALID_PARAMETER",
         "12, INSUFFICIENT_RESOURCES",
+        "23, INSUFFICIENT_RESOURCES",
+        "24, INSUFFICIENT_RESOURCES",
         "16, DEVICE_BUSY",
         "13, ACCESS_VIOLATION",
         "95, NOT_SUPPORTED",

@@ -255,7 +255,8 @@ public final class Dialogue implements ConnectionEvents.Handler {
         if (answer != 0) {
             Failure.checkAddress(
                     answer,
-                    source.getPort(),
+                    events.control(),
+                    source,
                     Failure.Kind.SAME_CONNECTION,
                     "rdma_resolve_addr(%s)".formatted(peer),
                     source == ANY

@@ -1,6 +1,10 @@
 package dev.verbena.internal.cm;
 
+import dev.verbena.internal.verbs.ConnectionControl;
 import dev.verbena.internal.verbs.Errno;
+
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
 
 /** A step of a connection failed. The message is a sentence for the caller of this library. */
 public final class Failure extends Exception {
@@ -63,7 +67,7 @@ public final class Failure extends Exception {
     }
 
     private Failure(Kind kind, String call, int errno, String advice) {
-        super("%s failed: %s. %s".formatted(call, Errno.describe(errno), advice).strip());
+        super(Errno.sentence(call, errno, advice));
         this.kind = kind;
         this.call = call;
         this.errno = errno;
@@ -91,19 +95,35 @@ public final class Failure extends Exception {
     }
 
     /**
-     * Throws unless a call that takes an address answered 0.
+     * Throws unless a call that takes a local address answered 0.
      *
-     * @param port what was asked for; 0 is any
+     * @param control which knows the addresses of this machine
+     * @param address what was asked for; port 0 is any
      * @param taken what an address that is in use means to the caller
      */
-    static void checkAddress(long answer, int port, Kind taken, String call, String advice)
+    static void checkAddress(
+            long answer,
+            ConnectionControl control,
+            InetSocketAddress address,
+            Kind taken,
+            String call,
+            String advice)
             throws Failure {
         int errno = (int) -answer;
+        InetAddress ip = address.getAddress();
+        if (errno == Errno.EADDRNOTAVAIL && !ip.isAnyLocalAddress() && !control.local(ip)) {
+            throw new Failure(
+                    Kind.INVALID_ADDRESS,
+                    call,
+                    errno,
+                    "%s is not an address of this machine (ip address)"
+                            .formatted(ip.getHostAddress()));
+        }
         if (errno == Errno.EADDRINUSE) {
             throw new Failure(taken, call, errno, advice);
         }
         if (errno == Errno.EADDRNOTAVAIL) { // or somebody has the port on all addresses
-            throw new Failure(port == 0 ? Kind.NO_PORT : taken, call, errno, advice);
+            throw new Failure(address.getPort() == 0 ? Kind.NO_PORT : taken, call, errno, advice);
         }
         if (errno == Errno.ENODEV) { // on all devices
             throw new Failure(Kind.INVALID_ADDRESS, call, errno, advice);

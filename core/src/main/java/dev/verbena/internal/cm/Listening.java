@@ -85,7 +85,8 @@ public final class Listening implements ConnectionEvents.Handler {
         try {
             Failure.checkAddress(
                     control.bind(made.id(), to),
-                    to.getPort(),
+                    control,
+                    to,
                     Failure.Kind.ADDRESS_IN_USE,
                     "rdma_bind_addr(%s)".formatted(to),
                     "It has to be an address of a network interface of device %s (rdma link, ip address), and free"

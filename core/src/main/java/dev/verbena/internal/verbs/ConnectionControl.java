@@ -1,5 +1,6 @@
 package dev.verbena.internal.verbs;
 
+import java.net.InetAddress;
 import java.net.InetSocketAddress;
 
 /**
@@ -87,6 +88,15 @@ public interface ConnectionControl {
      * @return 0, or a negative errno
      */
     int bind(long id, InetSocketAddress address);
+
+    /**
+     * Whether an address is one of this machine's. The kernel answers EADDRNOTAVAIL for one that is
+     * not, and also for a port that somebody has on all addresses, or when no port is left.
+     *
+     * @param address not a wildcard
+     * @return true also when it cannot be known
+     */
+    boolean local(InetAddress address);
 
     /**
      * {@code rdma_listen}.

@@ -39,6 +39,12 @@ public final class Errno {
     /** Invalid argument. */
     public static final int EINVAL = Verbs.EINVAL;
 
+    /** Too many open files on this machine. */
+    public static final int ENFILE = 23;
+
+    /** Too many open files in this process. */
+    public static final int EMFILE = 24;
+
     /** Not implemented. */
     public static final int ENOSYS = Verbs.ENOSYS;
 
@@ -84,6 +90,8 @@ public final class Errno {
             case EBUSY -> words("still in use", "EBUSY", errno);
             case ENODEV -> words("no such device", "ENODEV", errno);
             case EINVAL -> words("invalid argument", "EINVAL", errno);
+            case ENFILE -> words("too many open files on this machine", "ENFILE", errno);
+            case EMFILE -> words("too many open files in this process", "EMFILE", errno);
             case ENOSYS -> words("not implemented", "ENOSYS", errno);
             case EOPNOTSUPP -> words("not supported", "EOPNOTSUPP", errno);
             case ETIMEDOUT -> words("timed out", "ETIMEDOUT", errno);
@@ -95,6 +103,26 @@ public final class Errno {
             case Verbs.EINTR -> words("interrupted", "EINTR", errno);
             default -> "errno " + errno;
         };
+    }
+
+    /**
+     * Says which call failed, why, and what to do about it. What is wrong with some errnos does not
+     * depend on the call, and neither does the advice then.
+     *
+     * @param call the C function
+     * @param errno a positive errno
+     * @param advice what to do otherwise; may be empty
+     * @return one or two sentences
+     */
+    public static String sentence(String call, int errno, String advice) {
+        String better =
+                switch (errno) {
+                    case EMFILE ->
+                            "Raise its limit (ulimit -n; systemd LimitNOFILE=; in a container --ulimit nofile=), or look what it keeps open (ls -l /proc/PID/fd)";
+                    case ENFILE -> "Raise its limit (sysctl fs.file-max)";
+                    default -> advice;
+                };
+        return "%s failed: %s. %s".formatted(call, describe(errno), better).strip();
     }
 
     private static String words(String text, String name, int errno) {

@@ -18,7 +18,10 @@ import dev.verbena.bindings.sockaddr_storage;
 
 import java.lang.foreign.MemorySegment;
 import java.lang.invoke.MethodHandle;
+import java.net.InetAddress;
 import java.net.InetSocketAddress;
+import java.net.NetworkInterface;
+import java.net.SocketException;
 
 /**
  * The connection manager of rdma-core, librdmacm.
@@ -264,6 +267,15 @@ public final class LibraryConnections implements ConnectionControl {
                                         scratch.state,
                                         at(id),
                                         SocketAddresses.encode(address, scratch)));
+    }
+
+    @Override
+    public boolean local(InetAddress address) {
+        try {
+            return NetworkInterface.getByInetAddress(address) != null;
+        } catch (SocketException e) {
+            return true;
+        }
     }
 
     @Override

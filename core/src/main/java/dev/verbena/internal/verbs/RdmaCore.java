@@ -1,12 +1,25 @@
 package dev.verbena.internal.verbs;
 
+import java.io.File;
+import java.io.FileInputStream;
+import java.io.IOException;
+import java.io.InputStream;
+import java.io.UncheckedIOException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.SymbolLookup;
+import java.util.ArrayList;
+import java.util.List;
 
 /**
  * Whether rdma-core's libraries can be called here, asked before any generated class is touched.
  */
 public final class RdmaCore {
+    private static final int DESCRIPTORS = 4;
+    private static final String DENIED =
+            "Java denies this module native access: run with"
+                    + " --enable-native-access=dev.verbena,dev.verbena.bindings, or"
+                    + " --enable-native-access=ALL-UNNAMED when Verbena is on the class path";
+
     private RdmaCore() {}
 
     /**
@@ -39,9 +52,44 @@ public final class RdmaCore {
                             + " install %s\" (Debian, Ubuntu) or \"dnf install %s\" (Fedora)")
                     .formatted(library, debianPackages, fedoraPackages);
         } catch (IllegalCallerException e) {
-            return "Java denies this module native access: run with"
-                    + " --enable-native-access=dev.verbena,dev.verbena.bindings, or"
-                    + " --enable-native-access=ALL-UNNAMED when Verbena is on the class path";
+            return DENIED;
+        }
+    }
+
+    /**
+     * Whether this process may open no more files, or too few to look for devices: a socket, a
+     * folder, a file in it, a device. To be asked before anything else. Without a descriptor
+     * libibverbs finds a kernel without RDMA (ENOSYS), librdmacm a machine without devices
+     * (ENODEV), the loader no library; and classes whose initialisation failed are of no use to
+     * this process any more.
+     *
+     * @return 0, or a negative EMFILE or ENFILE
+     */
+    public static int exhausted() {
+        File present = new File("/dev/null");
+        List<InputStream> opened = new ArrayList<>();
+        try {
+            while (opened.size() < DESCRIPTORS) {
+                opened.add(new FileInputStream(present));
+            }
+            return 0;
+        } catch (IOException e) {
+            if (!present.exists()) {
+                return 0; // cannot be known
+            }
+            return String.valueOf(e.getMessage()).contains("in system")
+                    ? -Errno.ENFILE
+                    : -Errno.EMFILE;
+        } finally {
+            opened.forEach(RdmaCore::close);
+        }
+    }
+
+    private static void close(InputStream opened) {
+        try {
+            opened.close();
+        } catch (IOException e) {
+            throw new UncheckedIOException(e);
         }
     }
 }

@@ -238,8 +238,8 @@ public final class FakeConnections implements ConnectionControl {
         }
         Id id = ids.get(address);
         boolean any = to.getAddress().isAnyLocalAddress();
-        if (!any && !devices.containsKey(to.getAddress())) {
-            return -Errno.ENODEV;
+        if (!any && !local(to.getAddress())) {
+            return -Errno.EADDRNOTAVAIL; // as the kernel does
         }
         int port = to.getPort() == 0 ? nextPort++ : to.getPort();
         InetSocketAddress local = new InetSocketAddress(to.getAddress(), port);
@@ -250,6 +250,11 @@ public final class FakeConnections implements ConnectionControl {
         id.local = local;
         id.device = any ? "" : devices.get(to.getAddress());
         return 0;
+    }
+
+    @Override
+    public boolean local(InetAddress address) {
+        return devices.containsKey(address);
     }
 
     @Override
@@ -269,6 +274,9 @@ public final class FakeConnections implements ConnectionControl {
         int error = call("resolveAddress");
         if (error != 0) {
             return error;
+        }
+        if (from != null && !local(from.getAddress())) {
+            return -Errno.EADDRNOTAVAIL;
         }
         Id id = ids.get(address);
         id.device = from == null ? routeBy : devices.get(from.getAddress());

@@ -1,0 +1,71 @@
+package dev.verbena;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import static java.nio.charset.StandardCharsets.UTF_8;
+
+import dev.verbena.bindings.LibIbverbs;
+import dev.verbena.child.DeviceNames;
+
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+import java.io.File;
+import java.net.URI;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.TimeUnit;
+
+/** What a process of its own is told that lacks something before it has come to a device. */
+@Timeout(120)
+class NativeAccessTest {
+    private static final Path CORE = folder(Adapter.class);
+    private static final Path BINDINGS = folder(LibIbverbs.class);
+    private static final Path TESTS = folder(DeviceNames.class);
+
+    /** Where a class was read from. */
+    private static Path folder(Class<?> of) {
+        String file = "/" + of.getName().replace('.', '/') + ".class";
+        String where = of.getResource(file).toString();
+        String root = where.substring(0, where.length() - file.length());
+        return Path.of(
+                URI.create(root.startsWith("jar:") ? root.substring(4, root.length() - 1) : root));
+    }
+
+    private static String run(List<String> command) throws Exception {
+        Process process = new ProcessBuilder(command).redirectErrorStream(true).start();
+        String output = new String(process.getInputStream().readAllBytes(), UTF_8);
+        assertThat(process.waitFor(60, TimeUnit.SECONDS)).isTrue();
+        return output;
+    }
+
+    private static List<String> java(String... arguments) {
+        List<String> command = new ArrayList<>();
+        command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
+        command.addAll(List.of(arguments));
+        return command;
+    }
+
+    @Test
+    void aProcessThatMayOpenNoMoreFilesIsNotToldThatThereIsNoDevice() throws Exception {
+        List<String> command =
+                java(
+                        "--enable-native-access=ALL-UNNAMED",
+                        "-cp",
+                        String.join(
+                                File.pathSeparator,
+                                TESTS.toString(),
+                                CORE.toString(),
+                                BINDINGS.toString()),
+                        DeviceNames.class.getName(),
+                        CORE.toString(),
+                        BINDINGS.toString());
+        command.addAll(0, List.of("sh", "-c", "ulimit -n 256 && exec \"$@\"", "sh"));
+        assertThat(run(command).lines())
+                .hasSize(3)
+                .startsWith("took true")
+                .filteredOn(line -> line.contains("EMFILE, errno 24") && line.contains("ulimit -n"))
+                .hasSize(2);
+    }
+}
