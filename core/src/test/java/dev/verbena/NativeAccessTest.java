@@ -9,6 +9,8 @@ import dev.verbena.child.DeviceNames;
 
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 import java.io.File;
 import java.net.URI;
@@ -45,6 +47,33 @@ class NativeAccessTest {
         command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
         command.addAll(List.of(arguments));
         return command;
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"dev.verbena", "dev.verbena.bindings", "java.base"})
+    void theSentenceWithTheFlagWhicheverModuleItLeavesOut(String given) throws Exception {
+        String output =
+                run(
+                        java(
+                                "--module-path",
+                                CORE + File.pathSeparator + BINDINGS,
+                                "--add-modules",
+                                "dev.verbena",
+                                "--enable-native-access=" + given,
+                                "--illegal-native-access=deny",
+                                "-cp",
+                                TESTS.toString(),
+                                DeviceNames.class.getName()));
+        if (!output.contains("cannot be loaded: install it")) { // which is said first
+            assertThat(output.lines())
+                    .hasSize(2)
+                    .allSatisfy(
+                            line ->
+                                    assertThat(line)
+                                            .startsWith("dev.verbena.VerbenaException")
+                                            .contains(
+                                                    "--enable-native-access=dev.verbena,dev.verbena.bindings"));
+        }
     }
 
     @Test

@@ -1,5 +1,7 @@
 package dev.verbena.internal.verbs;
 
+import dev.verbena.bindings.NativeTypes;
+
 import java.io.File;
 import java.io.FileInputStream;
 import java.io.IOException;
@@ -16,7 +18,7 @@ import java.util.List;
 public final class RdmaCore {
     private static final int DESCRIPTORS = 4;
     private static final String DENIED =
-            "Java denies this module native access: run with"
+            "Java denies Verbena native access, which both its modules need: run with"
                     + " --enable-native-access=dev.verbena,dev.verbena.bindings, or"
                     + " --enable-native-access=ALL-UNNAMED when Verbena is on the class path";
 
@@ -46,7 +48,7 @@ public final class RdmaCore {
     static String problemWith(String library, String debianPackages, String fedoraPackages) {
         try (Arena arena = Arena.ofConfined()) {
             SymbolLookup.libraryLookup(library, arena);
-            return "";
+            return bindingsMayCall() ? "" : DENIED;
         } catch (IllegalArgumentException e) {
             return ("%s, a library of rdma-core, cannot be loaded: install it with \"apt"
                             + " install %s\" (Debian, Ubuntu) or \"dnf install %s\" (Fedora)")
@@ -90,6 +92,22 @@ public final class RdmaCore {
             opened.close();
         } catch (IOException e) {
             throw new UncheckedIOException(e);
+        }
+    }
+
+    /**
+     * Whether the bindings have native access too: a module of their own, which the flag may have
+     * left out.
+     */
+    private static boolean bindingsMayCall() {
+        try {
+            return NativeTypes.C_POINTER != null; // made by a restricted method, with no library
+        } catch (LinkageError e) {
+            // Its initialisation failed, now or before. Nothing in there works then, ever.
+            if (NativeTypes.class.getModule().isNativeAccessEnabled()) {
+                throw e;
+            }
+            return false;
         }
     }
 }
