@@ -568,13 +568,12 @@ public final class Adapter extends NativeObject {
         synchronized (this) {
             running = events;
         }
-        try {
-            if (running != null) {
-                running.stop();
-            }
-        } finally {
-            VerbenaException.check(control.close(), "ibv_close_device(" + name + ")", "");
+        Teardown end = new Teardown(this);
+        if (running != null) {
+            end.run(running::stop);
         }
+        end.check(control.close(), "ibv_close_device(" + name + ")");
+        end.finish();
     }
 
     @Override

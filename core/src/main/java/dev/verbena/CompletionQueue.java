@@ -315,16 +315,20 @@ public final class CompletionQueue extends NativeObject {
 
     @Override
     void shut() {
-        pump.shut();
-        events.close();
+        Teardown end = new Teardown(this);
+        end.run(pump::shut);
+        end.run(events::close);
+        end.finish();
     }
 
     @Override
     void destroy() {
-        adapter.events().remove(this);
-        events.free();
-        VerbenaException.check(control.destroyCq(address), "ibv_destroy_cq", "");
-        VerbenaException.check(control.destroyChannel(channel), "ibv_destroy_comp_channel", "");
+        Teardown end = new Teardown(this);
+        end.run(() -> adapter.events().remove(this));
+        end.run(events::free);
+        end.check(control.destroyCq(address), "ibv_destroy_cq");
+        end.check(control.destroyChannel(channel), "ibv_destroy_comp_channel");
+        end.finish();
     }
 
     @Override

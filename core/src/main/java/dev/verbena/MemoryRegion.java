@@ -179,8 +179,10 @@ public final class MemoryRegion extends NativeObject {
 
     @Override
     void destroy() {
-        domain.forget(this);
-        VerbenaException.check(control.deregisterMemory(address), "ibv_dereg_mr", "");
+        Teardown end = new Teardown(this);
+        end.run(() -> domain.forget(this));
+        end.check(control.deregisterMemory(address), "ibv_dereg_mr");
+        end.finish();
     }
 
     /**

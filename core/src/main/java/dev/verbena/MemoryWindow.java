@@ -30,18 +30,21 @@ public final class MemoryWindow extends NativeObject {
     // to bind one window.
     private MemoryRegion region;
     private final Deque<Remains> remains = new ArrayDeque<>();
+    // From the first window on that could not be freed: a bind has nothing to do with those that
+    // this window had before, so the close reports them.
+    private final Teardown end = new Teardown(this);
 
     /**
      * What a request that is under way may still need: freed when so many requests of the window
      * have ended.
      */
     record Remains(long window, MemoryRegion region, int posted) {
-        void free(DeviceControl control) {
+        void free(DeviceControl control, Teardown end) {
             if (window != 0) {
-                VerbenaException.check(control.freeWindow(window), "ibv_dealloc_mw", "");
+                end.check(control.freeWindow(window), "ibv_dealloc_mw");
             }
             if (region != null) {
-                region.letGo();
+                end.run(region::letGo);
             }
         }
     }
@@ -123,7 +126,7 @@ public final class MemoryWindow extends NativeObject {
 
     private void freeWhatIsOver() {
         while (!remains.isEmpty() && window.hasRetired(remains.peek().posted())) {
-            remains.remove().free(control);
+            remains.remove().free(control, end);
         }
     }
 
@@ -145,7 +148,7 @@ public final class MemoryWindow extends NativeObject {
 
     private void leave(Remains left) {
         if (window.hasRetired(left.posted())) {
-            left.free(control);
+            left.free(control, end);
         } else {
             remains.add(left);
         }
@@ -160,9 +163,10 @@ public final class MemoryWindow extends NativeObject {
         QueuePair queuePair = remains.isEmpty() ? null : (QueuePair) window.queue().owner();
         for (Remains left : remains) {
             if (!queuePair.keep(left)) {
-                left.free(control);
+                left.free(control, end);
             }
         }
+        end.finish();
     }
 
     @Override

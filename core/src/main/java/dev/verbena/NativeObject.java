@@ -27,9 +27,7 @@ abstract class NativeObject implements AutoCloseable {
             }
         } finally {
             if (held < parents.length) {
-                for (int i = 0; i < held; i++) {
-                    parents[i].letGo();
-                }
+                letGo(held);
             }
         }
     }
@@ -43,9 +41,16 @@ abstract class NativeObject implements AutoCloseable {
     /** Undoes the constructor where the native object could not be made. */
     final void abandon() {
         closed.set(true);
-        for (NativeObject parent : parents) {
-            parent.letGo();
+        letGo(parents.length);
+    }
+
+    /** Lets the first parents go. */
+    private void letGo(int count) {
+        Teardown end = new Teardown(this);
+        for (int i = 0; i < count; i++) {
+            end.run(parents[i]::letGo);
         }
+        end.finish();
     }
 
     final void ensureOpen() {
@@ -76,13 +81,10 @@ abstract class NativeObject implements AutoCloseable {
 
     final void letGo() {
         if (holders.decrementAndGet() == 0) {
-            try {
-                destroy();
-            } finally {
-                for (NativeObject parent : parents) {
-                    parent.letGo();
-                }
-            }
+            Teardown end = new Teardown(this);
+            end.run(this::destroy);
+            end.run(() -> letGo(parents.length));
+            end.finish();
         }
     }
 
@@ -90,16 +92,19 @@ abstract class NativeObject implements AutoCloseable {
      * Closes this object; again does nothing. What was made from it stays usable, and the native
      * object is destroyed with the last of that.
      *
-     * @throws VerbenaException when the native destroy fails; the object is closed all the same
+     * <p>Every step is tried, also when one before it failed.
+     *
+     * @throws VerbenaException when the native destroy fails; the object is closed all the same. It
+     *     names the first step that failed, and has the others {@linkplain Throwable#getSuppressed
+     *     suppressed}: of this object, and of those whose close pended on it
      */
     @Override
     public final void close() {
         if (closed.compareAndSet(false, true)) {
-            try {
-                shut();
-            } finally {
-                letGo();
-            }
+            Teardown end = new Teardown(this);
+            end.run(this::shut);
+            end.run(this::letGo);
+            end.finish();
         }
     }
 }

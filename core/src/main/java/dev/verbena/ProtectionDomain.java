@@ -163,7 +163,9 @@ public final class ProtectionDomain extends NativeObject {
 
     @Override
     void destroy() {
-        VerbenaException.check(adapter.control().deallocatePd(address), "ibv_dealloc_pd", "");
+        Teardown end = new Teardown(this);
+        end.check(adapter.control().deallocatePd(address), "ibv_dealloc_pd");
+        end.finish();
     }
 
     @Override

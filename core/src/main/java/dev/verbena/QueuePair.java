@@ -1331,7 +1331,13 @@ public final class QueuePair extends NativeObject {
     void shut() {
         flushed = true;
         connecting.set(true);
-        initiator.shut(PATIENCE);
+        Teardown end = new Teardown(this);
+        end.run(() -> initiator.shut(PATIENCE));
+        end.run(this::shutReceives);
+        end.finish();
+    }
+
+    private void shutReceives() {
         if (receives == null) {
             // From here on it takes no more of the shared receives; what it has used up is told.
             control.toError(address);
@@ -1354,20 +1360,25 @@ public final class QueuePair extends NativeObject {
 
     @Override
     void destroy() {
-        initiatorCompletions.remove(this);
-        receiveCompletions.remove(this);
+        Teardown end = new Teardown(this);
+        end.run(() -> initiatorCompletions.remove(this));
+        end.run(() -> receiveCompletions.remove(this));
         if (receives == null) {
-            receiveCompletions.pump().share(number, null);
+            end.run(() -> receiveCompletions.pump().share(number, null));
         }
-        initiatorCompletions.pump().release(initiatorSlot);
-        receiveCompletions.pump().release(receiveSlot);
-        room.free();
+        end.run(() -> initiatorCompletions.pump().release(initiatorSlot));
+        end.run(() -> receiveCompletions.pump().release(receiveSlot));
+        end.run(room::free);
         // Before the queue pair: rxe waits for the windows that are bound on it.
-        for (long window : domain.windows().lost(endpoint)) {
-            VerbenaException.check(control.freeWindow(window), "ibv_dealloc_mw", "");
-        }
-        takeRemains().forEach(left -> left.free(control));
-        VerbenaException.check(control.destroyQp(address), "ibv_destroy_qp", "");
+        end.run(
+                () -> {
+                    for (long window : domain.windows().lost(endpoint)) {
+                        end.check(control.freeWindow(window), "ibv_dealloc_mw");
+                    }
+                });
+        takeRemains().forEach(left -> left.free(control, end));
+        end.check(control.destroyQp(address), "ibv_destroy_qp");
+        end.finish();
     }
 
     @Override

@@ -189,10 +189,12 @@ public final class SharedReceiveQueue extends NativeObject {
 
     @Override
     void destroy() {
-        domain.adapter().events().remove(this);
-        domain.adapter().sharedQueues().remove(receives);
-        room.free();
-        VerbenaException.check(control.destroySrq(address), "ibv_destroy_srq", "");
+        Teardown end = new Teardown(this);
+        end.run(() -> domain.adapter().events().remove(this));
+        end.run(() -> domain.adapter().sharedQueues().remove(receives));
+        end.run(room::free);
+        end.check(control.destroySrq(address), "ibv_destroy_srq");
+        end.finish();
     }
 
     @Override

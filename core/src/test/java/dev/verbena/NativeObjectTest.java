@@ -11,7 +11,7 @@ import java.util.List;
 class NativeObjectTest {
     private final List<String> destroyed = new ArrayList<>();
 
-    private final class Thing extends NativeObject {
+    private class Thing extends NativeObject {
         private final String name;
 
         Thing(String name, NativeObject... parents) {
@@ -85,6 +85,56 @@ class NativeObjectTest {
         region.close();
         domain.close();
         assertThat(destroyed).containsExactly("domain");
+    }
+
+    @Test
+    void everyParentIsLetGoAlthoughAnothersDestroyFails() {
+        Thing last = new Thing("last");
+        Thing failing = failing("failing", () -> {});
+        Thing worse = failing("worse", () -> {});
+        Thing child = new Thing("child", failing, worse, last);
+        failing.close();
+        worse.close();
+        last.close();
+        assertThatThrownBy(child::close)
+                .hasMessage("failing")
+                .satisfies(e -> assertThat(e.getSuppressed()).hasSize(1))
+                .satisfies(e -> assertThat(e.getSuppressed()[0]).hasMessage("worse"));
+        assertThat(destroyed).containsExactly("child", "failing", "worse", "last");
+    }
+
+    @Test
+    void whatCannotBeStoppedIsDestroyedAllTheSameAndBothAreReported() {
+        Thing parent = new Thing("parent");
+        Thing child =
+                failing(
+                        "child",
+                        () -> {
+                            throw new IllegalStateException("stopping");
+                        },
+                        parent);
+        assertThatThrownBy(child::close)
+                .hasMessage("stopping")
+                .satisfies(e -> assertThat(e.getSuppressed()).hasSize(1))
+                .satisfies(e -> assertThat(e.getSuppressed()[0]).hasMessage("child"));
+        child.close();
+        parent.close();
+        assertThat(destroyed).containsExactly("child", "parent");
+    }
+
+    private Thing failing(String name, Runnable shut, NativeObject... parents) {
+        return new Thing(name, parents) {
+            @Override
+            void shut() {
+                shut.run();
+            }
+
+            @Override
+            void destroy() {
+                super.destroy();
+                throw new IllegalStateException(name);
+            }
+        };
     }
 
     private static List<List<Integer>> permutations(List<Integer> items) {

@@ -20,11 +20,13 @@ import java.lang.foreign.MemorySegment;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Collections;
 import java.util.Deque;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Queue;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.atomic.AtomicReference;
 
@@ -137,6 +139,12 @@ public final class FakeDevice implements DeviceControl {
 
     /** The errno of the next destruction of a queue pair, which is gone all the same. */
     public int destroyError;
+
+    /** What destroys answer, by the name of the verb; what was to be destroyed stays then. */
+    public final Map<String, Integer> destroyErrors = new ConcurrentHashMap<>();
+
+    /** The destroys that were tried, by the names of the verbs. */
+    public final List<String> destroys = Collections.synchronizedList(new ArrayList<>());
 
     public final List<Integer> srqLimits = new ArrayList<>();
 
@@ -609,14 +617,20 @@ public final class FakeDevice implements DeviceControl {
         return address;
     }
 
-    private int gone(Object removed) {
-        return removed == null ? -Errno.EINVAL : 0;
+    /** What a destroy answers that fails, or 0. */
+    private int refusal(String verb) {
+        destroys.add(verb);
+        return -destroyErrors.getOrDefault(verb, 0);
+    }
+
+    private int destroy(String verb, Map<Long, ?> objects, long address) {
+        int refusal = refusal(verb);
+        return refusal != 0 ? refusal : objects.remove(address) == null ? -Errno.EINVAL : 0;
     }
 
     @Override
     public int close() {
-        others.remove(0L);
-        return 0;
+        return refusal("ibv_close_device");
     }
 
     /** Frees its memory; no object may be left. */
@@ -667,7 +681,7 @@ public final class FakeDevice implements DeviceControl {
 
     @Override
     public synchronized int deallocatePd(long pd) {
-        return gone(others.remove(pd));
+        return destroy("ibv_dealloc_pd", others, pd);
     }
 
     @Override
@@ -691,7 +705,7 @@ public final class FakeDevice implements DeviceControl {
 
     @Override
     public synchronized int deregisterMemory(long mr) {
-        return gone(others.remove(mr));
+        return destroy("ibv_dereg_mr", others, mr);
     }
 
     @Override
@@ -719,7 +733,7 @@ public final class FakeDevice implements DeviceControl {
 
     @Override
     public synchronized int freeWindow(long mw) {
-        return gone(mws.remove(mw));
+        return destroy("ibv_dealloc_mw", mws, mw);
     }
 
     @Override
@@ -749,9 +763,15 @@ public final class FakeDevice implements DeviceControl {
 
     @Override
     public synchronized int destroyChannel(long channel) {
-        Channel removed = channels.remove(channel);
-        Descriptors.close(removed.descriptor);
-        return 0;
+        int refusal = refusal("ibv_destroy_comp_channel");
+        if (refusal == 0
+                && cqs.values().stream().anyMatch(q -> q.channel == channels.get(channel))) {
+            return -Errno.EBUSY;
+        }
+        if (refusal == 0) {
+            Descriptors.close(channels.remove(channel).descriptor);
+        }
+        return refusal;
     }
 
     @Override
@@ -778,7 +798,7 @@ public final class FakeDevice implements DeviceControl {
         if (qps.values().stream().anyMatch(q -> q.sendCq == removed || q.receiveCq == removed)) {
             return -Errno.EBUSY;
         }
-        return gone(cqs.remove(cq));
+        return destroy("ibv_destroy_cq", cqs, cq);
     }
 
     @Override
@@ -800,7 +820,7 @@ public final class FakeDevice implements DeviceControl {
     public synchronized int destroySrq(long srq) {
         return qps.values().stream().anyMatch(q -> q.srq == srq)
                 ? -Errno.EBUSY
-                : gone(srqs.remove(srq));
+                : destroy("ibv_destroy_srq", srqs, srq);
     }
 
     @Override
@@ -904,6 +924,10 @@ public final class FakeDevice implements DeviceControl {
 
     @Override
     public synchronized int destroyQp(long qp) {
+        int refusal = refusal("ibv_destroy_qp");
+        if (refusal != 0) {
+            return refusal;
+        }
         Qp removed = qps.remove(qp);
         if (mws.values().stream().anyMatch(mw -> mw.boundOn == removed)) {
             panics.add("a queue pair was destroyed with a window bound on it");

@@ -1,0 +1,135 @@
+package dev.verbena;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.catchThrowableOfType;
+
+import dev.verbena.internal.verbs.Errno;
+
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Nested;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+import java.util.Collections;
+import java.util.List;
+
+/** What a close does when the device refuses a part of it, or is gone. */
+@Timeout(60)
+class CloseTest {
+    private static final int RW = OpFlags.ALLOW_REMOTE_READ | OpFlags.ALLOW_REMOTE_WRITE;
+
+    private static VerbenaException failure(AutoCloseable closed) {
+        return catchThrowableOfType(VerbenaException.class, closed::close);
+    }
+
+    /** Every step of a destroy is tried, and what failed is reported together. */
+    @Nested
+    class WhenADestroyFails {
+        private final Rig rig = Rig.connected(QueuePairLimits.depths(16, 16));
+
+        @AfterEach
+        void closeTheRest() {
+            rig.device.destroyErrors.clear();
+            for (AutoCloseable left :
+                    List.of(rig.a, rig.b, rig.memory, rig.queue, rig.domain, rig.adapter)) {
+                failure(left);
+            }
+            rig.arena.close();
+        }
+
+        private long tried(String verb) {
+            return Collections.frequency(rig.device.destroys, verb);
+        }
+
+        @Test
+        void aQueuePairIsDestroyedWithTheRegionsItKept() {
+            MemoryWindow first = rig.domain.createMemoryWindow();
+            MemoryWindow second = rig.domain.createMemoryWindow();
+            MemoryWindow third = rig.domain.createMemoryWindow();
+            MemoryRegion region = rig.domain.register(rig.arena.allocate(64), Access.REMOTE_WRITE);
+            rig.a.bind(1, first, rig.memory, 0, 64, RW).orThrow();
+            rig.a.bind(2, second, rig.memory, 0, 64, RW).orThrow();
+            assertThat(rig.poll()).hasSize(2);
+            rig.device.running = false;
+            rig.a.bind(3, third, region, 0, 64, RW).orThrow();
+            third.close(); // its bind is outstanding: freed with the queue pair
+            region.close();
+            int before = rig.device.objects();
+            rig.device.destroys.clear(); // the adapter has tried some limits
+            rig.device.destroyErrors.put("ibv_dealloc_mw", Errno.EBUSY);
+            VerbenaException failure = failure(rig.a);
+            assertThat(failure.verb()).isEqualTo("ibv_dealloc_mw");
+            assertThat(failure.status()).isEqualTo(Status.DEVICE_BUSY);
+            assertThat(failure)
+                    .hasMessageContaining("EBUSY")
+                    .hasMessageContaining(rig.a.toString() + " is closed");
+            assertThat(failure.getSuppressed())
+                    .as("the other two windows")
+                    .hasSize(2)
+                    .allSatisfy(other -> assertThat(other).hasMessageContaining("ibv_dealloc_mw"));
+            assertThat(tried("ibv_destroy_qp")).as("queue pairs destroyed").isEqualTo(1);
+            assertThat(tried("ibv_dereg_mr")).as("regions deregistered").isEqualTo(1);
+            assertThat(rig.device.objects()).isEqualTo(before - 2);
+            // The completion queue has lost it, too.
+            rig.device.destroyErrors.clear();
+            rig.b.close();
+            rig.queue.close();
+            assertThat(tried("ibv_destroy_cq")).isEqualTo(1);
+        }
+
+        @Test
+        void aWindowLetsItsRegionGo() {
+            MemoryWindow window = rig.domain.createMemoryWindow();
+            MemoryRegion region = rig.domain.register(rig.arena.allocate(64), Access.REMOTE_WRITE);
+            rig.a.bind(1, window, region, 0, 64, RW).orThrow();
+            assertThat(rig.poll()).hasSize(1);
+            region.close();
+            assertThat(tried("ibv_dereg_mr")).isZero();
+            rig.device.destroyErrors.put("ibv_dealloc_mw", Errno.EBUSY);
+            assertThat(failure(window).verb()).isEqualTo("ibv_dealloc_mw");
+            assertThat(tried("ibv_dereg_mr")).isEqualTo(1);
+        }
+
+        @Test
+        void aBindDoesNotThrowForAWornOutWindowAndTheCloseTells() {
+            MemoryWindow window = rig.domain.createMemoryWindow();
+            rig.device.destroyErrors.put("ibv_dealloc_mw", Errno.EBUSY);
+            for (int i = 0; i < 600; i++) { // a native window lasts for 255
+                rig.a.bind(1, window, rig.memory, 0, 64, RW).orThrow();
+                rig.a.invalidate(2, window, 0).orThrow();
+                assertThat(rig.poll()).hasSize(2);
+            }
+            rig.device.destroyErrors.clear();
+            VerbenaException failure = failure(window);
+            assertThat(failure.verb()).isEqualTo("ibv_dealloc_mw");
+            assertThat(failure.getSuppressed()).hasSize(1);
+            assertThat(rig.device.windowCount()).as("the two that failed").isEqualTo(2);
+        }
+
+        @Test
+        void aCompletionQueuesChannelIsTriedToo() {
+            CompletionQueue queue = rig.adapter.createCompletionQueue(4);
+            rig.device.destroyErrors.put("ibv_destroy_cq", Errno.EBUSY);
+            VerbenaException failure = failure(queue);
+            assertThat(failure.verb()).isEqualTo("ibv_destroy_cq");
+            assertThat(failure.getSuppressed()).hasSize(1);
+            assertThat(tried("ibv_destroy_comp_channel")).isEqualTo(1);
+        }
+
+        @Test
+        void aDomainClosedBeforeItsRegionIsTriedWithTheAdapter() {
+            rig.a.close();
+            rig.b.close();
+            rig.queue.close();
+            rig.domain.close();
+            rig.adapter.close();
+            rig.device.destroyErrors.put("ibv_dereg_mr", Errno.EBUSY);
+            rig.device.destroyErrors.put("ibv_dealloc_pd", Errno.EBUSY);
+            VerbenaException failure = failure(rig.memory);
+            assertThat(failure.verb()).isEqualTo("ibv_dereg_mr");
+            assertThat(failure.getSuppressed()).hasSize(1);
+            assertThat(failure.getSuppressed()[0]).hasMessageContaining("ibv_dealloc_pd");
+            assertThat(tried("ibv_close_device")).isEqualTo(1);
+        }
+    }
+}
