@@ -5,6 +5,7 @@ import dev.verbena.internal.verbs.ConnectionControl;
 import dev.verbena.internal.verbs.DeviceAttributes;
 import dev.verbena.internal.verbs.DeviceControl;
 import dev.verbena.internal.verbs.DeviceList;
+import dev.verbena.internal.verbs.Errno;
 import dev.verbena.internal.verbs.GidTableEntry;
 import dev.verbena.internal.verbs.LibraryConnections;
 import dev.verbena.internal.verbs.LibraryControl;
@@ -562,13 +563,26 @@ public final class Adapter extends NativeObject {
         return events;
     }
 
+    /** Whether the device said that it is of no use any more, as when it is removed. */
+    synchronized boolean failed() {
+        return events != null && events.deviceFailed();
+    }
+
+    /**
+     * Whether the device is gone: it said so, or does not answer any more. The kernel has then
+     * destroyed all that was made on it, and answers EIO to whoever asks for that.
+     */
+    boolean gone() {
+        return failed() || control.queryDevice().error() == -Errno.EIO;
+    }
+
     @Override
     void destroy() {
         AdapterEvents running;
         synchronized (this) {
             running = events;
         }
-        Teardown end = new Teardown(this);
+        Teardown end = new Teardown(this, this);
         if (running != null) {
             end.run(running::stop);
         }

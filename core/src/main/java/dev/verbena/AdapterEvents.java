@@ -43,6 +43,8 @@ final class AdapterEvents {
     private volatile boolean stopped;
     private boolean stoppedHere; // by its own thread, which then closes what it looks at
     private volatile Throwable death; // or null
+    private volatile boolean deviceFailed;
+    private boolean ended; // of its own thread: the device brings no events any more
 
     AdapterEvents(
             String device, DeviceControl control, Supplier<ConnectionControl> connectionControl) {
@@ -97,6 +99,18 @@ final class AdapterEvents {
             wake();
         }
         return connections;
+    }
+
+    /** Whether the device said that it is of no use any more. */
+    boolean deviceFailed() {
+        return deviceFailed;
+    }
+
+    private void failed() {
+        deviceFailed = true;
+        completionQueues
+                .values()
+                .forEach(q -> Uncaught.run(() -> q.breakDownIfOpen(Status.INTERNAL_ERROR)));
     }
 
     /** Calls back of a shared receive queue, one call after the other. */
@@ -161,7 +175,7 @@ final class AdapterEvents {
         int ready =
                 waiting.await(
                         timers.patience(),
-                        control.asyncDescriptor(),
+                        ended ? -1 : control.asyncDescriptor(),
                         alarm,
                         cm == null ? -1 : cm.descriptor());
         VerbenaException.check(ready, "poll", "The adapter hears of no events any more");
@@ -200,15 +214,15 @@ final class AdapterEvents {
                     queue.breakDownIfOpen(Status.BUFFER_OVERFLOW);
                 }
             }
-            case DEVICE_BROKEN ->
-                    completionQueues
-                            .values()
-                            .forEach(
-                                    q ->
-                                            Uncaught.run(
-                                                    () ->
-                                                            q.breakDownIfOpen(
-                                                                    Status.INTERNAL_ERROR)));
+            case DEVICE_BROKEN -> failed();
+            case ENDED -> {
+                ended = true;
+                if (!deviceFailed) {
+                    failed();
+                }
+            }
+            // A device that was removed leaves its descriptor readable for ever.
+            case NONE -> ended = deviceFailed;
             case RECEIVES_RAN_LOW -> {
                 SharedReceiveQueue queue = sharedQueues.get(event.object());
                 if (queue != null) {
@@ -221,7 +235,7 @@ final class AdapterEvents {
                     cm.dataCame(event.object());
                 }
             }
-            case NONE, OTHER -> {} // completions tell of a queue pair's end
+            case OTHER -> {} // completions tell of a queue pair's end
         }
     }
 }

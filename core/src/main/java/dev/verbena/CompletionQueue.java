@@ -2,6 +2,7 @@ package dev.verbena;
 
 import dev.verbena.internal.queue.CompletionPump;
 import dev.verbena.internal.queue.CompletionRecords;
+import dev.verbena.internal.verbs.Descriptors;
 import dev.verbena.internal.verbs.DeviceControl;
 
 import java.time.Duration;
@@ -323,11 +324,16 @@ public final class CompletionQueue extends NativeObject {
 
     @Override
     void destroy() {
-        Teardown end = new Teardown(this);
+        Teardown end = new Teardown(this, adapter);
         end.run(() -> adapter.events().remove(this));
         end.run(events::free);
         end.check(control.destroyCq(address), "ibv_destroy_cq");
-        end.check(control.destroyChannel(channel), "ibv_destroy_comp_channel");
+        int answer = control.destroyChannel(channel);
+        if (end.check(answer, "ibv_destroy_comp_channel") && answer != 0) {
+            // The library keeps the channel with the queue of a device that is gone; its descriptor
+            // would be open as long as this process lives.
+            end.run(() -> Descriptors.close(control.channelDescriptor(channel)));
+        }
         end.finish();
     }
 

@@ -179,7 +179,7 @@ public final class MemoryRegion extends NativeObject {
 
     @Override
     void destroy() {
-        Teardown end = new Teardown(this);
+        Teardown end = new Teardown(this, domain.adapter());
         end.run(() -> domain.forget(this));
         end.check(control.deregisterMemory(address), "ibv_dereg_mr");
         end.finish();

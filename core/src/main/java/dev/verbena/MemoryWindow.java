@@ -32,7 +32,7 @@ public final class MemoryWindow extends NativeObject {
     private final Deque<Remains> remains = new ArrayDeque<>();
     // From the first window on that could not be freed: a bind has nothing to do with those that
     // this window had before, so the close reports them.
-    private final Teardown end = new Teardown(this);
+    private final Teardown end;
 
     /**
      * What a request that is under way may still need: freed when so many requests of the window
@@ -52,6 +52,7 @@ public final class MemoryWindow extends NativeObject {
     MemoryWindow(ProtectionDomain domain) {
         super(domain);
         this.domain = domain;
+        this.end = new Teardown(this, domain.adapter());
         this.control = domain.adapter().control();
         try {
             if (!domain.adapter().attributes().windows()) {

@@ -163,7 +163,7 @@ public final class ProtectionDomain extends NativeObject {
 
     @Override
     void destroy() {
-        Teardown end = new Teardown(this);
+        Teardown end = new Teardown(this, adapter);
         end.check(adapter.control().deallocatePd(address), "ibv_dealloc_pd");
         end.finish();
     }

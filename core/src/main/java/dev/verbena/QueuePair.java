@@ -66,6 +66,7 @@ public final class QueuePair extends NativeObject {
     private static final int SEQUENCE_BITS = 0xFF_FFFF;
     private static final int ATOMIC_BYTES = Long.BYTES;
     private static final long PATIENCE = TimeUnit.SECONDS.toNanos(1);
+    private static final long FAILED_DEVICE_TIMEOUT = TimeUnit.MILLISECONDS.toNanos(10);
 
     private static final int ANY_REQUEST =
             OpFlags.SILENT_SUCCESS | OpFlags.READ_FENCE | OpFlags.DEFER;
@@ -1332,7 +1333,7 @@ public final class QueuePair extends NativeObject {
         flushed = true;
         connecting.set(true);
         Teardown end = new Teardown(this);
-        end.run(() -> initiator.shut(PATIENCE));
+        end.run(() -> initiator.shut(closeTimeout()));
         end.run(this::shutReceives);
         end.finish();
     }
@@ -1343,8 +1344,13 @@ public final class QueuePair extends NativeObject {
             control.toError(address);
             receiveCompletions.pump().drain();
         } else {
-            receives.shut(PATIENCE, () -> control.toError(address));
+            receives.shut(closeTimeout(), () -> control.toError(address));
         }
+    }
+
+    /** For how long a close waits for the device to end what is outstanding. */
+    private long closeTimeout() {
+        return adapter.failed() ? FAILED_DEVICE_TIMEOUT : PATIENCE;
     }
 
     /** Frees something when no request can name it any more; false when that is so already. */
@@ -1360,7 +1366,7 @@ public final class QueuePair extends NativeObject {
 
     @Override
     void destroy() {
-        Teardown end = new Teardown(this);
+        Teardown end = new Teardown(this, adapter);
         end.run(() -> initiatorCompletions.remove(this));
         end.run(() -> receiveCompletions.remove(this));
         if (receives == null) {

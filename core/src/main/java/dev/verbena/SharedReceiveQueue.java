@@ -189,7 +189,7 @@ public final class SharedReceiveQueue extends NativeObject {
 
     @Override
     void destroy() {
-        Teardown end = new Teardown(this);
+        Teardown end = new Teardown(this, domain.adapter());
         end.run(() -> domain.adapter().events().remove(this));
         end.run(() -> domain.adapter().sharedQueues().remove(receives));
         end.run(room::free);

@@ -1,8 +1,10 @@
 package dev.verbena;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatCode;
 import static org.assertj.core.api.Assertions.catchThrowableOfType;
 
+import dev.verbena.internal.verbs.AsyncEvent;
 import dev.verbena.internal.verbs.Errno;
 
 import org.junit.jupiter.api.AfterEach;
@@ -10,8 +12,15 @@ import org.junit.jupiter.api.Nested;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.LinkOption;
+import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
+import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.TimeUnit;
 
 /** What a close does when the device refuses a part of it, or is gone. */
 @Timeout(60)
@@ -20,6 +29,128 @@ class CloseTest {
 
     private static VerbenaException failure(AutoCloseable closed) {
         return catchThrowableOfType(VerbenaException.class, closed::close);
+    }
+
+    /** The kernel has freed everything then, and answers EIO to each destroy. */
+    @Nested
+    class WhenTheDeviceIsGone {
+        private final LinkedBlockingQueue<Status> called = new LinkedBlockingQueue<>();
+        private final Rig rig =
+                new Rig(QueuePairLimits.depths(16, 16), device -> {}, called::add).connect();
+        private final MemoryWindow window = rig.domain.createMemoryWindow();
+        private final SharedReceiveQueue shared =
+                rig.domain.createSharedReceiveQueue(4, 1, status -> {});
+        private final QueuePair sharing =
+                rig.domain.createQueuePair(
+                        rig.queue, rig.queue, shared, QueuePairLimits.depths(4, 1));
+
+        private void everythingCloses() {
+            List<AutoCloseable> all =
+                    List.of(
+                            sharing,
+                            shared,
+                            window,
+                            rig.a,
+                            rig.b,
+                            rig.memory,
+                            rig.queue,
+                            rig.domain,
+                            rig.adapter);
+            assertThat(all)
+                    .allSatisfy(object -> assertThatCode(object::close).doesNotThrowAnyException());
+            assertThat(rig.device.destroys.getLast()).isEqualTo("ibv_close_device");
+            rig.arena.close();
+        }
+
+        @Test
+        void everythingClosesAfterItSaidSo() throws InterruptedException {
+            rig.a.bind(1, window, rig.memory, 0, 64, RW).orThrow();
+            rig.a.receive(2, rig.bytes(8)).orThrow();
+            rig.queue.arm(NotifyType.ERRORS);
+            rig.device.gone = true;
+            rig.device.tell(AsyncEvent.Kind.DEVICE_BROKEN);
+            assertThat(called.poll(30, TimeUnit.SECONDS)).isEqualTo(Status.INTERNAL_ERROR);
+            everythingCloses();
+        }
+
+        @Test
+        void everythingClosesAlthoughNobodySaidSo() {
+            rig.device.gone = true;
+            everythingCloses();
+        }
+
+        @Test
+        void whoWaitsHearsOfItAlthoughNoEventCame() throws InterruptedException {
+            rig.queue.arm(NotifyType.ERRORS);
+            rig.device.unplug();
+            assertThat(called.poll(30, TimeUnit.SECONDS)).isEqualTo(Status.INTERNAL_ERROR);
+            everythingCloses();
+            assertThat(rig.device.askedForAsyncEventsInVain).as("no busy loop").isEqualTo(1);
+        }
+
+        @Test
+        void olderKernelsDoNotMakeItsThreadABusyLoop() throws InterruptedException {
+            rig.device.hidesTheEnd = true;
+            rig.queue.arm(NotifyType.ERRORS);
+            rig.device.gone = true;
+            rig.device.tell(AsyncEvent.Kind.DEVICE_BROKEN);
+            assertThat(called.poll(30, TimeUnit.SECONDS)).isEqualTo(Status.INTERNAL_ERROR);
+            everythingCloses();
+            assertThat(rig.device.askedForAsyncEventsInVain).isLessThanOrEqualTo(1);
+        }
+
+        @Test
+        void requestsThatItWillNeverEndHoldUpNobody() throws InterruptedException {
+            rig.queue.arm(NotifyType.ERRORS);
+            rig.device.gone = true;
+            rig.device.tell(AsyncEvent.Kind.DEVICE_BROKEN);
+            assertThat(called.poll(30, TimeUnit.SECONDS)).isEqualTo(Status.INTERNAL_ERROR);
+            List<QueuePair> pairs = new ArrayList<>();
+            rig.device.gone = false; // to make them
+            for (int i = 0; i < 20; i++) {
+                QueuePair pair =
+                        rig.domain.createQueuePair(
+                                rig.queue, rig.queue, QueuePairLimits.depths(4, 4));
+                pair.receive(i, rig.bytes(8)).orThrow();
+                pairs.add(pair);
+            }
+            rig.device.gone = true;
+            long start = System.nanoTime();
+            pairs.forEach(QueuePair::close);
+            assertThat(System.nanoTime() - start)
+                    .as("not a second each")
+                    .isLessThan(10_000_000_000L);
+            Completions completions = new Completions(30);
+            assertThat(rig.queue.poll(completions)).isEqualTo(20);
+            assertThat(completions.status(19)).isEqualTo(Status.CANCELLED);
+            everythingCloses();
+        }
+
+        @Test
+        void aCompletionQueueKeepsNoDescriptor() throws IOException {
+            CompletionQueue queue = rig.adapter.createCompletionQueue(4);
+            Path descriptor = Path.of("/proc/self/fd/" + rig.device.lastChannelDescriptor());
+            assertThat(Files.readSymbolicLink(descriptor)).asString().contains("eventfd");
+            rig.device.gone = true;
+            queue.close();
+            assertThat(Files.exists(descriptor, LinkOption.NOFOLLOW_LINKS)).isFalse();
+            everythingCloses();
+        }
+
+        @Test
+        void anyOtherErrorIsReported() {
+            rig.device.gone = true;
+            rig.device.destroyErrors.put("ibv_dereg_mr", Errno.EBUSY);
+            assertThat(failure(rig.memory).verb()).isEqualTo("ibv_dereg_mr");
+            everythingCloses();
+        }
+
+        @Test
+        void anInputOutputErrorOfADeviceThatAnswersIsReported() {
+            rig.device.destroyErrors.put("ibv_dereg_mr", Errno.EIO);
+            assertThat(failure(rig.memory).status()).isEqualTo(Status.DEVICE_REMOVED);
+            everythingCloses();
+        }
     }
 
     /** Every step of a destroy is tried, and what failed is reported together. */

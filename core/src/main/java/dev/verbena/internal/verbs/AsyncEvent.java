@@ -16,6 +16,11 @@ public record AsyncEvent(Kind kind, long object) {
         COMPLETION_QUEUE_BROKEN,
         /** {@code IBV_EVENT_DEVICE_FATAL}: the device is of no use any more. */
         DEVICE_BROKEN,
+        /**
+         * None was there and none will come: the device was removed. The descriptor stays readable
+         * all the same, so whoever waits for it has to stop.
+         */
+        ENDED,
         /** {@code IBV_EVENT_SRQ_LIMIT_REACHED}: a shared receive queue ran low. */
         RECEIVES_RAN_LOW,
         /**

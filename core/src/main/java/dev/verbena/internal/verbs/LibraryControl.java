@@ -584,7 +584,11 @@ public final class LibraryControl implements DeviceControl {
             MemorySegment event = ibv_async_event.allocate(scratch);
             if ((int) Calls.AsyncEvents.GET_ASYNC_EVENT.invokeExact(scratch.state, context, event)
                     != 0) {
-                return new AsyncEvent(AsyncEvent.Kind.NONE, 0);
+                // EIO of ib_uverbs_event_read: the device was disassociated. Kernels before 6.5
+                // (or 6.1.34) answer EAGAIN then, as for a descriptor that has nothing to read.
+                return new AsyncEvent(
+                        scratch.errno() == Errno.EIO ? AsyncEvent.Kind.ENDED : AsyncEvent.Kind.NONE,
+                        0);
             }
             MemorySegment element = ibv_async_event.element(event);
             AsyncEvent taken =

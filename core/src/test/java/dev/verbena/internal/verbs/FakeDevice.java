@@ -143,6 +143,17 @@ public final class FakeDevice implements DeviceControl {
     /** What destroys answer, by the name of the verb; what was to be destroyed stays then. */
     public final Map<String, Integer> destroyErrors = new ConcurrentHashMap<>();
 
+    /**
+     * Whether it was unplugged: control calls answer EIO, nothing is carried out, and its async
+     * descriptor stays readable with nothing to read, as the kernel's does.
+     */
+    public volatile boolean gone;
+
+    /** Whether it answers EAGAIN then, as kernels before 6.5 do, and not that it has ended. */
+    public volatile boolean hidesTheEnd;
+
+    public volatile int askedForAsyncEventsInVain;
+
     /** The destroys that were tried, by the names of the verbs. */
     public final List<String> destroys = Collections.synchronizedList(new ArrayList<>());
 
@@ -257,6 +268,10 @@ public final class FakeDevice implements DeviceControl {
 
     public int lastSendDepth() {
         return byNumber.get(nextNumber - 1).shape.sendDepth();
+    }
+
+    public synchronized int lastChannelDescriptor() {
+        return channels.get(channels.keySet().stream().max(Long::compare).orElseThrow()).descriptor;
     }
 
     public String state(int number) {
@@ -393,7 +408,7 @@ public final class FakeDevice implements DeviceControl {
             qps.values().forEach(qp -> qp.sends.clear());
             qps.values().forEach(qp -> qp.receives.clear());
         }
-        boolean any = running;
+        boolean any = running && !gone;
         while (any) {
             any = false;
             for (Qp qp : qps.values()) {
@@ -404,7 +419,7 @@ public final class FakeDevice implements DeviceControl {
             }
         }
         for (Qp qp : qps.values()) {
-            if (qp.state.equals("ERR")) {
+            if (qp.state.equals("ERR") && !gone) {
                 flush(qp.sends, qp.sendCq, qp);
                 if (vendorId != RXE) { // which never hears of receives posted now
                     flush(qp.receives, qp.receiveCq, qp);
@@ -591,6 +606,12 @@ public final class FakeDevice implements DeviceControl {
         tell(kind, object);
     }
 
+    /** Unplugs it. */
+    public void unplug() {
+        gone = true;
+        Descriptors.raise(async);
+    }
+
     /** Tells something unasked of an object. */
     public void tell(AsyncEvent.Kind kind, long object) {
         asyncEvents.add(new AsyncEvent(kind, object));
@@ -620,7 +641,7 @@ public final class FakeDevice implements DeviceControl {
     /** What a destroy answers that fails, or 0. */
     private int refusal(String verb) {
         destroys.add(verb);
-        return -destroyErrors.getOrDefault(verb, 0);
+        return -destroyErrors.getOrDefault(verb, gone ? Errno.EIO : 0);
     }
 
     private int destroy(String verb, Map<Long, ?> objects, long address) {
@@ -630,7 +651,8 @@ public final class FakeDevice implements DeviceControl {
 
     @Override
     public int close() {
-        return refusal("ibv_close_device");
+        destroys.add("ibv_close_device"); // frees what user space has, also without a device
+        return 0;
     }
 
     /** Frees its memory; no object may be left. */
@@ -642,7 +664,7 @@ public final class FakeDevice implements DeviceControl {
     @Override
     public DeviceAttributes queryDevice() {
         return new DeviceAttributes(
-                0,
+                gone ? -Errno.EIO : 0,
                 "1.0",
                 1,
                 1,
@@ -763,7 +785,8 @@ public final class FakeDevice implements DeviceControl {
 
     @Override
     public synchronized int destroyChannel(long channel) {
-        int refusal = refusal("ibv_destroy_comp_channel");
+        destroys.add("ibv_destroy_comp_channel"); // of which the kernel is not asked
+        int refusal = -destroyErrors.getOrDefault("ibv_destroy_comp_channel", 0);
         if (refusal == 0
                 && cqs.values().stream().anyMatch(q -> q.channel == channels.get(channel))) {
             return -Errno.EBUSY;
@@ -795,7 +818,9 @@ public final class FakeDevice implements DeviceControl {
     @Override
     public synchronized int destroyCq(long cq) {
         Cq removed = cqs.get(cq);
-        if (qps.values().stream().anyMatch(q -> q.sendCq == removed || q.receiveCq == removed)) {
+        if (!gone
+                && qps.values().stream()
+                        .anyMatch(q -> q.sendCq == removed || q.receiveCq == removed)) {
             return -Errno.EBUSY;
         }
         return destroy("ibv_destroy_cq", cqs, cq);
@@ -818,7 +843,7 @@ public final class FakeDevice implements DeviceControl {
 
     @Override
     public synchronized int destroySrq(long srq) {
-        return qps.values().stream().anyMatch(q -> q.srq == srq)
+        return !gone && qps.values().stream().anyMatch(q -> q.srq == srq)
                 ? -Errno.EBUSY
                 : destroy("ibv_destroy_srq", srqs, srq);
     }
@@ -904,6 +929,9 @@ public final class FakeDevice implements DeviceControl {
 
     @Override
     public synchronized int toError(long qp) {
+        if (gone) {
+            return -Errno.EIO;
+        }
         die(qps.get(qp));
         return 0;
     }
@@ -950,6 +978,12 @@ public final class FakeDevice implements DeviceControl {
             throw error;
         }
         AsyncEvent event = asyncEvents.poll();
+        if (gone) {
+            askedForAsyncEventsInVain += event == null ? 1 : 0;
+            return event != null
+                    ? event
+                    : new AsyncEvent(hidesTheEnd ? AsyncEvent.Kind.NONE : AsyncEvent.Kind.ENDED, 0);
+        }
         if (asyncEvents.isEmpty()) {
             Descriptors.silence(async);
         }
