@@ -35,6 +35,7 @@ final class AdapterEvents {
     private final Thread thread;
     private final Map<Long, CompletionQueue> completionQueues = new ConcurrentHashMap<>();
     private final Map<Long, SharedReceiveQueue> sharedQueues = new ConcurrentHashMap<>();
+    private final Map<Long, QueuePair> sharingQueuePairs = new ConcurrentHashMap<>();
     private final SerialCallbacks callbacks = new SerialCallbacks(Threads.CALLBACKS);
     private final Timers timers = new Timers(this::wake);
     private final Supplier<ConnectionControl> connectionControl;
@@ -87,6 +88,15 @@ final class AdapterEvents {
 
     void remove(SharedReceiveQueue queue) {
         sharedQueues.remove(queue.address());
+    }
+
+    /** Adds a queue pair that takes its receives from a shared queue. */
+    void add(QueuePair queuePair) {
+        sharingQueuePairs.put(queuePair.nativeAddress(), queuePair);
+    }
+
+    void remove(QueuePair queuePair) {
+        sharingQueuePairs.remove(queuePair.nativeAddress());
     }
 
     /** The connections' part of this thread. */
@@ -233,6 +243,12 @@ final class AdapterEvents {
                 ConnectionEvents cm = connections;
                 if (cm != null) {
                     cm.dataCame(event.object());
+                }
+            }
+            case LAST_RECEIVE_REACHED -> {
+                QueuePair queuePair = sharingQueuePairs.get(event.object());
+                if (queuePair != null) {
+                    queuePair.lastReceiveReached();
                 }
             }
             case OTHER -> {} // completions tell of a queue pair's end

@@ -25,6 +25,7 @@ import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Deque;
 import java.util.List;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
@@ -109,6 +110,8 @@ public final class QueuePair extends NativeObject {
 
     private final long receiveSlot;
     private final ReceiveQueue receives; // null with a shared one
+    private final CountDownLatch lastReceive = new CountDownLatch(1); // with a shared one
+    private volatile boolean reachable; // ready to receive, once
 
     // Windows and regions that were closed while requests of this queue pair named them; null when
     // it is gone.
@@ -202,6 +205,8 @@ public final class QueuePair extends NativeObject {
                 this.receives = null;
                 undo.push(() -> receivePump.share(number, null));
                 receivePump.share(number, endpoint);
+                undo.push(() -> adapter.events().remove(this));
+                adapter.events().add(this);
             } else {
                 RequestFifo received =
                         new RequestFifo(endpoint, receiveSlot, limits.receiveDepth(), 1);
@@ -354,6 +359,7 @@ public final class QueuePair extends NativeObject {
     private void modifyToConnected(QueuePairAddress peer) {
         Port.GidEntry own = ownGid();
         int mtu = Math.min(port.mtuBytes(), peer.mtuBytes());
+        reachable = true;
         VerbenaException.check(
                 control.toReadyToReceive(
                         address,
@@ -470,8 +476,10 @@ public final class QueuePair extends NativeObject {
         public int change(StateChange change) {
             switch (change.state()) {
                 case StateChange.INITIALIZED -> change.access(remoteRights());
-                case StateChange.READY_TO_RECEIVE ->
-                        change.inboundReads(Math.min(change.inboundReads(), inboundReads()));
+                case StateChange.READY_TO_RECEIVE -> {
+                    reachable = true;
+                    change.inboundReads(Math.min(change.inboundReads(), inboundReads()));
+                }
                 default -> {
                     int reads = Math.min(change.outboundReads(), outboundReads());
                     change.outboundReads(reads);
@@ -1341,11 +1349,40 @@ public final class QueuePair extends NativeObject {
     private void shutReceives() {
         if (receives == null) {
             // From here on it takes no more of the shared receives; what it has used up is told.
-            control.toError(address);
+            if (control.toError(address) == 0) {
+                awaitLastReceive();
+            }
             receiveCompletions.pump().drain();
         } else {
             receives.shut(closeTimeout(), () -> control.toError(address));
         }
+    }
+
+    /** Waits until it has ended the shared receives that it took, where the provider says so. */
+    private void awaitLastReceive() {
+        if (!reachable || !adapter.provider().announcesLastReceive()) {
+            return;
+        }
+        long deadline = System.nanoTime() + closeTimeout();
+        boolean interrupted = false;
+        boolean waiting = true;
+        while (waiting) {
+            try {
+                // When the time runs out, it is destroyed all the same, and may lose a receive.
+                lastReceive.await(deadline - System.nanoTime(), TimeUnit.NANOSECONDS);
+                waiting = false;
+            } catch (InterruptedException e) {
+                interrupted = true; // closing is not given up half way
+            }
+        }
+        if (interrupted) {
+            Thread.currentThread().interrupt();
+        }
+    }
+
+    /** The device says that no shared receive that this queue pair took is outstanding. */
+    void lastReceiveReached() {
+        lastReceive.countDown();
     }
 
     /** For how long a close waits for the device to end what is outstanding. */
@@ -1370,6 +1407,7 @@ public final class QueuePair extends NativeObject {
         end.run(() -> initiatorCompletions.remove(this));
         end.run(() -> receiveCompletions.remove(this));
         if (receives == null) {
+            end.run(() -> adapter.events().remove(this));
             end.run(() -> receiveCompletions.pump().share(number, null));
         }
         end.run(() -> initiatorCompletions.pump().release(initiatorSlot));

@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.catchThrowableOfType;
 
 import dev.verbena.internal.verbs.AsyncEvent;
 import dev.verbena.internal.verbs.Errno;
+import dev.verbena.internal.verbs.FakeDevice;
 
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Nested;
@@ -150,6 +151,131 @@ class CloseTest {
             rig.device.destroyErrors.put("ibv_dereg_mr", Errno.EIO);
             assertThat(failure(rig.memory).status()).isEqualTo(Status.DEVICE_REMOVED);
             everythingCloses();
+        }
+    }
+
+    /**
+     * A queue pair may have taken a shared receive that is not ended yet, and some providers clean
+     * its completions away as they destroy it.
+     */
+    @Nested
+    class OfAQueuePairWithSharedReceives {
+        private final Rig rig =
+                new Rig(
+                        QueuePairLimits.depths(8, 8),
+                        device -> device.vendorId = FakeDevice.MELLANOX,
+                        null);
+        private final SharedReceiveQueue shared =
+                rig.domain.createSharedReceiveQueue(1, 1, status -> {});
+
+        private QueuePair sharing(Rig of, SharedReceiveQueue receives) {
+            return of.domain.createQueuePair(
+                    of.queue, of.queue, receives, QueuePairLimits.depths(4, 1));
+        }
+
+        private QueuePair connectedToA() {
+            QueuePair sharing = sharing(rig, shared);
+            rig.a.connect(sharing.address());
+            sharing.connect(rig.a.address());
+            return sharing;
+        }
+
+        @AfterEach
+        void close() {
+            shared.close();
+            rig.close();
+        }
+
+        /** A message that has taken the only receive, and hangs. */
+        private void takeTheReceive() {
+            rig.device.messagesHang = true;
+            shared.receive(7, rig.bytes(8)).orThrow();
+            rig.a.send(8, rig.bytes(8)).orThrow();
+            assertThat(rig.poll()).containsExactly("SEND 8 SUCCESS");
+            assertThat(shared.receive(9, rig.bytes(8))).isEqualTo(Status.NO_MORE_ENTRIES);
+        }
+
+        private void theReceiveEndsAndMayBePostedAgain() {
+            assertThat(rig.poll()).containsExactly("RECEIVE 7 CANCELLED");
+            assertThat(shared.outstanding()).isZero();
+            assertThat(shared.receive(9, rig.bytes(8))).isEqualTo(Status.SUCCESS);
+        }
+
+        @Test
+        void waitsUntilItsLastReceiveHasEnded() throws InterruptedException {
+            rig.device.lastReceive = FakeDevice.LastReceive.LATE;
+            QueuePair sharing = connectedToA();
+            int number = sharing.address().queuePairNumber();
+            takeTheReceive();
+            Thread hardware =
+                    Thread.ofPlatform()
+                            .start(
+                                    () -> {
+                                        long end = System.nanoTime() + 30_000_000_000L;
+                                        while (!rig.device.state(number).equals("ERR")
+                                                && System.nanoTime() - end < 0) {
+                                            Thread.onSpinWait();
+                                        }
+                                        rig.device.bringLastReceive(number);
+                                    });
+            Thread.currentThread().interrupt(); // a close is not given up half way
+            sharing.close();
+            assertThat(Thread.interrupted()).as("still interrupted").isTrue();
+            hardware.join();
+            theReceiveEndsAndMayBePostedAgain();
+        }
+
+        @Test
+        void doesNotWaitForWhatHasBeenSaidBefore() {
+            QueuePair sharing = connectedToA();
+            takeTheReceive();
+            sharing.flush();
+            sharing.close();
+            theReceiveEndsAndMayBePostedAgain();
+        }
+
+        @Test
+        void givesUpOnADeviceThatNeverSaysSo() {
+            rig.device.lastReceive = FakeDevice.LastReceive.NEVER;
+            QueuePair sharing = connectedToA();
+            long start = System.nanoTime();
+            sharing.close();
+            assertThat(System.nanoTime() - start).isBetween(1_000_000_000L, 30_000_000_000L);
+        }
+
+        @Test
+        void doesNotWaitWhereNothingCanHaveBeenTaken() {
+            rig.device.lastReceive = FakeDevice.LastReceive.NEVER;
+            long start = System.nanoTime();
+            for (int i = 0; i < 8; i++) {
+                sharing(rig, shared).close(); // never connected
+            }
+            assertThat(System.nanoTime() - start)
+                    .as("not a second each")
+                    .isLessThan(7_000_000_000L);
+        }
+
+        @Test
+        void doesNotWaitForProvidersThatDoNotSaySo() {
+            for (int vendor : new int[] {FakeDevice.PLAIN, FakeDevice.RXE, FakeDevice.SIW}) {
+                try (Rig other =
+                                new Rig(
+                                        QueuePairLimits.depths(8, 8),
+                                        device -> device.vendorId = vendor,
+                                        null);
+                        SharedReceiveQueue receives =
+                                other.domain.createSharedReceiveQueue(1, 1, status -> {})) {
+                    long start = System.nanoTime();
+                    for (int i = 0; i < 8; i++) {
+                        try (QueuePair sharing = sharing(other, receives)) {
+                            sharing.connect(other.a.address());
+                        }
+                    }
+                    assertThat(System.nanoTime() - start)
+                            .as("not a second each")
+                            .isLessThan(7_000_000_000L);
+                }
+            }
         }
     }
 

@@ -24,6 +24,11 @@ public record AsyncEvent(Kind kind, long object) {
         /** {@code IBV_EVENT_SRQ_LIMIT_REACHED}: a shared receive queue ran low. */
         RECEIVES_RAN_LOW,
         /**
+         * {@code IBV_EVENT_QP_LAST_WQE_REACHED}: a queue pair in the error state has ended the last
+         * of the shared receives that it took.
+         */
+        LAST_RECEIVE_REACHED,
+        /**
          * {@code IBV_EVENT_COMM_EST}: data came for a queue pair before it was told that its
          * connection is established.
          */

@@ -601,6 +601,10 @@ public final class LibraryControl implements DeviceControl {
                                 new AsyncEvent(
                                         AsyncEvent.Kind.RECEIVES_RAN_LOW,
                                         ibv_async_event.element.srq(element).address());
+                        case Verbs.IBV_EVENT_QP_LAST_WQE_REACHED ->
+                                new AsyncEvent(
+                                        AsyncEvent.Kind.LAST_RECEIVE_REACHED,
+                                        ibv_async_event.element.qp(element).address());
                         case Verbs.IBV_EVENT_COMM_EST ->
                                 new AsyncEvent(
                                         AsyncEvent.Kind.DATA_CAME,

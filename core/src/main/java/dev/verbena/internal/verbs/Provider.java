@@ -94,6 +94,25 @@ public record Provider(
     }
 
     /**
+     * Whether a queue pair with a shared receive queue says when it has ended the last receive that
+     * it took ({@code IBV_EVENT_QP_LAST_WQE_REACHED}), which a close then waits for. Otherwise a
+     * receive may end between the close's last poll and the destroy, and mlx5 and mlx4 clean such
+     * completions away in theirs ({@code __mlx5_cq_clean}, {@code __mlx4_cq_clean}): nobody hears
+     * of that receive again. hfi1 (and qib) raise it in {@code rvt_modify_qp}.
+     *
+     * <p>Not rxe: it raises the event only from Linux 6.5 on, and does not need it, because its
+     * destroy leaves completions where they are. siw never raises it.
+     *
+     * @return whether the event is worth waiting for
+     */
+    public boolean announcesLastReceive() {
+        return switch (name) {
+            case "mlx5", "mlx4", "hfi1" -> true;
+            default -> false;
+        };
+    }
+
+    /**
      * Finds the provider of a device.
      *
      * @param vendorId from {@code ibv_query_device}

@@ -116,6 +116,7 @@ public final class FakeDevice implements DeviceControl {
         final Deque<Posted> sends = new ArrayDeque<>(); // not carried out yet
         final Deque<Long> slots = new ArrayDeque<>(); // ids whose places are taken
         final Deque<Posted> receives = new ArrayDeque<>();
+        final Deque<Posted> taken = new ArrayDeque<>(); // shared receives, not ended yet
     }
 
     private static final class Mw {
@@ -153,6 +154,20 @@ public final class FakeDevice implements DeviceControl {
     public volatile boolean hidesTheEnd;
 
     public volatile int askedForAsyncEventsInVain;
+
+    /** When a queue pair in the error state has ended the shared receives it took, and says so. */
+    public enum LastReceive {
+        AT_ONCE,
+        /** With {@link #bringLastReceive}. */
+        LATE,
+        NEVER
+    }
+
+    /** Of those vendors' devices that say so at all. */
+    public volatile LastReceive lastReceive = LastReceive.AT_ONCE;
+
+    /** Whether a message to a queue pair with shared receives takes one and does not end. */
+    public boolean messagesHang;
 
     /** The destroys that were tried, by the names of the verbs. */
     public final List<String> destroys = Collections.synchronizedList(new ArrayList<>());
@@ -274,7 +289,7 @@ public final class FakeDevice implements DeviceControl {
         return channels.get(channels.keySet().stream().max(Long::compare).orElseThrow()).descriptor;
     }
 
-    public String state(int number) {
+    public synchronized String state(int number) {
         return byNumber.get(number).state;
     }
 
@@ -464,6 +479,10 @@ public final class FakeDevice implements DeviceControl {
             return RNR;
         }
         Posted receive = queue.remove();
+        if (peer.srq != 0 && messagesHang) {
+            peer.taken.add(receive);
+            return SUCCESS;
+        }
         int bytes = 0;
         for (int i = 0; i < send.sges().length; i += 16) {
             bytes += MemorySegment.ofArray(send.sges()).get(JAVA_INT_UNALIGNED, i + 8);
@@ -532,12 +551,25 @@ public final class FakeDevice implements DeviceControl {
         }
         flush(qp.sends, qp.sendCq, qp);
         flush(qp.receives, qp.receiveCq, qp);
+        if (qp.srq != 0 && vendorId == MELLANOX && lastReceive == LastReceive.AT_ONCE) {
+            endTaken(qp);
+        }
+    }
+
+    private void endTaken(Qp qp) {
+        flush(qp.taken, qp.receiveCq, qp);
+        tell(AsyncEvent.Kind.LAST_RECEIVE_REACHED, qp.address);
+    }
+
+    /** Ends the shared receives that a queue pair took. */
+    public synchronized void bringLastReceive(int number) {
+        endTaken(byNumber.get(number));
     }
 
     private void flush(Deque<Posted> posted, Cq cq, Qp qp) {
         while (!posted.isEmpty()) {
             Posted one = posted.remove();
-            long id = posted == qp.receives ? one.receiveId() : one.id();
+            long id = posted == qp.sends ? one.id() : one.receiveId();
             complete(cq, id, FLUSHED, 0, 0, 0, 0, qp.number, false);
         }
     }
@@ -961,9 +993,18 @@ public final class FakeDevice implements DeviceControl {
             panics.add("a queue pair was destroyed with a window bound on it");
         }
         byNumber.remove(removed.number);
+        if (vendorId == MELLANOX) { // __mlx5_cq_clean
+            removed.sendCq.entries.removeIf(wc -> isOf(removed, wc));
+            removed.receiveCq.entries.removeIf(wc -> isOf(removed, wc));
+        }
         int error = destroyError;
         destroyError = 0;
         return -error;
+    }
+
+    private static boolean isOf(Qp qp, byte[] wc) {
+        return MemorySegment.ofArray(wc).get(JAVA_INT_UNALIGNED, ibv_wc.qp_num$offset())
+                == qp.number;
     }
 
     @Override

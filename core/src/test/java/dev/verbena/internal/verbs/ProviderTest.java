@@ -39,6 +39,20 @@ class ProviderTest {
     }
 
     @ParameterizedTest
+    @CsvSource({
+        "0x02c9, 0x1017, true", // mlx5
+        "0x02c9, 0x1003, true", // mlx4
+        "0x1175, 0, true", // hfi1
+        "0xFFFFFF, 0, false",
+        "0x626d74, 3, false",
+        "0, 0, false",
+    })
+    void whoAnnouncesTheLastReceive(String vendor, String part, boolean announces) {
+        assertThat(Provider.of(Integer.decode(vendor), Integer.decode(part)).announcesLastReceive())
+                .isEqualTo(announces);
+    }
+
+    @ParameterizedTest
     @CsvSource({"0xFFFFFF, true", "0x02c9, false", "0x626d74, false"})
     void whoHidesReasons(String vendor, boolean hides) {
         Provider provider = Provider.of(Integer.decode(vendor), 0x1017);
