@@ -121,6 +121,11 @@ final class AdapterEvents {
         completionQueues
                 .values()
                 .forEach(q -> Uncaught.run(() -> q.breakDownIfOpen(Status.INTERNAL_ERROR)));
+        breakSharedQueues();
+    }
+
+    private void breakSharedQueues() {
+        sharedQueues.values().forEach(q -> Uncaught.run(() -> callbacks.execute(q::breakDown)));
     }
 
     /** Calls back of a shared receive queue, one call after the other. */
@@ -213,6 +218,7 @@ final class AdapterEvents {
         completionQueues
                 .values()
                 .forEach(q -> Threads.runCallback(() -> q.breakDownIfOpen(Status.INTERNAL_ERROR)));
+        breakSharedQueues();
         Uncaught.report(cause);
     }
 
@@ -249,6 +255,12 @@ final class AdapterEvents {
                 QueuePair queuePair = sharingQueuePairs.get(event.object());
                 if (queuePair != null) {
                     queuePair.lastReceiveReached();
+                }
+            }
+            case SHARED_QUEUE_BROKEN -> {
+                SharedReceiveQueue queue = sharedQueues.get(event.object());
+                if (queue != null) {
+                    callbacks.execute(queue::breakDown);
                 }
             }
             case OTHER -> {} // completions tell of a queue pair's end

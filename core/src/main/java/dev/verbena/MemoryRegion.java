@@ -10,6 +10,8 @@ import java.io.UncheckedIOException;
 import java.lang.foreign.MemorySegment;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.stream.Stream;
 
 /**
@@ -17,10 +19,17 @@ import java.util.stream.Stream;
  *
  * <p>May be used from any thread. Closing it while requests that name it are under way makes those
  * fail. Closing it while a {@link MemoryWindow} is bound to it takes effect when that window is
- * bound to something else or closed; until then the memory has to stay allocated.
+ * bound to something else or closed; until then the memory has to stay allocated. {@link
+ * #awaitClosed} and {@link #closed} tell when it may go.
  */
 public final class MemoryRegion extends NativeObject {
     private static final String LOCKED = "Max locked memory";
+
+    /**
+     * What the device has refused to deregister, and may still write into: kept from the collector,
+     * which would free memory of an automatic arena or a direct buffer.
+     */
+    private static final Set<MemoryRegion> STILL_REGISTERED = ConcurrentHashMap.newKeySet();
 
     private final ProtectionDomain domain;
     private final MemorySegment memory;
@@ -180,8 +189,10 @@ public final class MemoryRegion extends NativeObject {
     @Override
     void destroy() {
         Teardown end = new Teardown(this, domain.adapter());
-        end.run(() -> domain.forget(this));
-        end.check(control.deregisterMemory(address), "ibv_dereg_mr");
+        if (!end.check(control.deregisterMemory(address), "ibv_dereg_mr")) {
+            STILL_REGISTERED.add(this);
+        }
+        domain.forget(this);
         end.finish();
     }
 

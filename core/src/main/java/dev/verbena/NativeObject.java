@@ -1,5 +1,10 @@
 package dev.verbena;
 
+import java.time.Duration;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
 
@@ -15,6 +20,7 @@ abstract class NativeObject implements AutoCloseable {
     private final NativeObject[] parents;
     private final AtomicInteger holders = new AtomicInteger(1);
     private final AtomicBoolean closed = new AtomicBoolean();
+    private final CompletableFuture<Void> destroyed = new CompletableFuture<>();
 
     /** Holds the parents; a subclass that cannot be made after all calls {@link #abandon}. */
     NativeObject(NativeObject... parents) {
@@ -82,15 +88,75 @@ abstract class NativeObject implements AutoCloseable {
     final void letGo() {
         if (holders.decrementAndGet() == 0) {
             Teardown end = new Teardown(this);
-            end.run(this::destroy);
+            end.run(this::destroyAndTell);
             end.run(() -> letGo(parents.length));
             end.finish();
         }
     }
 
+    private void destroyAndTell() {
+        try {
+            destroy();
+        } catch (RuntimeException | Error e) {
+            destroyed.completeExceptionally(e);
+            throw e;
+        }
+        destroyed.complete(null);
+    }
+
+    /**
+     * Waits until this object is closed and its native object destroyed (NDK: until the close that
+     * pended has completed). The close of an object pends on what was made from it, and on what
+     * uses it: that of a {@link MemoryRegion} on windows that are bound to it, that of a {@link
+     * QueuePair} on its connector, that of a {@link Connector} on the peer's answer, 10 s at most,
+     * that of a {@link CompletionQueue} on its queue pairs and its callback. Where nothing was made
+     * from an object and nothing uses it, it is destroyed when {@link #close} returns.
+     *
+     * <p>When this returns, the device does not touch the object's memory any more: what a {@link
+     * MemoryRegion} has registered may be freed. When it throws, the memory has to stay.
+     *
+     * <p>Not for a callback of this very object, which it would wait for.
+     *
+     * @param timeout how long at most; zero looks and does not wait
+     * @throws VerbenaException IO_TIMEOUT when it was not destroyed in time, CANCELLED when
+     *     interrupted, and the status of a native destroy that failed, with that as its cause
+     */
+    public final void awaitClosed(Duration timeout) {
+        try {
+            destroyed.get(TimeUnit.NANOSECONDS.convert(timeout), TimeUnit.NANOSECONDS);
+        } catch (TimeoutException e) {
+            throw new VerbenaException(Status.IO_TIMEOUT, stillThere(timeout));
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+            throw new VerbenaException(
+                    Status.CANCELLED, "Interrupted while waiting for the end of " + this);
+        } catch (ExecutionException e) {
+            throw VerbenaException.ofDestroy(this, e.getCause());
+        }
+    }
+
+    private String stillThere(Duration waited) {
+        int users = holders.get();
+        return closed.get()
+                ? "%s is closed, but %d of what was made from it or uses it %s not, after %s: its memory has to stay"
+                        .formatted(this, users, users == 1 ? "is" : "are", waited)
+                : "%s is not closed, after %s".formatted(this, waited);
+    }
+
+    /**
+     * The same for who does not wait. What hangs on the future runs on a thread of its own, and may
+     * wait and close what it likes.
+     *
+     * @return a new future, which ends when {@link #awaitClosed} would return, and exceptionally,
+     *     with what the native destroy threw, when that has failed
+     */
+    public final CompletableFuture<Void> closed() {
+        return destroyed.whenCompleteAsync((nothing, thrown) -> {}, Threads.CALLBACKS);
+    }
+
     /**
      * Closes this object; again does nothing. What was made from it stays usable, and the native
-     * object is destroyed with the last of that.
+     * object is destroyed with the last of that; {@link #awaitClosed} waits for it.
      *
      * <p>Every step is tried, also when one before it failed.
      *

@@ -39,9 +39,10 @@ public final class ProtectionDomain extends NativeObject {
      * Registers memory with the device (NdkCreateMr and NdkRegisterMr): pins it and makes tokens
      * for it.
      *
-     * <p>The memory stays the caller's. It has to stay allocated until the region is closed: the
-     * device does not know of arenas, and would go on writing where something else may live by
-     * then.
+     * <p>The memory stays the caller's. It has to stay allocated until the region is closed and
+     * nothing keeps it any more ({@link MemoryRegion#awaitClosed}), as a window does that is bound
+     * to it: the device does not know of arenas, and would go on writing where something else may
+     * live by then.
      *
      * @param memory native memory, at least one byte: from an {@link java.lang.foreign.Arena}, a
      *     mapped file, a direct buffer
@@ -89,8 +90,10 @@ public final class ProtectionDomain extends NativeObject {
      *
      * @param depth how many receives may be posted
      * @param maxBuffers how many buffers each may name
-     * @param callback called once for each {@link SharedReceiveQueue#notifyBelow}, on a thread of
-     *     its own, one call after the other; may wait, and close what it likes
+     * @param callback called with SUCCESS once for each {@link SharedReceiveQueue#notifyBelow}, and
+     *     with INTERNAL_ERROR, asked or not, when the queue or the device has failed
+     *     (IBV_EVENT_SRQ_ERR, IBV_EVENT_DEVICE_FATAL): it and its queue pairs are to be closed
+     *     then. On a thread of its own, one call after the other; may wait, and close what it likes
      * @return a new one, to be closed by the caller
      * @throws VerbenaException with INVALID_PARAMETER when a limit is beyond the device, with
      *     NOT_SUPPORTED when it has no shared receive queues

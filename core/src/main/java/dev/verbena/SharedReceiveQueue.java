@@ -27,6 +27,8 @@ public final class SharedReceiveQueue extends NativeObject {
     private final long address;
     private final SharedReceives receives;
     private final AtomicInteger threshold = new AtomicInteger(); // 0: not armed
+    private volatile boolean broken; // set by its callback's thread
+    private volatile boolean shut;
 
     SharedReceiveQueue(
             ProtectionDomain domain, int depth, int maxBuffers, Consumer<Status> callback) {
@@ -65,6 +67,9 @@ public final class SharedReceiveQueue extends NativeObject {
                 entered = receives;
             }
             adapter.events().add(this);
+            if (adapter.failed()) { // perhaps before it was added
+                adapter.events().call(this::breakDown);
+            }
         } catch (Throwable t) {
             if (entered != null) {
                 table.remove(entered);
@@ -125,7 +130,8 @@ public final class SharedReceiveQueue extends NativeObject {
 
     /**
      * Asks for one callback when fewer receives than that are left (NdkModifySrq). When there are
-     * fewer already, as far as completions were polled, it comes at once.
+     * fewer already, as far as completions were polled, it comes at once. It comes at once with
+     * INTERNAL_ERROR when the queue or its device has failed.
      *
      * @param receives how few; 0 changes nothing
      * @throws IllegalArgumentException for a number beyond the depth
@@ -143,12 +149,14 @@ public final class SharedReceiveQueue extends NativeObject {
         hold();
         try {
             threshold.set(receives);
-            VerbenaException.check(
-                    control.limitSrq(address, receives),
-                    "ibv_modify_srq(limit %d)".formatted(receives),
-                    "");
+            if (!broken) {
+                VerbenaException.check(
+                        control.limitSrq(address, receives),
+                        "ibv_modify_srq(limit %d)".formatted(receives),
+                        "");
+            }
             // The device looks when the next receive is taken, and not before.
-            if (this.receives.outstanding() < receives) {
+            if (broken || this.receives.outstanding() < receives) {
                 domain.adapter().events().call(this::ranLow);
             }
         } finally {
@@ -168,7 +176,16 @@ public final class SharedReceiveQueue extends NativeObject {
     /** Calls back, once. */
     void ranLow() {
         if (threshold.getAndSet(0) > 0) {
-            callback.accept(Status.SUCCESS);
+            callback.accept(broken ? Status.INTERNAL_ERROR : Status.SUCCESS);
+        }
+    }
+
+    /** It or its device has failed: calls back, asked or not, once. */
+    void breakDown() {
+        if (!broken && !shut) {
+            broken = true;
+            threshold.set(0);
+            callback.accept(Status.INTERNAL_ERROR);
         }
     }
 
@@ -182,6 +199,7 @@ public final class SharedReceiveQueue extends NativeObject {
 
     @Override
     void shut() {
+        shut = true;
         threshold.set(0);
         receives.shut();
         domain.adapter().events().finish(); // no callback after the close

@@ -63,6 +63,19 @@ public final class VerbenaException extends RuntimeException {
         };
     }
 
+    /**
+     * For who waits for a destroy that has failed. Made anew for each: the stack is the waiter's.
+     */
+    static VerbenaException ofDestroy(NativeObject object, Throwable failure) {
+        VerbenaException made =
+                new VerbenaException(
+                        failure instanceof VerbenaException v ? v.status : Status.INTERNAL_ERROR,
+                        "%s could not be destroyed, and its memory has to stay: %s"
+                                .formatted(object, failure));
+        made.initCause(failure);
+        return made;
+    }
+
     /** For a call that answered a negative errno. */
     static VerbenaException of(String verb, long negativeErrno, String advice) {
         return new VerbenaException(verb, (int) -negativeErrno, advice);

@@ -15,10 +15,12 @@
  * <h2>Lifetime</h2>
  *
  * Every object is closed once, in any order. An object that others were made from stays alive
- * underneath until the last of them is closed, as in NDK, where such a close pends. A closed object
- * answers {@link java.lang.IllegalStateException} to whatever would reach the device, a closed
- * queue pair's posts {@link dev.verbena.Status#CONNECTION_INVALID}; what is merely remembered, such
- * as a name or a token, can still be asked for.
+ * underneath until the last of them is closed, as in NDK, where such a close pends; {@link
+ * dev.verbena.MemoryRegion#awaitClosed awaitClosed} of each waits for that, and says when
+ * registered memory may be freed. A closed object answers {@link java.lang.IllegalStateException}
+ * to whatever would reach the device, a closed queue pair's posts {@link
+ * dev.verbena.Status#CONNECTION_INVALID}; what is merely remembered, such as a name or a token, can
+ * still be asked for.
  *
  * <h2>Threads</h2>
  *

@@ -14,12 +14,19 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
 import java.io.IOException;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.lang.ref.WeakReference;
 import java.nio.file.Files;
 import java.nio.file.LinkOption;
 import java.nio.file.Path;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.FutureTask;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 
@@ -28,8 +35,8 @@ import java.util.concurrent.TimeUnit;
 class CloseTest {
     private static final int RW = OpFlags.ALLOW_REMOTE_READ | OpFlags.ALLOW_REMOTE_WRITE;
 
-    private static VerbenaException failure(AutoCloseable closed) {
-        return catchThrowableOfType(VerbenaException.class, closed::close);
+    private static VerbenaException failure(AutoCloseable call) {
+        return catchThrowableOfType(VerbenaException.class, call::close);
     }
 
     /** The kernel has freed everything then, and answers EIO to each destroy. */
@@ -276,6 +283,153 @@ class CloseTest {
                             .isLessThan(7_000_000_000L);
                 }
             }
+        }
+    }
+
+    /** The native object may outlive the close: NDK's close pends. */
+    @Nested
+    class Waiting {
+        private static final Duration LONG = Duration.ofSeconds(30);
+
+        private final Rig rig = Rig.connected(QueuePairLimits.depths(16, 16));
+        private final MemoryWindow window = rig.domain.createMemoryWindow();
+        private final MemoryRegion region =
+                rig.domain.register(rig.arena.allocate(64), Access.REMOTE_WRITE);
+
+        @AfterEach
+        void close() {
+            rig.device.destroyErrors.clear();
+            window.close();
+            region.close();
+            rig.close();
+        }
+
+        private void closeRegionWhileAWindowIsBoundToIt() {
+            rig.a.bind(1, window, region, 0, 64, RW).orThrow();
+            assertThat(rig.poll()).hasSize(1);
+            region.close();
+        }
+
+        @Test
+        void whatNothingKeepsIsDestroyedByItsClose() {
+            region.close();
+            region.awaitClosed(Duration.ZERO);
+            assertThat(region.closed()).succeedsWithin(LONG);
+        }
+
+        @Test
+        void aRegionIsThereUntilItsWindowIsClosed() {
+            closeRegionWhileAWindowIsBoundToIt();
+            CompletableFuture<Void> closed = region.closed();
+            VerbenaException late = failure(() -> region.awaitClosed(Duration.ofMillis(1)));
+            assertThat(late.status()).isEqualTo(Status.IO_TIMEOUT);
+            assertThat(late)
+                    .hasMessageContaining("MemoryRegion of 64 bytes")
+                    .hasMessageContaining("is closed, but 1 ");
+            assertThat(closed).isNotDone();
+            window.close();
+            region.awaitClosed(Duration.ZERO);
+            assertThat(closed).succeedsWithin(LONG);
+        }
+
+        @Test
+        void whoWaitsIsWoken() throws Exception {
+            closeRegionWhileAWindowIsBoundToIt();
+            FutureTask<Void> waiting =
+                    new FutureTask<>(
+                            () -> {
+                                region.awaitClosed(LONG);
+                                return null;
+                            });
+            Thread thread = Thread.ofVirtual().start(waiting);
+            long end = System.nanoTime() + LONG.toNanos();
+            while (thread.getState() != Thread.State.TIMED_WAITING && System.nanoTime() - end < 0) {
+                Thread.onSpinWait();
+            }
+            assertThat(waiting).isNotDone();
+            window.close();
+            waiting.get(30, TimeUnit.SECONDS);
+        }
+
+        @Test
+        void anObjectThatNobodyClosedSaysSo() {
+            assertThat(failure(() -> rig.a.awaitClosed(Duration.ZERO)))
+                    .hasMessageContaining(rig.a + " is not closed");
+        }
+
+        @Test
+        void aDestroyThatFailsIsToldToWhoeverWaits() {
+            closeRegionWhileAWindowIsBoundToIt();
+            CompletableFuture<Void> closed = region.closed();
+            rig.device.destroyErrors.put("ibv_dereg_mr", Errno.EBUSY);
+            assertThat(failure(window).verb()).isEqualTo("ibv_dereg_mr");
+            VerbenaException failure = failure(() -> region.awaitClosed(LONG));
+            assertThat(failure.status()).isEqualTo(Status.DEVICE_BUSY);
+            assertThat(failure)
+                    .hasMessageContaining("ibv_dereg_mr")
+                    .cause()
+                    .isInstanceOf(VerbenaException.class);
+            assertThat(closed)
+                    .failsWithin(LONG)
+                    .withThrowableOfType(ExecutionException.class)
+                    .withCauseInstanceOf(VerbenaException.class);
+            rig.device.destroyErrors.clear();
+            rig.device.forgetRefused(); // so that nothing seems to be left behind
+        }
+
+        @Test
+        void anInterruptGivesTheWaitingUp() {
+            closeRegionWhileAWindowIsBoundToIt();
+            Thread.currentThread().interrupt();
+            VerbenaException failure = failure(() -> region.awaitClosed(LONG));
+            assertThat(Thread.interrupted()).isTrue();
+            assertThat(failure.status()).isEqualTo(Status.CANCELLED);
+        }
+
+        /** The destroy may be run by a thread with locks, or by one that others wait for. */
+        @Test
+        void whatHangsOnTheFutureRunsOnAThreadOfItsOwn() {
+            closeRegionWhileAWindowIsBoundToIt();
+            CompletableFuture<String> name =
+                    region.closed().thenApply(nothing -> Thread.currentThread().getName());
+            window.close();
+            assertThat(name).succeedsWithin(LONG).asString().startsWith("verbena-callback");
+            region.closed().cancel(true); // the caller's own
+            assertThat(region.closed()).succeedsWithin(LONG);
+        }
+
+        @Test
+        void everyKindOfObjectCanBeWaitedFor() {
+            CompletionQueue queue = rig.adapter.createCompletionQueue(4, status -> {});
+            QueuePair pair = rig.domain.createQueuePair(queue, queue, QueuePairLimits.depths(1, 1));
+            queue.close();
+            assertThat(failure(() -> queue.awaitClosed(Duration.ZERO)).status())
+                    .isEqualTo(Status.IO_TIMEOUT);
+            pair.close();
+            queue.awaitClosed(LONG); // its thread has to end, too
+        }
+
+        /** What a device may still write into must not be given to somebody else. */
+        @Test
+        void memoryOfARegionThatCannotBeDeregisteredIsNotFreedByTheCollector() {
+            region.close();
+            WeakReference<MemorySegment> memory = leftRegistered();
+            for (int i = 0; i < 5; i++) {
+                System.gc();
+            }
+            assertThat(memory.get()).isNotNull();
+        }
+
+        private static WeakReference<MemorySegment> leftRegistered() {
+            Rig other = new Rig(QueuePairLimits.depths(1, 1));
+            MemorySegment memory = Arena.ofAuto().allocate(64);
+            MemoryRegion region = other.domain.register(memory, Access.LOCAL_WRITE);
+            other.device.destroyErrors.put("ibv_dereg_mr", Errno.EBUSY);
+            assertThat(failure(region)).isNotNull();
+            other.device.destroyErrors.clear();
+            other.device.forgetRefused();
+            other.close();
+            return new WeakReference<>(memory);
         }
     }
 

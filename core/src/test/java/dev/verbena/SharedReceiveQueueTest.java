@@ -7,6 +7,8 @@ import dev.verbena.internal.verbs.AsyncEvent;
 
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
 
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
@@ -123,6 +125,55 @@ class SharedReceiveQueueTest {
         assertThatThrownBy(() -> shared.notifyBelow(-1))
                 .isInstanceOf(IllegalArgumentException.class);
         shared.close();
+        rig.close();
+    }
+
+    @ParameterizedTest
+    @EnumSource(
+            value = AsyncEvent.Kind.class,
+            names = {"SHARED_QUEUE_BROKEN", "DEVICE_BROKEN", "ENDED"})
+    void itCallsBackUnaskedWhenItOrItsDeviceFails(AsyncEvent.Kind kind)
+            throws InterruptedException {
+        SharedReceiveQueue shared = rig.domain.createSharedReceiveQueue(8, 1, called::add);
+        rig.device.tell(kind);
+        assertThat(called.poll(30, TimeUnit.SECONDS)).isEqualTo(Status.INTERNAL_ERROR);
+        rig.device.tell(kind); // has been told
+        shared.notifyBelow(3);
+        assertThat(called.poll(30, TimeUnit.SECONDS))
+                .as("for each time that it is asked")
+                .isEqualTo(Status.INTERNAL_ERROR);
+        shared.close();
+        assertThat(called).isEmpty();
+        rig.close();
+    }
+
+    @Test
+    void theFailureOfAnotherOneIsNotItsOwn() throws InterruptedException {
+        SharedReceiveQueue other = rig.domain.createSharedReceiveQueue(8, 1, called::add);
+        LinkedBlockingQueue<Status> calledOfLast = new LinkedBlockingQueue<>();
+        SharedReceiveQueue last = rig.domain.createSharedReceiveQueue(8, 1, calledOfLast::add);
+        rig.device.tell(AsyncEvent.Kind.SHARED_QUEUE_BROKEN);
+        assertThat(calledOfLast.poll(30, TimeUnit.SECONDS)).isEqualTo(Status.INTERNAL_ERROR);
+        other.notifyBelow(3);
+        assertThat(called.poll(30, TimeUnit.SECONDS)).isEqualTo(Status.SUCCESS);
+        last.close();
+        other.close();
+        rig.close();
+    }
+
+    @Test
+    void aClosedOneDoesNotCallBackOfAFailure() throws InterruptedException {
+        SharedReceiveQueue shared = rig.domain.createSharedReceiveQueue(8, 1, called::add);
+        QueuePair user =
+                rig.domain.createQueuePair(
+                        rig.queue, rig.queue, shared, QueuePairLimits.depths(4, 1));
+        shared.close(); // its native object stays with the queue pair
+        SharedReceiveQueue next = rig.domain.createSharedReceiveQueue(8, 1, called::add);
+        rig.device.tell(AsyncEvent.Kind.DEVICE_BROKEN);
+        assertThat(called.poll(30, TimeUnit.SECONDS)).isEqualTo(Status.INTERNAL_ERROR);
+        next.close(); // after all callbacks
+        assertThat(called).isEmpty();
+        user.close();
         rig.close();
     }
 

@@ -23,6 +23,8 @@ public record AsyncEvent(Kind kind, long object) {
         ENDED,
         /** {@code IBV_EVENT_SRQ_LIMIT_REACHED}: a shared receive queue ran low. */
         RECEIVES_RAN_LOW,
+        /** {@code IBV_EVENT_SRQ_ERR}: a shared receive queue is of no use any more. */
+        SHARED_QUEUE_BROKEN,
         /**
          * {@code IBV_EVENT_QP_LAST_WQE_REACHED}: a queue pair in the error state has ended the last
          * of the shared receives that it took.

@@ -597,6 +597,10 @@ public final class LibraryControl implements DeviceControl {
                                 new AsyncEvent(
                                         AsyncEvent.Kind.COMPLETION_QUEUE_BROKEN,
                                         ibv_async_event.element.cq(element).address());
+                        case Verbs.IBV_EVENT_SRQ_ERR ->
+                                new AsyncEvent(
+                                        AsyncEvent.Kind.SHARED_QUEUE_BROKEN,
+                                        ibv_async_event.element.srq(element).address());
                         case Verbs.IBV_EVENT_SRQ_LIMIT_REACHED ->
                                 new AsyncEvent(
                                         AsyncEvent.Kind.RECEIVES_RAN_LOW,

@@ -243,6 +243,7 @@ public final class FakeDevice implements DeviceControl {
     private final Map<Long, String> others = new HashMap<>();
     private final int async = Descriptors.newAlarm();
     private final Queue<AsyncEvent> asyncEvents = new ConcurrentLinkedQueue<>();
+    private final List<Runnable> refusedToDestroy = new ArrayList<>(); // forgets each
     private final List<Channel> lateEvents = new ArrayList<>();
     private long nextAddress = 0x10_0000;
     private int nextNumber = 100;
@@ -629,13 +630,22 @@ public final class FakeDevice implements DeviceControl {
 
     /** Tells something unasked of the completion queue or shared receive queue made last. */
     public void tell(AsyncEvent.Kind kind) {
+        boolean ofSharedQueue =
+                kind == AsyncEvent.Kind.RECEIVES_RAN_LOW
+                        || kind == AsyncEvent.Kind.SHARED_QUEUE_BROKEN;
         long object;
         synchronized (this) {
             object =
-                    (kind == AsyncEvent.Kind.RECEIVES_RAN_LOW ? srqs.keySet() : cqs.keySet())
+                    (ofSharedQueue ? srqs.keySet() : cqs.keySet())
                             .stream().mapToLong(Long::longValue).max().orElse(0);
         }
         tell(kind, object);
+    }
+
+    /** As if what could not be destroyed had never been there. */
+    public synchronized void forgetRefused() {
+        refusedToDestroy.forEach(Runnable::run);
+        refusedToDestroy.clear();
     }
 
     /** Unplugs it. */
@@ -678,6 +688,9 @@ public final class FakeDevice implements DeviceControl {
 
     private int destroy(String verb, Map<Long, ?> objects, long address) {
         int refusal = refusal(verb);
+        if (refusal != 0) {
+            refusedToDestroy.add(() -> objects.remove(address));
+        }
         return refusal != 0 ? refusal : objects.remove(address) == null ? -Errno.EINVAL : 0;
     }
 
