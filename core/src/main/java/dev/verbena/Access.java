@@ -21,7 +21,14 @@ public enum Access {
      * #LOCAL_WRITE}. On iWARP (see {@link AdapterInfo#readSinkRequired}) the answer to a read is a
      * write of the peer's: there it contains REMOTE_WRITE, and LOCAL_WRITE alone is not enough.
      */
-    RDMA_READ_SINK(0x8, Rights.LOCAL_WRITE);
+    RDMA_READ_SINK(0x8, Rights.LOCAL_WRITE),
+    /**
+     * Windows may be bound to it (beyond NDK, which has no flag for it: 0). To be asked for with a
+     * {@linkplain java.lang.foreign.MemorySegment#isReadOnly read-only} segment only, all others
+     * have it on a device that has windows. The kernel pins the memory as writable for it, and
+     * refuses what is mapped read-only, such as a read-only mapping of a file.
+     */
+    WINDOWS(0, Rights.BIND_WINDOWS);
 
     private final int value;
     private final int verbs;
@@ -38,6 +45,11 @@ public enum Access {
      */
     public int value() {
         return value;
+    }
+
+    /** Whether it lets anybody write. */
+    boolean writes() {
+        return (verbs & (Rights.LOCAL_WRITE | Rights.REMOTE_WRITE)) != 0;
     }
 
     static int verbs(Access[] rights, boolean iwarp) {

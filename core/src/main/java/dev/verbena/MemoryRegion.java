@@ -25,6 +25,12 @@ import java.util.stream.Stream;
 public final class MemoryRegion extends NativeObject {
     private static final String LOCKED = "Max locked memory";
 
+    // ib_umem_get of the kernel: ib_access_writable has MW_BIND, too; before Linux 6.2
+    // (b40656aa7d55) all memory was pinned with FOLL_WRITE, read-only by FOLL_FORCE, which shared
+    // mappings do not allow.
+    private static final String ADVICE_FOR_READ_ONLY_PAGES =
+            "Is it mapped, and may it be written to? What is mapped read-only (a read-only mapping of a file, PROT_READ) can be registered for reading only: as a segment that says so, asReadOnly(), with no right or REMOTE_READ, without WINDOWS. Linux before 6.2 registers no read-only mapping of a file: map it with MapMode.PRIVATE there. ";
+
     /**
      * What the device has refused to deregister, and may still write into: kept from the collector,
      * which would free memory of an automatic arena or a direct buffer.
@@ -38,6 +44,7 @@ public final class MemoryRegion extends NativeObject {
     private final DeviceControl control;
     private final long address;
     private final boolean locallyWritable;
+    private final boolean bindable;
     private final int localToken;
     private final int remoteToken;
 
@@ -50,11 +57,12 @@ public final class MemoryRegion extends NativeObject {
         long made = 0;
         try {
             this.memory = usable(memory);
+            checkWritable(memory, rights);
+            int granted = access | implied(domain.adapter(), access, !memory.isReadOnly());
+            this.bindable = (granted & Rights.BIND_WINDOWS) != 0;
             this.start = memory.address();
             this.bytes = memory.byteSize();
-            made =
-                    control.registerMemory(
-                            domain.address(), memory, access | implied(domain.adapter(), access));
+            made = control.registerMemory(domain.address(), memory, granted);
             if (made < 0) {
                 throw VerbenaException.of(
                         "ibv_reg_mr(%d bytes)".formatted(memory.byteSize()),
@@ -80,8 +88,9 @@ public final class MemoryRegion extends NativeObject {
             return large;
         }
         long lockable = lockableBytes();
-        return "Registered memory is locked memory, of which this process may have %s (ulimit -l; systemd LimitMEMLOCK=infinity; in a container --ulimit memlock=-1); and it has to be memory that may be written to, if it is to be."
+        return "%sRegistered memory is locked memory, of which this process may have %s (ulimit -l; systemd LimitMEMLOCK=infinity; in a container --ulimit memlock=-1)."
                 .formatted(
+                        errno == Errno.EFAULT ? ADVICE_FOR_READ_ONLY_PAGES : "",
                         lockable == Long.MAX_VALUE
                                 ? "any amount"
                                 : "%,d bytes in all".formatted(lockable));
@@ -108,14 +117,25 @@ public final class MemoryRegion extends NativeObject {
 
     /**
      * Rights that NDK has no flags for: binding windows, wherever there are any, and atomics for a
-     * peer that may read and write as it likes anyway.
+     * peer that may read and write as it likes anyway. No windows for a read-only segment: for them
+     * the kernel pins memory as writable, which a read-only mapping is not.
      */
-    private static int implied(Adapter adapter, int access) {
+    private static int implied(Adapter adapter, int access, boolean writable) {
         int both = Rights.REMOTE_READ | Rights.REMOTE_WRITE;
-        return (adapter.attributes().windows() ? Rights.BIND_WINDOWS : 0)
+        return (writable && adapter.attributes().windows() ? Rights.BIND_WINDOWS : 0)
                 | (adapter.attributes().atomics() && (access & both) == both
                         ? Rights.REMOTE_ATOMIC
                         : 0);
+    }
+
+    private static void checkWritable(MemorySegment memory, Access... rights) {
+        for (Access right : rights) {
+            if (memory.isReadOnly() && right.writes()) {
+                throw new IllegalArgumentException(
+                        "This memory segment is read-only, so nobody may write to it, and %s would let the device do so: register it with no right or REMOTE_READ, or a segment that may be written to"
+                                .formatted(right));
+            }
+        }
     }
 
     private static MemorySegment usable(MemorySegment memory) {
@@ -164,6 +184,16 @@ public final class MemoryRegion extends NativeObject {
      */
     public int remoteToken() {
         return remoteToken;
+    }
+
+    /**
+     * Whether windows may be bound to it ({@link QueuePair#bind}).
+     *
+     * @return false on a device without windows, and for a read-only segment that was registered
+     *     without {@link Access#WINDOWS}
+     */
+    public boolean bindable() {
+        return bindable;
     }
 
     long address() {

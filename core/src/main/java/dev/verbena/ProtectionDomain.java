@@ -44,13 +44,16 @@ public final class ProtectionDomain extends NativeObject {
      * to it: the device does not know of arenas, and would go on writing where something else may
      * live by then.
      *
+     * <p>A read-only segment, such as a read-only mapping of a file (on Linux 6.2 and later), is
+     * registered for reading: with no right, {@link Access#REMOTE_READ}, or {@link Access#WINDOWS}.
+     *
      * @param memory native memory, at least one byte: from an {@link java.lang.foreign.Arena}, a
      *     mapped file, a direct buffer
      * @param rights what may be done to it; none lets the device read it for sends and writes from
      *     here
      * @return the region, to be closed by the caller before the memory is freed
-     * @throws IllegalArgumentException for memory on the Java heap, which moves, and for none at
-     *     all
+     * @throws IllegalArgumentException for memory on the Java heap, which moves, for none at all,
+     *     and for a read-only segment with a right that lets anybody write
      * @throws IllegalStateException for memory whose arena was closed
      * @throws WrongThreadException for memory confined to another thread
      * @throws VerbenaException when it cannot be pinned; most often the limit of lockable memory is

@@ -724,9 +724,10 @@ public final class QueuePair extends NativeObject {
      * @return SUCCESS; or, with no effect: CONNECTION_INVALID, NO_MORE_ENTRIES and the provider's
      *     refusal as {@link #send(long, BufferList, int)}; INVALID_PARAMETER for a range outside
      *     the region, or flags it does not know; INVALID_PARAMETER_MIX for objects of another
-     *     domain; ACCESS_VIOLATION for ALLOW_REMOTE_WRITE on a region without LOCAL_WRITE;
-     *     INVALID_DEVICE_REQUEST for a window that is bound; DEVICE_BUSY for one whose requests on
-     *     another queue pair are under way
+     *     domain; ACCESS_VIOLATION for ALLOW_REMOTE_WRITE on a region without LOCAL_WRITE, and for
+     *     a region that is not {@linkplain MemoryRegion#bindable bindable}; INVALID_DEVICE_REQUEST
+     *     for a window that is bound; DEVICE_BUSY for one whose requests on another queue pair are
+     *     under way
      * @throws IllegalStateException for a closed window or region
      */
     public Status bind(
@@ -803,7 +804,7 @@ public final class QueuePair extends NativeObject {
                 || offset > region.memory().byteSize() - length) {
             return Status.INVALID_PARAMETER;
         }
-        if (write != 0 && !region.locallyWritable()) {
+        if (!region.bindable() || (write != 0 && !region.locallyWritable())) {
             return Status.ACCESS_VIOLATION;
         }
         if (window.window().bound()) {

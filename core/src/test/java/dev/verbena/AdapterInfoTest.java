@@ -103,10 +103,10 @@ class AdapterInfoTest {
                 rig.domain
                         .register(rig.memory.memory().asSlice(0, 8), Access.RDMA_READ_SINK)
                         .close();
-                assertThat(rig.device.lastRights & (localWrite | remoteWrite))
+                assertThat(rig.device.registeredFor.getLast() & (localWrite | remoteWrite))
                         .isEqualTo(iwarp ? localWrite | remoteWrite : localWrite);
                 rig.domain.register(rig.memory.memory().asSlice(0, 8), Access.LOCAL_WRITE).close();
-                assertThat(rig.device.lastRights & (localWrite | remoteWrite))
+                assertThat(rig.device.registeredFor.getLast() & (localWrite | remoteWrite))
                         .isEqualTo(localWrite);
             }
         }

@@ -13,6 +13,7 @@ import dev.verbena.BufferList;
 import dev.verbena.CompletionQueue;
 import dev.verbena.Completions;
 import dev.verbena.MemoryRegion;
+import dev.verbena.MemoryWindow;
 import dev.verbena.NotifyType;
 import dev.verbena.OpFlags;
 import dev.verbena.OperationType;
@@ -37,6 +38,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
 import java.time.Duration;
+import java.util.Random;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 
@@ -332,6 +334,66 @@ class OperationsTest {
             assertThat(MemorySegment.ofArray(bytes).asSlice(5000, 1000).mismatch(source.memory()))
                     .isEqualTo(-1);
         }
+    }
+
+    /**
+     * Linux 6.2 and later: before, ib_umem_get pinned all memory with FOLL_WRITE, which a shared
+     * read-only mapping does not allow.
+     */
+    @Test
+    void aFileMappedReadOnlyIsSentFromAndReadByThePeer(@TempDir Path folder) throws IOException {
+        assumeTrue(
+                kernelIsAtLeast(6, 2),
+                "SKIPPED: this kernel registers no read-only mapping of a file");
+        byte[] bytes = new byte[8192];
+        new Random(1).nextBytes(bytes);
+        Path file = Files.write(folder.resolve("mapped"), bytes);
+        try (FileChannel channel = FileChannel.open(file); // for reading
+                Arena arena = Arena.ofShared();
+                Pair pair = new Pair(LIMITS).connect()) {
+            MemorySegment mapped =
+                    channel.map(FileChannel.MapMode.READ_ONLY, 0, bytes.length, arena);
+            MemoryRegion sink = pair.right.memory(1000);
+            try (MemoryRegion source = pair.left.domain.register(mapped)) {
+                pair.right.queuePair.receive(1, whole(sink)).orThrow();
+                pair.left.queuePair.send(2, new BufferList(1).add(source, 5000, 1000)).orThrow();
+                assertThat(pair.right.ends(1)).containsExactly("RECEIVE 1 SUCCESS");
+                assertThat(pair.left.ends(1)).containsExactly("SEND 2 SUCCESS");
+                assertThat(sink.memory().mismatch(mapped.asSlice(5000, 1000))).isEqualTo(-1);
+                assertThat(source.bindable()).isFalse();
+                if (pair.left.adapter.info().invalidatableWindows()) {
+                    try (MemoryWindow window = pair.left.domain.createMemoryWindow()) {
+                        assertThat(
+                                        pair.left.queuePair.bind(
+                                                3, window, source, 0, 8, OpFlags.ALLOW_REMOTE_READ))
+                                .isEqualTo(Status.ACCESS_VIOLATION);
+                    }
+                }
+            }
+            try (MemoryRegion source = pair.left.domain.register(mapped, Access.REMOTE_READ)) {
+                pair.right
+                        .queuePair
+                        .read(4, whole(sink), mapped.address() + 100, source.remoteToken(), 0)
+                        .orThrow();
+                assertThat(pair.right.ends(1)).containsExactly("READ 4 SUCCESS");
+                assertThat(sink.memory().mismatch(mapped.asSlice(100, 1000))).isEqualTo(-1);
+            }
+            assertThatThrownBy(() -> pair.left.domain.register(mapped, Access.LOCAL_WRITE))
+                    .isInstanceOf(IllegalArgumentException.class)
+                    .hasMessageContaining("read-only");
+            if (pair.left.adapter.info().invalidatableWindows()) {
+                assertThatThrownBy(() -> pair.left.domain.register(mapped, Access.WINDOWS))
+                        .isInstanceOf(VerbenaException.class)
+                        .hasMessageContaining("EFAULT")
+                        .hasMessageContaining("mapped read-only");
+            }
+        }
+    }
+
+    private static boolean kernelIsAtLeast(int major, int minor) {
+        String[] version = System.getProperty("os.version").split("[^0-9]+");
+        int first = Integer.parseInt(version[0]);
+        return first > major || (first == major && Integer.parseInt(version[1]) >= minor);
     }
 
     @Test

@@ -172,6 +172,11 @@ public final class FakeDevice implements DeviceControl {
     /** The destroys that were tried, by the names of the verbs. */
     public final List<String> destroys = Collections.synchronizedList(new ArrayList<>());
 
+    public final List<Integer> registeredFor = new ArrayList<>(); // the rights of each region
+
+    /** Whether memory is mapped for reading only, as a read-only mapping of a file is. */
+    public boolean pagesAreReadOnly;
+
     public final List<Integer> srqLimits = new ArrayList<>();
 
     // What tests set.
@@ -211,9 +216,6 @@ public final class FakeDevice implements DeviceControl {
 
     /** Whether its transport is iWARP. */
     public boolean iwarp;
-
-    /** With which {@code ibv_access_flags} memory was registered last. */
-    public int lastRights;
 
     public int maxInline = 300;
     public int maxSge = 8;
@@ -753,7 +755,10 @@ public final class FakeDevice implements DeviceControl {
 
     @Override
     public synchronized long registerMemory(long pd, MemorySegment memory, int access) {
-        lastRights = access;
+        registeredFor.add(access);
+        if (pagesAreReadOnly && (access & ~Rights.REMOTE_READ) != 0) {
+            return -Errno.EFAULT; // the kernel pins them as writable
+        }
         return other("mr");
     }
 
