@@ -1,5 +1,6 @@
 package dev.verbena;
 
+import dev.verbena.internal.verbs.SendChain;
 import dev.verbena.internal.verbs.SgeArray;
 
 import java.lang.foreign.MemorySegment;
@@ -9,12 +10,21 @@ import java.util.Objects;
  * Which bytes a request sends, or where it puts what comes: an array of NDK_SGE in native memory,
  * which are the bytes of {@code ibv_sge} too. Made once and filled anew for each post.
  *
- * <p>May be changed and reused as soon as the post has returned. For one thread at a time.
+ * <p>May be changed and reused as soon as the post has returned. For one thread at a time: a list
+ * that another thread changes during a post may make a message of the wrong bytes, and nothing
+ * worse. A post reads the size once, copies no more than a request has room for, and compares the
+ * bytes of an inline request with the memory that they are in.
  */
 public final class BufferList {
+    /** What {@link #nameInline} answers when there are more bytes than fit into a request. */
+    static final long NO_ROOM = -1;
+
+    /** What {@link #nameInline} answers when a buffer's bytes cannot be read. */
+    static final long UNREADABLE = -2;
+
     private final SgeArray entries;
-    private final Object[] owners; // a MemoryRegion, or the segment of what is not registered
-    private int size;
+    private final MemorySegment[] memories; // the whole of what each buffer is a part of
+    private int size; // never above the capacity, whatever several threads do at once
     private long bytes;
     private boolean registered = true;
     private boolean writable = true;
@@ -33,7 +43,7 @@ public final class BufferList {
                     "A list of buffers has room for 1 or more, not " + capacity);
         }
         this.entries = new SgeArray(capacity);
-        this.owners = new Object[capacity];
+        this.memories = new MemorySegment[capacity];
     }
 
     /**
@@ -65,7 +75,7 @@ public final class BufferList {
     public BufferList add(MemoryRegion region, long offset, long length) {
         region.ensureOpen();
         Objects.checkFromIndexSize(offset, length, region.bytes());
-        add(region, region.start() + offset, length, region.localToken());
+        add(region.memory(), region.start() + offset, length, region.localToken());
         writable &= region.locallyWritable();
         if (domain == null) {
             domain = region.domain();
@@ -97,16 +107,16 @@ public final class BufferList {
         return this;
     }
 
-    private void add(Object owner, long address, long length, int token) {
+    private void add(MemorySegment memory, long address, long length, int token) {
         if (length > 0xFFFF_FFFFL) {
             throw new IndexOutOfBoundsException(
                     "One buffer holds 4 GiB less one byte at most, not " + length);
         }
-        Objects.checkIndex(size, owners.length);
-        entries.set(size, address, (int) length, token);
-        owners[size] = owner;
+        int index = Objects.checkIndex(size, memories.length);
+        entries.set(index, address, (int) length, token);
+        memories[index] = memory;
         bytes += length;
-        size++;
+        size = index + 1;
     }
 
     /**
@@ -155,17 +165,66 @@ public final class BufferList {
         return registered && writable;
     }
 
-    /** Whether each buffer may be read by this thread now, so that its bytes can be copied. */
-    boolean readable() {
-        for (int i = 0; i < size; i++) {
-            MemorySegment memory =
-                    owners[i] instanceof MemoryRegion region
-                            ? region.memory()
-                            : (MemorySegment) owners[i];
-            if (!memory.scope().isAlive()) {
-                return false;
+    /**
+     * Names this list's bytes in a request that carries them in itself.
+     *
+     * <p>Another thread may change the list meanwhile, although it must not: size, addresses and
+     * lengths are read once, and each buffer is compared with the memory that it is a part of,
+     * because provider and JDK would read whatever address they are given.
+     *
+     * @param request an initiator request that was begun
+     * @param count the {@link #size}, as the caller has read it
+     * @param most how many bytes a request may carry
+     * @param gather whether the bytes are copied now; if not, the provider copies them when it
+     *     takes the request
+     * @return how many bytes, or {@link #NO_ROOM}, or {@link #UNREADABLE}
+     */
+    long nameInline(SendChain request, int count, long most, boolean gather) {
+        long total = 0;
+        for (int i = 0; i < count; i++) {
+            MemorySegment memory = memories[i];
+            long address = entries.addressOf(i);
+            long lengthAndKey = entries.lengthAndKeyOf(i);
+            long length = SgeArray.lengthIn(lengthAndKey);
+            if (length > most - total) {
+                return NO_ROOM;
             }
+            if (!gather) {
+                if (memory == null || !readable(memory, address - memory.address(), length)) {
+                    return UNREADABLE;
+                }
+                request.buffer(i, address, lengthAndKey);
+            } else if (!gather(request, total, memory, address, length)) {
+                return UNREADABLE;
+            }
+            total += length;
         }
-        return true;
+        if (gather) {
+            request.ownBytes(total);
+        } else {
+            request.ownBuffers(count);
+        }
+        return total;
+    }
+
+    /** Copies; the JDK looks whether it may, and goes on looking while it does. */
+    private static boolean gather(
+            SendChain request, long before, MemorySegment memory, long address, long length) {
+        if (memory == null) {
+            return false;
+        }
+        try {
+            request.gather(before, memory, address - memory.address(), length);
+            return true;
+        } catch (IllegalStateException | WrongThreadException | IndexOutOfBoundsException e) {
+            return false; // gone, another thread's, or not what the list says
+        }
+    }
+
+    private static boolean readable(MemorySegment memory, long offset, long length) {
+        return offset >= 0
+                && offset <= memory.byteSize() - length
+                && memory.scope().isAlive()
+                && memory.isAccessibleBy(Thread.currentThread());
     }
 }

@@ -681,19 +681,21 @@ public final class QueuePair extends NativeObject {
         if (receives == null) {
             return Status.INVALID_DEVICE_REQUEST;
         }
-        Status refusal = checkReceive(buffers, limits.maxReceiveBuffers(), domain);
+        int count = buffers.size(); // once, as by every post
+        Status refusal = checkReceive(buffers, count, limits.maxReceiveBuffers(), domain);
         if (refusal != Status.SUCCESS) {
             return refusal;
         }
         try {
-            return status(receives.post(context, buffers.address(), buffers.size()));
+            return status(receives.post(context, buffers.address(), count));
         } finally {
             Reference.reachabilityFence(buffers);
         }
     }
 
-    static Status checkReceive(BufferList buffers, int maxBuffers, ProtectionDomain domain) {
-        if (buffers.size() > maxBuffers) {
+    static Status checkReceive(
+            BufferList buffers, int count, int maxBuffers, ProtectionDomain domain) {
+        if (count > maxBuffers) {
             return Status.INVALID_PARAMETER;
         }
         if (!buffers.isOf(domain)) {
@@ -1077,9 +1079,10 @@ public final class QueuePair extends NativeObject {
             return Status.CONNECTION_INVALID;
         }
         try {
+            int count = buffers.size();
             Status refusal = admit(flags, allowed);
             if (refusal == Status.SUCCESS) {
-                refusal = check(opcode, buffers, flags);
+                refusal = check(opcode, buffers, count, flags);
             }
             if (refusal != Status.SUCCESS) {
                 return refuse(refusal);
@@ -1095,7 +1098,11 @@ public final class QueuePair extends NativeObject {
                 case SendChain.WRITE, SendChain.READ -> request.remote(remoteAddress, remoteToken);
                 default -> {} // SEND
             }
-            return submit(type, context, flags, name(request, buffers, flags));
+            if ((flags & OpFlags.INLINE) != 0) {
+                return submitInline(type, context, request, buffers, count, flags);
+            }
+            name(request, buffers, count, flags);
+            return submit(type, context, flags, 0);
         } finally {
             initiator.leave();
             Reference.reachabilityFence(buffers);
@@ -1116,16 +1123,18 @@ public final class QueuePair extends NativeObject {
             return Status.CONNECTION_INVALID;
         }
         try {
+            int count = result.size();
             Status refusal = admit(flags, ANY_REQUEST);
             if (refusal == Status.SUCCESS) {
-                refusal = check(opcode, result, flags);
+                refusal = check(opcode, result, count, flags);
             }
             if (refusal != Status.SUCCESS) {
                 return refuse(refusal);
             }
             SendChain request = initiator.begin(opcode);
             request.atomic(remoteAddress, remoteToken, operand, swap);
-            return submit(type, context, flags, name(request, result, flags));
+            name(request, result, count, flags);
+            return submit(type, context, flags, 0);
         } finally {
             initiator.leave();
             Reference.reachabilityFence(result);
@@ -1142,8 +1151,12 @@ public final class QueuePair extends NativeObject {
         return (flags & ~allowed) != 0 ? Status.INVALID_PARAMETER : status(refusal);
     }
 
-    /** What a request with buffers needs. */
-    private Status check(int opcode, BufferList buffers, int flags) {
+    /**
+     * What a request with buffers needs. The list's size is read once, by the caller: another
+     * thread may change the list meanwhile, although it must not, and what is copied into the
+     * request's own memory has to be what was looked at here.
+     */
+    private Status check(int opcode, BufferList buffers, int count, int flags) {
         long bytes = buffers.bytes();
         if (bytes > maxMessageBytes) {
             return Status.INVALID_PARAMETER;
@@ -1152,11 +1165,8 @@ public final class QueuePair extends NativeObject {
             if (bytes > limits.maxInlineBytes()) {
                 return Status.INVALID_PARAMETER;
             }
-            if (!buffers.readable()) {
-                return Status.ACCESS_VIOLATION;
-            }
         } else {
-            if (buffers.size() > maxBuffers) {
+            if (count > maxBuffers) {
                 return Status.INVALID_PARAMETER;
             }
             if (!buffers.isPlainlyOf(domain)) {
@@ -1175,21 +1185,21 @@ public final class QueuePair extends NativeObject {
                             : Status.NOT_SUPPORTED;
             case SendChain.SEND_WITH_IMMEDIATE, SendChain.WRITE_WITH_IMMEDIATE ->
                     info.immediateData() ? Status.SUCCESS : Status.NOT_SUPPORTED;
-            case SendChain.READ -> checkRead(buffers);
+            case SendChain.READ -> checkRead(buffers, count);
             case SendChain.COMPARE_AND_SWAP, SendChain.FETCH_AND_ADD -> {
                 if (!info.atomics()) {
                     yield Status.NOT_SUPPORTED;
                 }
-                yield buffers.size() == 1 && bytes == ATOMIC_BYTES
-                        ? checkRead(buffers)
+                yield count == 1 && bytes == ATOMIC_BYTES
+                        ? checkRead(buffers, count)
                         : Status.INVALID_PARAMETER;
             }
             default -> Status.SUCCESS;
         };
     }
 
-    private Status checkRead(BufferList buffers) {
-        if (buffers.size() > maxReadBuffers) {
+    private Status checkRead(BufferList buffers, int count) {
+        if (count > maxReadBuffers) {
             return Status.INVALID_PARAMETER;
         }
         if (!buffers.writable()) {
@@ -1202,31 +1212,43 @@ public final class QueuePair extends NativeObject {
     /**
      * Names the request's buffers, by the caller's own list where that stays as it is until the
      * post.
-     *
-     * @return whether the bytes travel in the request
      */
-    private boolean name(SendChain request, BufferList buffers, int flags) {
-        boolean defer = (flags & OpFlags.DEFER) != 0;
-        boolean inline = (flags & OpFlags.INLINE) != 0 && buffers.bytes() > 0;
-        if (inline && (defer || buffers.size() > maxBuffers)) {
-            // Most providers refuse more buffers than the queue pair was made for, inline too.
-            request.copyOfBytes(buffers.address(), buffers.size());
-        } else if ((flags & OpFlags.INLINE) != 0 && !inline) {
-            request.buffers(0, 0);
-        } else if (defer) {
-            request.copyOfBuffers(buffers.entries(), buffers.size());
+    private static void name(SendChain request, BufferList buffers, int count, int flags) {
+        if ((flags & OpFlags.DEFER) != 0) {
+            request.copyOfBuffers(buffers.entries(), count);
         } else {
-            request.buffers(buffers.address(), buffers.size());
+            request.buffers(buffers.address(), count);
         }
-        return inline;
     }
 
-    private Status submit(RequestType type, long context, int flags, boolean inline) {
+    private Status submitInline(
+            RequestType type,
+            long context,
+            SendChain request,
+            BufferList buffers,
+            int count,
+            int flags) {
+        // Most providers refuse more buffers than the queue pair was made for, inline too.
+        boolean gather = (flags & OpFlags.DEFER) != 0 || count > maxBuffers;
+        long bytes = buffers.nameInline(request, count, limits.maxInlineBytes(), gather);
+        if (bytes < 0) {
+            return refuse(
+                    bytes == BufferList.NO_ROOM
+                            ? Status.INVALID_PARAMETER
+                            : Status.ACCESS_VIOLATION);
+        }
+        if (bytes == 0) {
+            request.buffers(0, 0);
+        }
+        return submit(type, context, flags, bytes == 0 ? 0 : SendChain.INLINE);
+    }
+
+    private Status submit(RequestType type, long context, int flags, int inline) {
         return status(
                 initiator.submit(
                         context,
                         type,
-                        verbsFlags(flags) | (inline ? SendChain.INLINE : 0),
+                        verbsFlags(flags) | inline,
                         (flags & OpFlags.SILENT_SUCCESS) != 0,
                         (flags & OpFlags.DEFER) != 0));
     }

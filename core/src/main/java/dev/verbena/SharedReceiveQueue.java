@@ -117,12 +117,13 @@ public final class SharedReceiveQueue extends NativeObject {
      *     ACCESS_VIOLATION for memory that may not be written to, or the provider's refusal
      */
     public Status receive(long context, BufferList buffers) {
-        Status refusal = QueuePair.checkReceive(buffers, maxBuffers, domain);
+        int count = buffers.size(); // once, as by every post
+        Status refusal = QueuePair.checkReceive(buffers, count, maxBuffers, domain);
         if (refusal != Status.SUCCESS) {
             return refusal;
         }
         try {
-            return QueuePair.status(receives.post(context, buffers.address(), buffers.size()));
+            return QueuePair.status(receives.post(context, buffers.address(), count));
         } finally {
             Reference.reachabilityFence(buffers);
         }

@@ -6,6 +6,7 @@ import dev.verbena.bindings.ibv_send_wr;
 import dev.verbena.bindings.ibv_sge;
 
 import java.lang.foreign.MemorySegment;
+import java.util.Objects;
 
 /**
  * The native memory in which one queue pair builds its initiator requests: a chain of {@code
@@ -100,6 +101,8 @@ public final class SendChain {
     private final VerbsContext context;
     private final long queuePair;
     private final Provider provider;
+    private final int maxSge;
+    private final int inlineBytes;
     private final long stride;
     private final long bytesAt;
     private final long places; // addresses, here and below
@@ -131,7 +134,9 @@ public final class SendChain {
         this.context = context;
         this.queuePair = queuePair;
         this.provider = provider;
-        this.bytesAt = REQUEST + SGE * Math.max(1, maxSge);
+        this.maxSge = Math.max(1, maxSge);
+        this.inlineBytes = inlineBytes;
+        this.bytesAt = REQUEST + SGE * this.maxSge;
         this.stride = (bytesAt + inlineBytes + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE;
         this.places = room.allocate(stride * capacity + Long.BYTES, CACHE_LINE).address();
         this.end = places + stride * capacity;
@@ -208,6 +213,7 @@ public final class SendChain {
         if (count == 1) { // most often, and a copy as such costs more than two words
             sges.copyFirst(list);
         } else {
+            Objects.checkFromToIndex(0, count, maxSge);
             MemorySegment.copy(
                     Native.EVERYWHERE, sges.address(), Native.EVERYWHERE, list, SGE * count);
         }
@@ -215,24 +221,55 @@ public final class SendChain {
     }
 
     /**
-     * Gathers the bytes of buffers into one, in this chain's memory.
+     * Names one buffer in the request's own list; {@link #ownBuffers} ends the list.
      *
-     * @param sges the address of the list
-     * @param count how many; all of them hold no more bytes than this chain was made for
+     * @param index which of the list, below the number that this chain was made for
+     * @param address where the bytes are
+     * @param lengthAndKey as {@link SgeArray#lengthAndKeyOf} returned them
      */
-    public void copyOfBytes(long sges, int count) {
-        long to = at + bytesAt;
-        for (long sge = sges; sge < sges + SGE * count; sge += SGE) {
-            long bytes = Integer.toUnsignedLong(Native.getInt(sge, SGE_LENGTH));
-            long from = Native.getLong(sge, SGE_ADDRESS);
-            MemorySegment.copy(Native.EVERYWHERE, from, Native.EVERYWHERE, to, bytes);
-            to += bytes;
-        }
+    public void buffer(int index, long address, long lengthAndKey) {
+        SgeArray.put(at + REQUEST + SGE * Objects.checkIndex(index, maxSge), address, lengthAndKey);
+    }
+
+    /**
+     * Ends the list that {@link #buffer} filled.
+     *
+     * @param count how many buffers it names
+     */
+    public void ownBuffers(int count) {
+        buffers(at + REQUEST, count);
+    }
+
+    /**
+     * Gathers bytes for a request that carries them in itself, in this chain's memory; {@link
+     * #ownBytes} ends it. The JDK looks at the memory while it copies: memory whose arena another
+     * thread closes meanwhile is an exception.
+     *
+     * @param before how many bytes were gathered for this request before
+     * @param memory where the bytes are
+     * @param offset the first of them
+     * @param count how many
+     * @throws IllegalStateException when the memory's arena is closed
+     * @throws WrongThreadException when it is another thread's
+     * @throws IndexOutOfBoundsException for bytes outside of the memory, and for more than this
+     *     chain was made for
+     */
+    public void gather(long before, MemorySegment memory, long offset, long count) {
+        Objects.checkFromIndexSize(before, count, (long) inlineBytes);
+        MemorySegment.copy(memory, offset, Native.EVERYWHERE, at + bytesAt + before, count);
+    }
+
+    /**
+     * Names what {@link #gather} gathered, as one buffer.
+     *
+     * @param count how many bytes that is
+     */
+    public void ownBytes(long count) {
         long list = at + REQUEST;
         Native.putLong(list, SGE_ADDRESS, at + bytesAt);
         // The second half holds length and key; an inline request's key is not looked at.
         Native.putLong(list, SGE_LENGTH, 0);
-        Native.putInt(list, SGE_LENGTH, (int) (to - at - bytesAt));
+        Native.putInt(list, SGE_LENGTH, (int) count);
         buffers(list, 1);
     }
 

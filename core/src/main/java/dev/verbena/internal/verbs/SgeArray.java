@@ -57,13 +57,12 @@ public final class SgeArray {
      * @param key the local token
      */
     public void set(int index, long address, int length, int key) {
-        long at = this.address + SIZE * Objects.checkIndex(index, capacity);
+        long at = entry(index);
         long lengthAndKey =
                 LENGTH_IS_LOWER
                         ? Integer.toUnsignedLong(length) | (long) key << Integer.SIZE
                         : (long) length << Integer.SIZE | Integer.toUnsignedLong(key);
-        Native.putLong(at, ADDR, address);
-        Native.putLong(at, LENGTH_AND_KEY, lengthAndKey);
+        put(at, address, lengthAndKey);
         if (index == 0) {
             firstAddress = address;
             firstLengthAndKey = lengthAndKey;
@@ -71,9 +70,49 @@ public final class SgeArray {
         Reference.reachabilityFence(this);
     }
 
+    /**
+     * Where the bytes of an entry are.
+     *
+     * @param index which, below the capacity
+     * @return their address
+     */
+    public long addressOf(int index) {
+        return index == 0 ? firstAddress : Native.getLong(entry(index), ADDR);
+    }
+
+    /**
+     * The length of an entry and, behind it, its local token, by one access: another thread that
+     * changes the entry meanwhile does not part the two.
+     *
+     * @param index which, below the capacity
+     * @return both, for {@link #lengthIn} and {@link SendChain#buffer}
+     */
+    public long lengthAndKeyOf(int index) {
+        return index == 0 ? firstLengthAndKey : Native.getLong(entry(index), LENGTH_AND_KEY);
+    }
+
+    /**
+     * The length in what {@link #lengthAndKeyOf} returned.
+     *
+     * @param lengthAndKey both
+     * @return how many bytes
+     */
+    public static long lengthIn(long lengthAndKey) {
+        return LENGTH_IS_LOWER ? lengthAndKey & 0xFFFF_FFFFL : lengthAndKey >>> Integer.SIZE;
+    }
+
+    private long entry(int index) {
+        return address + SIZE * Objects.checkIndex(index, capacity);
+    }
+
+    /** Writes an entry anywhere. */
+    static void put(long to, long address, long lengthAndKey) {
+        Native.putLong(to, ADDR, address);
+        Native.putLong(to, LENGTH_AND_KEY, lengthAndKey);
+    }
+
     /** Copies the first entry. */
     void copyFirst(long to) {
-        Native.putLong(to, ADDR, firstAddress);
-        Native.putLong(to, LENGTH_AND_KEY, firstLengthAndKey);
+        put(to, firstAddress, firstLengthAndKey);
     }
 }

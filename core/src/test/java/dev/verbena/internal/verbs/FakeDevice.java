@@ -53,6 +53,7 @@ public final class FakeDevice implements DeviceControl {
     private static final int FLUSHED = 5;
     private static final int BIND_ERROR = 6;
     private static final int RNR = 13;
+    private static final Runnable NOTHING = () -> {};
 
     /**
      * A posted request: the bytes of it, of its buffer list, and of its buffers if it is inline.
@@ -195,6 +196,12 @@ public final class FakeDevice implements DeviceControl {
     /** Whether a refusal answers 0 with bad_wr set, as siw may. */
     public boolean answersZero;
 
+    /** What happens while the next post is in the provider, before it has looked at anything; */
+    public Runnable beforePost = NOTHING;
+
+    /** and after it has done all that it will do, before it answers. */
+    public Runnable afterPost = NOTHING;
+
     /** Which request from now on fails, -1 for none; with which status. */
     public int failAt = -1;
 
@@ -298,7 +305,27 @@ public final class FakeDevice implements DeviceControl {
 
     // ---- the data path
 
-    private synchronized int postSend(
+    private int postSend(MemorySegment qpAddress, MemorySegment first, MemorySegment bad) {
+        Runnable before = beforePost;
+        Runnable after = afterPost;
+        beforePost = NOTHING;
+        afterPost = NOTHING;
+        run(before);
+        int answer = takeSends(qpAddress, first, bad);
+        run(after);
+        return answer;
+    }
+
+    /** What a post calls must not throw: it would end the JVM. */
+    private void run(Runnable hook) {
+        try {
+            hook.run();
+        } catch (Throwable t) {
+            panics.add("during a post: " + t);
+        }
+    }
+
+    private synchronized int takeSends(
             MemorySegment qpAddress, MemorySegment first, MemorySegment bad) {
         Qp qp = qps.get(qpAddress.address());
         int index = 0;
