@@ -56,8 +56,9 @@ import java.util.concurrent.atomic.AtomicBoolean;
  *
  * <p><b>What a post answers.</b> SUCCESS: exactly one completion follows, or none if it was {@link
  * OpFlags#SILENT_SUCCESS silent} and succeeds. Anything else: it had no effect, no completion
- * follows, and the connection is as it was, unless {@link #connected} says otherwise. No post
- * blocks, throws for what the device says, or allocates.
+ * follows, and the connection is as it was, unless {@link #connected} says otherwise. What was
+ * {@link OpFlags#DEFER deferred} before is posted before any refusal, an exception included. No
+ * post blocks, throws for what the device says, or allocates.
  *
  * <p><b>Memory.</b> A request's bytes are the device's until its completion (inline ones: until the
  * post has returned); a {@link BufferList} is the caller's again when the post has returned, also
@@ -739,54 +740,69 @@ public final class QueuePair extends NativeObject {
             long offset,
             long length,
             int flags) {
-        window.ensureOpen();
-        region.hold();
-        boolean kept = false;
         try {
-            synchronized (window) {
-                window.ensureOpen(); // again: its close waits for this lock
-                if (!initiator.enter()) {
-                    return Status.CONNECTION_INVALID;
+            window.ensureOpen();
+            region.hold();
+            boolean kept = false;
+            try {
+                synchronized (window) {
+                    window.ensureOpen(); // again: its close waits for this lock
+                    if (!initiator.enter()) {
+                        return Status.CONNECTION_INVALID;
+                    }
+                    try {
+                        Status status = bindNow(context, window, region, offset, length, flags);
+                        kept = status == Status.SUCCESS && window.bind(region);
+                        return status;
+                    } finally {
+                        initiator.leave();
+                    }
                 }
-                try {
-                    Status refusal = checkBind(window, region, offset, length, flags);
-                    if (refusal != Status.SUCCESS) {
-                        return refuse(refusal);
-                    }
-                    if (!window.window().idle()) {
-                        // Providers read the window's old token when its bind is posted, so the
-                        // bind before must have been.
-                        initiator.postStaged();
-                        if (!initiator.connected()) {
-                            return Status.CONNECTION_INVALID; // that was the end
-                        }
-                    }
-                    domain.windows().claim(window.window(), endpoint);
-                    int error = window.prepare();
-                    if (error != 0) {
-                        return refuse(status(error));
-                    }
-                    initiator
-                            .begin(SendChain.BIND)
-                            .bind(
-                                    window.window().address(),
-                                    window.window().nextToken(),
-                                    region.address(),
-                                    region.memory().address() + offset,
-                                    length,
-                                    windowRights(flags));
-                    Status status = submit(window, RequestType.BIND, context, flags);
-                    kept = status == Status.SUCCESS && window.bind(region);
-                    return status;
-                } finally {
-                    initiator.leave();
+            } finally {
+                if (!kept) {
+                    region.letGo();
                 }
             }
-        } finally {
-            if (!kept) {
-                region.letGo();
+        } catch (RuntimeException | Error e) {
+            postStaged();
+            throw e;
+        }
+    }
+
+    private Status bindNow(
+            long context,
+            MemoryWindow window,
+            MemoryRegion region,
+            long offset,
+            long length,
+            int flags) {
+        Status refusal = checkBind(window, region, offset, length, flags);
+        if (refusal != Status.SUCCESS) {
+            return refuse(refusal);
+        }
+        if (!window.window().idle()) {
+            // Providers read the window's old token when its bind is posted, so the bind before
+            // must have been.
+            initiator.postStaged();
+            if (!initiator.connected()) {
+                return Status.CONNECTION_INVALID; // that was the end
             }
         }
+        domain.windows().claim(window.window(), endpoint);
+        int error = window.prepare();
+        if (error != 0) {
+            return refuse(status(error));
+        }
+        initiator
+                .begin(SendChain.BIND)
+                .bind(
+                        window.window().address(),
+                        window.window().nextToken(),
+                        region.address(),
+                        region.memory().address() + offset,
+                        length,
+                        windowRights(flags));
+        return submit(window, RequestType.BIND, context, flags);
     }
 
     private Status checkBind(
@@ -844,31 +860,40 @@ public final class QueuePair extends NativeObject {
      * @throws IllegalStateException for a closed window
      */
     public Status invalidate(long context, MemoryWindow window, int flags) {
-        window.ensureOpen();
-        synchronized (window) {
-            window.ensureOpen(); // again: its close waits for this lock
-            if (!initiator.enter()) {
-                return Status.CONNECTION_INVALID;
+        try {
+            window.ensureOpen();
+            synchronized (window) {
+                window.ensureOpen(); // again: its close waits for this lock
+                if (!initiator.enter()) {
+                    return Status.CONNECTION_INVALID;
+                }
+                try {
+                    return invalidateNow(context, window, flags);
+                } finally {
+                    initiator.leave();
+                }
             }
-            try {
-                Status refusal = admit(flags, ANY_REQUEST);
-                if (refusal == Status.SUCCESS) {
-                    receiveCompletions.pump().drain();
-                    if (!window.window().bound() || window.window().queue() != endpoint) {
-                        refusal = Status.INVALID_DEVICE_REQUEST;
-                    }
-                }
-                if (refusal != Status.SUCCESS) {
-                    return refuse(refusal);
-                }
-                initiator.begin(SendChain.INVALIDATE).invalidate(window.remoteToken());
-                // DEFER is a hint, and not taken here: the longer it waits, the likelier it is that
-                // the peer is first, and it fails.
-                return submit(window, RequestType.INVALIDATE, context, flags & ~OpFlags.DEFER);
-            } finally {
-                initiator.leave();
+        } catch (RuntimeException | Error e) {
+            postStaged();
+            throw e;
+        }
+    }
+
+    private Status invalidateNow(long context, MemoryWindow window, int flags) {
+        Status refusal = admit(flags, ANY_REQUEST);
+        if (refusal == Status.SUCCESS) {
+            receiveCompletions.pump().drain();
+            if (!window.window().bound() || window.window().queue() != endpoint) {
+                refusal = Status.INVALID_DEVICE_REQUEST;
             }
         }
+        if (refusal != Status.SUCCESS) {
+            return refuse(refusal);
+        }
+        initiator.begin(SendChain.INVALIDATE).invalidate(window.remoteToken());
+        // DEFER is a hint, and not taken here: the longer it waits, the likelier it is that the
+        // peer is first, and it fails.
+        return submit(window, RequestType.INVALIDATE, context, flags & ~OpFlags.DEFER);
     }
 
     /**
@@ -1103,6 +1128,9 @@ public final class QueuePair extends NativeObject {
             }
             name(request, buffers, count, flags);
             return submit(type, context, flags, 0);
+        } catch (RuntimeException | Error e) {
+            initiator.postStaged();
+            throw e;
         } finally {
             initiator.leave();
             Reference.reachabilityFence(buffers);
@@ -1135,6 +1163,9 @@ public final class QueuePair extends NativeObject {
             request.atomic(remoteAddress, remoteToken, operand, swap);
             name(request, result, count, flags);
             return submit(type, context, flags, 0);
+        } catch (RuntimeException | Error e) {
+            initiator.postStaged();
+            throw e;
         } finally {
             initiator.leave();
             Reference.reachabilityFence(result);
@@ -1281,14 +1312,25 @@ public final class QueuePair extends NativeObject {
     }
 
     private Status refuseUnposted(Status refusal) {
+        return postStaged() ? refusal : Status.CONNECTION_INVALID;
+    }
+
+    /**
+     * Sees to what was deferred when a request is refused before the initiator queue was entered,
+     * by a status or an exception.
+     *
+     * @return false when this queue pair is closed, whose close has posted it
+     */
+    private boolean postStaged() {
         if (!initiator.enter()) {
-            return Status.CONNECTION_INVALID;
+            return false;
         }
         try {
-            return refuse(refusal);
+            initiator.postStaged();
         } finally {
             initiator.leave();
         }
+        return true;
     }
 
     static Status status(int refusal) {

@@ -1,6 +1,7 @@
 package dev.verbena;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -94,6 +95,35 @@ class DeferTest {
                 refusal.run();
                 assertThat(rig.poll()).containsExactly("WRITE 1 SUCCESS", "WRITE 2 SUCCESS");
             }
+        }
+    }
+
+    @Test
+    void whateverIsRefusedByAnExceptionSendsOffWhatWasDeferred() {
+        try (Rig rig = rig();
+                MemoryWindow open = rig.domain.createMemoryWindow()) {
+            MemoryWindow closed = rig.domain.createMemoryWindow();
+            closed.close();
+            MemoryRegion gone = rig.domain.register(rig.arena.allocate(8));
+            gone.close();
+            List<Runnable> refusals =
+                    List.of(
+                            () -> rig.a.bind(9, closed, rig.memory, 0, 8, DEFER),
+                            () -> rig.a.invalidate(9, closed, DEFER),
+                            () -> rig.a.bind(9, open, gone, 0, 8, DEFER),
+                            () -> rig.a.bind(9, null, rig.memory, 0, 8, DEFER),
+                            () -> rig.a.invalidate(9, (MemoryWindow) null, DEFER),
+                            () -> rig.a.send(9, null, DEFER),
+                            () -> rig.a.fetchAndAdd(9, null, Rig.REMOTE, 1, 1, DEFER));
+            for (Runnable refusal : refusals) {
+                rig.a.write(1, rig.bytes(8), Rig.REMOTE, 1, DEFER).orThrow();
+                rig.a.write(2, rig.bytes(8), Rig.REMOTE, 1, DEFER).orThrow();
+                assertThatThrownBy(refusal::run)
+                        .isInstanceOfAny(IllegalStateException.class, NullPointerException.class);
+                assertThat(rig.poll()).containsExactly("WRITE 1 SUCCESS", "WRITE 2 SUCCESS");
+            }
+            rig.a.close();
+            assertThatThrownBy(refusals.getFirst()::run).isInstanceOf(IllegalStateException.class);
         }
     }
 
