@@ -395,7 +395,8 @@ public final class QueuePair extends NativeObject {
      *
      * @return true from {@link #connect}, or {@link Connector#completeConnect} or {@link
      *     Connector#accept}, until a {@link Connector#disconnect} from either side, a {@link
-     *     #flush}, the close, or a post that the provider refused after others had been accepted
+     *     #flush}, the close, a poll that brought the failure of one of its requests, or a post
+     *     that the provider refused after others had been accepted
      */
     public boolean connected() {
         return initiator.connected();
@@ -1359,9 +1360,10 @@ public final class QueuePair extends NativeObject {
     }
 
     /**
-     * One of its requests has failed, which in verbs is the end of the connection. Receives posted
-     * from now on end cancelled; those that were posted since are flushed by asking again: rxe's
-     * library does not tell the kernel of receives, which has flushed already.
+     * One of its requests has failed, which in verbs is the end of the connection: initiator
+     * requests are refused from now on, with a connector or without. Receives posted from now on
+     * end cancelled; those that were posted since are flushed by asking again: rxe's library does
+     * not tell the kernel of receives, which has flushed already.
      */
     private void die() {
         try {
@@ -1370,6 +1372,7 @@ public final class QueuePair extends NativeObject {
             return; // closed meanwhile
         }
         try {
+            disconnectInitiator();
             if (receives != null) {
                 receives.flush();
             }

@@ -110,6 +110,26 @@ class FlushTest {
         }
     }
 
+    @Test
+    void afterAPolledFailureAQueuePairThatWasConnectedByAddressesTakesNoRequests() {
+        try (Rig rig = rig()) {
+            rig.device.failAt = 0;
+            rig.device.failStatus = 12; // RETRY_EXC_ERR
+            rig.a.write(1, rig.bytes(8), Rig.REMOTE, 1, 0).orThrow();
+            rig.device.run();
+            rig.a.write(2, rig.bytes(8), Rig.REMOTE, 1, 0).orThrow(); // nobody has seen it yet
+            rig.a.write(3, rig.bytes(8), Rig.REMOTE, 1, DEFER).orThrow();
+            assertThat(rig.poll())
+                    .containsExactly(
+                            "WRITE 1 IO_TIMEOUT", "WRITE 2 CANCELLED", "WRITE 3 CANCELLED");
+            assertThat(rig.a.connected()).isFalse();
+            assertThat(rig.a.write(4, rig.bytes(8), Rig.REMOTE, 1, 0))
+                    .isEqualTo(Status.CONNECTION_INVALID);
+            assertThat(rig.poll()).isEmpty();
+            assertThat(rig.b.connected()).isTrue();
+        }
+    }
+
     /** The peer may end the connection with nothing under way here that could tell of it. */
     @Test
     void receivesPostedAfterADeathInSilenceAreCancelled() {
