@@ -222,6 +222,93 @@ class DeferTest {
         }
     }
 
+    /** Another thread polls between the provider's answer and what is made of it. */
+    @ParameterizedTest
+    @ValueSource(ints = {1, 2, 4})
+    void whatHasCompletedAlreadyWasNotRefused(int length) {
+        for (int flags : new int[] {0, OpFlags.SILENT_SUCCESS}) {
+            // Depth 2: each silent request is signaled.
+            try (Rig rig = Rig.connected(QueuePairLimits.depths(flags == 0 ? 16 : 2, 1))) {
+                List<String> seen = new ArrayList<>();
+                int deferred = flags == 0 ? length - 1 : 0;
+                List<String> expected = new ArrayList<>();
+                for (int i = 0; i < deferred; i++) {
+                    rig.a.write(i, rig.bytes(8), Rig.REMOTE, 1, flags | DEFER).orThrow();
+                    expected.add("WRITE " + i + " SUCCESS");
+                }
+                rig.device.answer = 5;
+                rig.device.refused = -1;
+                rig.device.keepsRefused = true;
+                rig.device.afterPost = () -> seen.addAll(rig.poll());
+                assertThat(rig.a.write(99, rig.bytes(8), Rig.REMOTE, 1, flags))
+                        .isEqualTo(Status.SUCCESS);
+                if (flags == 0) {
+                    expected.add("WRITE 99 SUCCESS");
+                }
+                assertThat(seen).isEqualTo(expected);
+                assertThat(rig.poll()).isEmpty();
+                rig.a.write(7, rig.bytes(8), Rig.REMOTE, 1, 0).orThrow();
+                assertThat(rig.poll()).containsExactly("WRITE 7 SUCCESS");
+            }
+        }
+    }
+
+    @Test
+    void whatHasNotCompletedOfARefusedChainEndsOnce() {
+        try (Rig rig = rig()) {
+            rig.a.write(1, rig.bytes(8), Rig.REMOTE, 1, DEFER).orThrow();
+            rig.a.write(2, rig.bytes(8), Rig.REMOTE, 1, DEFER).orThrow();
+            rig.device.answer = 5;
+            rig.device.refused = -1;
+            rig.device.keepsRefused = true;
+            List<String> seen = new ArrayList<>();
+            rig.device.afterPost =
+                    () -> {
+                        rig.device.runOne();
+                        rig.device.running = false;
+                        seen.addAll(rig.poll());
+                    };
+            assertThat(rig.a.write(99, rig.bytes(8), Rig.REMOTE, 1, 0))
+                    .isEqualTo(Status.DEVICE_REMOVED);
+            assertThat(seen).containsExactly("WRITE 1 SUCCESS");
+            assertThat(rig.poll()).containsExactly("WRITE 2 INTERNAL_ERROR");
+            assertThat(rig.a.connected()).isFalse();
+        }
+    }
+
+    @Test
+    void aReceiveThatHasCompletedAlreadyWasNotRefused() {
+        try (Rig rig = rig()) {
+            rig.device.answer = 5;
+            rig.device.keepsRefused = true;
+            List<String> seen = new ArrayList<>();
+            rig.device.afterPost =
+                    () -> {
+                        rig.b.send(1, new BufferList(1)).orThrow();
+                        seen.addAll(rig.poll());
+                    };
+            assertThat(rig.a.receive(2, rig.bytes(8))).isEqualTo(Status.SUCCESS);
+            assertThat(seen).containsExactlyInAnyOrder("SEND 1 SUCCESS", "RECEIVE 2 SUCCESS");
+        }
+    }
+
+    @Test
+    void aRefusedReceiveThatTheProviderKeptIsNotTakenForTheNext() {
+        try (Rig rig = rig()) {
+            for (int i = 0; i < 40; i++) { // its place comes back
+                rig.device.answer = 5;
+                rig.device.keepsRefused = true;
+                assertThat(rig.a.receive(1, rig.bytes(8))).isEqualTo(Status.DEVICE_REMOVED);
+                rig.a.receive(2, rig.bytes(8)).orThrow();
+                rig.b.send(3, new BufferList(1)).orThrow();
+                assertThat(rig.poll()).containsExactly("SEND 3 SUCCESS");
+                rig.b.send(4, new BufferList(1)).orThrow();
+                assertThat(rig.poll())
+                        .containsExactlyInAnyOrder("SEND 4 SUCCESS", "RECEIVE 2 SUCCESS");
+            }
+        }
+    }
+
     @Test
     void aProviderThatIsFullForAMomentIsAskedAgain() {
         try (Rig rig = rig()) {

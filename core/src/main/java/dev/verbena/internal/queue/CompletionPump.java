@@ -374,16 +374,35 @@ public final class CompletionPump {
         }
     }
 
-    /** Tells nothing of a request whatever comes of it. */
-    void mute(RequestFifo fifo, int sequence) {
-        if (gate.enter()) {
-            try {
-                fifo.mute(sequence);
-                remember(fifo);
-                settle(null);
-            } finally {
-                gate.leave();
+    /**
+     * The provider refused requests without saying which, and may have kept any of them.
+     * Completions of those that have not ended are owed, or suppressed for the last one, if its
+     * caller is told that it was refused. In one go: what another thread polls, it polls before or
+     * after.
+     *
+     * @param fifo of which queue
+     * @param first the first request that may have been refused
+     * @param last the last one
+     * @param lastIsAsking whether the last one's caller waits for the answer
+     * @return true when the last one, and so each of them, has ended already: none was refused
+     */
+    boolean refuse(RequestFifo fifo, int first, int last, boolean lastIsAsking) {
+        if (!gate.enter()) {
+            return false; // nobody polls any more
+        }
+        try {
+            if (fifo.hasEnded(last)) {
+                return true;
             }
+            if (lastIsAsking) {
+                fifo.suppress(last);
+            }
+            fifo.owe(first, lastIsAsking ? last - 1 : last, NOT_POSTED, FLUSHED);
+            remember(fifo);
+            settle(null);
+            return false;
+        } finally {
+            gate.leave();
         }
     }
 

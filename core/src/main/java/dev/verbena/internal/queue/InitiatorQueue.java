@@ -220,8 +220,7 @@ public final class InitiatorQueue {
      */
     public void disconnect() {
         postStaged();
-        CONNECTED.setRelease(this, false);
-        ended = true;
+        disconnected();
     }
 
     /**
@@ -293,7 +292,8 @@ public final class InitiatorQueue {
      *     may be refused without a completion
      */
     private int post(boolean lastIsAsking) {
-        int errno = chain.post(0);
+        int posted = 0; // so many the provider has taken
+        int errno = chain.post(posted);
         // A queue that was full for the provider may have room after a look at its completions.
         for (int tries = 0;
                 tries < TRIES
@@ -301,10 +301,11 @@ public final class InitiatorQueue {
                         && chain.refusedAt() != SendChain.UNKNOWN
                         && pump.drain();
                 tries++) {
-            errno = chain.post(chain.refusedAt());
+            posted = chain.refusedAt();
+            errno = chain.post(posted);
         }
         if (errno != 0) {
-            errno = refused(errno, chain.refusedAt(), lastIsAsking);
+            errno = refused(errno, posted, chain.refusedAt(), lastIsAsking);
         }
         chain.clear();
         return errno;
@@ -313,35 +314,44 @@ public final class InitiatorQueue {
     /**
      * The provider refused a request of the chain, and with it all behind it.
      *
+     * @param posted how many of the chain it had taken before
+     * @param at which one it refused, or {@link SendChain#UNKNOWN}
      * @return what the last one's caller is told
      */
-    private int refused(int errno, int at, boolean lastIsAsking) {
+    private int refused(int errno, int posted, int at, boolean lastIsAsking) {
         int last = fifo.last();
         int first = last - chain.length() + 1;
         if (lastIsAsking && at == chain.length() - 1) {
             fifo.takeBack();
             return errno; // nothing else has happened
         }
-        // Requests that were accepted will not be done: their completions are owed, and nothing may
-        // follow them.
-        CONNECTED.setRelease(this, false);
-        ended = true;
         int told = errno;
-        int lastOwed = last;
-        if (lastIsAsking && at == SendChain.UNKNOWN) {
-            pump.mute(fifo, last); // it may be in the queue, and must not be heard of
-            lastOwed--;
-        } else if (lastIsAsking) {
-            fifo.takeBack();
-            lastOwed--;
-            told = Refusal.NOT_CONNECTED;
-        }
-        int firstOwed = at == SendChain.UNKNOWN ? first : first + at;
-        if (lastOwed - firstOwed >= 0) {
-            pump.owe(fifo, firstOwed, lastOwed, CompletionPump.NOT_POSTED);
+        if (at == SendChain.UNKNOWN) {
+            if (pump.refuse(fifo, first + posted, last, lastIsAsking)) {
+                return Refusal.NONE; // whatever the provider meant: all have completed
+            }
+            disconnected();
+        } else {
+            disconnected();
+            int lastOwed = last;
+            if (lastIsAsking) {
+                fifo.takeBack();
+                lastOwed--;
+                told = Refusal.NOT_CONNECTED;
+            }
+            pump.owe(fifo, first + at, lastOwed, CompletionPump.NOT_POSTED);
         }
         modifyToError.getAsInt();
         owed = true;
         return told;
+    }
+
+    /**
+     * Requests that were accepted will not be done: their completions are owed, and nothing may
+     * follow them.
+     */
+    private void disconnected() {
+        CONNECTED.setRelease(this, false);
+        ended = true;
     }
 }

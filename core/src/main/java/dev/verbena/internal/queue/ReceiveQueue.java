@@ -55,8 +55,7 @@ public final class ReceiveQueue {
                 int answer =
                         request.post(queuePair, WorkId.of(fifo.queue(), sequence), sges, count);
                 if (answer != 0) {
-                    fifo.takeBack();
-                    return answer;
+                    return refused(answer, sequence);
                 }
             }
         } finally {
@@ -66,6 +65,18 @@ public final class ReceiveQueue {
             pump.announce();
         }
         return Refusal.NONE;
+    }
+
+    /**
+     * A provider that refuses a receive says so in {@code bad_wr}; one that does not may have kept
+     * it, and then its id must not be the next one's, too.
+     */
+    private int refused(int answer, int sequence) {
+        if (request.wasNamed()) {
+            fifo.takeBack();
+            return answer;
+        }
+        return pump.refuse(fifo, sequence, sequence, true) ? Refusal.NONE : answer;
     }
 
     /**

@@ -386,22 +386,34 @@ public final class RequestFifo implements Credit {
      * The provider did not take some requests that the caller believes posted, or nobody knows
      * whether it did: completions are owed for them.
      *
-     * @param first the first of them
+     * @param first the first of them; those that have ended are left out
      * @param last the last of them
      * @param status the {@code enum ibv_wc_status} of the first; the others are flushed
      * @param flushed the status of the others
      */
     void owe(int first, int last, int status, int flushed) {
         owes = true;
-        for (int sequence = first; sequence - last <= 0; sequence++) {
-            mark(sequence, OWED | (sequence == first ? status : flushed) << STATUS_SHIFT);
+        int from = retired - first > 0 ? retired : first;
+        for (int sequence = from; sequence - last <= 0; sequence++) {
+            mark(sequence, OWED | (sequence == from ? status : flushed) << STATUS_SHIFT);
         }
     }
 
     /**
-     * A request that the caller knows refused, and that the provider may have kept nevertheless.
+     * Whether a request has ended, as far as completions were polled.
+     *
+     * @param sequence an added one
+     * @return true when its completion, or one behind it, was seen
      */
-    void mute(int sequence) {
+    boolean hasEnded(int sequence) {
+        return retired - sequence > 0;
+    }
+
+    /**
+     * Suppresses the completion of a request that the caller knows refused, and that the provider
+     * may have kept nevertheless. Its place is free again when all before it have ended.
+     */
+    void suppress(int sequence) {
         owes = true;
         mark(sequence, ENDED);
     }
@@ -430,8 +442,11 @@ public final class RequestFifo implements Credit {
     private boolean nextOwedBefore(int end, boolean allTold) {
         for (int sequence = retired; end - sequence > 0; sequence++) {
             int mark = mark(sequence);
-            if ((mark & ENDED) != 0) {
+            if ((mark & ENDED) != 0) { // suppressed
                 retire(sequence, false);
+                if ((mark & SILENT) == 0) {
+                    told(); // it is no more under way than one whose completion was
+                }
             } else if ((mark & OWED) != 0) {
                 retire(sequence, false);
                 mark(sequence, ENDED);

@@ -65,6 +65,15 @@ public final class ReceiveRequest {
         Native.putLong(refused, 0, 0);
     }
 
+    /**
+     * Whether the provider has named the receive in {@code bad_wr}, after a post failed.
+     *
+     * @return false when it may have kept it
+     */
+    public boolean wasNamed() {
+        return Native.getLong(refused, 0) != 0;
+    }
+
     private int answer(int answer) {
         return SendChain.errno(answer, Native.getLong(refused, 0));
     }

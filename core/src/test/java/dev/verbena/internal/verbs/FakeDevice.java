@@ -358,11 +358,23 @@ public final class FakeDevice implements DeviceControl {
         return refuse;
     }
 
-    private synchronized int postReceive(
+    private int postReceive(
             MemorySegment queue, MemorySegment request, MemorySegment bad, boolean shared) {
-        if (answer != 0) {
-            int refuse = answer;
-            answer = 0;
+        Runnable after = afterPost;
+        afterPost = NOTHING;
+        int answer = takeReceive(queue, request, bad, shared);
+        run(after);
+        return answer;
+    }
+
+    private synchronized int takeReceive(
+            MemorySegment queue, MemorySegment request, MemorySegment bad, boolean shared) {
+        int refuse = answer;
+        answer = 0;
+        if (refuse != 0 && !keepsRefused) {
+            if (refused >= 0) {
+                Native.at(bad.address(), Long.BYTES).set(JAVA_LONG, 0, request.address());
+            }
             return refuse;
         }
         Posted posted =
@@ -379,7 +391,7 @@ public final class FakeDevice implements DeviceControl {
         } else {
             qps.get(queue.address()).receives.add(posted);
         }
-        return 0;
+        return refuse;
     }
 
     private static Posted read(
@@ -471,6 +483,14 @@ public final class FakeDevice implements DeviceControl {
                 }
             }
         }
+    }
+
+    /** Carries out one request of a queue pair that has any. */
+    public synchronized void runOne() {
+        qps.values().stream()
+                .filter(qp -> qp.state.equals("RTS") && !qp.sends.isEmpty())
+                .findFirst()
+                .ifPresent(qp -> carryOut(qp, qp.sends.remove()));
     }
 
     private void carryOut(Qp qp, Posted send) {
