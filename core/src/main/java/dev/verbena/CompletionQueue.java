@@ -4,6 +4,7 @@ import dev.verbena.internal.queue.CompletionPump;
 import dev.verbena.internal.queue.CompletionRecords;
 import dev.verbena.internal.verbs.Descriptors;
 import dev.verbena.internal.verbs.DeviceControl;
+import dev.verbena.internal.verbs.WorkCompletions;
 
 import java.time.Duration;
 import java.util.Arrays;
@@ -32,6 +33,9 @@ public final class CompletionQueue extends NativeObject {
 
     /** and how long that has to be until queue pairs are looked at that died in silence. */
     private static final long LOOK_NANOSECONDS = TimeUnit.MILLISECONDS.toNanos(20);
+
+    /** How long the device has, when this queue breaks, for what is under way. */
+    private static final long BREAK_DOWN = TimeUnit.SECONDS.toNanos(1);
 
     private final Adapter adapter;
     private final DeviceControl control;
@@ -273,9 +277,11 @@ public final class CompletionQueue extends NativeObject {
         }
     }
 
-    /** The device said that the queue is of no use any more; neither are its queue pairs. */
+    /**
+     * The device said that the queue is of no use any more; neither are its queue pairs. What they
+     * have under way ends first: who is told that the queue is broken finds all completions there.
+     */
     private void breakDown(Status status) {
-        events.breakDown(status);
         for (QueuePair queuePair : queuePairs) {
             try {
                 queuePair.flush();
@@ -283,6 +289,19 @@ public final class CompletionQueue extends NativeObject {
                 continue; // closed meanwhile, or broken with the device
             }
         }
+        int lost =
+                status == Status.BUFFER_OVERFLOW
+                        ? CompletionPump.LOST
+                        : WorkCompletions.GENERAL_ERROR;
+        long start = System.nanoTime();
+        for (QueuePair queuePair : queuePairs) {
+            try {
+                queuePair.finish(this, BREAK_DOWN - (System.nanoTime() - start), lost);
+            } catch (IllegalStateException e) {
+                continue; // closed meanwhile
+            }
+        }
+        events.breakDown(status);
     }
 
     /** Again, for one that reports here with both its queues, changes nothing. */

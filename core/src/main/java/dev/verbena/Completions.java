@@ -137,7 +137,8 @@ public final class Completions {
      * @param index below {@link #size}
      * @return 0 on success; otherwise {@code enum ibv_wc_status} in the upper half and {@code
      *     vendor_err} in the lower. A request that was cancelled or failed without having reached
-     *     the provider has 5 (WR_FLUSH_ERR) or 21 (GENERAL_ERR) there.
+     *     the provider has 5 (WR_FLUSH_ERR) or 21 (GENERAL_ERR) there, and one whose completion the
+     *     device has lost 255, which is none of the provider's.
      */
     public long providerCode(int index) {
         int status = records.status(checked(index));

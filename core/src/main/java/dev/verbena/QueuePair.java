@@ -1404,6 +1404,28 @@ public final class QueuePair extends NativeObject {
         }
     }
 
+    /**
+     * Ends what is under way after {@link #flush}, when a completion queue of this queue pair may
+     * have lost completions or has none to come.
+     *
+     * @param queue the completion queue
+     * @param nanoseconds how long to wait for the device
+     * @param rest the provider's status of what the device does not end
+     */
+    void finish(CompletionQueue queue, long nanoseconds, int rest) {
+        hold();
+        try {
+            if (queue == initiatorCompletions) {
+                initiator.finish(nanoseconds, rest);
+            }
+            if (queue == receiveCompletions && receives != null) {
+                receives.finish(nanoseconds, rest);
+            }
+        } finally {
+            letGo();
+        }
+    }
+
     @Override
     void shut() {
         flushed = true;

@@ -11,9 +11,9 @@ public enum Status {
     /** Accepted; a callback will tell the end. */
     PENDING(0x00000103, "accepted, not ended yet"),
     /**
-     * More arrived than there was room for: a message longer than its receive, or a completion
-     * queue overrun. Some devices also end a receive so whose message named a bad token to
-     * invalidate.
+     * More arrived than there was room for: a message longer than its receive, or more completions
+     * than their queue holds, so that this request's own was lost. Some devices also end a receive
+     * so whose message named a bad token to invalidate.
      */
     BUFFER_OVERFLOW(0x80000005, "more arrived than there was room for"),
     /** Still in use. */

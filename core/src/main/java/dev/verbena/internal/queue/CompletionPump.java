@@ -26,6 +26,12 @@ public final class CompletionPump {
     /** {@code IBV_WC_WR_FLUSH_ERR}: the status of a request that was behind such a one. */
     public static final int FLUSHED = WorkCompletions.FLUSHED;
 
+    /**
+     * The status of a request whose completion the device has lost: none of {@code enum
+     * ibv_wc_status}, which knows no such thing.
+     */
+    public static final int LOST = 0xFF;
+
     /** What {@link #reserve} answers when all slots are taken. */
     public static final long NO_SLOT = -1;
 
@@ -275,24 +281,40 @@ public final class CompletionPump {
     }
 
     /**
-     * Polls until every request of a queue has ended, for a moment; then says itself that the rest
-     * was flushed. For a queue pair that is in the error state and takes no more requests.
+     * Polls until every request of a queue has ended, for a moment; then synthesizes the other
+     * completions. For a queue pair that is in the error state and takes no more requests.
      *
      * @param fifo its requests
-     * @param nanoseconds how long to wait for the device
+     * @param nanoseconds how long to wait for the device; not at all when this queue is {@link
+     *     #broken}
+     * @param rest the status of those that the device does not end; {@link #LOST} when this queue
+     *     is broken
      */
-    public void finish(RequestFifo fifo, long nanoseconds) {
+    public void finish(RequestFifo fifo, long nanoseconds, int rest) {
         long start = System.nanoTime();
-        while (fifo.underWay() > 0 && System.nanoTime() - start < nanoseconds) {
+        while (fifo.underWay() > 0 && !broken && System.nanoTime() - start < nanoseconds) {
             if (!drain() && !open()) {
                 return;
             }
             Thread.onSpinWait();
         }
-        if (fifo.underWay() > 0) {
-            owe(fifo, fifo.last() - fifo.underWay() + 1, fifo.last(), FLUSHED);
+        if (fifo.underWay() > 0 && oweRest(fifo, broken ? LOST : rest)) {
             announce();
         }
+    }
+
+    private boolean oweRest(RequestFifo fifo, int status) {
+        if (!gate.enter()) {
+            return false;
+        }
+        try {
+            fifo.oweRest(status);
+            remember(fifo);
+            settle(null);
+        } finally {
+            gate.leave();
+        }
+        return true;
     }
 
     private boolean open() {
@@ -469,7 +491,7 @@ public final class CompletionPump {
         int status = raw.status(index);
         boolean success = status == WorkCompletions.SUCCESS;
         fifo.look();
-        while (fifo.nextOwedBefore(sequence)) {
+        while (fifo.nextBefore(sequence)) {
             tellOwed(fifo, to);
         }
         boolean silent = fifo.silent(sequence);

@@ -267,8 +267,29 @@ public final class InitiatorQueue {
      * @param nanoseconds how long a moment is
      */
     public void shut(long nanoseconds) {
+        if (end()) {
+            gate.shut();
+            // Not in the gate: posts beside the close are not to wait.
+            pump.finish(fifo, nanoseconds, CompletionPump.FLUSHED);
+        }
+    }
+
+    /**
+     * Refuses posts from now on, and ends what is under way as {@link #shut} does.
+     *
+     * @param nanoseconds how long to wait for the device
+     * @param rest the status of what the device does not end
+     */
+    public void finish(long nanoseconds, int rest) {
+        if (end()) {
+            pump.finish(fifo, nanoseconds, rest);
+        }
+    }
+
+    /** Has the device flush what is under way; false when the queue is shut. */
+    private boolean end() {
         if (!gate.enter()) {
-            return;
+            return false;
         }
         try {
             disconnect();
@@ -281,8 +302,7 @@ public final class InitiatorQueue {
         } finally {
             leave();
         }
-        gate.shut();
-        pump.finish(fifo, nanoseconds); // not in the gate: posts beside the close are not to wait
+        return true;
     }
 
     /**

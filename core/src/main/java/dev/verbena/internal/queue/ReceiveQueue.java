@@ -107,7 +107,17 @@ public final class ReceiveQueue {
         gate.shut();
         if (fifo.underWay() > 0) {
             modifyToError.getAsInt();
-            pump.finish(fifo, nanoseconds);
+            pump.finish(fifo, nanoseconds, CompletionPump.FLUSHED);
         }
+    }
+
+    /**
+     * Ends what is under way on a flushed queue pair.
+     *
+     * @param nanoseconds how long to wait for the device
+     * @param rest the status of what the device does not end
+     */
+    public void finish(long nanoseconds, int rest) {
+        pump.finish(fifo, nanoseconds, rest);
     }
 }

@@ -252,7 +252,8 @@ public final class RequestFifo implements Credit {
 
     /**
      * A request has ended, and with it all before it: on one queue, completions come in posting
-     * order, and what was silent and failed would have had one.
+     * order, and what was silent and failed would have had one. After {@link #nextBefore} found
+     * nothing more.
      *
      * @param sequence which
      * @param success how it ended
@@ -278,14 +279,36 @@ public final class RequestFifo implements Credit {
             int mark = mark(sequence);
             silent += mark & SILENT;
             if ((mark & WINDOW) != 0) {
-                int at = sequence & this.slots;
-                Window window = windows[at];
-                windows[at] = null;
-                requests[markAt(sequence)] = mark & ~WINDOW;
-                endpoint.windows().retire(window, sequence == last && !success);
+                retireWindow(sequence, mark, sequence == last && !success);
             }
         }
-        RETIRED.setRelease(this, last + 1);
+        retired(last + 1, silent);
+    }
+
+    /** Retires the oldest requests as long as they are silent and nothing is owed for them. */
+    private void retireSilentBefore(int end) {
+        int sequence = retired;
+        int mark;
+        while (end - sequence > 0
+                && ((mark = mark(sequence)) & (SILENT | OWED | ENDED)) == SILENT) {
+            if ((mark & WINDOW) != 0) {
+                retireWindow(sequence, mark, false);
+            }
+            sequence++;
+        }
+        retired(sequence, sequence - retired);
+    }
+
+    private void retireWindow(int sequence, int mark, boolean failed) {
+        int at = sequence & this.slots;
+        Window window = windows[at];
+        windows[at] = null;
+        requests[markAt(sequence)] = mark & ~WINDOW;
+        endpoint.windows().retire(window, failed);
+    }
+
+    private void retired(int next, int silent) {
+        RETIRED.setRelease(this, next);
         if (silent > 0) {
             SILENT_RETIRED.setRelease(this, silentRetired + silent);
         }
@@ -425,40 +448,83 @@ public final class RequestFifo implements Credit {
      * @return whether there is one, and {@link #owedSequence} is its number
      */
     boolean nextOwed() {
-        return nextOwedBefore((int) ADDED.getAcquire(this), false);
+        return nextOwedBefore((int) ADDED.getAcquire(this));
     }
 
     /**
-     * The next owed completion before a request that the provider tells of now: all before that it
-     * was ever to tell it has told.
+     * The next completion to synthesize before a request that the provider tells of now: all before
+     * it that the provider was ever to tell, it has told. What was silent has succeeded, and is
+     * retired. What is owed is due; and the completion of a request that asked for one is lost, as
+     * after an overrun of the completion queue.
      *
      * @param sequence the request
      * @return as {@link #nextOwed}
      */
-    boolean nextOwedBefore(int sequence) {
-        return owes && nextOwedBefore(sequence, true);
+    boolean nextBefore(int sequence) {
+        // Not before one that was refused, or whose end was told.
+        return sequence - retired > 0 && seen - sequence > 0 && findBefore(sequence);
     }
 
-    private boolean nextOwedBefore(int end, boolean allTold) {
+    private boolean findBefore(int end) {
+        retireSilentBefore(end);
+        while (end - retired > 0) {
+            int oldest = retired;
+            int mark = mark(oldest);
+            if ((mark & (OWED | ENDED)) == 0) {
+                mark(oldest, ENDED | CompletionPump.LOST << STATUS_SHIFT);
+                retire(oldest, false);
+                return true;
+            }
+            if (endOwed(oldest, mark)) {
+                return true;
+            }
+            retireSilentBefore(end);
+        }
+        return false;
+    }
+
+    private boolean nextOwedBefore(int end) {
         for (int sequence = retired; end - sequence > 0; sequence++) {
             int mark = mark(sequence);
-            if ((mark & ENDED) != 0) { // suppressed
-                retire(sequence, false);
-                if ((mark & SILENT) == 0) {
-                    told(); // it is no more under way than one whose completion was
-                }
-            } else if ((mark & OWED) != 0) {
-                retire(sequence, false);
-                mark(sequence, ENDED);
-                if ((mark & HIDDEN) == 0) {
+            if ((mark & (OWED | ENDED)) != 0) {
+                if (endOwed(sequence, mark)) {
                     return true;
                 }
-            } else if ((mark & SIGNALED) != 0 && !allTold) {
+            } else if ((mark & SIGNALED) != 0) {
                 return false; // the provider will tell
             }
             // What is silent and unsignaled has succeeded, or its failure is told late.
         }
         return false;
+    }
+
+    /** Ends a request that is owed or suppressed; true when it is to be told. */
+    private boolean endOwed(int sequence, int mark) {
+        retire(sequence, false);
+        if ((mark & ENDED) != 0) { // suppressed
+            if ((mark & SILENT) == 0) {
+                told(); // it is no more under way than one whose completion was
+            }
+            return false;
+        }
+        mark(sequence, ENDED);
+        return (mark & HIDDEN) == 0;
+    }
+
+    /**
+     * Owes completions for all requests under way, but for those that have been owed or suppressed
+     * before.
+     *
+     * @param status of each
+     */
+    void oweRest(int status) {
+        owes = true;
+        look();
+        for (int sequence = retired; seen - sequence > 0; sequence++) {
+            if ((mark(sequence) & (OWED | ENDED)) == 0) {
+                mark(sequence, OWED | status << STATUS_SHIFT);
+            }
+        }
     }
 
     int owedSequence() {
