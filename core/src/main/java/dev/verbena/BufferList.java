@@ -14,6 +14,14 @@ import java.util.Objects;
  * that another thread changes during a post may make a message of the wrong bytes, and nothing
  * worse. A post reads the size once, copies no more than a request has room for, and compares the
  * bytes of an inline request with the memory that they are in.
+ *
+ * <p><b>Memory that is gone.</b> {@link #add} and {@link #addUnregistered} throw for memory whose
+ * arena is closed, and each post answers {@link Status#ACCESS_VIOLATION} when an arena was closed
+ * since. What a post has accepted has to stay until its completion: nobody looks again, and the
+ * device goes on with the pages that were registered, whatever they hold by then. Memory that is
+ * confined to another thread may be named when it is registered, because the device reads and
+ * writes it then, not this thread; {@link #addUnregistered} throws for it, and a post with {@link
+ * OpFlags#INLINE} answers ACCESS_VIOLATION.
  */
 public final class BufferList {
     /** What {@link #nameInline} answers when there are more bytes than fit into a request. */
@@ -24,6 +32,8 @@ public final class BufferList {
 
     private final SgeArray entries;
     private final MemorySegment[] memories; // the whole of what each buffer is a part of
+    private MemorySegment.Scope scope; // of the first of them, as long as there is one
+    private boolean scopes; // whether others have another
     private int size; // never above the capacity, whatever several threads do at once
     private long bytes;
     private boolean registered = true;
@@ -54,6 +64,7 @@ public final class BufferList {
     public BufferList clear() {
         size = 0;
         bytes = 0;
+        scopes = false;
         registered = true;
         writable = true;
         domain = null;
@@ -69,7 +80,7 @@ public final class BufferList {
      * @param offset the first byte, counted from the region's start
      * @param length how many bytes; verbs has 32 bits for it, so 4 GiB less one at most
      * @return this list
-     * @throws IllegalStateException for a closed region
+     * @throws IllegalStateException for a closed region, and for one whose memory's arena is closed
      * @throws IndexOutOfBoundsException for bytes outside the region, and when the list is full
      */
     public BufferList add(MemoryRegion region, long offset, long length) {
@@ -89,10 +100,11 @@ public final class BufferList {
      * Adds memory that is not registered, for requests with {@link OpFlags#INLINE} only: their
      * bytes are copied by the post.
      *
-     * @param memory native memory; a post refuses it when its arena was closed before, and it must
-     *     not be closed by another thread meanwhile
+     * @param memory native memory; it must not be closed by another thread during the post
      * @return this list
      * @throws IllegalArgumentException for memory on the Java heap
+     * @throws IllegalStateException for memory whose arena is closed
+     * @throws WrongThreadException for memory that is confined to another thread
      * @throws IndexOutOfBoundsException when the list is full
      */
     public BufferList addUnregistered(MemorySegment memory) {
@@ -100,6 +112,11 @@ public final class BufferList {
             throw new IllegalArgumentException(
                     "This memory segment is on the Java heap: copy it to native memory, as from"
                             + " Arena.ofConfined().allocate(…), first");
+        }
+        if (!memory.isAccessibleBy(Thread.currentThread())) {
+            throw new WrongThreadException(
+                    "This memory is confined to another thread (Arena.ofConfined), and a post with"
+                            + " INLINE reads it: post it there, or use Arena.ofShared()");
         }
         add(memory, memory.address(), memory.byteSize(), 0);
         registered = false;
@@ -113,10 +130,33 @@ public final class BufferList {
                     "One buffer holds 4 GiB less one byte at most, not " + length);
         }
         int index = Objects.checkIndex(size, memories.length);
+        MemorySegment.Scope of = memory.scope();
+        if (!of.isAlive()) {
+            throw gone(memory);
+        }
         entries.set(index, address, (int) length, token);
         memories[index] = memory;
+        if (of != scope) {
+            noteScope(index, of);
+        }
         bytes += length;
         size = index + 1;
+    }
+
+    private static IllegalStateException gone(MemorySegment memory) {
+        return new IllegalStateException(
+                ("The %d bytes of memory at 0x%x are gone, their arena was closed: close it after"
+                                + " the last completion of a request that names them, and after"
+                                + " their MemoryRegion")
+                        .formatted(memory.byteSize(), memory.address()));
+    }
+
+    private void noteScope(int index, MemorySegment.Scope of) {
+        if (index == 0) {
+            scope = of;
+        } else {
+            scopes = true;
+        }
     }
 
     /**
@@ -163,6 +203,27 @@ public final class BufferList {
     /** Whether the device may write into each buffer. */
     boolean writable() {
         return registered && writable;
+    }
+
+    /**
+     * Whether no arena of what it names was closed. For requests that the device gets its bytes
+     * for; who reads them here looks at each buffer.
+     *
+     * @param count the {@link #size}, as the caller has read it
+     */
+    boolean alive(int count) {
+        MemorySegment.Scope first = scope;
+        return count == 0 || (first != null && first.isAlive() && (!scopes || allAlive(count)));
+    }
+
+    private boolean allAlive(int count) {
+        for (int i = 0; i < count; i++) {
+            MemorySegment memory = memories[i];
+            if (memory == null || !memory.scope().isAlive()) {
+                return false;
+            }
+        }
+        return true;
     }
 
     /**

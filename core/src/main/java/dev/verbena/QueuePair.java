@@ -561,8 +561,8 @@ public final class QueuePair extends NativeObject {
      * @return SUCCESS; or, with no effect: CONNECTION_INVALID when not connected, flushed or
      *     closed, NO_MORE_ENTRIES when as many requests as the queue is deep are under way,
      *     INVALID_PARAMETER for flags it does not know, too many buffers or too many bytes,
-     *     ACCESS_VIOLATION for memory that has no token or, inline, is gone, or the provider's
-     *     refusal
+     *     ACCESS_VIOLATION for memory that has no token, whose arena is closed or, inline, that is
+     *     confined to another thread, or the provider's refusal
      */
     public Status send(long context, BufferList buffers, int flags) {
         return post(SendChain.SEND, RequestType.SEND, context, buffers, 0, 0, 0, flags, SEND_FLAGS);
@@ -675,9 +675,9 @@ public final class QueuePair extends NativeObject {
      * @param buffers where the message goes, filled in order
      * @return SUCCESS; or, with no effect: CONNECTION_INVALID when closed, NO_MORE_ENTRIES when as
      *     many receives as the queue is deep are posted, INVALID_PARAMETER for too many buffers,
-     *     ACCESS_VIOLATION for memory that may not be written to, INVALID_DEVICE_REQUEST when this
-     *     queue pair takes its receives from a {@link SharedReceiveQueue}, or the provider's
-     *     refusal
+     *     ACCESS_VIOLATION for memory that may not be written to or whose arena is closed,
+     *     INVALID_DEVICE_REQUEST when this queue pair takes its receives from a {@link
+     *     SharedReceiveQueue}, or the provider's refusal
      */
     public Status receive(long context, BufferList buffers) {
         if (receives == null) {
@@ -704,7 +704,9 @@ public final class QueuePair extends NativeObject {
             return Status.INVALID_PARAMETER_MIX;
         }
         // Here rather than in a completion: that would be the end of the connection.
-        return buffers.writable() ? Status.SUCCESS : Status.ACCESS_VIOLATION;
+        return buffers.writable() && buffers.alive(count)
+                ? Status.SUCCESS
+                : Status.ACCESS_VIOLATION;
     }
 
     /**
@@ -729,9 +731,9 @@ public final class QueuePair extends NativeObject {
      *     refusal as {@link #send(long, BufferList, int)}; INVALID_PARAMETER for a range outside
      *     the region, or flags it does not know; INVALID_PARAMETER_MIX for objects of another
      *     domain; ACCESS_VIOLATION for ALLOW_REMOTE_WRITE on a region without LOCAL_WRITE, and for
-     *     a region that is not {@linkplain MemoryRegion#bindable bindable}; INVALID_DEVICE_REQUEST
-     *     for a window that is bound; DEVICE_BUSY for one whose requests on another queue pair are
-     *     under way
+     *     a region that is not {@linkplain MemoryRegion#bindable bindable} or whose memory's arena
+     *     is closed; INVALID_DEVICE_REQUEST for a window that is bound; DEVICE_BUSY for one whose
+     *     requests on another queue pair are under way
      * @throws IllegalStateException for a closed window or region
      */
     public Status bind(
@@ -823,7 +825,9 @@ public final class QueuePair extends NativeObject {
                 || offset > region.memory().byteSize() - length) {
             return Status.INVALID_PARAMETER;
         }
-        if (!region.bindable() || (write != 0 && !region.locallyWritable())) {
+        if (!region.bindable()
+                || (write != 0 && !region.locallyWritable())
+                || !region.memory().scope().isAlive()) {
             return Status.ACCESS_VIOLATION;
         }
         if (window.window().bound()) {
@@ -1208,6 +1212,9 @@ public final class QueuePair extends NativeObject {
                 if (!buffers.isOf(domain)) {
                     return Status.INVALID_PARAMETER_MIX;
                 }
+            }
+            if (!buffers.alive(count)) {
+                return Status.ACCESS_VIOLATION;
             }
         }
         return switch (opcode) {

@@ -114,7 +114,8 @@ public final class SharedReceiveQueue extends NativeObject {
      * @param buffers where the message goes, filled in order
      * @return SUCCESS; or, with no effect: CONNECTION_INVALID when closed, NO_MORE_ENTRIES when as
      *     many receives as the queue is deep are posted, INVALID_PARAMETER for too many buffers,
-     *     ACCESS_VIOLATION for memory that may not be written to, or the provider's refusal
+     *     ACCESS_VIOLATION for memory that may not be written to or whose arena is closed, or the
+     *     provider's refusal
      */
     public Status receive(long context, BufferList buffers) {
         int count = buffers.size(); // once, as by every post

@@ -21,11 +21,12 @@ public enum Status {
     /** The queue is full; poll for completions, then post again. */
     NO_MORE_ENTRIES(0x8000001A, "the queue is full: poll for completions, then post again"),
     /**
-     * Memory was named that may not be used so: a wrong token, a range outside it, or a right that
-     * was not given.
+     * Memory was named that may not be used so: a wrong token, a range outside it, a right that was
+     * not given, or an arena that is closed.
      */
     ACCESS_VIOLATION(
-            0xC0000005, "memory was named that may not be used so (token, range or access right)"),
+            0xC0000005,
+            "memory was named that may not be used so (token, range, access right or a closed arena)"),
     /** An argument is outside of what was agreed for this object. */
     INVALID_PARAMETER(0xC000000D, "an argument is outside the limits of this object"),
     /** The request makes no sense in this state. */

@@ -1,14 +1,22 @@
 package dev.verbena;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.verbena.internal.verbs.FakeDevice.Posted;
 
+import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Nested;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.util.List;
+import java.util.concurrent.FutureTask;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.function.Supplier;
 
 /** What a list of buffers looks at, and when. */
 @Timeout(60)
@@ -81,6 +89,103 @@ class BufferListTest {
                     other.join();
                 }
             }
+        }
+    }
+
+    /** The arena of what a list names is closed, or belongs to another thread. */
+    @Nested
+    class MemoryThatIsGone {
+        private final Rig rig =
+                Rig.connected(QueuePairLimits.depths(16, 16).withBuffers(2, 2).withInlineBytes(64));
+        private final Arena arena = Arena.ofShared();
+        private final MemoryRegion region =
+                rig.domain.register(arena.allocate(64), Access.REMOTE_READ, Access.REMOTE_WRITE);
+
+        @AfterEach
+        void close() {
+            region.close();
+            rig.close();
+        }
+
+        @Test
+        void isNotAdded() {
+            MemorySegment unregistered = arena.allocate(8);
+            arena.close();
+            BufferList list = new BufferList(2).add(rig.memory, 0, 8);
+            assertThatThrownBy(() -> list.add(region, 0, 8))
+                    .isInstanceOf(IllegalStateException.class)
+                    .hasMessageContaining("arena was closed");
+            assertThatThrownBy(() -> list.addUnregistered(unregistered))
+                    .isInstanceOf(IllegalStateException.class)
+                    .hasMessageContaining("arena was closed");
+            assertThat(list.size()).isEqualTo(1);
+            rig.a.write(1, list, Rig.REMOTE, 1, 0).orThrow();
+        }
+
+        @Test
+        void isRefusedByEachPost() {
+            try (SharedReceiveQueue shared = rig.domain.createSharedReceiveQueue(4, 1, s -> {});
+                    MemoryWindow window = rig.domain.createMemoryWindow()) {
+                BufferList alone = new BufferList(1).add(region, 0, 8);
+                BufferList second = new BufferList(2).add(rig.memory, 0, 8).add(region, 0, 8);
+                arena.close();
+                int both = OpFlags.ALLOW_REMOTE_READ | OpFlags.ALLOW_REMOTE_WRITE;
+                List<Supplier<Status>> posts =
+                        List.of(
+                                () -> rig.a.send(1, alone),
+                                () -> rig.a.send(1, second),
+                                () -> rig.a.send(1, alone, OpFlags.INLINE),
+                                () -> rig.a.send(1, second, OpFlags.INLINE),
+                                () -> rig.a.send(1, alone, OpFlags.DEFER),
+                                () -> rig.a.send(1, alone, OpFlags.DEFER | OpFlags.INLINE),
+                                () -> rig.a.sendWithImmediate(1, alone, 1, 0),
+                                () -> rig.a.sendAndInvalidate(1, alone, 1, 0),
+                                () -> rig.a.write(1, alone, Rig.REMOTE, 1, 0),
+                                () -> rig.a.read(1, second, Rig.REMOTE, 1, 0),
+                                () -> rig.a.fetchAndAdd(1, alone, Rig.REMOTE, 1, 1, 0),
+                                () -> rig.a.bind(1, window, region, 0, 8, both),
+                                () -> rig.a.receive(1, alone),
+                                () -> rig.a.receive(1, second),
+                                () -> shared.receive(1, alone));
+                for (Supplier<Status> post : posts) {
+                    assertThat(post.get()).isEqualTo(Status.ACCESS_VIOLATION);
+                }
+                assertThat(rig.device.sends).isEmpty();
+                assertThat(rig.device.receives).isEmpty();
+                assertThat(rig.a.connected()).isTrue();
+
+                // The list itself is good for other memory, and for none.
+                rig.a.write(2, alone.clear(), Rig.REMOTE, 1, 0).orThrow();
+                rig.a.write(3, alone.add(rig.memory, 0, 8), Rig.REMOTE, 1, 0).orThrow();
+                second.clear().add(rig.memory, 0, 8).add(rig.memory, 8, 8);
+                rig.a.write(4, second, Rig.REMOTE, 1, OpFlags.INLINE).orThrow();
+                assertThat(rig.poll())
+                        .containsExactly("WRITE 2 SUCCESS", "WRITE 3 SUCCESS", "WRITE 4 SUCCESS");
+            }
+        }
+
+        @Test
+        void orAnotherThreadsIsReadByItsThreadOnly() throws Exception {
+            FutureTask<MemoryRegion> elsewhere =
+                    new FutureTask<>(
+                            () ->
+                                    rig.domain.register(
+                                            Arena.ofConfined().allocate(8), Access.REMOTE_WRITE));
+            Thread thread = Thread.ofPlatform().start(elsewhere);
+            try (MemoryRegion confined = elsewhere.get(30, TimeUnit.SECONDS)) {
+                thread.join();
+                assertThatThrownBy(() -> new BufferList(1).addUnregistered(confined.memory()))
+                        .isInstanceOf(WrongThreadException.class)
+                        .hasMessageContaining("Arena.ofShared()");
+                BufferList list = new BufferList(1).add(confined, 0, 8);
+                rig.a.write(1, list, Rig.REMOTE, 1, 0).orThrow();
+                for (int flags : new int[] {OpFlags.INLINE, OpFlags.INLINE | OpFlags.DEFER}) {
+                    assertThat(rig.a.write(2, list, Rig.REMOTE, 1, flags))
+                            .isEqualTo(Status.ACCESS_VIOLATION);
+                }
+                assertThat(rig.poll()).containsExactly("WRITE 1 SUCCESS");
+            }
+            arena.close();
         }
     }
 }
