@@ -285,17 +285,22 @@ static int dealloc_mw(struct ibv_mw *mw)
 
 /* ---- completions */
 
+/*
+ * Writing never blocks: it happens inside a post, and the JVM cannot stop its threads during a
+ * critical call. A full pipe holds thousands of events; one more is dropped. (The kernel keeps all.)
+ */
 static bool new_pipe(int *reader, int *writer)
 {
 	int both[2];
 	if (pipe2(both, O_CLOEXEC))
 		return false;
+	fcntl(both[1], F_SETFL, O_WRONLY | O_NONBLOCK);
 	*reader = both[0];
 	*writer = both[1];
 	return true;
 }
 
-/* A pipe takes 4096 bytes at once or not at all; it blocks when thousands were never read. */
+/* A pipe takes 4096 bytes at once or not at all. */
 static void tell(int writer, const void *event, size_t size)
 {
 	while (write(writer, event, size) < 0 && errno == EINTR)

@@ -9,8 +9,6 @@ import dev.verbena.internal.verbs.Provider;
 import dev.verbena.internal.verbs.VerbsContext;
 
 import java.time.Duration;
-import java.util.ArrayDeque;
-import java.util.Deque;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
 
@@ -48,12 +46,14 @@ final class CompletionEvents {
     private final EventWait wait; // of who sleeps, or collects for a loop of the consumer's
 
     // All of these under this object's lock.
-    private int armed = ArmState.NONE;
-    private final Deque<Status> fired = new ArrayDeque<>(); // one for each arm, not told yet
+    private int armed = ArmState.NONE; // until it has fired and the consumer was told
+    private Status fired; // what the consumer is to be told; null while there is nothing
+    private int callbacksBefore; // of arms before that have fired, too
+    private int unread; // events that the device was asked for, less those taken from the channel
     private boolean freed;
     private boolean sleeping; // somebody has to be woken when it fires
     private boolean collecting; // the consumer's own loop is about to be told
-    private long seen; // how much had been staged at the last callback
+    private long seen; // how much had been staged when the consumer was told last
     private long failuresSeen;
     private int joined = -1; // the descriptor for a loop of the consumer's
 
@@ -97,6 +97,9 @@ final class CompletionEvents {
 
     /** Arms; true when it has fired at once. */
     synchronized boolean arm(NotifyType type) {
+        if (fired != null) {
+            supersede();
+        }
         armed = ArmState.join(armed, type.value());
         if (broken != null) {
             fire(broken);
@@ -111,17 +114,37 @@ final class CompletionEvents {
                 raise(); // the waiting thread has to look now and then
             }
         }
-        return !fired.isEmpty();
+        return fired != null;
+    }
+
+    /**
+     * The consumer arms again before it was told of what has fired. Without a callback that is
+     * forgotten, and found again if it still holds: the consumer may have polled what it was for.
+     * The callback comes once for each arm that has fired.
+     */
+    private void supersede() {
+        if (callback != null) {
+            callbacksBefore++;
+            armed = ArmState.NONE;
+            seen = pump.stagedEver();
+        }
+        fired = null;
+        if (joined >= 0) {
+            Descriptors.silence(alarm); // or the consumer's loop would wake for it
+        }
     }
 
     /** Asks the device for an event, unless there is something to tell already. */
     private void ask() {
-        if (!fireIfWaiting()) {
+        if (fired == null && !fireIfWaiting()) {
             request();
         }
     }
 
     private void request() {
+        if (!sleeping && !collecting) { // a thread that waits takes events itself
+            takeUnread();
+        }
         // A device that gives no event for failures under a solicited arm: whoever waits here looks
         // for them from time to time; who runs a loop of their own gets all events instead. One
         // that
@@ -135,7 +158,23 @@ final class CompletionEvents {
             fire(VerbenaException.statusOf(Math.abs(answer)));
             return;
         }
+        unread++;
         fireIfWaiting(); // what came before the device heard of it gives no event
+    }
+
+    /**
+     * Takes the events of completions that the consumer polled without waiting. They would end the
+     * next wait at once, and the kernel would keep each of them until the channel is destroyed.
+     *
+     * <p>Takes one system call if an event was requested and nobody waited for it, otherwise none.
+     * An event that is still on its way when the channel is found empty is not counted any more.
+     * The channel stays bounded all the same: from then on each request takes one event and adds
+     * one, so it never holds more than were on their way at one time, and two.
+     */
+    private void takeUnread() {
+        while (unread > 0) {
+            unread = control.takeEventIfThere(channel, wait) ? unread - 1 : 0;
+        }
     }
 
     private boolean fireIfWaiting() {
@@ -154,13 +193,38 @@ final class CompletionEvents {
     }
 
     private void fire(Status status) {
-        armed = ArmState.NONE;
-        seen = pump.stagedEver();
-        fired.add(status);
+        fired = status;
         // Two system calls less where the one who fires is the one who will be told.
         if (sleeping || (joined >= 0 && !collecting)) {
             raise();
         }
+    }
+
+    /** Returns what has fired, and null if nothing has; then nothing is armed any more. */
+    private Status tell() {
+        if (callbacksBefore > 0) {
+            callbacksBefore--;
+            return Status.SUCCESS;
+        }
+        Status status = fired;
+        if (status != null) {
+            fired = null;
+            armed = ArmState.NONE;
+            seen = pump.stagedEver();
+        }
+        return status;
+    }
+
+    /**
+     * The same, except if the consumer has polled all that it fired for: then the queue stays
+     * armed, and the wait goes on. A callback comes all the same: NDK promises one for each arm.
+     */
+    private Status tellUnlessPolled() {
+        if (fired == Status.SUCCESS && callback == null && !pump.waiting(seen)) {
+            fired = null;
+            ask();
+        }
+        return tell();
     }
 
     private boolean armedForCompletions() {
@@ -176,6 +240,9 @@ final class CompletionEvents {
      * asking once brings one, and what is left keeps the descriptor readable.
      */
     private void heed(int taken) {
+        if (taken > 0 && unread > 0) {
+            unread--;
+        }
         if (taken < 0) {
             fireIfArmed(VerbenaException.statusOf(-taken));
         } else if (armedForCompletions()) {
@@ -185,10 +252,14 @@ final class CompletionEvents {
 
     /** For what this device gives no event for. */
     private void fireIfFailed() {
-        if (looksForFailures()) {
+        if (looksForFailures() && fired == null) {
             pump.drain();
-            if (pump.failuresEver() != failuresSeen) {
-                fire(Status.SUCCESS);
+            long failures = pump.failuresEver();
+            if (failures != failuresSeen) {
+                failuresSeen = failures;
+                if (pump.waiting(seen)) { // else it was polled
+                    fire(Status.SUCCESS);
+                }
             }
         }
     }
@@ -214,7 +285,7 @@ final class CompletionEvents {
         if (armed != ArmState.NONE) {
             pump.drain(); // they may stand behind some that were not polled
         }
-        if (armedForCompletions() && pump.waiting(seen)) {
+        if (fired == null && armedForCompletions() && pump.waiting(seen)) {
             fire(Status.SUCCESS);
         }
     }
@@ -268,8 +339,9 @@ final class CompletionEvents {
         int most;
         boolean come;
         synchronized (this) {
-            if (!fired.isEmpty()) {
-                return fired.poll();
+            Status told = tellUnlessPolled();
+            if (told != null) {
+                return told;
             }
             if (callback == null && armed == ArmState.NONE) {
                 throw new IllegalStateException("Arm the completion queue before waiting for it");
@@ -278,7 +350,7 @@ final class CompletionEvents {
             come = hasCome();
             if (come && pump.broken()) {
                 fire(Status.BUFFER_OVERFLOW);
-                return fired.poll();
+                return tell();
             }
             sleeping = true;
         }
@@ -298,7 +370,7 @@ final class CompletionEvents {
                 heed(answer);
             }
             fireIfFailed();
-            status = fired.poll();
+            status = tellUnlessPolled();
         }
         if ((ready & EventWait.ALARM) != 0) {
             Descriptors.silence(alarm); // nobody raises it any more: nobody sleeps
@@ -375,11 +447,8 @@ final class CompletionEvents {
         int taken = control.takeEvent(channel, wait);
         synchronized (this) {
             heed(taken);
+            Status status = tellUnlessPolled();
             collecting = false;
-            Status status = fired.poll();
-            if (!fired.isEmpty()) {
-                raise();
-            }
             return status == null ? Status.PENDING : status;
         }
     }

@@ -182,12 +182,15 @@ public final class CompletionQueue extends NativeObject {
      * Asks to be told once of what comes (NdkArmCq). Arming again before that joins both: ANY
      * absorbs everything, SOLICITED absorbs ERRORS.
      *
-     * <p>It fires at once when something is there that came after it fired last, and under every
-     * type when the queue breaks. A callback too many is possible, one too few is not.
+     * <p>It fires at once when something is there that came after the caller was told last, and
+     * under every type when the queue breaks. A callback too many is possible, one too few is not.
+     *
+     * <p>Without a callback, what has fired and was not told before the queue is armed again is
+     * forgotten: a caller that always finds something to poll may arm each time and never wait.
      *
      * @param type what to be told of
-     * @return whether it has fired already; a callback comes all the same, {@link #await} returns
-     *     at once, and a loop of the caller's need not sleep
+     * @return whether it has fired already: a callback comes then; {@link #await} returns at once,
+     *     unless all that was there is polled before; and a loop of the caller's need not sleep
      * @throws IllegalStateException when this queue is closed
      */
     public boolean arm(NotifyType type) {
@@ -203,9 +206,9 @@ public final class CompletionQueue extends NativeObject {
     }
 
     /**
-     * Sleeps until what was armed fires, for a queue without a callback and a thread at a time.
-     * Does not listen to interrupts; closing the queue ends it. A virtual thread holds its carrier
-     * meanwhile: give those a queue with a callback.
+     * Sleeps until what was armed fires and there is something to poll, for a queue without a
+     * callback and a thread at a time. Does not listen to interrupts; closing the queue ends it. A
+     * virtual thread holds its carrier meanwhile: give those a queue with a callback.
      *
      * @param timeout how long at most
      * @return SUCCESS when there is something to poll, IO_TIMEOUT when there was not in time (it

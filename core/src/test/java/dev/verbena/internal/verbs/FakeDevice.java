@@ -92,8 +92,25 @@ public final class FakeDevice implements DeviceControl {
         }
     }
 
+    /** Keeps every event until somebody takes it, one at a time, as the kernel does. */
     private static final class Channel {
         final int descriptor = Descriptors.newAlarm();
+        int events;
+
+        void add() {
+            events++;
+            Descriptors.raise(descriptor);
+        }
+
+        boolean take() {
+            if (events == 0) {
+                return false;
+            }
+            if (--events == 0) {
+                Descriptors.silence(descriptor);
+            }
+            return true;
+        }
     }
 
     private static final class Cq {
@@ -131,6 +148,7 @@ public final class FakeDevice implements DeviceControl {
     public final List<Integer> chains = new ArrayList<>(); // how many requests each post had
     public final List<Boolean> arms = new ArrayList<>(); // solicitedOnly of each
     public volatile int eventsAskedFor; // how often a channel was
+    public int mostEventsNotTaken; // of one channel at any moment
 
     public final List<String> panics = new ArrayList<>();
     public int overruns;
@@ -666,15 +684,20 @@ public final class FakeDevice implements DeviceControl {
             if (cq.channel != null && eventsAreLate) {
                 lateEvents.add(cq.channel);
             } else if (cq.channel != null) {
-                Descriptors.raise(cq.channel.descriptor);
+                bringEvent(cq.channel);
             }
         }
     }
 
     /** Events of completions that were there before, as interrupts bring them. */
     public synchronized void bringLateEvents() {
-        lateEvents.forEach(channel -> Descriptors.raise(channel.descriptor));
+        lateEvents.forEach(this::bringEvent);
         lateEvents.clear();
+    }
+
+    private void bringEvent(Channel channel) {
+        channel.add();
+        mostEventsNotTaken = Math.max(mostEventsNotTaken, channel.events);
     }
 
     /** Tells something unasked of the completion queue or shared receive queue made last. */
@@ -877,7 +900,7 @@ public final class FakeDevice implements DeviceControl {
     @Override
     public synchronized boolean takeEventIfThere(long channel, EventWait wait) {
         eventsAskedFor = eventsAskedFor + 1;
-        return Descriptors.silence(channels.get(channel).descriptor);
+        return channels.get(channel).take();
     }
 
     @Override
