@@ -6,7 +6,7 @@ import java.util.Arrays;
  * Completions that this layer had to take from the provider on its own, until the consumer asks for
  * them: as many as come, oldest first, each with who is told when the consumer has it.
  */
-final class Backlog {
+class Backlog {
     private final CompletionRecords records;
     private Credit[] credits; // of each record, null where nobody is told
     private int first; // what is before it has been moved on
@@ -26,17 +26,38 @@ final class Backlog {
     }
 
     /**
-     * Makes room for a record, to be added to what this returns.
+     * Makes room for a record. For as many more as there are, so that adding takes constant time.
+     *
+     * @return false when the heap has no memory for it; nothing has changed then
+     */
+    boolean makeRoom() {
+        if (records.room() > 0) {
+            return true;
+        }
+        try {
+            CompletionRecords grown =
+                    allocate(Math.max(records.capacity(), 2 * (records.size() - first)));
+            Credit[] moved = Arrays.copyOfRange(credits, first, first + grown.capacity());
+            records.moveInto(first, grown);
+            credits = moved;
+            first = 0;
+            return true;
+        } catch (OutOfMemoryError e) {
+            return false;
+        }
+    }
+
+    /** Allocates an empty array of records; tests let it fail. */
+    CompletionRecords allocate(int capacity) {
+        return new CompletionRecords(capacity);
+    }
+
+    /**
+     * Where the next record is to be added, after {@link #makeRoom} has answered true.
      *
      * @param credit who is told when the consumer has it, or null
      */
     CompletionRecords next(Credit credit) {
-        if (records.room() == 0) {
-            records.grow(first);
-            int capacity = records.size() + records.room();
-            credits = Arrays.copyOfRange(credits, first, first + capacity);
-            first = 0;
-        }
         credits[records.size()] = credit;
         return records;
     }

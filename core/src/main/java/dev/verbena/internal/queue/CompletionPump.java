@@ -8,7 +8,6 @@ import java.lang.invoke.MethodHandles;
 import java.lang.invoke.VarHandle;
 import java.util.ArrayList;
 import java.util.Arrays;
-import java.util.List;
 
 /**
  * What stands between {@code ibv_poll_cq} and the consumer of one completion queue: it finds out
@@ -60,11 +59,15 @@ public final class CompletionPump {
 
     // All of these under the gate.
     private final WorkCompletions raw = new WorkCompletions(BATCH);
-    private final Backlog staged = new Backlog(BATCH);
+    private final Backlog staged;
     private final ArrayList<RequestFifo> owing = new ArrayList<>(); // looked at by each poll
-    private final List<Endpoint> dead = new ArrayList<>();
+    private Endpoint[] dead = new Endpoint[8]; // failed, and not told so yet
+    private int deadCount;
     private final IntMap<Endpoint> sharing = new IntMap<>();
-    private boolean unsettled; // something is staged or owing, perhaps
+    // What was polled and could not be kept, as the heap was exhausted: these in raw, until it is.
+    private int leftFirst;
+    private int leftEnd;
+    private boolean unsettled; // something is staged, owing or left, perhaps
     private boolean[] taken = new boolean[8];
     private RequestFifo[] queues = new RequestFifo[8];
     private int[] generations = new int[8];
@@ -95,6 +98,18 @@ public final class CompletionPump {
             SharedQueues sharedQueues,
             long address,
             Runnable onOwed) {
+        this(context, provider, sharedQueues, address, onOwed, new Backlog(BATCH));
+    }
+
+    /** For tests, with an empty backlog of theirs. */
+    CompletionPump(
+            VerbsContext context,
+            Provider provider,
+            SharedQueues sharedQueues,
+            long address,
+            Runnable onOwed,
+            Backlog staged) {
+        this.staged = staged;
         this.context = context;
         this.provider = provider;
         this.sharedQueues = sharedQueues;
@@ -126,6 +141,7 @@ public final class CompletionPump {
                 queues = Arrays.copyOf(queues, 2 * slot);
                 generations = Arrays.copyOf(generations, 2 * slot);
             }
+            owing.ensureCapacity(owing.size() + taken.length); // owing something must not fail
             taken[slot] = true;
             return WorkId.queue(slot, ++generations[slot], receive);
         } finally {
@@ -146,7 +162,7 @@ public final class CompletionPump {
     }
 
     /**
-     * Gives a slot back; what comes for it later is dropped.
+     * Gives a slot back; what the device tells for it later is dropped.
      *
      * @param queue what {@link #reserve} gave
      */
@@ -155,7 +171,10 @@ public final class CompletionPump {
         // polls.
         if (gate.enter()) {
             int slot = WorkId.slot(queue);
-            owing.remove(queues[slot]);
+            RequestFifo fifo = queues[slot];
+            if (fifo != null && fifo.underWay() == 0) {
+                owing.remove(fifo); // otherwise there is no memory yet for what it owes
+            }
             guess = null;
             queues[slot] = null;
             taken[slot] = false;
@@ -205,7 +224,7 @@ public final class CompletionPump {
         } finally {
             gate.leave();
         }
-        mourn();
+        mourn(into);
         return true;
     }
 
@@ -228,21 +247,36 @@ public final class CompletionPump {
 
     private void pollAll(CompletionRecords into) {
         staged.moveTo(into);
-        int asked;
-        int came;
-        do {
-            asked = Math.min(into.room(), BATCH);
-            came = asked == 0 ? 0 : askAndTake(asked, into);
-        } while (asked > 0 && came == asked); // hidden ones took no room
+        boolean allTaken = takeLeft(into);
+        int asked = Math.min(into.room(), BATCH);
+        while (allTaken && asked > 0) {
+            int came = ask(asked);
+            allTaken = take(0, came, into) && came == asked;
+            asked = Math.min(into.room(), BATCH); // hidden ones took no room
+        }
         settle(into);
-        unsettled = !staged.isEmpty() || !owing.isEmpty();
+        unsettled = !staged.isEmpty() || !owing.isEmpty() || leftFirst < leftEnd;
     }
 
-    /** Tells queue pairs that they died; the consumer's thread does, which holds no gate. */
-    private void mourn() {
-        if (hasDead) {
-            for (Endpoint endpoint = nextDead(); endpoint != null; endpoint = nextDead()) {
+    /**
+     * Tells queue pairs that they failed. The consumer's thread does so, which holds no gate.
+     *
+     * @param polled what the consumer is about to see: an exception would keep it from that, so the
+     *     next poll tries again
+     */
+    private void mourn(CompletionRecords polled) {
+        if (!hasDead) {
+            return;
+        }
+        for (Endpoint endpoint = nextDead(); endpoint != null; endpoint = nextDead()) {
+            try {
                 endpoint.mourn();
+            } catch (Throwable t) {
+                putBack(endpoint);
+                if (polled.size() == 0) {
+                    throw t;
+                }
+                return;
             }
         }
     }
@@ -251,14 +285,29 @@ public final class CompletionPump {
         if (!gate.enter()) {
             return null;
         }
-        Endpoint next = dead.isEmpty() ? null : dead.removeLast();
-        hasDead = !dead.isEmpty();
+        Endpoint next = deadCount == 0 ? null : dead[--deadCount];
+        hasDead = deadCount > 0;
         gate.leave();
         return next;
     }
 
+    private void putBack(Endpoint endpoint) {
+        if (gate.enter()) {
+            if (makeRoomForDead()) {
+                addDead(endpoint);
+            }
+            gate.leave();
+        }
+    }
+
+    private void addDead(Endpoint endpoint) {
+        dead[deadCount++] = endpoint;
+        hasDead = true;
+    }
+
     /**
-     * Polls everything that is there and keeps it for the consumer.
+     * Polls everything that is there and keeps it for the consumer; what the heap has no memory for
+     * stays where it is until the next time.
      *
      * @return whether anything came
      */
@@ -267,12 +316,13 @@ public final class CompletionPump {
             return false;
         }
         try {
-            boolean any = false;
-            int came;
-            do {
-                came = askAndTake(BATCH, null);
+            boolean any = leftFirst < leftEnd;
+            boolean more = takeLeft(null);
+            while (more) {
+                int came = ask(BATCH);
                 any |= came > 0;
-            } while (came == BATCH);
+                more = take(0, came, null) && came == BATCH;
+            }
             settle(null);
             return any;
         } finally {
@@ -308,8 +358,8 @@ public final class CompletionPump {
             return false;
         }
         try {
-            fifo.oweRest(status);
             remember(fifo);
+            fifo.oweRest(status);
             settle(null);
         } finally {
             gate.leave();
@@ -387,8 +437,8 @@ public final class CompletionPump {
     void owe(RequestFifo fifo, int first, int last, int status) {
         if (gate.enter()) {
             try {
-                fifo.owe(first, last, status, FLUSHED);
                 remember(fifo);
+                fifo.owe(first, last, status, FLUSHED);
                 settle(null);
             } finally {
                 gate.leave();
@@ -416,11 +466,11 @@ public final class CompletionPump {
             if (fifo.hasEnded(last)) {
                 return true;
             }
+            remember(fifo);
             if (lastIsAsking) {
                 fifo.suppress(last);
             }
             fifo.owe(first, lastIsAsking ? last - 1 : last, NOT_POSTED, FLUSHED);
-            remember(fifo);
             settle(null);
             return false;
         } finally {
@@ -444,12 +494,6 @@ public final class CompletionPump {
     // keeps them if not, with null for "to"; handed down, as a field would be a reference between
     // old objects to tell the collector of, twice a poll.
 
-    private int askAndTake(int count, CompletionRecords to) {
-        int came = ask(count);
-        take(0, came, to);
-        return came;
-    }
-
     private int ask(int count) {
         int came = context.pollCq(address, count, raw);
         if (came < 0) {
@@ -458,42 +502,101 @@ public final class CompletionPump {
         return came;
     }
 
-    private void take(int first, int came, CompletionRecords to) {
+    /** Takes what was left in {@link #raw}; asking for more would overwrite it. */
+    private boolean takeLeft(CompletionRecords to) {
+        int first = leftFirst;
+        int end = leftEnd;
+        leftFirst = 0;
+        leftEnd = 0;
+        return take(first, end, to);
+    }
+
+    /**
+     * Takes completions out of {@link #raw}.
+     *
+     * @param came the end of those that are there
+     * @return whether all were taken; those that were not are left there, and nothing of them has
+     *     changed
+     */
+    private boolean take(int first, int came, CompletionRecords to) {
         int i = first;
-        while (i < came) {
-            long id = raw.id(i);
-            if (WorkId.isShared(id)) {
-                takeShared(i++, id, to);
-                continue;
-            }
-            RequestFifo fifo = guess;
-            if (fifo == null || !WorkId.belongsTo(id, fifo.queue())) {
-                fifo = queues[WorkId.slot(id)];
-                if (fifo == null || !WorkId.belongsTo(id, fifo.queue())) {
-                    i++; // what a closed queue pair left behind was told at its close already
+        try {
+            while (i < came) {
+                long id = raw.id(i);
+                if (WorkId.isShared(id)) {
+                    if (!makeRoom(to)) {
+                        break;
+                    }
+                    takeShared(i++, id, to);
                     continue;
                 }
-                guess = fifo;
+                RequestFifo fifo = guess;
+                if (fifo == null || !WorkId.belongsTo(id, fifo.queue())) {
+                    fifo = queues[WorkId.slot(id)];
+                    if (fifo == null || !WorkId.belongsTo(id, fifo.queue())) {
+                        i++; // what a closed queue pair left behind was told at its close already
+                        continue;
+                    }
+                    guess = fifo;
+                }
+                int plain =
+                        to == null || !staged.isEmpty() || to.room() < came - i
+                                ? 0
+                                : fifo.tellPlain(raw, i, came, provider, to);
+                if (plain > 0) {
+                    i += plain;
+                } else if (tellOwedBefore(fifo, WorkId.sequence(id), to)) {
+                    take(i++, fifo, WorkId.sequence(id), to);
+                } else {
+                    break;
+                }
             }
-            int plain =
-                    to == null || !staged.isEmpty() || to.room() < came - i
-                            ? 0
-                            : fifo.tellPlain(raw, i, came, provider, to);
-            if (plain > 0) {
-                i += plain;
-            } else {
-                take(i++, fifo, WorkId.sequence(id), to);
+        } finally { // also when something was thrown that nobody expects
+            if (i < came) {
+                leftFirst = i;
+                leftEnd = came;
+                unsettled = true;
             }
         }
+        return i >= came;
+    }
+
+    /** Tells what is owed before a request, and makes room for the request. */
+    private boolean tellOwedBefore(RequestFifo fifo, int sequence, CompletionRecords to) {
+        fifo.look();
+        while (makeRoom(to)) {
+            if (!fifo.nextBefore(sequence)) {
+                return true;
+            }
+            tellOwed(fifo, to);
+        }
+        return false;
+    }
+
+    /**
+     * Makes room for telling one more completion, before anything of it changes.
+     *
+     * @return false when there is none, and the heap has no memory for more
+     */
+    private boolean makeRoom(CompletionRecords to) {
+        return makeRoomForDead()
+                && (to != null && staged.isEmpty() && to.room() > 0 || staged.makeRoom());
+    }
+
+    private boolean makeRoomForDead() {
+        if (deadCount == dead.length) {
+            try {
+                dead = Arrays.copyOf(dead, 2 * deadCount);
+            } catch (OutOfMemoryError e) {
+                return false;
+            }
+        }
+        return true;
     }
 
     private void take(int index, RequestFifo fifo, int sequence, CompletionRecords to) {
         int status = raw.status(index);
         boolean success = status == WorkCompletions.SUCCESS;
-        fifo.look();
-        while (fifo.nextBefore(sequence)) {
-            tellOwed(fifo, to);
-        }
         boolean silent = fifo.silent(sequence);
         long context = fifo.context(sequence);
         RequestType type = fifo.typeOf(sequence);
@@ -564,8 +667,7 @@ public final class CompletionPump {
     private void fail(Endpoint endpoint) {
         failuresEver++;
         if (endpoint.dies()) {
-            dead.add(endpoint);
-            hasDead = true;
+            addDead(endpoint);
         }
     }
 
@@ -596,8 +698,11 @@ public final class CompletionPump {
     private void settle(CompletionRecords to) {
         for (int i = 0; i < owing.size(); i++) {
             RequestFifo fifo = owing.get(i);
-            while (fifo.nextOwed()) {
+            while (makeRoom(to) && fifo.nextOwed()) {
                 tellOwed(fifo, to);
+            }
+            if (queues[WorkId.slot(fifo.queue())] != fifo && fifo.underWay() == 0) {
+                owing.remove(i--); // released before there was memory for all
             }
         }
     }

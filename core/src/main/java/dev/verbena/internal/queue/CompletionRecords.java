@@ -46,6 +46,11 @@ public final class CompletionRecords {
         return size;
     }
 
+    /** How many fit, with those that are there. */
+    int capacity() {
+        return capacity;
+    }
+
     /**
      * How many more fit.
      *
@@ -127,10 +132,14 @@ public final class CompletionRecords {
         add(from.endpoint(index), from.context(index), from.kind(index), from.extras[index]);
     }
 
-    /** Forgets the first ones, and has room for as many more as there are then, at least. */
-    void grow(int forget) {
+    /**
+     * Forgets the first ones and takes over larger arrays.
+     *
+     * @param forget how many to forget
+     * @param grown an empty one that has room for the others
+     */
+    void moveInto(int forget, CompletionRecords grown) {
         int kept = size - forget;
-        CompletionRecords grown = new CompletionRecords(Math.max(capacity, 2 * kept));
         for (int i = 0; i < kept; i++) {
             grown.addFrom(this, forget + i);
         }

@@ -151,6 +151,7 @@ class QueueTest {
         int next = 0;
         for (int round = 0; round < 20; round++) {
             for (int i = 0; i < 4; i++) {
+                assertThat(kept.makeRoom()).isTrue();
                 kept.next(i % 2 == 0 ? () -> told[0]++ : null)
                         .add(ENDPOINT, RequestType.SEND, 4L * round + i, i, 0, 0, i, false);
             }

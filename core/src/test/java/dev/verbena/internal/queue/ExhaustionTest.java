@@ -1,0 +1,262 @@
+package dev.verbena.internal.queue;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.verbena.internal.verbs.FakeDevice;
+import dev.verbena.internal.verbs.Provider;
+
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Nested;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Random;
+import java.util.function.BooleanSupplier;
+import java.util.stream.LongStream;
+
+/** The heap is exhausted: no completion is lost, none comes twice, and their order stays. */
+@Timeout(60)
+class ExhaustionTest {
+    private static final int DEPTH = 4096;
+
+    private final FakeDevice device = new FakeDevice();
+    private final long address = device.createCq(2 * DEPTH, 0);
+    private final List<String> deaths = new ArrayList<>();
+    private final List<String> thrown = new ArrayList<>();
+    private BooleanSupplier exhausted = () -> false; // asked at each growth
+    private Runnable onDeath = () -> deaths.add("dead");
+    private int growths;
+
+    private final CompletionPump pump =
+            new CompletionPump(
+                    device.open(),
+                    Provider.of(0, 0),
+                    new SharedQueues(),
+                    address,
+                    () -> {},
+                    new Backlog(64) {
+                        @Override
+                        CompletionRecords allocate(int capacity) {
+                            growths++;
+                            if (exhausted.getAsBoolean()) {
+                                throw new OutOfMemoryError("for a test");
+                            }
+                            return super.allocate(capacity);
+                        }
+                    });
+    private final Endpoint endpoint = new Endpoint("owner", new WindowTable(), () -> onDeath.run());
+    private RequestFifo fifo;
+    private long context; // of the request added next
+
+    @AfterEach
+    void free() {
+        device.destroyCq(address);
+        device.dispose();
+    }
+
+    private void queue(boolean receive) {
+        fifo = new RequestFifo(endpoint, pump.reserve(receive), DEPTH, 1);
+        pump.enter(fifo);
+    }
+
+    private int add(RequestType type) {
+        return fifo.add(context++, type, false, true);
+    }
+
+    private void complete(int sequence) {
+        device.complete(WorkId.of(fifo.queue(), sequence), 1);
+    }
+
+    /** JUnit gives up when it meets an OutOfMemoryError; completions have to be there after it. */
+    private void survive(Runnable step) {
+        try {
+            step.run();
+        } catch (OutOfMemoryError e) {
+            thrown.add(e.getMessage());
+        }
+    }
+
+    private void drain() {
+        survive(pump::drain);
+    }
+
+    private void owe(int first, int last) {
+        survive(() -> pump.owe(fifo, first, last, CompletionPump.NOT_POSTED));
+    }
+
+    private List<Long> poll(int room) {
+        CompletionRecords records = new CompletionRecords(room);
+        survive(() -> assertThat(pump.poll(records)).isTrue());
+        List<Long> contexts = new ArrayList<>();
+        for (int i = 0; i < records.size(); i++) {
+            contexts.add(records.context(i));
+        }
+        return contexts;
+    }
+
+    private List<Long> pollAll(int room) {
+        List<Long> all = new ArrayList<>();
+        List<Long> some = poll(room);
+        while (!some.isEmpty()) {
+            all.addAll(some);
+            some = poll(room);
+        }
+        return all;
+    }
+
+    private static List<Long> upTo(long end) {
+        return LongStream.range(0, end).boxed().toList();
+    }
+
+    @Nested
+    class WhileThisLayerPollsOnItsOwn {
+        /** From 64 on the store doubles: to 128, 256, 512, 1024, 2048 and 4096. */
+        @ParameterizedTest
+        @ValueSource(ints = {1, 2, 3, 4, 5, 6, 7})
+        void fromWhicheverGrowthOn(int growth) {
+            queue(true);
+            for (int i = 0; i < 4000; i++) {
+                complete(add(RequestType.RECEIVE));
+            }
+            exhausted = () -> growths >= growth;
+            drain();
+            drain();
+            drain();
+            assertThat(pollAll(100)).isEqualTo(upTo(4000));
+            assertThat(fifo.underWay()).isZero();
+            assertThat(thrown).isEmpty();
+            assertThat(growths).isGreaterThanOrEqualTo(Math.min(growth, 6));
+        }
+
+        @Test
+        void andThereIsMemoryAgainLater() {
+            queue(true);
+            for (int i = 0; i < 4000; i++) {
+                complete(add(RequestType.RECEIVE));
+            }
+            exhausted = () -> true;
+            drain();
+            assertThat(pump.waiting(0)).isTrue();
+            exhausted = () -> false;
+            drain();
+            exhausted = () -> true;
+            assertThat(pollAll(7)).isEqualTo(upTo(4000));
+        }
+    }
+
+    @Nested
+    class WhileTheConsumerPolls {
+        /** Those owed before a request are told before it, and find no room beside it. */
+        @ParameterizedTest
+        @ValueSource(ints = {1, 2, 3, 64, 200})
+        void andMoreIsOwedThanItHasRoomFor(int room) {
+            queue(false);
+            int first = add(RequestType.WRITE);
+            for (int i = 0; i < 150; i++) {
+                add(RequestType.WRITE);
+            }
+            owe(first + 1, fifo.last());
+            int last = add(RequestType.WRITE);
+            complete(first);
+            complete(last);
+            exhausted = () -> true;
+            assertThat(pollAll(room)).isEqualTo(upTo(152));
+            assertThat(fifo.underWay()).isZero();
+            assertThat(thrown).isEmpty();
+            assertThat(deaths).containsExactly("dead");
+        }
+
+        @Test
+        void andNothingButWhatIsOwedIsThere() {
+            queue(false);
+            for (int i = 0; i < 200; i++) {
+                add(RequestType.WRITE);
+            }
+            exhausted = () -> true;
+            owe(fifo.last() - 199, fifo.last());
+            assertThat(pollAll(3)).isEqualTo(upTo(200));
+        }
+    }
+
+    @Test
+    void whileAQueuePairCloses() {
+        queue(false);
+        for (int i = 0; i < 200; i++) {
+            add(RequestType.WRITE);
+        }
+        exhausted = () -> true;
+        survive(() -> pump.finish(fifo, 0));
+        pump.release(fifo.queue());
+        queue(false); // in the same slot
+        assertThat(pollAll(3)).isEqualTo(upTo(200));
+        complete(add(RequestType.WRITE));
+        assertThat(pollAll(3)).containsExactly(200L);
+        assertThat(thrown).isEmpty();
+    }
+
+    @ParameterizedTest
+    @ValueSource(longs = {1, 2, 3, 4, 5, 6, 7, 8})
+    void nowAndThenInARandomProgram(long seed) {
+        Random random = new Random(seed);
+        exhausted = () -> random.nextInt(4) > 0;
+        queue(false);
+        List<Long> told = new ArrayList<>();
+        List<Integer> posted = new ArrayList<>(); // to the device, which has not told
+        for (int i = 0; i < 2000; i++) {
+            switch (random.nextInt(5)) {
+                case 0, 1 -> {
+                    for (int n = random.nextInt(150); n > 0 && fifo.underWay() < 2000; n--) {
+                        posted.add(add(RequestType.WRITE));
+                    }
+                }
+                case 2 -> {
+                    for (int n = random.nextInt(200); n > 0 && !posted.isEmpty(); n--) {
+                        complete(posted.removeFirst());
+                    }
+                }
+                case 3 -> {
+                    int count = random.nextInt(80);
+                    if (count > 0 && fifo.underWay() < 2000) {
+                        for (int n = 0; n < count; n++) {
+                            add(RequestType.WRITE);
+                        }
+                        int last = fifo.last();
+                        owe(last - count + 1, last);
+                    }
+                    drain();
+                }
+                default -> told.addAll(poll(1 + random.nextInt(100)));
+            }
+        }
+        posted.forEach(this::complete);
+        told.addAll(pollAll(10));
+        assertThat(told).isEqualTo(upTo(context));
+        assertThat(fifo.underWay()).isZero();
+        assertThat(thrown).isEmpty();
+    }
+
+    /** What is to be done for a queue pair that failed may fail, too. */
+    @Test
+    void whatWasPolledIsThereThoughTellingOfADeathFails() {
+        queue(false);
+        onDeath =
+                () -> {
+                    throw new OutOfMemoryError("unable to create native thread, for a test");
+                };
+        int first = add(RequestType.WRITE);
+        owe(first, first);
+        assertThat(poll(4)).containsExactly(0L);
+        assertThat(thrown).isEmpty();
+        assertThat(poll(4)).isEmpty();
+        assertThat(thrown).hasSize(1); // nothing is lost by it
+        onDeath = () -> deaths.add("dead");
+        assertThat(poll(4)).isEmpty();
+        assertThat(deaths).containsExactly("dead");
+        assertThat(poll(4)).isEmpty();
+        assertThat(deaths).hasSize(1);
+    }
+}
