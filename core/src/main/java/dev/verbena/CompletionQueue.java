@@ -34,7 +34,7 @@ public final class CompletionQueue extends NativeObject {
     /** and how long that has to be until queue pairs are looked at that died in silence. */
     private static final long LOOK_NANOSECONDS = TimeUnit.MILLISECONDS.toNanos(20);
 
-    /** How long the device has, when this queue breaks, for what is under way. */
+    /** How long the device has, after an overrun of this queue, for what is outstanding. */
     private static final long BREAK_DOWN = TimeUnit.SECONDS.toNanos(1);
 
     private final Adapter adapter;
@@ -292,14 +292,13 @@ public final class CompletionQueue extends NativeObject {
                 continue; // closed meanwhile, or broken with the device
             }
         }
-        int lost =
-                status == Status.BUFFER_OVERFLOW
-                        ? CompletionPump.LOST
-                        : WorkCompletions.GENERAL_ERROR;
+        boolean overrun = status == Status.BUFFER_OVERFLOW; // otherwise the device has failed
+        int lost = overrun ? CompletionPump.LOST : WorkCompletions.GENERAL_ERROR;
+        long timeout = overrun ? BREAK_DOWN : QueuePair.FAILED_DEVICE_TIMEOUT;
         long start = System.nanoTime();
         for (QueuePair queuePair : queuePairs) {
             try {
-                queuePair.finish(this, BREAK_DOWN - (System.nanoTime() - start), lost);
+                queuePair.finish(this, timeout - (System.nanoTime() - start), lost);
             } catch (IllegalStateException e) {
                 continue; // closed meanwhile
             }

@@ -68,7 +68,9 @@ public final class QueuePair extends NativeObject {
     private static final int SEQUENCE_BITS = 0xFF_FFFF;
     private static final int ATOMIC_BYTES = Long.BYTES;
     private static final long PATIENCE = TimeUnit.SECONDS.toNanos(1);
-    private static final long FAILED_DEVICE_TIMEOUT = TimeUnit.MILLISECONDS.toNanos(10);
+
+    /** How long a device that has failed has for what is outstanding, in nanoseconds. */
+    static final long FAILED_DEVICE_TIMEOUT = TimeUnit.MILLISECONDS.toNanos(10);
 
     private static final int ANY_REQUEST =
             OpFlags.SILENT_SUCCESS | OpFlags.READ_FENCE | OpFlags.DEFER;

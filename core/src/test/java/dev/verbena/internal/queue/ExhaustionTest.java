@@ -189,7 +189,7 @@ class ExhaustionTest {
             add(RequestType.WRITE);
         }
         exhausted = () -> true;
-        survive(() -> pump.finish(fifo, 0));
+        survive(() -> pump.finish(fifo, 0, CompletionPump.FLUSHED));
         pump.release(fifo.queue());
         queue(false); // in the same slot
         assertThat(pollAll(3)).isEqualTo(upTo(200));
