@@ -9,6 +9,7 @@ import dev.verbena.internal.verbs.Provider;
 import dev.verbena.internal.verbs.VerbsContext;
 
 import java.time.Duration;
+import java.util.concurrent.ThreadFactory;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
 
@@ -86,13 +87,20 @@ final class CompletionEvents {
         this.callback = callback;
         this.lookForDeaths = lookForDeaths;
         this.alarm = (int) VerbenaException.check(Descriptors.newAlarm(), "eventfd", "");
-        this.wait = new EventWait(channel, descriptor, alarm);
+        try {
+            this.wait = new EventWait(channel, descriptor, alarm);
+        } catch (Throwable t) {
+            Descriptors.close(alarm);
+            throw t;
+        }
     }
 
     /** Starts the thread that runs the callback; {@code atEnd} is the last it does. */
-    void start(String name, Runnable atEnd) {
-        thread = Thread.ofPlatform().daemon().name(name).unstarted(() -> run(atEnd));
-        thread.start();
+    void start(ThreadFactory threads, String name, Runnable atEnd) {
+        Thread callbacks = threads.newThread(() -> run(atEnd));
+        callbacks.setName(name);
+        callbacks.start();
+        thread = callbacks;
     }
 
     /** Arms; true when it has fired at once. */

@@ -7,7 +7,10 @@ import dev.verbena.internal.verbs.DeviceControl;
 import dev.verbena.internal.verbs.WorkCompletions;
 
 import java.time.Duration;
+import java.util.ArrayDeque;
 import java.util.Arrays;
+import java.util.Deque;
+import java.util.concurrent.ThreadFactory;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
 
@@ -48,21 +51,30 @@ public final class CompletionQueue extends NativeObject {
     private long lastLook = System.nanoTime();
 
     CompletionQueue(Adapter adapter, int depth, Consumer<Status> callback) {
+        this(adapter, depth, callback, Thread.ofPlatform().daemon().factory());
+    }
+
+    /** With the threads that a test has for the callback. */
+    CompletionQueue(
+            Adapter adapter, int depth, Consumer<Status> callback, ThreadFactory callbackThreads) {
         super(adapter);
         this.adapter = adapter;
         this.control = adapter.control();
-        long madeChannel = 0;
-        long made = 0;
+        Deque<Runnable> undo = new ArrayDeque<>();
+        undo.push(this::abandon);
         try {
             checkDepth(depth);
-            madeChannel =
+            AdapterEvents adapterEvents = adapter.events();
+            long madeChannel =
                     VerbenaException.check(control.createChannel(), "ibv_create_comp_channel", "");
+            undo.push(() -> control.destroyChannel(madeChannel));
             this.channel = madeChannel;
-            made =
+            long made =
                     VerbenaException.check(
                             control.createCq(ROOM * depth, channel),
                             "ibv_create_cq(depth %d)".formatted(ROOM * depth),
                             "");
+            undo.push(() -> control.destroyCq(made));
             this.address = made;
             this.pump =
                     new CompletionPump(
@@ -81,20 +93,16 @@ public final class CompletionQueue extends NativeObject {
                             channel,
                             callback,
                             this::lookForDeaths);
-            adapter.events().add(this);
+            undo.push(events::free);
+            undo.push(() -> adapterEvents.remove(this));
+            adapterEvents.add(this);
+            if (callback != null) {
+                hold();
+                events.start(callbackThreads, "verbena-completions-" + adapter.name(), this::letGo);
+            }
         } catch (Throwable t) {
-            if (made > 0) {
-                control.destroyCq(made);
-            }
-            if (madeChannel > 0) {
-                control.destroyChannel(madeChannel);
-            }
-            abandon();
+            undo.forEach(Runnable::run);
             throw t;
-        }
-        if (callback != null) {
-            hold();
-            events.start("verbena-completions-" + adapter.name(), this::letGo);
         }
     }
 
