@@ -7,6 +7,7 @@
 
 GRACE=10 # seconds between asking what runs to end and ending it
 STEP=''  # the process group of the step that runs
+TOLD=''  # standard error: a trap runs with the redirections of the command that was waited for
 
 AT_EXIT=()
 at_exit() { # COMMAND… : undone last first
@@ -21,6 +22,7 @@ run_at_exit() {
 }
 
 heed_signals() {
+    [ -n "$TOLD" ] || exec {TOLD}>&2
     trap 'end_by INT' INT
     trap 'end_by TERM' TERM
     trap 'end_by HUP' HUP
@@ -28,7 +30,7 @@ heed_signals() {
 
 end_by() { # SIGNAL
     trap '' INT TERM HUP
-    say "interrupted by $1"
+    say "interrupted by $1" 2>&"$TOLD"
     [ -z "$STEP" ] || end_group "$STEP"
     exit $((128 + $(kill -l "$1")))
 }

@@ -66,6 +66,7 @@ test_Ctrl_C_while_a_package_is_installed() {
     roce_ends
     [ "$CODE" = 130 ]
     [ -e "$BOX/installed" ]
+    says "interrupted by INT"
     says_nothing_of "making the micro VM"
     nothing_is_left
 }
