@@ -1,5 +1,6 @@
 package dev.verbena;
 
+import dev.verbena.internal.cm.Uncaught;
 import dev.verbena.internal.queue.ArmState;
 import dev.verbena.internal.queue.CompletionPump;
 import dev.verbena.internal.verbs.Descriptors;
@@ -11,6 +12,7 @@ import dev.verbena.internal.verbs.VerbsContext;
 import java.time.Duration;
 import java.util.concurrent.ThreadFactory;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.LockSupport;
 import java.util.function.Consumer;
 
 /**
@@ -34,6 +36,11 @@ final class CompletionEvents {
     // each look is a system call for each queue pair.
     private static final int MOST_SELDOM_MILLISECONDS = 1280;
 
+    // After a wait that failed the callback's thread waits again, doubling from one to the other.
+    private static final long SHORTEST_PAUSE = TimeUnit.MILLISECONDS.toNanos(1);
+    private static final long LONGEST_PAUSE = TimeUnit.SECONDS.toNanos(1);
+
+    private final CompletionQueue owner; // for messages
     private final DeviceControl control;
     private final VerbsContext context;
     private final Provider provider;
@@ -53,6 +60,7 @@ final class CompletionEvents {
     private int unread; // events that the device was asked for, less those taken from the channel
     private boolean freed;
     private boolean sleeping; // somebody has to be woken when it fires
+    private boolean unheeded; // a wait has begun, and nobody has looked at what it brought
     private boolean collecting; // the consumer's own loop is about to be told
     private long seen; // how much had been staged when the consumer was told last
     private long failuresSeen;
@@ -69,6 +77,7 @@ final class CompletionEvents {
     private long lastLook = System.nanoTime();
 
     CompletionEvents(
+            CompletionQueue owner,
             DeviceControl control,
             VerbsContext context,
             Provider provider,
@@ -77,6 +86,7 @@ final class CompletionEvents {
             long channel,
             Consumer<Status> callback,
             Runnable lookForDeaths) {
+        this.owner = owner;
         this.control = control;
         this.context = context;
         this.provider = provider;
@@ -88,7 +98,7 @@ final class CompletionEvents {
         this.lookForDeaths = lookForDeaths;
         this.alarm = (int) VerbenaException.check(Descriptors.newAlarm(), "eventfd", "");
         try {
-            this.wait = new EventWait(channel, descriptor, alarm);
+            this.wait = control.newWait(channel, alarm);
         } catch (Throwable t) {
             Descriptors.close(alarm);
             throw t;
@@ -347,6 +357,11 @@ final class CompletionEvents {
         int most;
         boolean come;
         synchronized (this) {
+            if (unheeded) { // the wait before was ended by an exception
+                sleeping = false;
+                heed(0); // perhaps it has taken the event, and nobody has looked what it was of
+                unheeded = false;
+            }
             Status told = tellUnlessPolled();
             if (told != null) {
                 return told;
@@ -360,15 +375,27 @@ final class CompletionEvents {
                 fire(Status.BUFFER_OVERFLOW);
                 return tell();
             }
+            unheeded = true;
             sleeping = true;
         }
         // What has come has its event most often: asking for that at once spares poll(2). Where it
         // has none yet, or never will, being unsolicited, that is waited for as always.
         boolean taken = come && !closed && control.takeEventIfThere(channel, wait);
         int ready = taken || closed ? 0 : wait.await(most);
+        if (ready < 0) {
+            throw VerbenaException.of(
+                    "poll",
+                    ready,
+                    "That was while waiting for %s; it may be waited for again".formatted(owner));
+        }
         boolean eventCame = taken || ((ready & EventWait.EVENT) != 0 && !closed);
         int answer = eventCame && !taken ? control.takeEvent(channel, wait) : 1;
-        Status status;
+        if ((ready & EventWait.ALARM) != 0) {
+            Descriptors.silence(alarm); // before the look at what it was raised for
+        }
+        if (provider.forgetsLateReceives() && !closed) {
+            lookForDeathsNowAndThen(eventCame);
+        }
         synchronized (this) {
             sleeping = false;
             if (closed) {
@@ -378,23 +405,25 @@ final class CompletionEvents {
                 heed(answer);
             }
             fireIfFailed();
-            status = tellUnlessPolled();
+            unheeded = false;
+            return tellUnlessPolled(); // at last: an exception behind it would lose it
         }
-        if ((ready & EventWait.ALARM) != 0) {
-            Descriptors.silence(alarm); // nobody raises it any more: nobody sleeps
-        }
-        if (provider.forgetsLateReceives()) {
-            lookForDeathsNowAndThen(eventCame);
-        }
-        return status;
     }
 
     private void run(Runnable atEnd) {
         try {
+            long pause = SHORTEST_PAUSE;
             while (!closed) {
-                Status status = waitOnce(-1);
-                if (status != null && !closed) {
-                    Threads.runCallback(callback, status);
+                try {
+                    Status status = waitOnce(-1);
+                    pause = SHORTEST_PAUSE;
+                    if (status != null && !closed) {
+                        Threads.runCallback(callback, status);
+                    }
+                } catch (Throwable t) { // for a moment, most likely: of memory, say
+                    Uncaught.report(t);
+                    LockSupport.parkNanos(pause);
+                    pause = Math.min(2 * pause, LONGEST_PAUSE);
                 }
             }
         } finally {
@@ -451,13 +480,18 @@ final class CompletionEvents {
         synchronized (this) {
             collecting = true;
         }
-        Descriptors.silence(alarm);
-        int taken = control.takeEvent(channel, wait);
-        synchronized (this) {
-            heed(taken);
-            Status status = tellUnlessPolled();
-            collecting = false;
-            return status == null ? Status.PENDING : status;
+        try {
+            Descriptors.silence(alarm);
+            int taken = control.takeEvent(channel, wait);
+            synchronized (this) {
+                heed(taken);
+                Status status = tellUnlessPolled();
+                return status == null ? Status.PENDING : status;
+            }
+        } finally {
+            synchronized (this) {
+                collecting = false;
+            }
         }
     }
 

@@ -85,6 +85,7 @@ public final class CompletionQueue extends NativeObject {
                             this::owed);
             this.events =
                     new CompletionEvents(
+                            this,
                             control,
                             adapter.context(),
                             adapter.provider(),

@@ -3,15 +3,24 @@ package dev.verbena;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.verbena.internal.verbs.Errno;
 import dev.verbena.internal.verbs.FakeDevice;
 
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Nested;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.time.Duration;
+import java.util.List;
+import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.ThreadFactory;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicReference;
 import java.util.stream.Stream;
 
 /** The life of a completion queue and its callback's thread. */
@@ -61,5 +70,160 @@ class CompletionQueueTest {
         adapter.close();
         assertThat(device.objects()).isZero();
         device.dispose();
+    }
+
+    /** The thread that calls back meets something that it cannot do anything about. */
+    @Nested
+    class WhatGoesWrongInTheThread {
+        private final LinkedBlockingQueue<Status> called = new LinkedBlockingQueue<>();
+        private final LinkedBlockingQueue<Throwable> reported = new LinkedBlockingQueue<>();
+        private final AtomicReference<Error> ofCallback = new AtomicReference<>();
+        private final AtomicReference<Error> ofHandler = new AtomicReference<>();
+        private final Thread.UncaughtExceptionHandler usual =
+                Thread.getDefaultUncaughtExceptionHandler();
+        private Rig rig;
+
+        @BeforeEach
+        void open() {
+            Thread.setDefaultUncaughtExceptionHandler(
+                    (thread, thrown) -> {
+                        reported.add(thrown);
+                        throwOnce(ofHandler);
+                    });
+            rig =
+                    new Rig(
+                                    QueuePairLimits.depths(16, 16),
+                                    device -> {},
+                                    status -> {
+                                        called.add(status);
+                                        throwOnce(ofCallback);
+                                    })
+                            .connect();
+        }
+
+        @AfterEach
+        void close() {
+            rig.close();
+            Thread.setDefaultUncaughtExceptionHandler(usual);
+        }
+
+        private void throwOnce(AtomicReference<Error> error) {
+            Error thrown = error.getAndSet(null);
+            if (thrown != null) {
+                throw thrown;
+            }
+        }
+
+        private void armAndReceive() {
+            rig.queue.arm(NotifyType.ANY);
+            rig.b.receive(1, rig.bytes(8)).orThrow();
+            rig.a.send(2, rig.bytes(8), OpFlags.SILENT_SUCCESS).orThrow();
+            rig.device.run();
+        }
+
+        private void expectReport(Class<? extends Throwable> type) throws InterruptedException {
+            assertThat(reported.poll(30, TimeUnit.SECONDS)).isInstanceOf(type);
+        }
+
+        private void expectCall() throws InterruptedException {
+            assertThat(called.poll(30, TimeUnit.SECONDS)).isEqualTo(Status.SUCCESS);
+            assertThat(rig.poll()).hasSize(1);
+        }
+
+        private void expectNextCall() throws InterruptedException {
+            armAndReceive();
+            expectCall();
+            assertThat(reported).isEmpty();
+        }
+
+        @Test
+        void anErrorOfTheCallbackAndOfTheHandlerOfThat() throws InterruptedException {
+            ofCallback.set(new OutOfMemoryError("Java heap space"));
+            ofHandler.set(new OutOfMemoryError("Java heap space"));
+            armAndReceive();
+            expectCall();
+            expectReport(OutOfMemoryError.class);
+            expectNextCall();
+        }
+
+        @Test
+        void anErrorAfterAnEventWasTaken() throws InterruptedException {
+            rig.device.takingCompletionEvent.set(new OutOfMemoryError("Java heap space"));
+            armAndReceive();
+            expectReport(OutOfMemoryError.class);
+            expectCall(); // for the event that was taken in vain
+            expectNextCall();
+        }
+
+        @Test
+        void waitsThatFail() throws InterruptedException {
+            rig.device.waits.add(() -> -Errno.ENOMEM);
+            rig.device.waits.add(() -> -Errno.EINVAL);
+            rig.device.waits.add(
+                    () -> {
+                        throw new OutOfMemoryError("Java heap space");
+                    });
+            expectNextCallAfterAWait();
+            for (String errno : List.of("ENOMEM", "EINVAL")) {
+                assertThat(reported.poll(30, TimeUnit.SECONDS))
+                        .isInstanceOf(VerbenaException.class)
+                        .hasMessageContainingAll("poll", errno, "CompletionQueue of fake0");
+            }
+            expectReport(OutOfMemoryError.class);
+            expectNextCall();
+        }
+
+        private void expectNextCallAfterAWait() throws InterruptedException {
+            armAndReceive();
+            expectCall();
+            armAndReceive();
+            expectCall();
+        }
+
+        @Test
+        void closingWhileWaitsGoOnFailing() throws InterruptedException {
+            for (int i = 0; i < 5; i++) {
+                rig.device.waits.add(() -> -Errno.ENOMEM);
+            }
+            armAndReceive();
+            expectReport(VerbenaException.class);
+            rig.close(); // looks whether anything was left behind
+        }
+    }
+
+    @Test
+    void anAwaitThatFailsSaysWhyAndLosesNothing() {
+        try (Rig rig = Rig.connected(QueuePairLimits.depths(16, 16))) {
+            rig.queue.arm(NotifyType.ANY);
+            rig.device.waits.add(() -> -Errno.ENOMEM);
+            assertThatThrownBy(() -> rig.queue.await(Duration.ofSeconds(30)))
+                    .isInstanceOf(VerbenaException.class)
+                    .hasMessageContainingAll("poll", "ENOMEM", "CompletionQueue of fake0");
+            rig.device.takingCompletionEvent.set(new NoThread());
+            rig.device.waits.add(() -> 0);
+            Thread sender =
+                    Thread.ofPlatform()
+                            .start(
+                                    () -> {
+                                        while (rig.device.waits.peek() != null) {
+                                            Thread.onSpinWait(); // until it is waited for
+                                        }
+                                        rig.a.write(1, rig.bytes(8), Rig.REMOTE, 1, 0).orThrow();
+                                        rig.device.run();
+                                    });
+            assertThatThrownBy(() -> rig.queue.await(Duration.ofSeconds(30)))
+                    .isInstanceOf(NoThread.class);
+            assertThat(rig.queue.await(Duration.ofSeconds(30))).isEqualTo(Status.SUCCESS);
+            assertThat(rig.poll()).containsExactly("WRITE 1 SUCCESS");
+            join(sender);
+        }
+    }
+
+    private static void join(Thread thread) {
+        try {
+            thread.join();
+        } catch (InterruptedException e) {
+            throw new AssertionError(e);
+        }
     }
 }

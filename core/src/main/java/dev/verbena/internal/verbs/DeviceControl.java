@@ -139,6 +139,17 @@ public interface DeviceControl {
     int channelDescriptor(long channel);
 
     /**
+     * Prepares waiting for a channel's events.
+     *
+     * @param channel the {@code ibv_comp_channel}
+     * @param alarm the other descriptor to wait for
+     * @return a new one
+     */
+    default EventWait newWait(long channel, int alarm) {
+        return new EventWait(channel, channelDescriptor(channel), alarm);
+    }
+
+    /**
      * {@code ibv_get_cq_event} and {@code ibv_ack_cq_events}: takes one event if there is one.
      *
      * @param channel the {@code ibv_comp_channel}

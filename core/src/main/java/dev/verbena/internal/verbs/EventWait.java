@@ -10,9 +10,9 @@ import java.lang.foreign.MemorySegment;
 
 /**
  * What waiting for one completion channel takes in native memory, made once: waiting is part of the
- * data path of whoever sleeps between messages. For one thread at a time.
+ * data path of whoever sleeps between messages. For one thread at a time. Tests override it.
  */
-public final class EventWait {
+public class EventWait {
     /** In what {@link #await} answers: the channel has an event. */
     public static final int EVENT = 1;
 

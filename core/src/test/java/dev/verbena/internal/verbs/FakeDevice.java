@@ -29,6 +29,7 @@ import java.util.Queue;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.atomic.AtomicReference;
+import java.util.function.IntSupplier;
 
 /**
  * A device that does not exist: an {@code ibv_context} in native memory whose data path ends in
@@ -232,6 +233,12 @@ public final class FakeDevice implements DeviceControl {
     public boolean forgetful;
 
     public boolean lastPatient;
+
+    /** What the next waits for a completion channel do instead, each once. */
+    public final Queue<IntSupplier> waits = new ConcurrentLinkedQueue<>();
+
+    /** Thrown once after a completion channel's event was taken. */
+    public final AtomicReference<Error> takingCompletionEvent = new AtomicReference<>();
 
     /** What poll_cq answers instead, when not 0. */
     public int pollAnswer;
@@ -893,6 +900,17 @@ public final class FakeDevice implements DeviceControl {
     }
 
     @Override
+    public EventWait newWait(long channel, int alarm) {
+        return new EventWait(channel, channelDescriptor(channel), alarm) {
+            @Override
+            public int await(int milliseconds) {
+                IntSupplier instead = waits.poll();
+                return instead == null ? super.await(milliseconds) : instead.getAsInt();
+            }
+        };
+    }
+
+    @Override
     public int takeEvent(long channel, EventWait wait) {
         return takeEventIfThere(channel, wait) ? 1 : 0;
     }
@@ -900,7 +918,12 @@ public final class FakeDevice implements DeviceControl {
     @Override
     public synchronized boolean takeEventIfThere(long channel, EventWait wait) {
         eventsAskedFor = eventsAskedFor + 1;
-        return channels.get(channel).take();
+        boolean taken = channels.get(channel).take();
+        Error error = taken ? takingCompletionEvent.getAndSet(null) : null;
+        if (error != null) {
+            throw error;
+        }
+        return taken;
     }
 
     @Override
