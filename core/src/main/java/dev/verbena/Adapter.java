@@ -591,7 +591,7 @@ public final class Adapter extends NativeObject {
     }
 
     @Override
-    public String toString() {
+    String describe() {
         GidChoice last = used;
         return "Adapter " + name + (last == null ? "" : ", " + last);
     }

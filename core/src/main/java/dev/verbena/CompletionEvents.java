@@ -418,7 +418,7 @@ final class CompletionEvents {
                     Status status = waitOnce(-1);
                     pause = SHORTEST_PAUSE;
                     if (status != null && !closed) {
-                        Threads.runCallback(callback, status);
+                        call(status);
                     }
                 } catch (Throwable t) { // for a moment, most likely: of memory, say
                     Uncaught.report(t);
@@ -428,6 +428,22 @@ final class CompletionEvents {
             }
         } finally {
             atEnd.run();
+        }
+    }
+
+    /**
+     * Calls back. A callback that is still polling or arming its queue when another thread closes
+     * it has made no mistake: it is ended by an exception, which nobody has to hear of.
+     */
+    private void call(Status status) {
+        try {
+            callback.accept(status);
+        } catch (ClosedException e) {
+            if (!owner.isClosed()) {
+                Uncaught.report(e);
+            }
+        } catch (Throwable t) {
+            Uncaught.report(t);
         }
     }
 
@@ -444,7 +460,7 @@ final class CompletionEvents {
                 return status;
             }
             if (closed) {
-                throw new IllegalStateException("The completion queue was closed");
+                throw new ClosedException(owner);
             }
             if (left <= 0) {
                 return Status.IO_TIMEOUT;

@@ -152,7 +152,7 @@ public final class CompletionQueue extends NativeObject {
         CompletionRecords records = completions.records();
         records.clear();
         if (!pump.poll(records)) {
-            throw new IllegalStateException(this + " is closed");
+            throw new ClosedException(this);
         }
         int count = records.size();
         if (count == 0 && (pump.broken() || events.broken() != null)) {
@@ -368,7 +368,7 @@ public final class CompletionQueue extends NativeObject {
     }
 
     @Override
-    public String toString() {
+    String describe() {
         return "CompletionQueue of " + adapter.name();
     }
 }

@@ -541,7 +541,7 @@ public final class Connector extends NativeObject {
     void destroy() {} // the dialogue has destroyed the identifier
 
     @Override
-    public String toString() {
+    String describe() {
         return "Connector of %s: %s".formatted(adapter.name(), dialogue);
     }
 }

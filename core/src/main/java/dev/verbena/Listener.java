@@ -215,11 +215,11 @@ public final class Listener extends NativeObject {
     }
 
     @Override
-    public String toString() {
+    String describe() {
         return "Listener of %s on %s%s"
                 .formatted(
                         adapter.name(),
                         listening.address(),
-                        listening.listens() ? "" : ", paused or closed");
+                        listening.listens() || isClosed() ? "" : ", paused or closed");
     }
 }

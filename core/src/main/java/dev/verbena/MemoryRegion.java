@@ -237,7 +237,7 @@ public final class MemoryRegion extends NativeObject {
     }
 
     @Override
-    public String toString() {
+    String describe() {
         return "MemoryRegion of %d bytes at 0x%x".formatted(memory.byteSize(), memory.address());
     }
 }

@@ -171,7 +171,7 @@ public final class MemoryWindow extends NativeObject {
     }
 
     @Override
-    public String toString() {
+    String describe() {
         return "MemoryWindow with token 0x%08x".formatted(remoteToken());
     }
 }

@@ -59,9 +59,22 @@ abstract class NativeObject implements AutoCloseable {
         end.finish();
     }
 
+    /** What it is, whether open or closed: for messages that say which of the two. */
+    abstract String describe();
+
+    @Override
+    public final String toString() {
+        return isClosed() ? describe() + ", closed" : describe();
+    }
+
+    /** Whether its owner has closed it; the native object may still be there. */
+    final boolean isClosed() {
+        return closed.get();
+    }
+
     final void ensureOpen() {
-        if (closed.get()) {
-            throw new IllegalStateException(this + " is closed");
+        if (isClosed()) {
+            throw new ClosedException(this);
         }
     }
 
@@ -72,7 +85,7 @@ abstract class NativeObject implements AutoCloseable {
         do {
             seen = holders.get();
             if (seen == 0) {
-                throw new IllegalStateException(this + " is closed");
+                throw new ClosedException(this);
             }
         } while (!holders.compareAndSet(seen, seen + 1));
     }
@@ -129,7 +142,7 @@ abstract class NativeObject implements AutoCloseable {
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();
             throw new VerbenaException(
-                    Status.CANCELLED, "Interrupted while waiting for the end of " + this);
+                    Status.CANCELLED, "Interrupted while waiting for the end of " + describe());
         } catch (ExecutionException e) {
             throw VerbenaException.ofDestroy(this, e.getCause());
         }
@@ -139,8 +152,8 @@ abstract class NativeObject implements AutoCloseable {
         int users = holders.get();
         return closed.get()
                 ? "%s is closed, but %d of what was made from it or uses it %s not, after %s: its memory has to stay"
-                        .formatted(this, users, users == 1 ? "is" : "are", waited)
-                : "%s is not closed, after %s".formatted(this, waited);
+                        .formatted(describe(), users, users == 1 ? "is" : "are", waited)
+                : "%s is not closed, after %s".formatted(describe(), waited);
     }
 
     /**

@@ -175,7 +175,7 @@ public final class ProtectionDomain extends NativeObject {
     }
 
     @Override
-    public String toString() {
+    String describe() {
         return "ProtectionDomain of " + adapter.name();
     }
 }

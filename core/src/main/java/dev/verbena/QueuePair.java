@@ -270,7 +270,7 @@ public final class QueuePair extends NativeObject {
                     "One completion queue serves 65536 queues at most");
         }
         if (slot == CompletionPump.CLOSED) {
-            throw new IllegalStateException(queue + " is closed");
+            throw new ClosedException(queue);
         }
         return slot;
     }
@@ -1525,7 +1525,7 @@ public final class QueuePair extends NativeObject {
     }
 
     @Override
-    public String toString() {
+    String describe() {
         return "QueuePair %d".formatted(number);
     }
 }

@@ -79,7 +79,7 @@ public final class SharedEndpoint extends NativeObject {
     }
 
     @Override
-    public String toString() {
+    String describe() {
         return "SharedEndpoint of %s on %s".formatted(adapter.name(), localAddress());
     }
 }

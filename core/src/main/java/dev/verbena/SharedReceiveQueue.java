@@ -218,7 +218,7 @@ public final class SharedReceiveQueue extends NativeObject {
     }
 
     @Override
-    public String toString() {
+    String describe() {
         return "SharedReceiveQueue of " + domain.adapter().name();
     }
 }

@@ -54,7 +54,7 @@ final class Teardown {
                             verb,
                             answer,
                             "%s is closed, and all else of it that could be freed is freed."
-                                    .formatted(object)));
+                                    .formatted(object.describe())));
         }
         return fine;
     }

@@ -8,7 +8,6 @@ import java.util.concurrent.Executor;
 import java.util.concurrent.SynchronousQueue;
 import java.util.concurrent.ThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
-import java.util.function.Consumer;
 
 /** What this layer's own threads have in common. */
 final class Threads {
@@ -41,15 +40,6 @@ final class Threads {
      */
     static void runCallback(Runnable callback) {
         Uncaught.run(callback);
-    }
-
-    /** The same for one that is told something, without making anything: it may be a wake. */
-    static <T> void runCallback(Consumer<? super T> callback, T told) {
-        try {
-            callback.accept(told);
-        } catch (Throwable t) {
-            Uncaught.report(t);
-        }
     }
 
     /** Something to wait for. */

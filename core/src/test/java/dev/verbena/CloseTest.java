@@ -66,7 +66,8 @@ class CloseTest {
                             rig.adapter);
             assertThat(all)
                     .allSatisfy(object -> assertThatCode(object::close).doesNotThrowAnyException());
-            rig.adapter.awaitClosed(Duration.ofSeconds(30)); // its thread may be in the queue
+            // The adapter's thread may hold the queue that it has just told.
+            rig.adapter.awaitClosed(Duration.ofSeconds(30));
             assertThat(rig.device.destroys.getLast()).isEqualTo("ibv_close_device");
             rig.arena.close();
         }
@@ -500,7 +501,7 @@ class CloseTest {
             assertThat(failure.status()).isEqualTo(Status.DEVICE_BUSY);
             assertThat(failure)
                     .hasMessageContaining("EBUSY")
-                    .hasMessageContaining(rig.a.toString() + " is closed");
+                    .hasMessageContaining(rig.a.describe() + " is closed");
             assertThat(failure.getSuppressed())
                     .as("the other two windows")
                     .hasSize(2)

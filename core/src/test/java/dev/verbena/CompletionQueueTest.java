@@ -11,12 +11,15 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Nested;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
 
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.List;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.ThreadFactory;
 import java.util.concurrent.TimeUnit;
@@ -224,6 +227,82 @@ class CompletionQueueTest {
             thread.join();
         } catch (InterruptedException e) {
             throw new AssertionError(e);
+        }
+    }
+
+    /** What a callback does with its queue until that is closed. */
+    private enum Use {
+        POLL {
+            @Override
+            void use(CompletionQueue queue) {
+                queue.poll(new Completions(1));
+            }
+        },
+        ARM {
+            @Override
+            void use(CompletionQueue queue) {
+                queue.arm(NotifyType.ERRORS);
+            }
+        };
+
+        abstract void use(CompletionQueue queue);
+    }
+
+    @ParameterizedTest
+    @EnumSource(Use.class)
+    void closingItWhileItsCallbackUsesItIsNoErrorOfTheCallback(Use use) throws Exception {
+        LinkedBlockingQueue<Throwable> reported = new LinkedBlockingQueue<>();
+        AtomicReference<CompletionQueue> used = new AtomicReference<>();
+        CountDownLatch entered = new CountDownLatch(1);
+        CountDownLatch left = new CountDownLatch(1);
+        Rig rig =
+                new Rig(
+                        QueuePairLimits.depths(16, 16),
+                        device -> {},
+                        status -> {
+                            Thread.currentThread()
+                                    .setUncaughtExceptionHandler((t, e) -> reported.add(e));
+                            entered.countDown();
+                            try {
+                                while (true) {
+                                    use.use(used.get());
+                                }
+                            } finally {
+                                left.countDown();
+                            }
+                        });
+        used.set(rig.queue);
+        rig.connect();
+        rig.queue.arm(NotifyType.ANY);
+        rig.a.write(1, rig.bytes(8), Rig.REMOTE, 1, 0).orThrow();
+        rig.device.run();
+        assertThat(entered.await(30, TimeUnit.SECONDS)).isTrue();
+        rig.queue.close();
+        assertThat(left.getCount()).isZero();
+        rig.close();
+        assertThat(reported).isEmpty();
+    }
+
+    @Test
+    void whatElseIsClosedIsReportedAsAnyException() throws Exception {
+        LinkedBlockingQueue<Throwable> reported = new LinkedBlockingQueue<>();
+        AtomicReference<Rig> made = new AtomicReference<>();
+        try (Rig rig =
+                new Rig(
+                        QueuePairLimits.depths(16, 16),
+                        device -> {},
+                        status -> {
+                            Thread.currentThread()
+                                    .setUncaughtExceptionHandler((t, e) -> reported.add(e));
+                            made.get().memory.close();
+                            made.get().bytes(8);
+                        })) {
+            made.set(rig);
+            rig.connect();
+            rig.queue.arm(NotifyType.ANY);
+            rig.a.write(1, rig.bytes(8), Rig.REMOTE, 1, 0).orThrow();
+            rig.device.run();
+            assertThat(reported.poll(30, TimeUnit.SECONDS)).hasMessageContaining("is closed");
         }
     }
 }

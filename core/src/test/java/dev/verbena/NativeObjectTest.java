@@ -25,7 +25,7 @@ class NativeObjectTest {
         }
 
         @Override
-        public String toString() {
+        String describe() {
             return name;
         }
     }
