@@ -324,6 +324,11 @@ public final class FakeDevice implements DeviceControl {
         return channels.get(channels.keySet().stream().max(Long::compare).orElseThrow()).descriptor;
     }
 
+    /** Whether a peer may read or write through the window with this token. */
+    public synchronized boolean honours(int token) {
+        return mws.values().stream().anyMatch(mw -> mw.key == token && mw.boundOn != null);
+    }
+
     public synchronized String state(int number) {
         return byNumber.get(number).state;
     }
