@@ -641,6 +641,14 @@ public final class FakeDevice implements DeviceControl {
         tell(AsyncEvent.Kind.LAST_RECEIVE_REACHED, qp.address);
     }
 
+    /** The oldest receive of a queue pair fails, and with it the queue pair. */
+    public synchronized void failReceive(int number, int status) {
+        Qp qp = byNumber.get(number);
+        long id = (qp.srq != 0 ? qp.taken : qp.receives).remove().receiveId();
+        complete(qp.receiveCq, id, status, 0, 0, 0, 0, number, false);
+        die(qp);
+    }
+
     /** Ends the shared receives that a queue pair took. */
     public synchronized void bringLastReceive(int number) {
         endTaken(byNumber.get(number));
