@@ -1000,6 +1000,43 @@ class ConnectorTest {
             assertThat(callbacks).isEmpty();
         }
 
+        /** Nothing but a disconnect tells the peer: its own queue pair may be as it was. */
+        @ParameterizedTest
+        @ValueSource(booleans = {true, false})
+        void thePeerHearsOfARequestThatFails(boolean ofTheConnectingSide) throws Exception {
+            Connector[] both = connected();
+            int failing = ofTheConnectingSide ? 0 : 1;
+            QueuePair here = ofTheConnectingSide ? near : far;
+            QueuePair there = ofTheConnectingSide ? far : near;
+            BlockingQueue<String> callbacks = new LinkedBlockingQueue<>();
+            both[failing].onDisconnect(status -> callbacks.add("here " + status.name()));
+            both[1 - failing].onDisconnect(status -> callbacks.add("there " + status.name()));
+            there.receive(7, new BufferList(1));
+            device.failAt = 0;
+            device.failStatus = 10; // IBV_WC_REM_ACCESS_ERR
+            here.write(1, new BufferList(1), 0, 0, OpFlags.SILENT_SUCCESS);
+            Completions completions = new Completions(1);
+            until(() -> queue.poll(completions) == 1);
+            assertThat(completions.status(0)).isEqualTo(Status.ACCESS_VIOLATION);
+            assertThat(Set.of(next(callbacks), next(callbacks)))
+                    .isEqualTo(Set.of("here CONNECTION_ABORTED", "there CONNECTION_INVALID"));
+            assertThat(there.connected()).isFalse();
+            assertThat(there.send(2, new BufferList(1))).isEqualTo(Status.CONNECTION_INVALID);
+            assertThat(queue.poll(completions)).as("nothing is flushed there").isZero();
+            both[1 - failing].disconnect();
+            assertThat(queue.poll(completions)).isEqualTo(1);
+            assertThat(completions.context(0)).isEqualTo(7);
+            assertThat(completions.status(0)).isEqualTo(Status.CANCELLED);
+            both[failing].disconnect();
+            assertThat(callbacks).isEmpty();
+        }
+
+        private static String next(BlockingQueue<String> callbacks) throws InterruptedException {
+            String next = callbacks.poll(20, TimeUnit.SECONDS);
+            assertThat(next).as("a callback within 20 s").isNotNull();
+            return next;
+        }
+
         @Test
         void aPeerThatTheKernelGivesUpDidNotConfirm() throws Exception {
             Connector[] both = connected();
