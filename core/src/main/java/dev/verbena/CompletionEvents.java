@@ -74,6 +74,7 @@ final class CompletionEvents {
 
     // The sleeping thread's.
     private int lookGap = LOOK_MILLISECONDS;
+    private boolean failedToTake; // the event that was there: a removed device's is there for ever
     private long lastLook = System.nanoTime();
 
     CompletionEvents(
@@ -390,6 +391,7 @@ final class CompletionEvents {
         }
         boolean eventCame = taken || ((ready & EventWait.EVENT) != 0 && !closed);
         int answer = eventCame && !taken ? control.takeEvent(channel, wait) : 1;
+        failedToTake = answer < 0;
         if ((ready & EventWait.ALARM) != 0) {
             Descriptors.silence(alarm); // before the look at what it was raised for
         }
@@ -416,12 +418,17 @@ final class CompletionEvents {
             while (!closed) {
                 try {
                     Status status = waitOnce(-1);
-                    pause = SHORTEST_PAUSE;
                     if (status != null && !closed) {
                         call(status);
                     }
+                    if (!failedToTake) {
+                        pause = SHORTEST_PAUSE;
+                        continue;
+                    }
                 } catch (Throwable t) { // for a moment, most likely: of memory, say
                     Uncaught.report(t);
+                }
+                if (!closed) {
                     LockSupport.parkNanos(pause);
                     pause = Math.min(2 * pause, LONGEST_PAUSE);
                 }
@@ -516,6 +523,7 @@ final class CompletionEvents {
         closed = true;
         raise();
         if (thread != null) {
+            LockSupport.unpark(thread);
             Threads.join(thread, PATIENCE, "its callback");
         }
     }

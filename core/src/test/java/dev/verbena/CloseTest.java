@@ -108,6 +108,19 @@ class CloseTest {
             assertThat(rig.device.askedForAsyncEventsInVain).as("no busy loop").isEqualTo(1);
         }
 
+        /** The event channel of a device that was removed is readable for ever, with EIO. */
+        @Test
+        void theThreadOfCallbacksIsNoBusyLoop() throws InterruptedException {
+            rig.queue.arm(NotifyType.ERRORS);
+            rig.device.unplug();
+            assertThat(called.poll(30, TimeUnit.SECONDS)).isEqualTo(Status.INTERNAL_ERROR);
+            int before = rig.device.eventsAskedFor;
+            rig.device.raiseChannels();
+            Thread.sleep(500); // that nothing happens has no event
+            assertThat(rig.device.eventsAskedFor - before).isLessThan(50);
+            everythingCloses();
+        }
+
         @Test
         void olderKernelsDoNotMakeItsThreadABusyLoop() throws InterruptedException {
             rig.device.hidesTheEnd = true;

@@ -746,6 +746,11 @@ public final class FakeDevice implements DeviceControl {
         Descriptors.raise(async);
     }
 
+    /** Makes all channels readable, as the kernel does when a device is removed. */
+    public synchronized void raiseChannels() {
+        channels.values().forEach(channel -> Descriptors.raise(channel.descriptor));
+    }
+
     /** Tells something unasked of an object. */
     public void tell(AsyncEvent.Kind kind, long object) {
         asyncEvents.add(new AsyncEvent(kind, object));
@@ -925,6 +930,10 @@ public final class FakeDevice implements DeviceControl {
 
     @Override
     public int takeEvent(long channel, EventWait wait) {
+        if (gone) {
+            eventsAskedFor++;
+            return -Errno.EIO; // and the descriptor stays readable
+        }
         return takeEventIfThere(channel, wait) ? 1 : 0;
     }
 
