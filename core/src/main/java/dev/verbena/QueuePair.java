@@ -688,7 +688,7 @@ public final class QueuePair extends NativeObject {
         int count = buffers.size(); // once, as by every post
         Status refusal = checkReceive(buffers, count, limits.maxReceiveBuffers(), domain);
         if (refusal != Status.SUCCESS) {
-            return refusal;
+            return isClosed() ? Status.CONNECTION_INVALID : refusal;
         }
         try {
             return status(receives.post(context, buffers.address(), count));

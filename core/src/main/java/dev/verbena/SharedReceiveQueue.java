@@ -121,7 +121,7 @@ public final class SharedReceiveQueue extends NativeObject {
         int count = buffers.size(); // once, as by every post
         Status refusal = QueuePair.checkReceive(buffers, count, maxBuffers, domain);
         if (refusal != Status.SUCCESS) {
-            return refusal;
+            return isClosed() ? Status.CONNECTION_INVALID : refusal;
         }
         try {
             return QueuePair.status(receives.post(context, buffers.address(), count));

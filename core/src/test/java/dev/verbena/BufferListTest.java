@@ -122,6 +122,19 @@ class BufferListTest {
             rig.a.write(1, list, Rig.REMOTE, 1, 0).orThrow();
         }
 
+        /** Who posts until a close says so must hear of it, although its memory is gone by then. */
+        @Test
+        void isNotWhatAClosedQueueSays() {
+            SharedReceiveQueue shared = rig.domain.createSharedReceiveQueue(4, 1, s -> {});
+            BufferList list = new BufferList(1).add(region, 0, 8);
+            rig.a.close();
+            shared.close();
+            arena.close();
+            assertThat(rig.a.receive(1, list)).isEqualTo(Status.CONNECTION_INVALID);
+            assertThat(shared.receive(1, list)).isEqualTo(Status.CONNECTION_INVALID);
+            assertThat(rig.a.send(1, list)).isEqualTo(Status.CONNECTION_INVALID);
+        }
+
         @Test
         void isRefusedByEachPost() {
             try (SharedReceiveQueue shared = rig.domain.createSharedReceiveQueue(4, 1, s -> {});
