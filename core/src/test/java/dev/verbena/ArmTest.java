@@ -196,6 +196,65 @@ class ArmTest {
         }
     }
 
+    /** How a consumer may wait. */
+    private enum Wait {
+        AWAIT,
+        CALLBACK,
+        OWN_LOOP
+    }
+
+    /** What a receive ends with that no message of the peer's ends. */
+    private enum Mishap {
+        /** Its message was too long. */
+        FAILED,
+        /** The connection ended. */
+        FLUSHED
+    }
+
+    @ParameterizedTest
+    @CsvSource({
+        "PLAIN, FAILED, AWAIT", "PLAIN, FAILED, CALLBACK", "PLAIN, FAILED, OWN_LOOP",
+        "PLAIN, FLUSHED, AWAIT", "PLAIN, FLUSHED, CALLBACK", "PLAIN, FLUSHED, OWN_LOOP",
+        "RXE, FAILED, AWAIT", "RXE, FAILED, CALLBACK", "RXE, FAILED, OWN_LOOP",
+        "RXE, FLUSHED, AWAIT", "RXE, FLUSHED, CALLBACK", "RXE, FLUSHED, OWN_LOOP",
+    })
+    void aReceiveThatFailsOrIsFlushedMatchesSolicited(String vendor, Mishap mishap, Wait wait)
+            throws InterruptedException {
+        LinkedBlockingQueue<Status> called = new LinkedBlockingQueue<>();
+        int vendorId = vendor.equals("RXE") ? FakeDevice.RXE : FakeDevice.PLAIN;
+        try (Rig rig =
+                new Rig(
+                                QueuePairLimits.depths(16, 16),
+                                device -> device.vendorId = vendorId,
+                                wait == Wait.CALLBACK ? called::add : null)
+                        .connect()) {
+            rig.b.receive(1, rig.bytes(8)).orThrow();
+            int descriptor = wait == Wait.OWN_LOOP ? rig.queue.eventDescriptor() : -1;
+            assertThat(rig.queue.arm(NotifyType.SOLICITED)).isFalse();
+            int number = rig.b.address().queuePairNumber();
+            if (mishap == Mishap.FAILED) {
+                rig.device.failReceive(number, 1); // IBV_WC_LOC_LEN_ERR
+            } else {
+                rig.device.die(number);
+            }
+            Status woken =
+                    switch (wait) {
+                        case AWAIT -> rig.queue.await(LONG);
+                        case CALLBACK -> called.poll(30, TimeUnit.SECONDS);
+                        case OWN_LOOP -> {
+                            assertThat(Descriptors.await(30_000, descriptor)).isNotZero();
+                            yield rig.queue.takeEvent();
+                        }
+                    };
+            assertThat(woken).isEqualTo(Status.SUCCESS);
+            assertThat(rig.poll())
+                    .containsExactly(
+                            mishap == Mishap.FAILED
+                                    ? "RECEIVE 1 BUFFER_OVERFLOW"
+                                    : "RECEIVE 1 CANCELLED");
+        }
+    }
+
     /** siw looks for the flag where it never is: only an arm for everything is woken. */
     @ParameterizedTest
     @ValueSource(ints = {FakeDevice.PLAIN, FakeDevice.RXE, FakeDevice.SIW})
