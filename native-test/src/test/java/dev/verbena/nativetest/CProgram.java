@@ -15,6 +15,7 @@ import java.util.List;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
+import java.util.function.BiPredicate;
 import java.util.stream.Collectors;
 
 /** A program of rdma-core that runs beside a test, and dies with it. */
@@ -77,12 +78,21 @@ final class CProgram implements AutoCloseable {
         return !process.isAlive();
     }
 
-    /** Waits for its end, which has to be a good one. */
+    /** Waits for its end, which has to be a good one: exit code 0. */
     void awaitSuccess() throws InterruptedException {
+        awaitEnd((exitCode, errors) -> exitCode == 0);
+    }
+
+    /**
+     * Waits for its end; its exit code and what it said on standard error tell whether it is good.
+     */
+    void awaitEnd(BiPredicate<Integer, String> good) throws InterruptedException {
         assertThat(process.waitFor(SECONDS, TimeUnit.SECONDS))
                 .as(() -> "ended within " + SECONDS + " s: " + this)
                 .isTrue();
-        assertThat(process.exitValue()).as(this::toString).isZero();
+        assertThat(good.test(process.exitValue(), String.join("\n", lines(errors))))
+                .as(() -> "ended well: " + this)
+                .isTrue();
     }
 
     /** What it printed so far: for a program that has not ended, less than it wrote. */

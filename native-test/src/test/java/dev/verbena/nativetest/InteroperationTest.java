@@ -119,7 +119,7 @@ class InteroperationTest {
                         ROUNDS,
                         "-S",
                         size);
-        client.awaitSuccess();
+        client.awaitEnd(Rping::endedWell);
         assertThat(server.exitCode()).as(server::toString).isZero();
         assertThat(server.toString())
                 .contains("100 rounds of %,d bytes, all as".formatted(Integer.parseInt(size)));
@@ -146,7 +146,7 @@ class InteroperationTest {
                         size);
         ToolRun client = ping(server, "7175", size);
         assertThat(client.exitCode()).as(() -> client + "\n" + server).isZero();
-        server.awaitSuccess();
+        server.awaitEnd(Rping::endedWell);
         assertThat(client.toString()).contains("100 rounds of", "all came back as they were sent");
         List<String> seen =
                 server.output().stream().filter(l -> l.startsWith("server ping data: ")).toList();

@@ -9,6 +9,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import com.github.dockerjava.api.command.InspectContainerResponse;
 import com.github.dockerjava.api.model.HostConfig;
 
+import dev.verbena.nativetest.Rping;
 import dev.verbena.testcontainers.RdmaContainer;
 import dev.verbena.testcontainers.RdmaHost;
 import dev.verbena.tools.Ping;
@@ -81,7 +82,7 @@ abstract class ServicesInContainers {
             assertThat(awaitEnd(client)).as(client.getLogs()).isZero();
             assertThat(client.getLogs())
                     .contains("10 rounds of 4,096 bytes, all came back as they were sent");
-            assertThat(awaitEnd(server)).as(server.getLogs()).isZero();
+            assertRpingEndsWell(server);
         }
     }
 
@@ -112,7 +113,7 @@ abstract class ServicesInContainers {
             server.start();
             awaitLine(server, "Listening on");
             client.start();
-            assertThat(awaitEnd(client)).as(client.getLogs()).isZero();
+            assertRpingEndsWell(client);
             assertThat(awaitEnd(server)).as(server.getLogs()).isZero();
             assertThat(server.getLogs())
                     .contains("10 rounds of 4,096 bytes, all as they ought to be");
@@ -180,6 +181,12 @@ abstract class ServicesInContainers {
         container.withImagePullPolicy(image -> false).withCommand(command);
         JavaContainer.asAService(container);
         return container;
+    }
+
+    private static void assertRpingEndsWell(RdmaContainer<?> rping) {
+        int exitCode = awaitEnd(rping);
+        String logs = rping.getLogs();
+        assertThat(Rping.endedWell(exitCode, logs)).as("exit code %d: %s", exitCode, logs).isTrue();
     }
 
     private static String address(RdmaHost host) {
