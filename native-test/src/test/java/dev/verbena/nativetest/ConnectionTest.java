@@ -5,10 +5,14 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.catchThrowableOfType;
 
 import dev.verbena.Access;
+import dev.verbena.BufferList;
+import dev.verbena.Completions;
 import dev.verbena.ConnectionOptions;
 import dev.verbena.Connector;
 import dev.verbena.Listener;
+import dev.verbena.MemoryRegion;
 import dev.verbena.OpFlags;
+import dev.verbena.OperationType;
 import dev.verbena.QueuePair;
 import dev.verbena.QueuePairLimits;
 import dev.verbena.SharedEndpoint;
@@ -19,9 +23,12 @@ import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.opentest4j.TestAbortedException;
 
 import java.io.IOException;
+import java.lang.foreign.ValueLayout;
 import java.lang.management.ManagementFactory;
 import java.net.Inet6Address;
 import java.net.InetAddress;
@@ -30,6 +37,7 @@ import java.net.NetworkInterface;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
+import java.util.List;
 import java.util.Random;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.CompletableFuture;
@@ -260,6 +268,109 @@ class ConnectionTest {
                     .isEqualTo(Status.CONNECTION_INVALID);
             both[1].disconnect();
             assertThat(server.ends(1)).containsExactly("RECEIVE 3 CANCELLED");
+            both[0].close();
+            both[1].close();
+        }
+    }
+
+    /**
+     * The initiator gets ACCESS_VIOLATION, and both sides hear that the connection is over,
+     * although neither disconnects: its own side as soon as it polls, the peer by the disconnect
+     * that follows.
+     */
+    @ParameterizedTest
+    @CsvSource({
+        "write, true",
+        "write, false",
+        "silent write, true",
+        "read, true",
+        "read, false",
+    })
+    void aBadTokenEndsTheConnectionAtBothEnds(String request, boolean ofTheConnectingSide)
+            throws Exception {
+        try (Listener listener = server.adapter.listen(any(server), 0, requests::add)) {
+            Connector[] both = connect(listener, client.queuePair, server.queuePair);
+            Pair.Side here = ofTheConnectingSide ? client : server;
+            Pair.Side there = ofTheConnectingSide ? server : client;
+            Connector ours = both[ofTheConnectingSide ? 0 : 1];
+            Connector theirs = both[ofTheConnectingSide ? 1 : 0];
+            BlockingQueue<Status> heardHere = new LinkedBlockingQueue<>();
+            BlockingQueue<Status> heardThere = new LinkedBlockingQueue<>();
+            ours.onDisconnect(heardHere::add);
+            theirs.onDisconnect(heardThere::add);
+            MemoryRegion memory = here.filled(64, 1);
+            MemoryRegion target = there.filled(64, 2);
+            byte[] before = target.memory().toArray(ValueLayout.JAVA_BYTE);
+            there.queuePair.receive(7, Pair.whole(there.memory(64))).orThrow();
+            here.queuePair.receive(8, Pair.whole(here.memory(64))).orThrow();
+
+            BufferList bytes = Pair.whole(memory);
+            long at = target.memory().address();
+            int badToken = target.remoteToken() ^ 0x5500;
+            int flags = request.startsWith("silent") ? OpFlags.SILENT_SUCCESS : 0;
+            boolean reads = request.equals("read");
+            Status posted =
+                    reads
+                            ? here.queuePair.read(1, bytes, at, badToken, flags)
+                            : here.queuePair.write(1, bytes, at, badToken, flags);
+            posted.orThrow();
+            here.queuePair.send(2, new BufferList(1)).orThrow();
+            Completions failed = here.completion();
+            assertThat(failed.context(0)).isEqualTo(1);
+            assertThat(failed.type(0)).isEqualTo(reads ? OperationType.READ : OperationType.WRITE);
+            assertThat(failed.status(0)).isEqualTo(Status.ACCESS_VIOLATION);
+            assertThat(here.ends(2))
+                    .containsExactlyInAnyOrder("SEND 2 CANCELLED", "RECEIVE 8 CANCELLED");
+
+            assertThat(heardHere.poll(10, TimeUnit.SECONDS)).isEqualTo(Status.CONNECTION_ABORTED);
+            assertThat(heardThere.poll(10, TimeUnit.SECONDS))
+                    .as("the peer hears of it without polling")
+                    .isEqualTo(Status.CONNECTION_INVALID);
+            for (Pair.Side side : List.of(here, there)) {
+                assertThat(side.queuePair.connected()).isFalse();
+                assertThat(side.queuePair.send(3, new BufferList(1)))
+                        .isEqualTo(Status.CONNECTION_INVALID);
+            }
+            assertThat(target.memory().toArray(ValueLayout.JAVA_BYTE)).isEqualTo(before);
+
+            theirs.disconnect();
+            assertThat(there.ends(1)).containsExactly("RECEIVE 7 CANCELLED");
+            ours.disconnect();
+            ours.close();
+            theirs.close();
+            assertThat(heardHere).isEmpty();
+            assertThat(heardThere).isEmpty();
+        }
+    }
+
+    /** As soon as it polls: its queue pair failed by the peer's mistake. */
+    @Test
+    void theSideThatABadTokenWasSentToHearsOfItByItsReceivesToo() throws Exception {
+        try (Listener listener = server.adapter.listen(any(server), 0, requests::add)) {
+            Connector[] both = connect(listener, client.queuePair, server.queuePair);
+            BlockingQueue<Status> heardByClient = new LinkedBlockingQueue<>();
+            BlockingQueue<Status> heardByServer = new LinkedBlockingQueue<>();
+            both[0].onDisconnect(heardByClient::add);
+            both[1].onDisconnect(heardByServer::add);
+            MemoryRegion target = server.filled(64, 2);
+            server.queuePair.receive(7, Pair.whole(server.memory(64))).orThrow();
+            client.queuePair
+                    .write(
+                            1,
+                            Pair.whole(client.filled(64, 1)),
+                            target.memory().address(),
+                            target.remoteToken() ^ 0x5500,
+                            0)
+                    .orThrow();
+            // Not polled at the client: nobody has disconnected until the server does.
+            assertThat(server.ends(1)).containsExactly("RECEIVE 7 CANCELLED");
+            assertThat(heardByServer.poll(10, TimeUnit.SECONDS))
+                    .isEqualTo(Status.CONNECTION_ABORTED);
+            assertThat(heardByClient.poll(10, TimeUnit.SECONDS))
+                    .isEqualTo(Status.CONNECTION_INVALID);
+            assertThat(client.ends(1)).containsExactly("WRITE 1 ACCESS_VIOLATION");
+            both[0].disconnect();
+            both[1].disconnect();
             both[0].close();
             both[1].close();
         }
