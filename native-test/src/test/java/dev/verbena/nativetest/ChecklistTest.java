@@ -7,6 +7,7 @@ import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import dev.verbena.Access;
 import dev.verbena.BufferList;
+import dev.verbena.CompletionQueue;
 import dev.verbena.Completions;
 import dev.verbena.MemoryRegion;
 import dev.verbena.MemoryWindow;
@@ -15,12 +16,14 @@ import dev.verbena.OpFlags;
 import dev.verbena.OperationType;
 import dev.verbena.QueuePairLimits;
 import dev.verbena.Status;
+import dev.verbena.internal.verbs.Descriptors;
 
 import org.junit.jupiter.api.Nested;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 import java.lang.foreign.MemorySegment;
@@ -596,6 +599,86 @@ class ChecklistTest {
                         .isIn(Status.ACCESS_VIOLATION, Status.CANCELLED);
                 assertThat(failed.providerCode(0)).isNotZero();
             }
+        }
+
+        /** Its message is too long. */
+        @ParameterizedTest
+        @EnumSource(Wait.class)
+        void aFailingReceiveWakesUnderSolicited(Wait wait) throws InterruptedException {
+            LinkedBlockingQueue<Status> called = new LinkedBlockingQueue<>();
+            try (Pair pair = armed(wait, called)) {
+                pair.right.queuePair.receive(1, whole(pair.right.memory(4))).orThrow();
+                pair.left.queuePair.send(2, whole(pair.left.filled(8, 1))).orThrow();
+                assertThat(wait.forFiring(pair, called)).isEqualTo(Status.SUCCESS);
+                assertThat(pair.right.ends(1)).containsExactly("RECEIVE 1 BUFFER_OVERFLOW");
+            }
+        }
+
+        /** The peer's mistake flushes them, or this side itself. */
+        @ParameterizedTest
+        @EnumSource(Wait.class)
+        void flushedReceivesWakeUnderSolicited(Wait wait) throws InterruptedException {
+            for (boolean byThePeer : new boolean[] {true, false}) {
+                LinkedBlockingQueue<Status> called = new LinkedBlockingQueue<>();
+                try (Pair pair = armed(wait, called)) {
+                    pair.right.queuePair.receive(1, whole(pair.right.memory(8))).orThrow();
+                    pair.right.queuePair.receive(2, whole(pair.right.memory(8))).orThrow();
+                    if (byThePeer) {
+                        MemoryRegion target = pair.right.filled(8, 2);
+                        long at = target.memory().address();
+                        pair.left
+                                .queuePair
+                                .write(
+                                        3,
+                                        whole(pair.left.filled(8, 1)),
+                                        at,
+                                        target.remoteToken() ^ 0x5500,
+                                        0)
+                                .orThrow();
+                    } else {
+                        pair.right.queuePair.flush();
+                    }
+                    assertThat(wait.forFiring(pair, called)).isEqualTo(Status.SUCCESS);
+                    assertThat(pair.right.ends(2))
+                            .containsExactly("RECEIVE 1 CANCELLED", "RECEIVE 2 CANCELLED");
+                }
+            }
+        }
+
+        /** How a consumer may wait. */
+        private enum Wait {
+            AWAIT,
+            CALLBACK,
+            OWN_LOOP;
+
+            Status forFiring(Pair pair, LinkedBlockingQueue<Status> called)
+                    throws InterruptedException {
+                return switch (this) {
+                    case AWAIT -> pair.right.completionQueue.await(LONG);
+                    case CALLBACK -> called.poll(30, TimeUnit.SECONDS);
+                    case OWN_LOOP -> {
+                        CompletionQueue queue = pair.right.completionQueue;
+                        Deadline deadline = Deadline.of("event at the descriptor");
+                        Status taken = Status.PENDING;
+                        while (taken == Status.PENDING) {
+                            deadline.check();
+                            if (Descriptors.await(1000, queue.eventDescriptor()) != 0) {
+                                taken = queue.takeEvent(); // not before: it would look by itself
+                            }
+                        }
+                        yield taken;
+                    }
+                };
+            }
+        }
+
+        private static Pair armed(Wait wait, LinkedBlockingQueue<Status> called) {
+            Pair pair = new Pair(limits(8), wait == Wait.CALLBACK ? called::add : null).connect();
+            if (wait == Wait.OWN_LOOP) {
+                assertThat(pair.right.completionQueue.eventDescriptor()).isNotNegative();
+            }
+            assertThat(pair.right.completionQueue.arm(NotifyType.SOLICITED)).isFalse();
+            return pair;
         }
 
         @Test
