@@ -21,6 +21,17 @@ import java.util.function.Supplier;
 /** What a list of buffers looks at, and when. */
 @Timeout(60)
 class BufferListTest {
+    @Test
+    @SuppressWarnings("restricted") // nobody looks at this memory
+    void oneBufferHoldsWhatVerbsHasBitsFor() {
+        MemorySegment huge = MemorySegment.ofAddress(4096).reinterpret(1L << 32);
+        BufferList list = new BufferList(2);
+        assertThatThrownBy(() -> list.addUnregistered(huge))
+                .isInstanceOf(IndexOutOfBoundsException.class)
+                .hasMessageContaining("not 4294967296");
+        assertThat(list.addUnregistered(huge.asSlice(1)).bytes()).isEqualTo(0xFFFF_FFFFL);
+    }
+
     /** One thread may use a list at a time; who breaks that breaks nothing but the own message. */
     @Nested
     class ChangedByAnotherThread {
@@ -105,6 +116,20 @@ class BufferListTest {
         void close() {
             region.close();
             rig.close();
+        }
+
+        /** Looked at one by one: only what is gone is missed. */
+        @Test
+        void isToldFromMemoryOfOtherArenasThatIsThere() {
+            try (Arena other = Arena.ofShared();
+                    MemoryRegion there = rig.domain.register(other.allocate(8))) {
+                BufferList list = new BufferList(2).add(region, 0, 8).add(there, 0, 8);
+                rig.a.write(1, list, Rig.REMOTE, 1, 0).orThrow();
+                assertThat(rig.poll()).containsExactly("WRITE 1 SUCCESS");
+                arena.close();
+                assertThat(rig.a.write(2, list, Rig.REMOTE, 1, 0))
+                        .isEqualTo(Status.ACCESS_VIOLATION);
+            }
         }
 
         @Test

@@ -6,6 +6,7 @@ import dev.verbena.bindings.ibv_send_wr;
 import dev.verbena.bindings.ibv_sge;
 
 import java.lang.foreign.MemorySegment;
+import java.lang.foreign.SegmentAllocator;
 import java.util.Objects;
 
 /**
@@ -130,7 +131,7 @@ public final class SendChain {
             int capacity,
             int maxSge,
             int inlineBytes,
-            Room room) {
+            SegmentAllocator room) {
         this.context = context;
         this.queuePair = queuePair;
         this.provider = provider;
