@@ -24,7 +24,7 @@ import java.util.Deque;
 public final class MemoryWindow extends NativeObject {
     private final ProtectionDomain domain;
     private final DeviceControl control;
-    private final Window window = new Window();
+    private final Window window = new Window(this::freeWhatIsOver);
 
     // Under this object's lock, which a bind and an invalidate hold: two queue pairs may be asked
     // to bind one window.
@@ -125,7 +125,7 @@ public final class MemoryWindow extends NativeObject {
         return 0;
     }
 
-    private void freeWhatIsOver() {
+    private synchronized void freeWhatIsOver() {
         while (!remains.isEmpty() && window.hasRetired(remains.peek().posted())) {
             remains.remove().free(control, end);
         }

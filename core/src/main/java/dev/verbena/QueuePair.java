@@ -8,6 +8,7 @@ import dev.verbena.internal.queue.ReceiveQueue;
 import dev.verbena.internal.queue.Refusal;
 import dev.verbena.internal.queue.RequestFifo;
 import dev.verbena.internal.queue.RequestType;
+import dev.verbena.internal.queue.WindowTable;
 import dev.verbena.internal.verbs.DeviceControl;
 import dev.verbena.internal.verbs.PathAttributes;
 import dev.verbena.internal.verbs.Provider;
@@ -1515,8 +1516,9 @@ public final class QueuePair extends NativeObject {
         // Before the queue pair: rxe waits for the windows that are bound on it.
         end.run(
                 () -> {
-                    for (long window : domain.windows().lost(endpoint)) {
-                        end.check(control.freeWindow(window), "ibv_dealloc_mw");
+                    for (WindowTable.Lost lost : domain.windows().lost(endpoint)) {
+                        end.check(control.freeWindow(lost.address()), "ibv_dealloc_mw");
+                        end.run(lost.window()::freeFormer);
                     }
                 });
         takeRemains().forEach(left -> left.free(control, end));

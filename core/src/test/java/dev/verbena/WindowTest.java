@@ -69,6 +69,22 @@ class WindowTest {
         bind(RW).orThrow();
     }
 
+    /**
+     * An invalidate failed, so the device has the window bound for good; the next bind made the
+     * window anew. Soft-RoCE would wait for the old one when the queue pair is destroyed.
+     */
+    @Test
+    void theQueuePairTakesAlongWhatItsWindowsWereBefore() {
+        bind(OpFlags.DEFER).orThrow();
+        rig.device.failAt = 1;
+        rig.device.failStatus = 10;
+        rig.a.invalidate(2, window, 0).orThrow();
+        bind(OpFlags.DEFER).orThrow(); // nobody has polled: the queue pair seems well
+        bind(0).orThrow(); // looks for an invalidation, finds the failures, makes the window anew
+        rig.a.close();
+        assertThat(rig.device.panics).isEmpty();
+    }
+
     @Test
     void anInvalidationThatNobodyHasPolledIsSeenBeforeASecondOneIsPosted() {
         bind(RW).orThrow();

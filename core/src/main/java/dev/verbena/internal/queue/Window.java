@@ -23,8 +23,16 @@ public final class Window {
     private volatile int posted; // requests that name it: so many were accepted,
     private volatile int retired; // and so many of them have ended
 
-    /** Makes a window that has no native one yet. */
-    public Window() {}
+    private final Runnable freeFormer;
+
+    /**
+     * Makes a window that has no native one yet.
+     *
+     * @param freeFormer frees those that it had before and that no request names any more
+     */
+    public Window(Runnable freeFormer) {
+        this.freeFormer = freeFormer;
+    }
 
     void renew(long address, int token) {
         this.address = address;
@@ -153,6 +161,11 @@ public final class Window {
         address = 0;
         queue = null;
         retired = posted; // nothing that names it can end any more
+    }
+
+    /** Frees the native windows it had before that one, once its queue pair is gone. */
+    public void freeFormer() {
+        freeFormer.run();
     }
 
     /** A queue pair is about to bind it: until then it is not another's to lose. */

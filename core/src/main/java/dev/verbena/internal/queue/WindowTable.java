@@ -171,20 +171,31 @@ public final class WindowTable {
     }
 
     /**
+     * A window whose queue pair goes away.
+     *
+     * @param window which one; it has no native window any more
+     * @param address of the native window that it had
+     */
+    public record Lost(Window window, long address) {}
+
+    /**
      * A queue pair goes away, and windows bound on it are of no use to any other.
      *
-     * @param queue the queue pair
-     * @return the native windows, to be freed by the caller before the queue pair
+     * @param queue the queue pair, whose requests have ended
+     * @return its windows; the caller frees the native ones, and {@linkplain Window#freeFormer
+     *     those before them}, before the queue pair
      */
-    public long[] lost(Endpoint queue) {
+    public List<Lost> lost(Endpoint queue) {
         gate.enter();
         try {
-            List<Window> lost =
-                    all.stream().filter(w -> w.queue() == queue && w.address() != 0).toList();
-            long[] addresses = lost.stream().mapToLong(Window::address).toArray();
-            lost.forEach(this::unbind);
-            lost.forEach(Window::lose);
-            return addresses;
+            List<Lost> lost =
+                    all.stream()
+                            .filter(w -> w.queue() == queue && w.address() != 0)
+                            .map(w -> new Lost(w, w.address()))
+                            .toList();
+            lost.forEach(one -> unbind(one.window()));
+            lost.forEach(one -> one.window().lose());
+            return lost;
         } finally {
             gate.leave();
         }
