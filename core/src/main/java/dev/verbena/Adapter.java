@@ -488,18 +488,6 @@ public final class Adapter extends NativeObject {
     }
 
     /**
-     * NDK's logical address mapping (NdkBuildLam), which verbs does not have: memory is named by
-     * virtual addresses, and the device's page tables belong to the kernel.
-     *
-     * @throws VerbenaException always, with NOT_SUPPORTED
-     */
-    public void buildLogicalAddressMapping() {
-        throw new VerbenaException(
-                Status.NOT_SUPPORTED,
-                "Verbs has no logical address mapping for programs: name memory by its region");
-    }
-
-    /**
      * Makes a completion queue that is polled, or armed and waited for by a thread of the caller's
      * (NdkCreateCq).
      *

@@ -64,19 +64,6 @@ public final class ProtectionDomain extends NativeObject {
     }
 
     /**
-     * NDK's token for all of memory (NdkGetPrivilegedMemoryRegionToken), which verbs gives to the
-     * kernel only.
-     *
-     * @return never
-     * @throws VerbenaException always, with NOT_SUPPORTED
-     */
-    public int privilegedMemoryRegionToken() {
-        throw new VerbenaException(
-                Status.NOT_SUPPORTED,
-                "Verbs gives no program a token for all of memory: register what is to be sent");
-    }
-
-    /**
      * Makes a memory window (NdkCreateMw), of type 2: a token that {@link QueuePair#bind} gives to
      * a part of a region, and that the peer can be deprived of at any time, or give back by {@link
      * QueuePair#sendAndInvalidate}.

@@ -44,9 +44,8 @@ import java.util.concurrent.atomic.AtomicBoolean;
  *   <tr><td>NdkRead</td><td>{@link #read}</td><td>IBV_WR_RDMA_READ</td></tr>
  *   <tr><td>NdkReceive</td><td>{@link #receive}</td><td>ibv_post_recv</td></tr>
  *   <tr><td>NdkBind</td><td>{@link #bind}</td><td>IBV_WR_BIND_MW</td></tr>
- *   <tr><td>NdkInvalidate</td><td>{@link #invalidate(long, MemoryWindow, int)}</td><td>IBV_WR_LOCAL_INV</td></tr>
+ *   <tr><td>NdkInvalidate</td><td>{@link #invalidate}</td><td>IBV_WR_LOCAL_INV</td></tr>
  *   <tr><td>NdkFlush</td><td>{@link #flush}</td><td>ibv_modify_qp(IBV_QPS_ERR)</td></tr>
- *   <tr><td>NdkFastRegister</td><td>{@link #fastRegister}</td><td>none: NOT_SUPPORTED</td></tr>
  *   <tr><td>–</td><td>{@link #sendWithImmediate}, {@link #writeWithImmediate}</td><td>IBV_WR_SEND_WITH_IMM, IBV_WR_RDMA_WRITE_WITH_IMM</td></tr>
  *   <tr><td>–</td><td>{@link #compareAndSwap}, {@link #fetchAndAdd}</td><td>IBV_WR_ATOMIC_CMP_AND_SWP, IBV_WR_ATOMIC_FETCH_AND_ADD</td></tr>
  * </table>
@@ -905,31 +904,6 @@ public final class QueuePair extends NativeObject {
     }
 
     /**
-     * NdkInvalidate of registered memory, which NDK does not allow either: it is deregistered by
-     * closing it. Nothing is posted, for the device would end the connection.
-     *
-     * @param context of no meaning
-     * @param region of no meaning
-     * @param flags of no meaning
-     * @return INVALID_DEVICE_REQUEST
-     */
-    public Status invalidate(long context, MemoryRegion region, int flags) {
-        return refuseUnposted(Status.INVALID_DEVICE_REQUEST);
-    }
-
-    /**
-     * NdkFastRegister. Verbs has no such request for programs: only the kernel may hand page lists
-     * to a device. For a token that can be killed, bind a {@link MemoryWindow} to registered
-     * memory.
-     *
-     * @param context of no meaning
-     * @return NOT_SUPPORTED
-     */
-    public Status fastRegister(long context) {
-        return refuseUnposted(Status.NOT_SUPPORTED);
-    }
-
-    /**
      * Cancels what is under way (NdkFlush): each request and receive ends in CANCELLED, silent and
      * deferred ones too, unless it was over already. Returns at once; poll to see the ends. In
      * verbs this ends the connection: initiator requests posted later are refused with
@@ -1322,26 +1296,16 @@ public final class QueuePair extends NativeObject {
         return refusal;
     }
 
-    private Status refuseUnposted(Status refusal) {
-        return postStaged() ? refusal : Status.CONNECTION_INVALID;
-    }
-
-    /**
-     * Sees to what was deferred when a request is refused before the initiator queue was entered,
-     * by a status or an exception.
-     *
-     * @return false when this queue pair is closed, whose close has posted it
-     */
-    private boolean postStaged() {
+    /** Posts what was deferred, when a request ends in an exception. */
+    private void postStaged() {
         if (!initiator.enter()) {
-            return false;
+            return; // closed: the close has posted it
         }
         try {
             initiator.postStaged();
         } finally {
             initiator.leave();
         }
-        return true;
     }
 
     static Status status(int refusal) {

@@ -182,22 +182,6 @@ class AdapterInfoTest {
     }
 
     @Test
-    void whatVerbsDoesNotHaveIsSaidWithAReason() {
-        try (Rig rig = rig(device -> {})) {
-            assertThatThrownBy(rig.adapter::buildLogicalAddressMapping)
-                    .isInstanceOfSatisfying(
-                            VerbenaException.class,
-                            e -> assertThat(e.status()).isEqualTo(Status.NOT_SUPPORTED))
-                    .hasMessageContaining("logical address mapping");
-            assertThatThrownBy(rig.domain::privilegedMemoryRegionToken)
-                    .isInstanceOfSatisfying(
-                            VerbenaException.class,
-                            e -> assertThat(e.status()).isEqualTo(Status.NOT_SUPPORTED))
-                    .hasMessageContaining("all of memory");
-        }
-    }
-
-    @Test
     void aCompletionQueueCanGrow() {
         try (Rig rig = rig(device -> {})) {
             rig.queue.resize(100);

@@ -84,8 +84,6 @@ class DeferTest {
                     List.of(
                             () -> refused(rig.a.write(9, rig.bytes(8), 0, 0, 0x400)),
                             () -> refused(rig.a.send(9, rig.bytes(65), OpFlags.INLINE | DEFER)),
-                            () -> refused(rig.a.fastRegister(9)),
-                            () -> refused(rig.a.invalidate(9, rig.memory, 0)),
                             () -> refused(rig.a.invalidate(9, window, 0)),
                             () -> refused(rig.a.bind(9, window, rig.memory, 0, 5000, 0)),
                             () -> refused(rig.a.fetchAndAdd(9, rig.bytes(4), 0, 0, 0, 0)));

@@ -244,7 +244,6 @@ class FlushTest {
             assertThat(rig.a.bind(1, window, rig.memory, 0, 8, 0))
                     .isEqualTo(Status.CONNECTION_INVALID);
             assertThat(rig.a.invalidate(1, window, 0)).isEqualTo(Status.CONNECTION_INVALID);
-            assertThat(rig.a.fastRegister(1)).isEqualTo(Status.CONNECTION_INVALID);
             assertThatThrownBy(rig.a::flush).isInstanceOf(IllegalStateException.class);
         }
     }

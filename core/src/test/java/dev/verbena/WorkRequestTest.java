@@ -379,9 +379,6 @@ class WorkRequestTest {
             assertThat(plain.a.sendAndInvalidate(1, eight, 1, 0)).isEqualTo(Status.NOT_SUPPORTED);
             assertThat(plain.a.read(1, eight, 1, 1, 0)).isEqualTo(Status.NOT_SUPPORTED);
             assertThat(plain.a.fetchAndAdd(1, eight, 8, 1, 1, 0)).isEqualTo(Status.NOT_SUPPORTED);
-            assertThat(plain.a.fastRegister(1)).isEqualTo(Status.NOT_SUPPORTED);
-            assertThat(plain.a.invalidate(1, plain.memory, 0))
-                    .isEqualTo(Status.INVALID_DEVICE_REQUEST);
             assertThat(plain.device.sends).isEmpty();
             assertThat(plain.a.send(2, eight)).isEqualTo(Status.SUCCESS); // and still usable
         }
