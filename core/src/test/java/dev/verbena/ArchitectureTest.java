@@ -1,0 +1,127 @@
+package dev.verbena;
+
+import static com.tngtech.archunit.core.domain.JavaClass.Predicates.resideInAPackage;
+import static com.tngtech.archunit.core.domain.JavaModifier.FINAL;
+import static com.tngtech.archunit.core.domain.JavaModifier.STATIC;
+import static com.tngtech.archunit.core.domain.properties.HasModifiers.Predicates.modifier;
+import static com.tngtech.archunit.lang.conditions.ArchConditions.be;
+import static com.tngtech.archunit.lang.syntax.ArchRuleDefinition.classes;
+import static com.tngtech.archunit.lang.syntax.ArchRuleDefinition.fields;
+import static com.tngtech.archunit.lang.syntax.ArchRuleDefinition.noClasses;
+import static com.tngtech.archunit.library.dependencies.SlicesRuleDefinition.slices;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import com.tngtech.archunit.base.DescribedPredicate;
+import com.tngtech.archunit.core.domain.JavaClass;
+import com.tngtech.archunit.core.domain.JavaClasses;
+import com.tngtech.archunit.core.domain.JavaCodeUnit;
+import com.tngtech.archunit.core.domain.JavaModifier;
+import com.tngtech.archunit.core.importer.ClassFileImporter;
+import com.tngtech.archunit.lang.ArchRule;
+
+import org.junit.jupiter.api.Test;
+
+import java.lang.foreign.Linker;
+import java.lang.foreign.SymbolLookup;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+
+/** Which package may see which: the API the internal ones, and only one of those native code. */
+class ArchitectureTest {
+    private static final String API = "dev.verbena";
+    private static final String QUEUE = "dev.verbena.internal.queue";
+    private static final String CONNECTIONS = "dev.verbena.internal.cm";
+    private static final String VERBS = "dev.verbena.internal.verbs";
+    private static final String BINDINGS = "dev.verbena.bindings";
+
+    private final JavaClasses all = new ClassFileImporter().importPath(Path.of("target/classes"));
+
+    private void check(ArchRule rule) {
+        rule.check(all);
+    }
+
+    private static ArchRule onlySees(String one, String... others) {
+        String[] allowed = new String[others.length + 2];
+        System.arraycopy(others, 0, allowed, 0, others.length);
+        allowed[others.length] = one;
+        allowed[others.length + 1] = "java..";
+        return classes()
+                .that()
+                .resideInAPackage(one)
+                .should()
+                .onlyDependOnClassesThat()
+                .resideInAnyPackage(allowed);
+    }
+
+    @Test
+    void arrowsPointDownwards() {
+        check(onlySees(API, QUEUE, CONNECTIONS, VERBS));
+        check(onlySees(QUEUE, VERBS));
+        check(onlySees(CONNECTIONS, VERBS));
+        check(onlySees(VERBS, BINDINGS));
+        check(slices().matching("dev.verbena.(**)").should().beFreeOfCycles());
+    }
+
+    @Test
+    void onePackageCallsNativeCode() {
+        check(
+                noClasses()
+                        .that(resideInAPackage("dev.verbena..").and(not(VERBS)))
+                        .should()
+                        .dependOnClassesThat()
+                        .belongToAnyOf(Linker.class, SymbolLookup.class));
+    }
+
+    private static DescribedPredicate<JavaClass> not(String one) {
+        return DescribedPredicate.not(resideInAPackage(one));
+    }
+
+    /**
+     * But for what is the process's: whether the kernel knows that it wants memory barriers, and
+     * the first provider, whose functions become constants.
+     */
+    @Test
+    void nobodyKeepsStateInStaticFields() {
+        check(
+                fields().that(modifier(STATIC))
+                        .and()
+                        .doNotHaveFullName(VERBS + ".Membarrier.ready")
+                        .and()
+                        .doNotHaveFullName(VERBS + ".VerbsContext.candidate")
+                        .should(be(modifier(FINAL))));
+    }
+
+    @Test
+    void nothingIsReflectedAndNothingOfTheJdkIsOpenedUp() {
+        check(
+                noClasses()
+                        .should()
+                        .dependOnClassesThat()
+                        .resideInAnyPackage("sun..", "jdk..", "java.lang.reflect.."));
+    }
+
+    /** Else users would see types that are not exported. */
+    @Test
+    void theApiNamesNoInternalType() {
+        List<String> leaks = new ArrayList<>();
+        for (JavaClass type : all) {
+            if (!type.getPackageName().equals(API)
+                    || !type.getModifiers().contains(JavaModifier.PUBLIC)) {
+                continue;
+            }
+            for (JavaCodeUnit member : type.getCodeUnits()) {
+                if (member.getModifiers().contains(JavaModifier.PUBLIC)
+                        || member.getModifiers().contains(JavaModifier.PROTECTED)) {
+                    List<JavaClass> named = new ArrayList<>(member.getRawParameterTypes());
+                    named.add(member.getRawReturnType());
+                    named.stream()
+                            .filter(one -> one.getPackageName().startsWith("dev.verbena.internal"))
+                            .forEach(one -> leaks.add(member.getFullName() + ": " + one.getName()));
+                }
+            }
+        }
+        assertThat(leaks).isEmpty();
+    }
+}
