@@ -1,8 +1,17 @@
 package dev.verbena;
 
+import java.util.ArrayList;
+import java.util.List;
+
 /**
- * What a request may ask for besides its operation: NDK_OP_FLAG_*, with NDK's values, to be joined
- * with {@code |}. A flag that its operation does not know is refused with INVALID_PARAMETER.
+ * What a request may ask for besides its operation: NDK_OP_FLAG_*, with NDK's values. Join them
+ * once, in a constant:
+ *
+ * {@snippet :
+ * private static final OpFlags QUIETLY = OpFlags.SILENT_SUCCESS.and(OpFlags.DEFER);
+ * }
+ *
+ * <p>A request with a flag that its operation does not know is refused with INVALID_PARAMETER.
  *
  * <table>
  *   <caption>Which operation knows which flag</caption>
@@ -12,51 +21,155 @@ package dev.verbena;
  *   <tr><td>INLINE</td><td>send, send and invalidate, write, and both with immediate</td></tr>
  *   <tr><td>ALLOW_REMOTE_READ, ALLOW_REMOTE_WRITE</td><td>bind</td></tr>
  *   <tr><td>RDMA_READ_LOCAL_INVALIDATE</td><td>read, where it is accepted and has no effect</td></tr>
- *   <tr><td>ALLOW_LOCAL_WRITE, RDMA_READ_SINK</td><td>NDK's fast registration only, which verbs has not</td></tr>
+ *   <tr><td>ALLOW_LOCAL_WRITE, RDMA_READ_SINK</td><td>NDK's fast registration only, which verbs does not have</td></tr>
  * </table>
+ *
+ * <p>There is one object for each combination, made in advance: joining allocates nothing, and
+ * equal ones are identical.
  */
 public final class OpFlags {
+    /** The same as numbers, for code that looks at single bits. */
+    static final class Bits {
+        static final int SILENT_SUCCESS = 0x001;
+        static final int READ_FENCE = 0x002;
+        static final int SEND_AND_SOLICIT_EVENT = 0x004;
+        static final int ALLOW_REMOTE_READ = 0x008;
+        static final int ALLOW_LOCAL_WRITE = 0x010;
+        static final int ALLOW_REMOTE_WRITE = 0x030;
+        static final int INLINE = 0x040;
+        static final int RDMA_READ_SINK = 0x080;
+        static final int RDMA_READ_LOCAL_INVALIDATE = 0x100;
+        static final int DEFER = 0x200;
+        static final int ALL = 0x3FF;
+
+        private Bits() {}
+    }
+
+    private static final OpFlags[] COMBINATIONS = new OpFlags[Bits.ALL + 1];
+
+    static {
+        for (int bits = 0; bits <= Bits.ALL; bits++) {
+            COMBINATIONS[bits] = new OpFlags(bits);
+        }
+    }
+
     /** Nothing special. */
-    public static final int NONE = 0;
+    public static final OpFlags NONE = of(0);
 
     /** No completion when it succeeds. A failure is told all the same. */
-    public static final int SILENT_SUCCESS = 0x001;
+    public static final OpFlags SILENT_SUCCESS = of(Bits.SILENT_SUCCESS);
 
     /** Does not start before all earlier reads and atomics of this queue pair are over. */
-    public static final int READ_FENCE = 0x002;
+    public static final OpFlags READ_FENCE = of(Bits.READ_FENCE);
 
     /** Wakes a peer whose completion queue is armed for solicited completions. */
-    public static final int SEND_AND_SOLICIT_EVENT = 0x004;
+    public static final OpFlags SEND_AND_SOLICIT_EVENT = of(Bits.SEND_AND_SOLICIT_EVENT);
 
     /** The peer may read through the window. */
-    public static final int ALLOW_REMOTE_READ = 0x008;
+    public static final OpFlags ALLOW_REMOTE_READ = of(Bits.ALLOW_REMOTE_READ);
 
     /** Fast registration only; part of {@link #ALLOW_REMOTE_WRITE}. */
-    public static final int ALLOW_LOCAL_WRITE = 0x010;
+    public static final OpFlags ALLOW_LOCAL_WRITE = of(Bits.ALLOW_LOCAL_WRITE);
 
-    /**
-     * The peer may write through the window; contains {@link #ALLOW_LOCAL_WRITE}, so test {@code
-     * (flags & x) == x}.
-     */
-    public static final int ALLOW_REMOTE_WRITE = 0x030;
+    /** The peer may write through the window; contains {@link #ALLOW_LOCAL_WRITE}, as with NDK. */
+    public static final OpFlags ALLOW_REMOTE_WRITE = of(Bits.ALLOW_REMOTE_WRITE);
 
     /**
      * The bytes travel in the request: they may be changed as soon as the post returns, need not be
      * registered, and may come from any number of buffers.
      */
-    public static final int INLINE = 0x040;
+    public static final OpFlags INLINE = of(Bits.INLINE);
 
     /** Fast registration only. InfiniBand and RoCE need no such right for the target of a read. */
-    public static final int RDMA_READ_SINK = 0x080;
+    public static final OpFlags RDMA_READ_SINK = of(Bits.RDMA_READ_SINK);
 
     /** A hint that no device under verbs takes; see NDK_ADAPTER_FLAG_RDMA_READ_LOCAL_INVALIDATE. */
-    public static final int RDMA_READ_LOCAL_INVALIDATE = 0x100;
+    public static final OpFlags RDMA_READ_LOCAL_INVALIDATE = of(Bits.RDMA_READ_LOCAL_INVALIDATE);
 
     /**
      * More requests follow: this one may wait for the next without this flag, and reach the device
      * with it in one go. Changes nothing else.
      */
-    public static final int DEFER = 0x200;
+    public static final OpFlags DEFER = of(Bits.DEFER);
 
-    private OpFlags() {}
+    final int bits;
+
+    private OpFlags(int bits) {
+        this.bits = bits;
+    }
+
+    private static OpFlags of(int bits) {
+        return COMBINATIONS[bits];
+    }
+
+    /**
+     * The flags with these bits.
+     *
+     * @param value NDK's value of them
+     * @return those flags
+     * @throws IllegalArgumentException for a bit that NDK has no flag for
+     */
+    public static OpFlags ofValue(int value) {
+        if ((value & ~Bits.ALL) != 0) {
+            throw new IllegalArgumentException(
+                    "NDK has no flags 0x%x".formatted(value & ~Bits.ALL));
+        }
+        return of(value);
+    }
+
+    /**
+     * NDK's value of these flags.
+     *
+     * @return NDK_OP_FLAG_*, joined
+     */
+    public int value() {
+        return bits;
+    }
+
+    /**
+     * Joins flags.
+     *
+     * @param others more of them
+     * @return all of both
+     */
+    public OpFlags and(OpFlags others) {
+        return of(bits | others.bits);
+    }
+
+    /**
+     * Whether all of these are among them.
+     *
+     * @param others what is looked for
+     * @return true for {@link #NONE}, and for flags that are all there
+     */
+    public boolean contains(OpFlags others) {
+        return (bits & others.bits) == others.bits;
+    }
+
+    /** The names, joined as in the sources: {@code SILENT_SUCCESS|DEFER}. */
+    @Override
+    public String toString() {
+        List<String> names = new ArrayList<>();
+        add(names, Bits.SILENT_SUCCESS, "SILENT_SUCCESS");
+        add(names, Bits.READ_FENCE, "READ_FENCE");
+        add(names, Bits.SEND_AND_SOLICIT_EVENT, "SEND_AND_SOLICIT_EVENT");
+        add(names, Bits.ALLOW_REMOTE_READ, "ALLOW_REMOTE_READ");
+        if ((bits & Bits.ALLOW_REMOTE_WRITE) == Bits.ALLOW_REMOTE_WRITE) {
+            names.add("ALLOW_REMOTE_WRITE");
+        } else {
+            add(names, Bits.ALLOW_LOCAL_WRITE, "ALLOW_LOCAL_WRITE");
+            add(names, Bits.ALLOW_REMOTE_WRITE & ~Bits.ALLOW_LOCAL_WRITE, "0x20");
+        }
+        add(names, Bits.INLINE, "INLINE");
+        add(names, Bits.RDMA_READ_SINK, "RDMA_READ_SINK");
+        add(names, Bits.RDMA_READ_LOCAL_INVALIDATE, "RDMA_READ_LOCAL_INVALIDATE");
+        add(names, Bits.DEFER, "DEFER");
+        return names.isEmpty() ? "NONE" : String.join("|", names);
+    }
+
+    private void add(List<String> names, int bit, String name) {
+        if ((bits & bit) != 0) {
+            names.add(name);
+        }
+    }
 }

@@ -1,5 +1,6 @@
 package dev.verbena;
 
+import dev.verbena.OpFlags.Bits;
 import dev.verbena.internal.cm.QueuePairEnd;
 import dev.verbena.internal.queue.CompletionPump;
 import dev.verbena.internal.queue.Endpoint;
@@ -72,14 +73,12 @@ public final class QueuePair extends NativeObject {
     /** How long a device that has failed has for what is outstanding, in nanoseconds. */
     static final long FAILED_DEVICE_TIMEOUT = TimeUnit.MILLISECONDS.toNanos(10);
 
-    private static final int ANY_REQUEST =
-            OpFlags.SILENT_SUCCESS | OpFlags.READ_FENCE | OpFlags.DEFER;
-    private static final int SEND_FLAGS =
-            ANY_REQUEST | OpFlags.SEND_AND_SOLICIT_EVENT | OpFlags.INLINE;
-    private static final int WRITE_FLAGS = ANY_REQUEST | OpFlags.INLINE;
-    private static final int READ_FLAGS = ANY_REQUEST | OpFlags.RDMA_READ_LOCAL_INVALIDATE;
+    private static final int ANY_REQUEST = Bits.SILENT_SUCCESS | Bits.READ_FENCE | Bits.DEFER;
+    private static final int SEND_FLAGS = ANY_REQUEST | Bits.SEND_AND_SOLICIT_EVENT | Bits.INLINE;
+    private static final int WRITE_FLAGS = ANY_REQUEST | Bits.INLINE;
+    private static final int READ_FLAGS = ANY_REQUEST | Bits.RDMA_READ_LOCAL_INVALIDATE;
     private static final int BIND_FLAGS =
-            ANY_REQUEST | OpFlags.ALLOW_REMOTE_READ | OpFlags.ALLOW_REMOTE_WRITE;
+            ANY_REQUEST | Bits.ALLOW_REMOTE_READ | Bits.ALLOW_REMOTE_WRITE;
 
     private final Adapter adapter;
     private final DeviceControl control;
@@ -566,7 +565,7 @@ public final class QueuePair extends NativeObject {
      *     ACCESS_VIOLATION for memory that has no token, whose arena is closed or, inline, that is
      *     confined to another thread, or the provider's refusal
      */
-    public Status send(long context, BufferList buffers, int flags) {
+    public Status send(long context, BufferList buffers, OpFlags flags) {
         return post(SendChain.SEND, RequestType.SEND, context, buffers, 0, 0, 0, flags, SEND_FLAGS);
     }
 
@@ -575,7 +574,7 @@ public final class QueuePair extends NativeObject {
      *
      * @param context what the completion will carry
      * @param buffers the message's bytes; an empty list sends an empty message
-     * @return as {@link #send(long, BufferList, int)}
+     * @return as {@link #send(long, BufferList, OpFlags)}
      */
     public Status send(long context, BufferList buffers) {
         return send(context, buffers, OpFlags.NONE);
@@ -596,11 +595,12 @@ public final class QueuePair extends NativeObject {
      * @param remoteToken the token, as the peer handed it out
      * @param flags {@link OpFlags}: SILENT_SUCCESS, READ_FENCE, SEND_AND_SOLICIT_EVENT, INLINE,
      *     DEFER
-     * @return as {@link #send(long, BufferList, int)}; and NOT_SUPPORTED when this device cannot,
-     *     or the peer did not announce that it can be invalidated ({@link
+     * @return as {@link #send(long, BufferList, OpFlags)}; and NOT_SUPPORTED when this device
+     *     cannot, or the peer did not announce that it can be invalidated ({@link
      *     QueuePairAddress#invalidatable})
      */
-    public Status sendAndInvalidate(long context, BufferList buffers, int remoteToken, int flags) {
+    public Status sendAndInvalidate(
+            long context, BufferList buffers, int remoteToken, OpFlags flags) {
         return post(
                 SendChain.SEND_WITH_INVALIDATE,
                 RequestType.SEND,
@@ -622,10 +622,10 @@ public final class QueuePair extends NativeObject {
      * @param remoteAddress where they go: the address that the peer handed out, plus an offset
      * @param remoteToken the peer's token for that memory
      * @param flags {@link OpFlags}: SILENT_SUCCESS, READ_FENCE, INLINE, DEFER
-     * @return as {@link #send(long, BufferList, int)}
+     * @return as {@link #send(long, BufferList, OpFlags)}
      */
     public Status write(
-            long context, BufferList buffers, long remoteAddress, int remoteToken, int flags) {
+            long context, BufferList buffers, long remoteAddress, int remoteToken, OpFlags flags) {
         return post(
                 SendChain.WRITE,
                 RequestType.WRITE,
@@ -649,12 +649,12 @@ public final class QueuePair extends NativeObject {
      * @param remoteToken the peer's token for that memory
      * @param flags {@link OpFlags}: SILENT_SUCCESS, READ_FENCE, DEFER, and
      *     RDMA_READ_LOCAL_INVALIDATE without effect
-     * @return as {@link #send(long, BufferList, int)}; ACCESS_VIOLATION also for memory that may
-     *     not be written to, NOT_SUPPORTED when the peer lets no reads in or this side asked for
-     *     none
+     * @return as {@link #send(long, BufferList, OpFlags)}; ACCESS_VIOLATION also for memory that
+     *     may not be written to, NOT_SUPPORTED when the peer lets no reads in or this side asked
+     *     for none
      */
     public Status read(
-            long context, BufferList buffers, long remoteAddress, int remoteToken, int flags) {
+            long context, BufferList buffers, long remoteAddress, int remoteToken, OpFlags flags) {
         return post(
                 SendChain.READ,
                 RequestType.READ,
@@ -730,12 +730,12 @@ public final class QueuePair extends NativeObject {
      * @param flags {@link OpFlags}: ALLOW_REMOTE_READ, ALLOW_REMOTE_WRITE, SILENT_SUCCESS,
      *     READ_FENCE, DEFER
      * @return SUCCESS; or, with no effect: CONNECTION_INVALID, NO_MORE_ENTRIES and the provider's
-     *     refusal as {@link #send(long, BufferList, int)}; INVALID_PARAMETER for a range outside
-     *     the region, or flags it does not know; INVALID_PARAMETER_MIX for objects of another
-     *     domain; ACCESS_VIOLATION for ALLOW_REMOTE_WRITE on a region without LOCAL_WRITE, and for
-     *     a region that is not {@linkplain MemoryRegion#bindable bindable} or whose memory's arena
-     *     is closed; INVALID_DEVICE_REQUEST for a window that is bound; DEVICE_BUSY for one whose
-     *     requests on another queue pair are under way
+     *     refusal as {@link #send(long, BufferList, OpFlags)}; INVALID_PARAMETER for a range
+     *     outside the region, or flags it does not know; INVALID_PARAMETER_MIX for objects of
+     *     another domain; ACCESS_VIOLATION for ALLOW_REMOTE_WRITE on a region without LOCAL_WRITE,
+     *     and for a region that is not {@linkplain MemoryRegion#bindable bindable} or whose
+     *     memory's arena is closed; INVALID_DEVICE_REQUEST for a window that is bound; DEVICE_BUSY
+     *     for one whose requests on another queue pair are under way
      * @throws IllegalStateException for a closed window or region
      */
     public Status bind(
@@ -744,7 +744,7 @@ public final class QueuePair extends NativeObject {
             MemoryRegion region,
             long offset,
             long length,
-            int flags) {
+            OpFlags flags) {
         try {
             window.ensureOpen();
             region.hold();
@@ -756,7 +756,8 @@ public final class QueuePair extends NativeObject {
                         return Status.CONNECTION_INVALID;
                     }
                     try {
-                        Status status = bindNow(context, window, region, offset, length, flags);
+                        Status status =
+                                bindNow(context, window, region, offset, length, flags.bits);
                         kept = status == Status.SUCCESS && window.bind(region);
                         return status;
                     } finally {
@@ -819,8 +820,8 @@ public final class QueuePair extends NativeObject {
         if (window.domain() != domain || region.domain() != domain) {
             return Status.INVALID_PARAMETER_MIX;
         }
-        int write = flags & OpFlags.ALLOW_REMOTE_WRITE;
-        if ((write != 0 && write != OpFlags.ALLOW_REMOTE_WRITE)
+        int write = flags & Bits.ALLOW_REMOTE_WRITE;
+        if ((write != 0 && write != Bits.ALLOW_REMOTE_WRITE)
                 || offset < 0
                 || length < 1
                 || length > info.maxWindowBytes()
@@ -844,8 +845,8 @@ public final class QueuePair extends NativeObject {
     }
 
     private static int windowRights(int flags) {
-        return ((flags & OpFlags.ALLOW_REMOTE_READ) != 0 ? Rights.REMOTE_READ : 0)
-                | ((flags & OpFlags.ALLOW_REMOTE_WRITE) != 0 ? Rights.REMOTE_WRITE : 0);
+        return ((flags & Bits.ALLOW_REMOTE_READ) != 0 ? Rights.REMOTE_READ : 0)
+                | ((flags & Bits.ALLOW_REMOTE_WRITE) != 0 ? Rights.REMOTE_WRITE : 0);
     }
 
     /**
@@ -863,10 +864,10 @@ public final class QueuePair extends NativeObject {
      * @return SUCCESS; or, with no effect: INVALID_DEVICE_REQUEST when it is not bound on this
      *     queue pair, also because it was invalidated before, by either side; CONNECTION_INVALID,
      *     NO_MORE_ENTRIES, INVALID_PARAMETER and the provider's refusal as {@link #send(long,
-     *     BufferList, int)}
+     *     BufferList, OpFlags)}
      * @throws IllegalStateException for a closed window
      */
-    public Status invalidate(long context, MemoryWindow window, int flags) {
+    public Status invalidate(long context, MemoryWindow window, OpFlags flags) {
         try {
             window.ensureOpen();
             synchronized (window) {
@@ -875,7 +876,7 @@ public final class QueuePair extends NativeObject {
                     return Status.CONNECTION_INVALID;
                 }
                 try {
-                    return invalidateNow(context, window, flags);
+                    return invalidateNow(context, window, flags.bits);
                 } finally {
                     initiator.leave();
                 }
@@ -900,7 +901,7 @@ public final class QueuePair extends NativeObject {
         initiator.begin(SendChain.INVALIDATE).invalidate(window.remoteToken());
         // DEFER is a hint, and not taken here: the longer it waits, the likelier it is that the
         // peer is first, and it fails.
-        return submit(window, RequestType.INVALIDATE, context, flags & ~OpFlags.DEFER);
+        return submit(window, RequestType.INVALIDATE, context, flags & ~Bits.DEFER);
     }
 
     /**
@@ -953,10 +954,11 @@ public final class QueuePair extends NativeObject {
      * @param context what the completion will carry
      * @param buffers the message's bytes
      * @param immediate the 32 bits; a peer in C sees {@code ntohl(wc.imm_data)}
-     * @param flags as {@link #send(long, BufferList, int)}
-     * @return as {@link #send(long, BufferList, int)}; and NOT_SUPPORTED when the device cannot
+     * @param flags as {@link #send(long, BufferList, OpFlags)}
+     * @return as {@link #send(long, BufferList, OpFlags)}; and NOT_SUPPORTED when the device cannot
      */
-    public Status sendWithImmediate(long context, BufferList buffers, int immediate, int flags) {
+    public Status sendWithImmediate(
+            long context, BufferList buffers, int immediate, OpFlags flags) {
         return post(
                 SendChain.SEND_WITH_IMMEDIATE,
                 RequestType.SEND,
@@ -978,8 +980,8 @@ public final class QueuePair extends NativeObject {
      * @param remoteAddress where they go: the address that the peer handed out, plus an offset
      * @param remoteToken the peer's token for that memory
      * @param immediate the 32 bits; a peer in C sees {@code ntohl(wc.imm_data)}
-     * @param flags as {@link #send(long, BufferList, int)}
-     * @return as {@link #send(long, BufferList, int)}; and NOT_SUPPORTED when the device cannot
+     * @param flags as {@link #send(long, BufferList, OpFlags)}
+     * @return as {@link #send(long, BufferList, OpFlags)}; and NOT_SUPPORTED when the device cannot
      */
     public Status writeWithImmediate(
             long context,
@@ -987,7 +989,7 @@ public final class QueuePair extends NativeObject {
             long remoteAddress,
             int remoteToken,
             int immediate,
-            int flags) {
+            OpFlags flags) {
         return post(
                 SendChain.WRITE_WITH_IMMEDIATE,
                 RequestType.WRITE,
@@ -1024,7 +1026,7 @@ public final class QueuePair extends NativeObject {
             int remoteToken,
             long expected,
             long value,
-            int flags) {
+            OpFlags flags) {
         return postAtomic(
                 SendChain.COMPARE_AND_SWAP,
                 RequestType.COMPARE_AND_SWAP,
@@ -1057,7 +1059,7 @@ public final class QueuePair extends NativeObject {
             long remoteAddress,
             int remoteToken,
             long added,
-            int flags) {
+            OpFlags flags) {
         return postAtomic(
                 SendChain.FETCH_AND_ADD,
                 RequestType.FETCH_AND_ADD,
@@ -1080,16 +1082,17 @@ public final class QueuePair extends NativeObject {
             long remoteAddress,
             int remoteToken,
             int immediate,
-            int flags,
+            OpFlags flags,
             int allowed) {
         if (!initiator.enter()) {
             return Status.CONNECTION_INVALID;
         }
         try {
+            int bits = flags.bits;
             int count = buffers.size();
-            Status refusal = admit(flags, allowed);
+            Status refusal = admit(bits, allowed);
             if (refusal == Status.SUCCESS) {
-                refusal = check(opcode, buffers, count, flags);
+                refusal = check(opcode, buffers, count, bits);
             }
             if (refusal != Status.SUCCESS) {
                 return refuse(refusal);
@@ -1105,11 +1108,11 @@ public final class QueuePair extends NativeObject {
                 case SendChain.WRITE, SendChain.READ -> request.remote(remoteAddress, remoteToken);
                 default -> {} // SEND
             }
-            if ((flags & OpFlags.INLINE) != 0) {
-                return submitInline(type, context, request, buffers, count, flags);
+            if ((bits & Bits.INLINE) != 0) {
+                return submitInline(type, context, request, buffers, count, bits);
             }
-            name(request, buffers, count, flags);
-            return submit(type, context, flags, 0);
+            name(request, buffers, count, bits);
+            return submit(type, context, bits, 0);
         } catch (RuntimeException | Error e) {
             initiator.postStaged();
             throw e;
@@ -1128,23 +1131,24 @@ public final class QueuePair extends NativeObject {
             int remoteToken,
             long operand,
             long swap,
-            int flags) {
+            OpFlags flags) {
         if (!initiator.enter()) {
             return Status.CONNECTION_INVALID;
         }
         try {
+            int bits = flags.bits;
             int count = result.size();
-            Status refusal = admit(flags, ANY_REQUEST);
+            Status refusal = admit(bits, ANY_REQUEST);
             if (refusal == Status.SUCCESS) {
-                refusal = check(opcode, result, count, flags);
+                refusal = check(opcode, result, count, bits);
             }
             if (refusal != Status.SUCCESS) {
                 return refuse(refusal);
             }
             SendChain request = initiator.begin(opcode);
             request.atomic(remoteAddress, remoteToken, operand, swap);
-            name(request, result, count, flags);
-            return submit(type, context, flags, 0);
+            name(request, result, count, bits);
+            return submit(type, context, bits, 0);
         } catch (RuntimeException | Error e) {
             initiator.postStaged();
             throw e;
@@ -1174,7 +1178,7 @@ public final class QueuePair extends NativeObject {
         if (bytes > maxMessageBytes) {
             return Status.INVALID_PARAMETER;
         }
-        if ((flags & OpFlags.INLINE) != 0) {
+        if ((flags & Bits.INLINE) != 0) {
             if (bytes > limits.maxInlineBytes()) {
                 return Status.INVALID_PARAMETER;
             }
@@ -1230,7 +1234,7 @@ public final class QueuePair extends NativeObject {
      * post.
      */
     private static void name(SendChain request, BufferList buffers, int count, int flags) {
-        if ((flags & OpFlags.DEFER) != 0) {
+        if ((flags & Bits.DEFER) != 0) {
             request.copyOfBuffers(buffers.entries(), count);
         } else {
             request.buffers(buffers.address(), count);
@@ -1245,7 +1249,7 @@ public final class QueuePair extends NativeObject {
             int count,
             int flags) {
         // Most providers refuse more buffers than the queue pair was made for, inline too.
-        boolean gather = (flags & OpFlags.DEFER) != 0 || count > maxBuffers;
+        boolean gather = (flags & Bits.DEFER) != 0 || count > maxBuffers;
         long bytes = buffers.nameInline(request, count, limits.maxInlineBytes(), gather);
         if (bytes < 0) {
             return refuse(
@@ -1265,8 +1269,8 @@ public final class QueuePair extends NativeObject {
                         context,
                         type,
                         verbsFlags(flags) | inline,
-                        (flags & OpFlags.SILENT_SUCCESS) != 0,
-                        (flags & OpFlags.DEFER) != 0));
+                        (flags & Bits.SILENT_SUCCESS) != 0,
+                        (flags & Bits.DEFER) != 0));
     }
 
     // Apart from the other: the JIT does not inline a method while a class among its parameters is
@@ -1278,16 +1282,16 @@ public final class QueuePair extends NativeObject {
                         context,
                         type,
                         verbsFlags(flags),
-                        (flags & OpFlags.SILENT_SUCCESS) != 0,
-                        (flags & OpFlags.DEFER) != 0));
+                        (flags & Bits.SILENT_SUCCESS) != 0,
+                        (flags & Bits.DEFER) != 0));
     }
 
     private static int verbsFlags(int flags) {
-        if ((flags & (OpFlags.READ_FENCE | OpFlags.SEND_AND_SOLICIT_EVENT)) == 0) {
+        if ((flags & (Bits.READ_FENCE | Bits.SEND_AND_SOLICIT_EVENT)) == 0) {
             return 0; // most often
         }
-        return ((flags & OpFlags.READ_FENCE) != 0 ? SendChain.FENCE : 0)
-                | ((flags & OpFlags.SEND_AND_SOLICIT_EVENT) != 0 ? SendChain.SOLICITED : 0);
+        return ((flags & Bits.READ_FENCE) != 0 ? SendChain.FENCE : 0)
+                | ((flags & Bits.SEND_AND_SOLICIT_EVENT) != 0 ? SendChain.SOLICITED : 0);
     }
 
     /** NDK: an inline failure sees to it that what was deferred before reaches the device. */

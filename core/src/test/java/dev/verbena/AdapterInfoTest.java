@@ -124,7 +124,7 @@ class AdapterInfoTest {
             assertThat(rig.adapter.info().sendsWithInvalidate()).isFalse();
             assertThat(rig.adapter.info().invalidatableWindows()).isTrue();
             rig.connect();
-            assertThat(rig.a.sendAndInvalidate(1, rig.bytes(8), 1, 0))
+            assertThat(rig.a.sendAndInvalidate(1, rig.bytes(8), 1, OpFlags.NONE))
                     .isEqualTo(Status.NOT_SUPPORTED);
         }
     }

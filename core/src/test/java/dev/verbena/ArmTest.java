@@ -28,7 +28,7 @@ import java.util.concurrent.atomic.AtomicReference;
 class ArmTest {
     private static final Duration LONG = Duration.ofSeconds(30);
     private static final Duration SHORT = Duration.ofMillis(60);
-    private static final int SOLICIT = OpFlags.SEND_AND_SOLICIT_EVENT;
+    private static final OpFlags SOLICIT = OpFlags.SEND_AND_SOLICIT_EVENT;
 
     @ParameterizedTest
     @CsvSource({
@@ -46,9 +46,9 @@ class ArmTest {
     }
 
     /** A message from a to b, carried out at once. */
-    private static void message(Rig rig, int flags) {
+    private static void message(Rig rig, OpFlags flags) {
         rig.b.receive(1, rig.bytes(8)).orThrow();
-        rig.a.send(2, rig.bytes(8), flags | OpFlags.SILENT_SUCCESS).orThrow();
+        rig.a.send(2, rig.bytes(8), flags.and(OpFlags.SILENT_SUCCESS)).orThrow();
         rig.device.run();
     }
 
@@ -64,7 +64,7 @@ class ArmTest {
     void whatEachTypeIsToldOf(NotifyType type) {
         try (Rig rig = rig(FakeDevice.PLAIN)) {
             assertThat(rig.queue.arm(type)).isFalse();
-            message(rig, 0);
+            message(rig, OpFlags.NONE);
             assertThat(rig.queue.await(SHORT))
                     .isEqualTo(type == NotifyType.ANY ? Status.SUCCESS : Status.IO_TIMEOUT);
             if (type == NotifyType.ANY) {
@@ -85,7 +85,7 @@ class ArmTest {
             rig.queue.arm(NotifyType.values()[second]);
             boolean any = first == 1 || second == 1;
             boolean solicited = first == 2 || second == 2;
-            message(rig, 0);
+            message(rig, OpFlags.NONE);
             assertThat(rig.queue.await(any ? LONG : SHORT))
                     .isEqualTo(any ? Status.SUCCESS : Status.IO_TIMEOUT);
             if (!any) {
@@ -105,13 +105,13 @@ class ArmTest {
     @Test
     void whatIsThereAndWasNeverToldFiresAtOnce() {
         try (Rig rig = rig(FakeDevice.PLAIN)) {
-            message(rig, 0);
+            message(rig, OpFlags.NONE);
             assertThat(rig.queue.arm(NotifyType.ANY)).isTrue();
             assertThat(rig.queue.await(Duration.ZERO)).isEqualTo(Status.SUCCESS);
             // Not polled, and nothing new: seen completions do not fire again.
             assertThat(rig.queue.arm(NotifyType.ANY)).isFalse();
             assertThat(rig.queue.await(SHORT)).isEqualTo(Status.IO_TIMEOUT);
-            message(rig, 0);
+            message(rig, OpFlags.NONE);
             assertThat(rig.queue.await(LONG)).isEqualTo(Status.SUCCESS);
             assertThat(rig.poll()).hasSize(2);
             assertThat(rig.queue.arm(NotifyType.SOLICITED)).isFalse();
@@ -123,7 +123,7 @@ class ArmTest {
     void sleepsWhereWhatIsThereIsNotSolicited() {
         try (Rig rig = rig(FakeDevice.PLAIN)) {
             assertThat(rig.queue.arm(NotifyType.SOLICITED)).isFalse();
-            message(rig, 0);
+            message(rig, OpFlags.NONE);
             assertThat(rig.queue.await(SHORT)).isEqualTo(Status.IO_TIMEOUT);
             assertThat(rig.device.eventsAskedFor).isLessThan(5);
             message(rig, SOLICIT);
@@ -138,7 +138,7 @@ class ArmTest {
         try (Rig rig = rig(FakeDevice.PLAIN)) {
             rig.device.eventsAreLate = true;
             rig.queue.arm(NotifyType.ANY);
-            message(rig, 0);
+            message(rig, OpFlags.NONE);
             CompletableFuture<Status> told =
                     CompletableFuture.supplyAsync(() -> rig.queue.await(LONG));
             while (rig.device.eventsAskedFor == 0) {
@@ -159,11 +159,11 @@ class ArmTest {
         try (Rig rig = rig(FakeDevice.PLAIN)) {
             rig.queue.arm(NotifyType.ANY);
             assertThat(rig.queue.await(Duration.ZERO)).isEqualTo(Status.IO_TIMEOUT);
-            message(rig, 0);
+            message(rig, OpFlags.NONE);
             assertThat(rig.queue.await(Duration.ZERO)).isEqualTo(Status.SUCCESS);
             rig.queue.poll(new Completions(4));
             rig.queue.arm(NotifyType.ANY);
-            message(rig, 0);
+            message(rig, OpFlags.NONE);
             assertThat(rig.queue.await(ChronoUnit.FOREVER.getDuration())).isEqualTo(Status.SUCCESS);
         }
     }
@@ -178,7 +178,7 @@ class ArmTest {
             }
             assertThat(rig.queue.await(SHORT)).isEqualTo(Status.IO_TIMEOUT);
             assertThat(rig.queue.pump().hidden()).isPositive();
-            message(rig, 0); // still armed
+            message(rig, OpFlags.NONE); // still armed
             assertThat(rig.queue.await(LONG)).isEqualTo(Status.SUCCESS);
         }
     }
@@ -188,7 +188,7 @@ class ArmTest {
     void aFailureMatchesSolicited(int vendor) {
         try (Rig rig = rig(vendor)) {
             rig.queue.arm(NotifyType.SOLICITED);
-            message(rig, 0);
+            message(rig, OpFlags.NONE);
             assertThat(rig.queue.await(SHORT)).isEqualTo(Status.IO_TIMEOUT);
             failure(rig);
             assertThat(rig.queue.await(LONG)).isEqualTo(Status.SUCCESS);
@@ -373,10 +373,10 @@ class ArmTest {
             for (int i = 0; i < 3; i++) {
                 rig.queue.arm(NotifyType.ANY);
                 rig.queue.arm(NotifyType.ANY);
-                message(rig, 0);
+                message(rig, OpFlags.NONE);
                 assertThat(called.poll(30, TimeUnit.SECONDS)).isEqualTo(Status.SUCCESS);
                 assertThat(reported.poll(30, TimeUnit.SECONDS)).hasMessage("a callback that fails");
-                message(rig, 0);
+                message(rig, OpFlags.NONE);
                 assertThat(rig.poll()).hasSize(2);
             }
             assertThat(called).isEmpty();
@@ -410,7 +410,7 @@ class ArmTest {
                         .connect();
         all.set(rig);
         rig.queue.arm(NotifyType.ANY);
-        message(rig, 0);
+        message(rig, OpFlags.NONE);
         assertThat(done.poll(30, TimeUnit.SECONDS)).isEqualTo("closed");
         // The queue itself goes when its callback has returned.
         long deadline = System.nanoTime() + LONG.toNanos();
@@ -441,10 +441,10 @@ class ArmTest {
                                 })
                         .connect();
         rig.queue.arm(NotifyType.ANY);
-        message(rig, 0);
+        message(rig, OpFlags.NONE);
         entered.await();
         rig.queue.arm(NotifyType.ANY);
-        message(rig, 0);
+        message(rig, OpFlags.NONE);
         Thread closer =
                 Thread.ofPlatform()
                         .start(

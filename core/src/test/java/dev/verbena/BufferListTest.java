@@ -74,11 +74,12 @@ class BufferListTest {
                                             }
                                         });
                 try {
-                    int inline = OpFlags.INLINE | OpFlags.DEFER | OpFlags.SILENT_SUCCESS;
+                    OpFlags inline = OpFlags.INLINE.and(OpFlags.DEFER).and(OpFlags.SILENT_SUCCESS);
                     BufferList empty = new BufferList(1);
                     for (int i = 0; i < 20_000; i++) {
                         rig.a.write(1, list, Rig.REMOTE, 1, inline);
-                        rig.a.write(2, list, Rig.REMOTE, 1, OpFlags.DEFER | OpFlags.SILENT_SUCCESS);
+                        rig.a.write(
+                                2, list, Rig.REMOTE, 1, OpFlags.DEFER.and(OpFlags.SILENT_SUCCESS));
                         if (rig.a.receive(3, list) == Status.SUCCESS) {
                             rig.b.send(4, empty).orThrow();
                         }
@@ -124,10 +125,10 @@ class BufferListTest {
             try (Arena other = Arena.ofShared();
                     MemoryRegion there = rig.domain.register(other.allocate(8))) {
                 BufferList list = new BufferList(2).add(region, 0, 8).add(there, 0, 8);
-                rig.a.write(1, list, Rig.REMOTE, 1, 0).orThrow();
+                rig.a.write(1, list, Rig.REMOTE, 1, OpFlags.NONE).orThrow();
                 assertThat(rig.poll()).containsExactly("WRITE 1 SUCCESS");
                 arena.close();
-                assertThat(rig.a.write(2, list, Rig.REMOTE, 1, 0))
+                assertThat(rig.a.write(2, list, Rig.REMOTE, 1, OpFlags.NONE))
                         .isEqualTo(Status.ACCESS_VIOLATION);
             }
         }
@@ -144,7 +145,7 @@ class BufferListTest {
                     .isInstanceOf(IllegalStateException.class)
                     .hasMessageContaining("arena was closed");
             assertThat(list.size()).isEqualTo(1);
-            rig.a.write(1, list, Rig.REMOTE, 1, 0).orThrow();
+            rig.a.write(1, list, Rig.REMOTE, 1, OpFlags.NONE).orThrow();
         }
 
         /** Who posts until a close says so must hear of it, although its memory is gone by then. */
@@ -167,7 +168,7 @@ class BufferListTest {
                 BufferList alone = new BufferList(1).add(region, 0, 8);
                 BufferList second = new BufferList(2).add(rig.memory, 0, 8).add(region, 0, 8);
                 arena.close();
-                int both = OpFlags.ALLOW_REMOTE_READ | OpFlags.ALLOW_REMOTE_WRITE;
+                OpFlags both = OpFlags.ALLOW_REMOTE_READ.and(OpFlags.ALLOW_REMOTE_WRITE);
                 List<Supplier<Status>> posts =
                         List.of(
                                 () -> rig.a.send(1, alone),
@@ -175,12 +176,12 @@ class BufferListTest {
                                 () -> rig.a.send(1, alone, OpFlags.INLINE),
                                 () -> rig.a.send(1, second, OpFlags.INLINE),
                                 () -> rig.a.send(1, alone, OpFlags.DEFER),
-                                () -> rig.a.send(1, alone, OpFlags.DEFER | OpFlags.INLINE),
-                                () -> rig.a.sendWithImmediate(1, alone, 1, 0),
-                                () -> rig.a.sendAndInvalidate(1, alone, 1, 0),
-                                () -> rig.a.write(1, alone, Rig.REMOTE, 1, 0),
-                                () -> rig.a.read(1, second, Rig.REMOTE, 1, 0),
-                                () -> rig.a.fetchAndAdd(1, alone, Rig.REMOTE, 1, 1, 0),
+                                () -> rig.a.send(1, alone, OpFlags.DEFER.and(OpFlags.INLINE)),
+                                () -> rig.a.sendWithImmediate(1, alone, 1, OpFlags.NONE),
+                                () -> rig.a.sendAndInvalidate(1, alone, 1, OpFlags.NONE),
+                                () -> rig.a.write(1, alone, Rig.REMOTE, 1, OpFlags.NONE),
+                                () -> rig.a.read(1, second, Rig.REMOTE, 1, OpFlags.NONE),
+                                () -> rig.a.fetchAndAdd(1, alone, Rig.REMOTE, 1, 1, OpFlags.NONE),
                                 () -> rig.a.bind(1, window, region, 0, 8, both),
                                 () -> rig.a.receive(1, alone),
                                 () -> rig.a.receive(1, second),
@@ -193,8 +194,8 @@ class BufferListTest {
                 assertThat(rig.a.connected()).isTrue();
 
                 // The list itself is good for other memory, and for none.
-                rig.a.write(2, alone.clear(), Rig.REMOTE, 1, 0).orThrow();
-                rig.a.write(3, alone.add(rig.memory, 0, 8), Rig.REMOTE, 1, 0).orThrow();
+                rig.a.write(2, alone.clear(), Rig.REMOTE, 1, OpFlags.NONE).orThrow();
+                rig.a.write(3, alone.add(rig.memory, 0, 8), Rig.REMOTE, 1, OpFlags.NONE).orThrow();
                 second.clear().add(rig.memory, 0, 8).add(rig.memory, 8, 8);
                 rig.a.write(4, second, Rig.REMOTE, 1, OpFlags.INLINE).orThrow();
                 assertThat(rig.poll())
@@ -216,8 +217,9 @@ class BufferListTest {
                         .isInstanceOf(WrongThreadException.class)
                         .hasMessageContaining("Arena.ofShared()");
                 BufferList list = new BufferList(1).add(confined, 0, 8);
-                rig.a.write(1, list, Rig.REMOTE, 1, 0).orThrow();
-                for (int flags : new int[] {OpFlags.INLINE, OpFlags.INLINE | OpFlags.DEFER}) {
+                rig.a.write(1, list, Rig.REMOTE, 1, OpFlags.NONE).orThrow();
+                for (OpFlags flags :
+                        new OpFlags[] {OpFlags.INLINE, OpFlags.INLINE.and(OpFlags.DEFER)}) {
                     assertThat(rig.a.write(2, list, Rig.REMOTE, 1, flags))
                             .isEqualTo(Status.ACCESS_VIOLATION);
                 }

@@ -33,7 +33,7 @@ import java.util.concurrent.TimeUnit;
 /** What a close does when the device refuses a part of it, or is gone. */
 @Timeout(60)
 class CloseTest {
-    private static final int RW = OpFlags.ALLOW_REMOTE_READ | OpFlags.ALLOW_REMOTE_WRITE;
+    private static final OpFlags RW = OpFlags.ALLOW_REMOTE_READ.and(OpFlags.ALLOW_REMOTE_WRITE);
 
     private static VerbenaException failure(AutoCloseable call) {
         return catchThrowableOfType(VerbenaException.class, call::close);
@@ -548,7 +548,7 @@ class CloseTest {
             rig.device.destroyErrors.put("ibv_dealloc_mw", Errno.EBUSY);
             for (int i = 0; i < 600; i++) { // a native window lasts for 255
                 rig.a.bind(1, window, rig.memory, 0, 64, RW).orThrow();
-                rig.a.invalidate(2, window, 0).orThrow();
+                rig.a.invalidate(2, window, OpFlags.NONE).orThrow();
                 assertThat(rig.poll()).hasSize(2);
             }
             rig.device.destroyErrors.clear();

@@ -211,7 +211,9 @@ class CompletionQueueTest {
                                         while (rig.device.waits.peek() != null) {
                                             Thread.onSpinWait(); // until it is waited for
                                         }
-                                        rig.a.write(1, rig.bytes(8), Rig.REMOTE, 1, 0).orThrow();
+                                        rig.a
+                                                .write(1, rig.bytes(8), Rig.REMOTE, 1, OpFlags.NONE)
+                                                .orThrow();
                                         rig.device.run();
                                     });
             assertThatThrownBy(() -> rig.queue.await(Duration.ofSeconds(30)))
@@ -274,7 +276,7 @@ class CompletionQueueTest {
         used.set(rig.queue);
         rig.connect();
         rig.queue.arm(NotifyType.ANY);
-        rig.a.write(1, rig.bytes(8), Rig.REMOTE, 1, 0).orThrow();
+        rig.a.write(1, rig.bytes(8), Rig.REMOTE, 1, OpFlags.NONE).orThrow();
         rig.device.run();
         assertThat(entered.await(30, TimeUnit.SECONDS)).isTrue();
         rig.queue.close();
@@ -300,7 +302,7 @@ class CompletionQueueTest {
             made.set(rig);
             rig.connect();
             rig.queue.arm(NotifyType.ANY);
-            rig.a.write(1, rig.bytes(8), Rig.REMOTE, 1, 0).orThrow();
+            rig.a.write(1, rig.bytes(8), Rig.REMOTE, 1, OpFlags.NONE).orThrow();
             rig.device.run();
             assertThat(reported.poll(30, TimeUnit.SECONDS)).hasMessageContaining("is closed");
         }

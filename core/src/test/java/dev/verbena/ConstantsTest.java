@@ -1,6 +1,7 @@
 package dev.verbena;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import org.junit.jupiter.api.Test;
 
@@ -16,7 +17,7 @@ class ConstantsTest {
     void operationFlags() throws IllegalAccessException {
         Map<String, Integer> flags = new TreeMap<>();
         for (Field field : OpFlags.class.getFields()) {
-            flags.put(field.getName(), field.getInt(null));
+            flags.put(field.getName(), ((OpFlags) field.get(null)).value());
         }
         assertThat(flags)
                 .containsExactlyInAnyOrderEntriesOf(
@@ -32,6 +33,26 @@ class ConstantsTest {
                                 Map.entry("RDMA_READ_SINK", 0x080),
                                 Map.entry("RDMA_READ_LOCAL_INVALIDATE", 0x100),
                                 Map.entry("DEFER", 0x200)));
+    }
+
+    @Test
+    void flagsAreJoinedAndNamed() {
+        OpFlags both = OpFlags.SILENT_SUCCESS.and(OpFlags.DEFER);
+        assertThat(both.value()).isEqualTo(0x201);
+        assertThat(both).hasToString("SILENT_SUCCESS|DEFER").isSameAs(OpFlags.ofValue(0x201));
+        assertThat(both.contains(OpFlags.DEFER)).isTrue();
+        assertThat(both.contains(OpFlags.NONE)).isTrue();
+        assertThat(OpFlags.DEFER.contains(both)).isFalse();
+        assertThat(OpFlags.NONE).hasToString("NONE");
+        assertThat(OpFlags.NONE.and(both)).isSameAs(both);
+        assertThat(OpFlags.ofValue(0x3FF))
+                .hasToString(
+                        "SILENT_SUCCESS|READ_FENCE|SEND_AND_SOLICIT_EVENT|ALLOW_REMOTE_READ|ALLOW_REMOTE_WRITE|INLINE|RDMA_READ_SINK|RDMA_READ_LOCAL_INVALIDATE|DEFER");
+        assertThat(OpFlags.ofValue(0x010)).hasToString("ALLOW_LOCAL_WRITE");
+        assertThat(OpFlags.ofValue(0x020)).hasToString("0x20"); // half of ALLOW_REMOTE_WRITE
+        assertThatThrownBy(() -> OpFlags.ofValue(0x401))
+                .isInstanceOf(IllegalArgumentException.class)
+                .hasMessageContaining("0x400");
     }
 
     @Test

@@ -31,12 +31,12 @@ class ContextTest {
     };
 
     private static final int COUNT = CONTEXTS.length;
-    private static final int RW = OpFlags.ALLOW_REMOTE_READ | OpFlags.ALLOW_REMOTE_WRITE;
+    private static final OpFlags RW = OpFlags.ALLOW_REMOTE_READ.and(OpFlags.ALLOW_REMOTE_WRITE);
     private static final int IO_TIMEOUT = 12; // IBV_WC_RETRY_EXC_ERR
     private static final int BUFFER_OVERFLOW = 1; // IBV_WC_LOC_LEN_ERR
 
     private interface Post {
-        Status with(Scene scene, long context, int flags);
+        Status with(Scene scene, long context, OpFlags flags);
     }
 
     private enum Operation {
@@ -61,7 +61,7 @@ class ContextTest {
                 "FETCH_AND_ADD",
                 null,
                 (s, c, f) -> s.rig.a.fetchAndAdd(c, s.bytes, Rig.REMOTE, Rig.TOKEN, 1, f)),
-        BIND("BIND", null, (s, c, f) -> s.rig.a.bind(c, s.window(), s.rig.memory, 0, 8, RW | f)),
+        BIND("BIND", null, (s, c, f) -> s.rig.a.bind(c, s.window(), s.rig.memory, 0, 8, RW.and(f))),
         INVALIDATE("INVALIDATE", null, (s, c, f) -> s.rig.a.invalidate(c, s.window(), f));
 
         final String ends;
@@ -124,14 +124,14 @@ class ContextTest {
     @EnumSource(Operation.class)
     void ofARequestThatSucceedsFailsOrIsFlushed(Operation operation) {
         for (int failing = 0; failing <= COUNT; failing++) {
-            for (int flags : new int[] {0, OpFlags.SILENT_SUCCESS}) {
+            for (OpFlags flags : new OpFlags[] {OpFlags.NONE, OpFlags.SILENT_SUCCESS}) {
                 endsInTurn(operation, failing, flags, false);
                 endsInTurn(operation, failing, flags, true);
             }
         }
     }
 
-    private void endsInTurn(Operation operation, int failing, int flags, boolean kept) {
+    private void endsInTurn(Operation operation, int failing, OpFlags flags, boolean kept) {
         try (Scene scene = new Scene(operation)) {
             Rig rig = scene.rig;
             rig.device.running = false;
@@ -149,7 +149,7 @@ class ContextTest {
                     }
                 }
                 operation.post.with(scene, context, flags).orThrow();
-                if (flags == 0 || i >= failing) {
+                if (flags == OpFlags.NONE || i >= failing) {
                     expected.add(operation.ends + " " + context + " " + end);
                 }
             }
@@ -176,7 +176,7 @@ class ContextTest {
             }
             rig.device.answer = 22;
             rig.device.refused = 0;
-            assertThat(rig.a.write(77, scene.bytes, Rig.REMOTE, Rig.TOKEN, 0))
+            assertThat(rig.a.write(77, scene.bytes, Rig.REMOTE, Rig.TOKEN, OpFlags.NONE))
                     .isEqualTo(Status.CONNECTION_INVALID);
             assertThat(rig.poll()).isEqualTo(expected);
         }

@@ -14,7 +14,7 @@ import java.util.List;
 
 /** NDK's deferral: chains, copies, and who is owed what when something is refused. */
 class DeferTest {
-    private static final int DEFER = OpFlags.DEFER;
+    private static final OpFlags DEFER = OpFlags.DEFER;
 
     private static Rig rig() {
         return Rig.connected(QueuePairLimits.depths(16, 16).withBuffers(4, 1).withInlineBytes(64));
@@ -28,10 +28,10 @@ class DeferTest {
             }
             assertThat(rig.device.sends).isEmpty();
             assertThat(rig.poll()).isEmpty();
-            rig.a.write(5, rig.bytes(8), Rig.REMOTE, 1, 0).orThrow();
+            rig.a.write(5, rig.bytes(8), Rig.REMOTE, 1, OpFlags.NONE).orThrow();
             assertThat(rig.device.chains).containsExactly(6);
             assertThat(rig.poll()).hasSize(6).first().isEqualTo("WRITE 0 SUCCESS");
-            rig.a.write(6, rig.bytes(8), Rig.REMOTE, 1, 0).orThrow();
+            rig.a.write(6, rig.bytes(8), Rig.REMOTE, 1, OpFlags.NONE).orThrow();
             assertThat(rig.device.chains).containsExactly(6, 1);
         }
     }
@@ -58,11 +58,11 @@ class DeferTest {
                 rig.memory.memory().set(ValueLayout.JAVA_BYTE, i, (byte) i);
             }
             BufferList inline = new BufferList(2).add(rig.memory, 5, 2).add(rig.memory, 8, 1);
-            rig.a.send(2, inline, DEFER | OpFlags.INLINE).orThrow();
+            rig.a.send(2, inline, DEFER.and(OpFlags.INLINE)).orThrow();
             BufferList single = new BufferList(1).add(rig.memory, 7, 1);
-            rig.a.send(3, single, DEFER | OpFlags.INLINE).orThrow();
+            rig.a.send(3, single, DEFER.and(OpFlags.INLINE)).orThrow();
             rig.memory.memory().fill((byte) 0x7F);
-            rig.a.write(4, list, Rig.REMOTE, 1, 0).orThrow();
+            rig.a.write(4, list, Rig.REMOTE, 1, OpFlags.NONE).orThrow();
 
             var first =
                     java.nio.ByteBuffer.wrap(rig.device.sends.get(0).sges())
@@ -82,11 +82,21 @@ class DeferTest {
                 MemoryWindow window = rig.domain.createMemoryWindow()) {
             List<Runnable> refusals =
                     List.of(
-                            () -> refused(rig.a.write(9, rig.bytes(8), 0, 0, 0x400)),
-                            () -> refused(rig.a.send(9, rig.bytes(65), OpFlags.INLINE | DEFER)),
-                            () -> refused(rig.a.invalidate(9, window, 0)),
-                            () -> refused(rig.a.bind(9, window, rig.memory, 0, 5000, 0)),
-                            () -> refused(rig.a.fetchAndAdd(9, rig.bytes(4), 0, 0, 0, 0)));
+                            () ->
+                                    refused(
+                                            rig.a.write(
+                                                    9,
+                                                    rig.bytes(8),
+                                                    0,
+                                                    0,
+                                                    OpFlags.ALLOW_REMOTE_READ)),
+                            () -> refused(rig.a.send(9, rig.bytes(65), OpFlags.INLINE.and(DEFER))),
+                            () -> refused(rig.a.invalidate(9, window, OpFlags.NONE)),
+                            () -> refused(rig.a.bind(9, window, rig.memory, 0, 5000, OpFlags.NONE)),
+                            () ->
+                                    refused(
+                                            rig.a.fetchAndAdd(
+                                                    9, rig.bytes(4), 0, 0, 0, OpFlags.NONE)));
             for (Runnable refusal : refusals) {
                 rig.a.write(1, rig.bytes(8), Rig.REMOTE, 1, DEFER).orThrow();
                 rig.a.write(2, rig.bytes(8), Rig.REMOTE, 1, DEFER).orThrow();
@@ -134,7 +144,7 @@ class DeferTest {
         try (Rig rig = Rig.connected(QueuePairLimits.depths(2, 1).withMaxDeferred(10))) {
             rig.a.write(1, rig.bytes(8), Rig.REMOTE, 1, DEFER).orThrow();
             rig.a.write(2, rig.bytes(8), Rig.REMOTE, 1, DEFER).orThrow();
-            assertThat(rig.a.write(3, rig.bytes(8), Rig.REMOTE, 1, 0))
+            assertThat(rig.a.write(3, rig.bytes(8), Rig.REMOTE, 1, OpFlags.NONE))
                     .isEqualTo(Status.NO_MORE_ENTRIES);
             assertThat(rig.poll()).containsExactly("WRITE 1 SUCCESS", "WRITE 2 SUCCESS");
         }
@@ -146,11 +156,11 @@ class DeferTest {
             rig.a.write(1, rig.bytes(8), Rig.REMOTE, 1, DEFER).orThrow();
             rig.device.answer = 22;
             rig.device.refused = 1;
-            assertThat(rig.a.write(2, rig.bytes(8), Rig.REMOTE, 1, 0))
+            assertThat(rig.a.write(2, rig.bytes(8), Rig.REMOTE, 1, OpFlags.NONE))
                     .isEqualTo(Status.INVALID_PARAMETER);
             assertThat(rig.poll()).containsExactly("WRITE 1 SUCCESS");
             assertThat(rig.a.connected()).isTrue();
-            rig.a.write(3, rig.bytes(8), Rig.REMOTE, 1, 0).orThrow();
+            rig.a.write(3, rig.bytes(8), Rig.REMOTE, 1, OpFlags.NONE).orThrow();
             assertThat(rig.poll()).containsExactly("WRITE 3 SUCCESS");
         }
     }
@@ -163,9 +173,9 @@ class DeferTest {
         for (boolean silent : new boolean[] {false, true}) {
             for (int bad = 0; bad < length - 1; bad++) {
                 try (Rig rig = rig()) {
-                    int flags = silent ? OpFlags.SILENT_SUCCESS : 0;
+                    OpFlags flags = silent ? OpFlags.SILENT_SUCCESS : OpFlags.NONE;
                     for (int i = 0; i < length - 1; i++) {
-                        rig.a.write(i, rig.bytes(8), Rig.REMOTE, 1, flags | DEFER).orThrow();
+                        rig.a.write(i, rig.bytes(8), Rig.REMOTE, 1, flags.and(DEFER)).orThrow();
                     }
                     rig.device.answer = answer == 0 ? 22 : answer;
                     rig.device.answersZero = answer == 0;
@@ -181,7 +191,7 @@ class DeferTest {
                         expected.add("WRITE " + i + (i == bad ? " INTERNAL_ERROR" : " CANCELLED"));
                     }
                     assertThat(rig.poll()).containsExactlyInAnyOrderElementsOf(expected);
-                    assertThat(rig.a.write(7, rig.bytes(8), Rig.REMOTE, 1, 0))
+                    assertThat(rig.a.write(7, rig.bytes(8), Rig.REMOTE, 1, OpFlags.NONE))
                             .isEqualTo(Status.CONNECTION_INVALID);
                     assertThat(rig.poll()).isEmpty();
                 }
@@ -207,7 +217,7 @@ class DeferTest {
                 rig.device.answer = -5;
                 rig.device.refused = -1;
                 rig.device.keepsRefused = kept;
-                assertThat(rig.a.write(99, rig.bytes(8), Rig.REMOTE, 1, 0))
+                assertThat(rig.a.write(99, rig.bytes(8), Rig.REMOTE, 1, OpFlags.NONE))
                         .isEqualTo(Status.DEVICE_REMOVED);
                 assertThat(rig.a.connected()).isFalse();
                 List<String> seen = rig.poll();
@@ -224,14 +234,15 @@ class DeferTest {
     @ParameterizedTest
     @ValueSource(ints = {1, 2, 4})
     void whatHasCompletedAlreadyWasNotRefused(int length) {
-        for (int flags : new int[] {0, OpFlags.SILENT_SUCCESS}) {
+        for (OpFlags flags : new OpFlags[] {OpFlags.NONE, OpFlags.SILENT_SUCCESS}) {
             // Depth 2: each silent request is signaled.
-            try (Rig rig = Rig.connected(QueuePairLimits.depths(flags == 0 ? 16 : 2, 1))) {
+            try (Rig rig =
+                    Rig.connected(QueuePairLimits.depths(flags == OpFlags.NONE ? 16 : 2, 1))) {
                 List<String> seen = new ArrayList<>();
-                int deferred = flags == 0 ? length - 1 : 0;
+                int deferred = flags == OpFlags.NONE ? length - 1 : 0;
                 List<String> expected = new ArrayList<>();
                 for (int i = 0; i < deferred; i++) {
-                    rig.a.write(i, rig.bytes(8), Rig.REMOTE, 1, flags | DEFER).orThrow();
+                    rig.a.write(i, rig.bytes(8), Rig.REMOTE, 1, flags.and(DEFER)).orThrow();
                     expected.add("WRITE " + i + " SUCCESS");
                 }
                 rig.device.answer = 5;
@@ -240,12 +251,12 @@ class DeferTest {
                 rig.device.afterPost = () -> seen.addAll(rig.poll());
                 assertThat(rig.a.write(99, rig.bytes(8), Rig.REMOTE, 1, flags))
                         .isEqualTo(Status.SUCCESS);
-                if (flags == 0) {
+                if (flags == OpFlags.NONE) {
                     expected.add("WRITE 99 SUCCESS");
                 }
                 assertThat(seen).isEqualTo(expected);
                 assertThat(rig.poll()).isEmpty();
-                rig.a.write(7, rig.bytes(8), Rig.REMOTE, 1, 0).orThrow();
+                rig.a.write(7, rig.bytes(8), Rig.REMOTE, 1, OpFlags.NONE).orThrow();
                 assertThat(rig.poll()).containsExactly("WRITE 7 SUCCESS");
             }
         }
@@ -266,7 +277,7 @@ class DeferTest {
                         rig.device.running = false;
                         seen.addAll(rig.poll());
                     };
-            assertThat(rig.a.write(99, rig.bytes(8), Rig.REMOTE, 1, 0))
+            assertThat(rig.a.write(99, rig.bytes(8), Rig.REMOTE, 1, OpFlags.NONE))
                     .isEqualTo(Status.DEVICE_REMOVED);
             assertThat(seen).containsExactly("WRITE 1 SUCCESS");
             assertThat(rig.poll()).containsExactly("WRITE 2 INTERNAL_ERROR");
@@ -310,11 +321,11 @@ class DeferTest {
     @Test
     void aProviderThatIsFullForAMomentIsAskedAgain() {
         try (Rig rig = rig()) {
-            rig.a.write(1, rig.bytes(8), Rig.REMOTE, 1, 0).orThrow();
+            rig.a.write(1, rig.bytes(8), Rig.REMOTE, 1, OpFlags.NONE).orThrow();
             rig.device.answer = 12; // ENOMEM, once
             rig.device.refused = 1;
             rig.a.write(2, rig.bytes(8), Rig.REMOTE, 1, DEFER).orThrow();
-            rig.a.write(3, rig.bytes(8), Rig.REMOTE, 1, 0).orThrow();
+            rig.a.write(3, rig.bytes(8), Rig.REMOTE, 1, OpFlags.NONE).orThrow();
             assertThat(rig.poll())
                     .containsExactly("WRITE 1 SUCCESS", "WRITE 2 SUCCESS", "WRITE 3 SUCCESS");
         }

@@ -22,7 +22,7 @@ import java.util.concurrent.TimeUnit;
 @Timeout(60)
 class EdgeTest {
     private static final Duration LONG = Duration.ofSeconds(30);
-    private static final int RW = OpFlags.ALLOW_REMOTE_READ | OpFlags.ALLOW_REMOTE_WRITE;
+    private static final OpFlags RW = OpFlags.ALLOW_REMOTE_READ.and(OpFlags.ALLOW_REMOTE_WRITE);
 
     private static Rig rig() {
         return Rig.connected(QueuePairLimits.depths(16, 16));
@@ -34,7 +34,7 @@ class EdgeTest {
                 MemoryWindow window = rig.domain.createMemoryWindow()) {
             for (int i = 0; i < 255; i++) {
                 rig.a.bind(1, window, rig.memory, 0, 8, RW).orThrow();
-                rig.a.invalidate(2, window, 0).orThrow();
+                rig.a.invalidate(2, window, OpFlags.NONE).orThrow();
                 rig.poll();
             }
             rig.device.controlError = 12;
@@ -71,12 +71,12 @@ class EdgeTest {
     void anOwedFailureBehindAnUnpolledSuccessWakesUnderSolicited() {
         try (Rig rig = rig()) {
             rig.queue.arm(NotifyType.SOLICITED);
-            rig.a.write(1, rig.bytes(8), Rig.REMOTE, 1, 0).orThrow();
+            rig.a.write(1, rig.bytes(8), Rig.REMOTE, 1, OpFlags.NONE).orThrow();
             rig.device.run();
             rig.a.write(2, rig.bytes(8), Rig.REMOTE, 1, OpFlags.DEFER).orThrow();
             rig.device.answer = 22;
             rig.device.refused = 0;
-            assertThat(rig.a.write(3, rig.bytes(8), Rig.REMOTE, 1, 0))
+            assertThat(rig.a.write(3, rig.bytes(8), Rig.REMOTE, 1, OpFlags.NONE))
                     .isEqualTo(Status.CONNECTION_INVALID);
             assertThat(rig.queue.await(LONG)).isEqualTo(Status.SUCCESS);
             assertThat(rig.poll()).containsExactly("WRITE 1 SUCCESS", "WRITE 2 INTERNAL_ERROR");
@@ -86,7 +86,7 @@ class EdgeTest {
     @Test
     void whatACloseCancelsItselfWakes() {
         try (Rig rig = rig()) {
-            rig.a.write(1, rig.bytes(8), Rig.REMOTE, 1, 0).orThrow();
+            rig.a.write(1, rig.bytes(8), Rig.REMOTE, 1, OpFlags.NONE).orThrow();
             rig.device.forgetful = true;
             rig.queue.arm(NotifyType.ANY);
             rig.a.close();
@@ -117,7 +117,7 @@ class EdgeTest {
                         .connect()) {
             int fired = 0;
             for (int i = 0; i < 3; i++) {
-                rig.a.write(i, rig.bytes(8), Rig.REMOTE, 1, 0).orThrow();
+                rig.a.write(i, rig.bytes(8), Rig.REMOTE, 1, OpFlags.NONE).orThrow();
                 rig.device.run();
                 fired += rig.queue.arm(NotifyType.ANY) ? 1 : 0;
                 first.await();
@@ -178,7 +178,7 @@ class EdgeTest {
                                     }
                                 })
                         .connect();
-        rig.a.write(1, rig.bytes(8), Rig.REMOTE, 1, 0).orThrow();
+        rig.a.write(1, rig.bytes(8), Rig.REMOTE, 1, OpFlags.NONE).orThrow();
         rig.device.run();
         rig.queue.arm(NotifyType.ANY);
         entered.await();
@@ -204,9 +204,9 @@ class EdgeTest {
     void aBindThatFindsItsChainRefusedIsRefusedAndOwesTheRest() {
         try (Rig rig = Rig.connected(QueuePairLimits.depths(4, 4));
                 MemoryWindow window = rig.domain.createMemoryWindow()) {
-            int silent = OpFlags.SILENT_SUCCESS;
+            OpFlags silent = OpFlags.SILENT_SUCCESS;
             rig.b.receive(9, rig.bytes(8)).orThrow();
-            rig.a.bind(1, window, rig.memory, 0, 8, RW | silent).orThrow();
+            rig.a.bind(1, window, rig.memory, 0, 8, RW.and(silent)).orThrow();
             rig.a.invalidate(2, window, silent).orThrow();
             rig.a.send(3, new BufferList(1), OpFlags.DEFER).orThrow();
             rig.device.answer = 22;
@@ -224,11 +224,11 @@ class EdgeTest {
     void aCloseTellsWhatIsOwedBeforeItsLastWord() {
         try (Rig rig = Rig.connected(QueuePairLimits.depths(8, 4))) {
             rig.device.running = false;
-            rig.a.write(1, rig.bytes(8), Rig.REMOTE, 1, 0).orThrow();
+            rig.a.write(1, rig.bytes(8), Rig.REMOTE, 1, OpFlags.NONE).orThrow();
             rig.a.write(2, rig.bytes(8), Rig.REMOTE, 1, OpFlags.DEFER).orThrow();
             rig.device.answer = 22;
             rig.device.refused = 0;
-            assertThat(rig.a.write(3, rig.bytes(8), Rig.REMOTE, 1, 0))
+            assertThat(rig.a.write(3, rig.bytes(8), Rig.REMOTE, 1, OpFlags.NONE))
                     .isEqualTo(Status.CONNECTION_INVALID);
             rig.a.close();
             assertThat(rig.poll()).containsExactly("WRITE 1 CANCELLED", "WRITE 2 INTERNAL_ERROR");
@@ -238,7 +238,7 @@ class EdgeTest {
     @Test
     void whatAClosedQueuePairLeftBehindIsNobodys() {
         try (Rig rig = rig()) {
-            rig.a.write(1, rig.bytes(8), Rig.REMOTE, 1, 0).orThrow();
+            rig.a.write(1, rig.bytes(8), Rig.REMOTE, 1, OpFlags.NONE).orThrow();
             long late = rig.device.sends.getLast().id();
             rig.a.receive(2, rig.bytes(8)).orThrow();
             long lateReceive = rig.device.receives.getLast().receiveId();
@@ -248,7 +248,7 @@ class EdgeTest {
             // Nobody has its place, and then somebody else.
             rig.device.complete(late, 0);
             rig.device.complete(lateReceive, 0);
-            rig.b.write(3, rig.bytes(8), Rig.REMOTE, 1, 0).orThrow();
+            rig.b.write(3, rig.bytes(8), Rig.REMOTE, 1, OpFlags.NONE).orThrow();
             assertThat(rig.poll()).containsExactly("WRITE 3 SUCCESS");
             try (QueuePair next =
                     rig.domain.createQueuePair(
@@ -259,7 +259,7 @@ class EdgeTest {
                 rig.device.complete(late, 0);
                 rig.device.complete(lateReceive, 0);
                 assertThat(rig.poll()).isEmpty();
-                next.write(6, rig.bytes(8), Rig.REMOTE, 1, 0).orThrow();
+                next.write(6, rig.bytes(8), Rig.REMOTE, 1, OpFlags.NONE).orThrow();
                 assertThat(rig.poll()).containsExactly("WRITE 4 SUCCESS", "WRITE 6 SUCCESS");
             }
         }

@@ -16,8 +16,8 @@ import java.util.concurrent.CountDownLatch;
 /** How requests end that nobody carries out: by a flush, by the close, by a failure. */
 @Timeout(60)
 class FlushTest {
-    private static final int SILENT = OpFlags.SILENT_SUCCESS;
-    private static final int DEFER = OpFlags.DEFER;
+    private static final OpFlags SILENT = OpFlags.SILENT_SUCCESS;
+    private static final OpFlags DEFER = OpFlags.DEFER;
 
     private static Rig rig() {
         return Rig.connected(QueuePairLimits.depths(16, 16));
@@ -29,10 +29,10 @@ class FlushTest {
             rig.device.running = false;
             rig.a.receive(1, rig.bytes(8)).orThrow();
             rig.a.receive(2, rig.bytes(8)).orThrow();
-            rig.a.write(3, rig.bytes(8), Rig.REMOTE, 1, 0).orThrow();
+            rig.a.write(3, rig.bytes(8), Rig.REMOTE, 1, OpFlags.NONE).orThrow();
             rig.a.write(4, rig.bytes(8), Rig.REMOTE, 1, SILENT).orThrow();
             rig.a.write(5, rig.bytes(8), Rig.REMOTE, 1, DEFER).orThrow();
-            rig.a.write(6, rig.bytes(8), Rig.REMOTE, 1, DEFER | SILENT).orThrow();
+            rig.a.write(6, rig.bytes(8), Rig.REMOTE, 1, DEFER.and(SILENT)).orThrow();
             rig.a.flush();
             rig.a.flush(); // again does nothing
             assertThat(rig.poll())
@@ -44,7 +44,7 @@ class FlushTest {
                             "WRITE 5 CANCELLED",
                             "WRITE 6 CANCELLED");
             assertThat(rig.a.connected()).isFalse();
-            assertThat(rig.a.write(7, rig.bytes(8), Rig.REMOTE, 1, 0))
+            assertThat(rig.a.write(7, rig.bytes(8), Rig.REMOTE, 1, OpFlags.NONE))
                     .isEqualTo(Status.CONNECTION_INVALID);
             assertThat(rig.poll()).isEmpty();
         }
@@ -53,7 +53,7 @@ class FlushTest {
     @Test
     void whatWasOverIsNotCancelled() {
         try (Rig rig = rig()) {
-            rig.a.write(1, rig.bytes(8), Rig.REMOTE, 1, 0).orThrow();
+            rig.a.write(1, rig.bytes(8), Rig.REMOTE, 1, OpFlags.NONE).orThrow();
             rig.a.write(2, rig.bytes(8), Rig.REMOTE, 1, SILENT).orThrow();
             rig.device.run();
             rig.a.flush();
@@ -99,7 +99,7 @@ class FlushTest {
         try (Rig rig = rig()) {
             rig.device.failAt = 0;
             rig.device.failStatus = 12; // RETRY_EXC_ERR
-            rig.a.write(1, rig.bytes(8), Rig.REMOTE, 1, 0).orThrow();
+            rig.a.write(1, rig.bytes(8), Rig.REMOTE, 1, OpFlags.NONE).orThrow();
             Completions failed = new Completions(2);
             assertThat(rig.queue.poll(failed)).isEqualTo(1);
             assertThat(failed.status(0)).isEqualTo(Status.IO_TIMEOUT);
@@ -115,15 +115,17 @@ class FlushTest {
         try (Rig rig = rig()) {
             rig.device.failAt = 0;
             rig.device.failStatus = 12; // RETRY_EXC_ERR
-            rig.a.write(1, rig.bytes(8), Rig.REMOTE, 1, 0).orThrow();
+            rig.a.write(1, rig.bytes(8), Rig.REMOTE, 1, OpFlags.NONE).orThrow();
             rig.device.run();
-            rig.a.write(2, rig.bytes(8), Rig.REMOTE, 1, 0).orThrow(); // nobody has seen it yet
+            rig.a
+                    .write(2, rig.bytes(8), Rig.REMOTE, 1, OpFlags.NONE)
+                    .orThrow(); // nobody has seen it yet
             rig.a.write(3, rig.bytes(8), Rig.REMOTE, 1, DEFER).orThrow();
             assertThat(rig.poll())
                     .containsExactly(
                             "WRITE 1 IO_TIMEOUT", "WRITE 2 CANCELLED", "WRITE 3 CANCELLED");
             assertThat(rig.a.connected()).isFalse();
-            assertThat(rig.a.write(4, rig.bytes(8), Rig.REMOTE, 1, 0))
+            assertThat(rig.a.write(4, rig.bytes(8), Rig.REMOTE, 1, OpFlags.NONE))
                     .isEqualTo(Status.CONNECTION_INVALID);
             assertThat(rig.poll()).isEmpty();
             assertThat(rig.b.connected()).isTrue();
@@ -166,7 +168,7 @@ class FlushTest {
         try (Rig rig = rig()) {
             rig.device.running = false;
             rig.a.receive(1, rig.bytes(8)).orThrow();
-            rig.a.write(2, rig.bytes(8), Rig.REMOTE, 1, 0).orThrow();
+            rig.a.write(2, rig.bytes(8), Rig.REMOTE, 1, OpFlags.NONE).orThrow();
             rig.a.write(3, rig.bytes(8), Rig.REMOTE, 1, SILENT).orThrow();
             rig.a.write(4, rig.bytes(8), Rig.REMOTE, 1, DEFER).orThrow();
             rig.a.close();
@@ -210,7 +212,7 @@ class FlushTest {
     void closingCancelsWhatADeviceNeverEnds() {
         try (Rig rig = rig()) {
             rig.a.receive(1, rig.bytes(8)).orThrow();
-            rig.a.write(2, rig.bytes(8), Rig.REMOTE, 1, 0).orThrow();
+            rig.a.write(2, rig.bytes(8), Rig.REMOTE, 1, OpFlags.NONE).orThrow();
             rig.device.forgetful = true; // loses what is under way
             rig.a.close();
             rig.device.forgetful = false;
@@ -223,7 +225,7 @@ class FlushTest {
     void closingEndsWhatIsUnderWayEvenIfTheDeviceTakesNothingMore() {
         try (Rig rig = rig()) {
             rig.device.running = false;
-            rig.a.write(1, rig.bytes(8), Rig.REMOTE, 1, 0).orThrow();
+            rig.a.write(1, rig.bytes(8), Rig.REMOTE, 1, OpFlags.NONE).orThrow();
             rig.a.write(2, rig.bytes(8), Rig.REMOTE, 1, SILENT).orThrow();
             rig.device.answer = 22; // to the last word
             rig.device.refused = 0;
@@ -239,11 +241,12 @@ class FlushTest {
             rig.a.close();
             assertThat(rig.a.send(1, rig.bytes(8))).isEqualTo(Status.CONNECTION_INVALID);
             assertThat(rig.a.receive(1, rig.bytes(8))).isEqualTo(Status.CONNECTION_INVALID);
-            assertThat(rig.a.fetchAndAdd(1, rig.bytes(8), 8, 1, 1, 0))
+            assertThat(rig.a.fetchAndAdd(1, rig.bytes(8), 8, 1, 1, OpFlags.NONE))
                     .isEqualTo(Status.CONNECTION_INVALID);
-            assertThat(rig.a.bind(1, window, rig.memory, 0, 8, 0))
+            assertThat(rig.a.bind(1, window, rig.memory, 0, 8, OpFlags.NONE))
                     .isEqualTo(Status.CONNECTION_INVALID);
-            assertThat(rig.a.invalidate(1, window, 0)).isEqualTo(Status.CONNECTION_INVALID);
+            assertThat(rig.a.invalidate(1, window, OpFlags.NONE))
+                    .isEqualTo(Status.CONNECTION_INVALID);
             assertThatThrownBy(rig.a::flush).isInstanceOf(IllegalStateException.class);
         }
     }
@@ -253,7 +256,7 @@ class FlushTest {
         try (Rig rig = rig()) {
             rig.device.running = false;
             rig.a.receive(1, rig.bytes(8)).orThrow();
-            rig.a.write(2, rig.bytes(8), Rig.REMOTE, 1, 0).orThrow();
+            rig.a.write(2, rig.bytes(8), Rig.REMOTE, 1, OpFlags.NONE).orThrow();
             rig.queue.close();
             long start = System.nanoTime();
             rig.a.close();
@@ -274,7 +277,7 @@ class FlushTest {
                                         long context = 0;
                                         Status status;
                                         do {
-                                            int flags = context % 3 == 1 ? DEFER : 0;
+                                            OpFlags flags = context % 3 == 1 ? DEFER : OpFlags.NONE;
                                             status =
                                                     rig.a.write(
                                                             context,

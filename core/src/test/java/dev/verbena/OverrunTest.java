@@ -19,7 +19,7 @@ import java.util.List;
  */
 @Timeout(60)
 class OverrunTest {
-    private static final int SILENT = OpFlags.SILENT_SUCCESS;
+    private static final OpFlags SILENT = OpFlags.SILENT_SUCCESS;
     private static final Duration LONG = Duration.ofSeconds(30);
 
     private final Rig rig = new Rig(QueuePairLimits.depths(1, 1));
@@ -45,7 +45,7 @@ class OverrunTest {
         rig.close();
     }
 
-    private void write(long context, int flags) {
+    private void write(long context, OpFlags flags) {
         a.write(context, rig.bytes(8), Rig.REMOTE, 1, flags).orThrow();
     }
 
@@ -66,16 +66,16 @@ class OverrunTest {
 
     @Test
     void aSuccessBehindLostCompletionsSynthesizesThemAndRetiresWhatWasSilent() {
-        write(0, 0);
+        write(0, OpFlags.NONE);
         write(1, SILENT); // with a signal, or without
-        write(2, 0);
-        write(3, 0);
+        write(2, OpFlags.NONE);
+        write(3, OpFlags.NONE);
         write(4, SILENT);
-        write(5, 0);
+        write(5, OpFlags.NONE);
         rig.device.run();
         assertThat(rig.device.overruns).isPositive();
         assertThat(poll()).containsExactly("WRITE 0 SUCCESS", "WRITE 2 SUCCESS");
-        write(6, 0);
+        write(6, OpFlags.NONE);
         assertThat(poll())
                 .containsExactly(
                         "WRITE 3 BUFFER_OVERFLOW", "WRITE 5 BUFFER_OVERFLOW", "WRITE 6 SUCCESS");
@@ -104,13 +104,13 @@ class OverrunTest {
     @Test
     void aWindowIsFreeAgainWhenTheEndOfItsRequestIsLost() {
         try (MemoryWindow window = rig.domain.createMemoryWindow()) {
-            write(0, 0);
-            write(1, 0);
+            write(0, OpFlags.NONE);
+            write(1, OpFlags.NONE);
             a.bind(2, window, rig.memory, 0, 8, OpFlags.ALLOW_REMOTE_READ).orThrow();
             a.invalidate(3, window, SILENT).orThrow();
             rig.device.run();
             assertThat(poll()).hasSize(2);
-            write(4, 0);
+            write(4, OpFlags.NONE);
             assertThat(poll()).containsExactly("BIND 2 BUFFER_OVERFLOW", "WRITE 4 SUCCESS");
         }
     }
@@ -118,7 +118,7 @@ class OverrunTest {
     @Test
     void aCloseReportsWhatIsLost() {
         for (int i = 0; i < 5; i++) {
-            write(i, 0);
+            write(i, OpFlags.NONE);
         }
         rig.device.run();
         assertThat(poll()).hasSize(2);
@@ -136,7 +136,7 @@ class OverrunTest {
     void aBrokenQueueReportsWhatIsLostBeforeItSaysThatItIsBroken() {
         small.arm(NotifyType.ERRORS);
         for (int i = 0; i < 4; i++) {
-            write(i, 0);
+            write(i, OpFlags.NONE);
         }
         a.receive(9, rig.bytes(8)).orThrow();
         rig.device.run();
@@ -165,7 +165,7 @@ class OverrunTest {
 
     @Test
     void aCloseOfAQueueThatCannotBePolledReportsWhatIsLost() {
-        write(0, 0);
+        write(0, OpFlags.NONE);
         write(1, SILENT);
         a.receive(2, rig.bytes(8)).orThrow();
         rig.device.pollAnswer = -5;

@@ -25,7 +25,7 @@ class PollTest {
                 List<String> expected = new ArrayList<>();
                 for (int i = 0; i < MESSAGES; i++) {
                     int length = (int) (first + i) % 50 + 1;
-                    int flags = OpFlags.SILENT_SUCCESS;
+                    OpFlags flags = OpFlags.SILENT_SUCCESS;
                     Status status =
                             i == SPECIAL
                                     ? rig.a.sendWithImmediate(-1, rig.bytes(length), 77, flags)

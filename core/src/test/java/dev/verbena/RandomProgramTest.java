@@ -181,26 +181,32 @@ class RandomProgramTest {
     }
 
     private static Status perform(Rig rig, MemoryWindow window, Step step, long context) {
-        int flags =
-                (step.silent() ? OpFlags.SILENT_SUCCESS : 0)
-                        | (step.defer() ? OpFlags.DEFER : 0)
-                        | (step.fence() ? OpFlags.READ_FENCE : 0);
-        int inline = step.inline() ? OpFlags.INLINE : 0;
+        OpFlags flags =
+                (step.silent() ? OpFlags.SILENT_SUCCESS : OpFlags.NONE)
+                        .and(step.defer() ? OpFlags.DEFER : OpFlags.NONE)
+                        .and(step.fence() ? OpFlags.READ_FENCE : OpFlags.NONE);
+        OpFlags inline = step.inline() ? OpFlags.INLINE : OpFlags.NONE;
         BufferList bytes =
                 new BufferList(2).add(rig.memory, 0, step.size()).add(rig.memory, 64, step.size());
         return switch (step.kind()) {
-            case SEND -> rig.a.send(context, bytes, flags | inline);
+            case SEND -> rig.a.send(context, bytes, flags.and(inline));
             case SEND_AND_INVALIDATE ->
-                    rig.a.sendAndInvalidate(context, bytes, 0xFFFF_0001, flags | inline);
-            case SEND_WITH_IMMEDIATE -> rig.a.sendWithImmediate(context, bytes, 7, flags | inline);
-            case WRITE -> rig.a.write(context, bytes, Rig.REMOTE, 1, flags | inline);
+                    rig.a.sendAndInvalidate(context, bytes, 0xFFFF_0001, flags.and(inline));
+            case SEND_WITH_IMMEDIATE ->
+                    rig.a.sendWithImmediate(context, bytes, 7, flags.and(inline));
+            case WRITE -> rig.a.write(context, bytes, Rig.REMOTE, 1, flags.and(inline));
             case WRITE_WITH_IMMEDIATE ->
-                    rig.a.writeWithImmediate(context, bytes, Rig.REMOTE, 1, 7, flags | inline);
+                    rig.a.writeWithImmediate(context, bytes, Rig.REMOTE, 1, 7, flags.and(inline));
             case READ -> rig.a.read(context, bytes, Rig.REMOTE, 1, flags);
             case ATOMIC -> rig.a.fetchAndAdd(context, rig.bytes(8), Rig.REMOTE, 1, 1, flags);
             case BIND ->
                     rig.a.bind(
-                            context, window, rig.memory, 0, 64, flags | OpFlags.ALLOW_REMOTE_READ);
+                            context,
+                            window,
+                            rig.memory,
+                            0,
+                            64,
+                            flags.and(OpFlags.ALLOW_REMOTE_READ));
             case INVALIDATE -> rig.a.invalidate(context, window, flags);
             case RECEIVE -> rig.a.receive(context, rig.bytes(64));
             case POLL -> Status.SUCCESS;
@@ -212,8 +218,8 @@ class RandomProgramTest {
                 rig.device.keepsRefused = step.fence();
                 yield Status.PENDING;
             }
-            case TOO_LONG -> rig.a.send(context, rig.bytes(65), flags | OpFlags.INLINE);
-            case UNKNOWN_FLAG -> rig.a.send(context, bytes, flags | 0x800);
+            case TOO_LONG -> rig.a.send(context, rig.bytes(65), flags.and(OpFlags.INLINE));
+            case UNKNOWN_FLAG -> rig.a.send(context, bytes, flags.and(OpFlags.ALLOW_REMOTE_READ));
         };
     }
 }

@@ -48,7 +48,7 @@ class ReadOnlyMemoryTest {
             rig.a.send(2, bytes).orThrow();
             assertThat(rig.poll()).hasSize(2);
             assertThat(rig.a.receive(3, bytes)).isEqualTo(Status.ACCESS_VIOLATION);
-            assertThat(rig.a.read(4, bytes, Rig.REMOTE, Rig.TOKEN, 0))
+            assertThat(rig.a.read(4, bytes, Rig.REMOTE, Rig.TOKEN, OpFlags.NONE))
                     .isEqualTo(Status.ACCESS_VIOLATION);
         }
     }

@@ -21,9 +21,9 @@ import java.util.List;
 /** Sends that invalidate a token, with each flag, as the peer sees them. */
 @Timeout(60)
 class SendAndInvalidateTest {
-    private static final int RW = OpFlags.ALLOW_REMOTE_READ | OpFlags.ALLOW_REMOTE_WRITE;
-    private static final int DEFER = OpFlags.DEFER;
-    private static final int SILENT = OpFlags.SILENT_SUCCESS;
+    private static final OpFlags RW = OpFlags.ALLOW_REMOTE_READ.and(OpFlags.ALLOW_REMOTE_WRITE);
+    private static final OpFlags DEFER = OpFlags.DEFER;
+    private static final OpFlags SILENT = OpFlags.SILENT_SUCCESS;
     private static final Duration LONG = Duration.ofSeconds(30);
     private static final Duration SHORT = Duration.ofMillis(60);
 
@@ -60,13 +60,14 @@ class SendAndInvalidateTest {
         assertThat(received.invalidatedToken(0)).isEqualTo(token);
         assertThat(rig.device.honours(token)).isFalse();
         assertThat(window.bound()).isFalse();
-        assertThat(peer.invalidate(9, window, 0)).isEqualTo(Status.INVALID_DEVICE_REQUEST);
+        assertThat(peer.invalidate(9, window, OpFlags.NONE))
+                .isEqualTo(Status.INVALID_DEVICE_REQUEST);
     }
 
     @ParameterizedTest
     @CsvSource({"0, 1", "0, 3", "0x200, 1", "0x200, 3"}) // at once and deferred; 3 are gathered
     void inlineBytesAreThoseOfTheCall(String deferred, int buffers) {
-        int defer = Integer.decode(deferred);
+        OpFlags defer = OpFlags.ofValue(Integer.decode(deferred));
         MemorySegment unregistered = rig.arena.allocate(12);
         for (int i = 0; i < 12; i++) {
             unregistered.set(ValueLayout.JAVA_BYTE, i, (byte) (i + 1));
@@ -77,10 +78,10 @@ class SendAndInvalidateTest {
             list.addUnregistered(unregistered.asSlice((long) i * each, each));
         }
         peer.receive(5, rig.bytes(64)).orThrow();
-        sender.sendAndInvalidate(6, list, token, OpFlags.INLINE | SILENT | defer).orThrow();
+        sender.sendAndInvalidate(6, list, token, OpFlags.INLINE.and(SILENT).and(defer)).orThrow();
         unregistered.fill((byte) 0x7F); // the call has returned
         list.clear();
-        if (defer != 0) {
+        if (defer != OpFlags.NONE) {
             assertThat(rig.device.sends).hasSize(1); // the bind
             sender.write(7, rig.bytes(8), Rig.REMOTE, Rig.TOKEN, SILENT).orThrow();
         }
@@ -95,7 +96,7 @@ class SendAndInvalidateTest {
         peer.receive(5, rig.bytes(64)).orThrow();
         peer.receive(6, rig.bytes(64)).orThrow();
         BufferList list = new BufferList(2).add(rig.memory, 10, 20).add(rig.memory, 100, 4);
-        sender.sendAndInvalidate(7, list, token, DEFER | SILENT).orThrow();
+        sender.sendAndInvalidate(7, list, token, DEFER.and(SILENT)).orThrow();
         list.clear().add(rig.memory, 1000, 1); // the caller's again
         assertThat(rig.poll()).isEmpty();
         assertThat(rig.device.honours(token)).isTrue();
@@ -110,28 +111,30 @@ class SendAndInvalidateTest {
     @Test
     void aDeferredOneInvalidatesWhenTheNextRequestIsRefused() {
         peer.receive(5, rig.bytes(64)).orThrow();
-        sender.sendAndInvalidate(6, rig.bytes(8), token, DEFER | SILENT).orThrow();
-        assertThat(sender.sendAndInvalidate(7, rig.bytes(8), token, 0x800))
+        sender.sendAndInvalidate(6, rig.bytes(8), token, DEFER.and(SILENT)).orThrow();
+        assertThat(sender.sendAndInvalidate(7, rig.bytes(8), token, OpFlags.ALLOW_REMOTE_READ))
                 .isEqualTo(Status.INVALID_PARAMETER);
         expectInvalidation(5, 8);
         assertThat(rig.poll()).isEmpty();
     }
 
     @ParameterizedTest
-    @ValueSource(ints = {0, DEFER, OpFlags.INLINE, OpFlags.INLINE | DEFER})
-    void aSolicitingOneWakesThePeerAndAPlainOneDoesNot(int flags) {
-        for (int solicit : List.of(0, OpFlags.SEND_AND_SOLICIT_EVENT)) {
+    @ValueSource(ints = {0x000, 0x200, 0x040, 0x240}) // DEFER, INLINE, and both
+    void aSolicitingOneWakesThePeerAndAPlainOneDoesNot(int value) {
+        OpFlags flags = OpFlags.ofValue(value);
+        for (OpFlags solicit : List.of(OpFlags.NONE, OpFlags.SEND_AND_SOLICIT_EVENT)) {
             peer.receive(5, rig.bytes(64)).orThrow();
             peer.receive(6, rig.bytes(64)).orThrow();
             assertThat(rig.queue.arm(NotifyType.SOLICITED)).isFalse();
-            sender.sendAndInvalidate(7, rig.bytes(8), token, flags | solicit | SILENT).orThrow();
+            sender.sendAndInvalidate(7, rig.bytes(8), token, flags.and(solicit).and(SILENT))
+                    .orThrow();
             sender.send(8, rig.bytes(8), SILENT).orThrow(); // sends off what was deferred
             rig.device.run();
-            assertThat(rig.queue.await(solicit != 0 ? LONG : SHORT))
-                    .isEqualTo(solicit != 0 ? Status.SUCCESS : Status.IO_TIMEOUT);
+            assertThat(rig.queue.await(solicit != OpFlags.NONE ? LONG : SHORT))
+                    .isEqualTo(solicit != OpFlags.NONE ? Status.SUCCESS : Status.IO_TIMEOUT);
             expectInvalidation(5, 8);
             assertThat(rig.poll()).containsExactly("RECEIVE 6 SUCCESS");
-            if (solicit == 0) {
+            if (solicit == OpFlags.NONE) {
                 bind();
             }
         }

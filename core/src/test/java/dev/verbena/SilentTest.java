@@ -24,7 +24,7 @@ class SilentTest {
                         .as("request %d", i)
                         .isEqualTo(Status.SUCCESS);
             }
-            rig.a.write(-1, bytes, Rig.REMOTE, 1, 0).orThrow();
+            rig.a.write(-1, bytes, Rig.REMOTE, 1, OpFlags.NONE).orThrow();
             assertThat(rig.poll()).containsExactly("WRITE -1 SUCCESS");
             assertThat(rig.queue.pump().hidden()).isPositive();
         }
@@ -33,7 +33,7 @@ class SilentTest {
     @ParameterizedTest
     @ValueSource(ints = {1, 2, 3, 8, 100})
     void aQueueTakesWhatItIsDeepEvenWhenNothingEnds(int depth) {
-        for (int flags : new int[] {0, OpFlags.SILENT_SUCCESS}) {
+        for (OpFlags flags : new OpFlags[] {OpFlags.NONE, OpFlags.SILENT_SUCCESS}) {
             try (Rig rig = Rig.connected(QueuePairLimits.depths(depth, 1))) {
                 rig.device.running = false;
                 BufferList bytes = rig.bytes(8);
@@ -44,14 +44,14 @@ class SilentTest {
                     taken++;
                 }
                 assertThat(status).isEqualTo(Status.NO_MORE_ENTRIES);
-                if (flags == 0) {
+                if (flags == OpFlags.NONE) {
                     assertThat(taken).isEqualTo(depth);
                 } else {
                     // Of those since the last signal nobody knows whether they are over.
                     assertThat(taken).isBetween(depth, depth + Math.max(1, depth / 2));
                 }
                 rig.device.running = true;
-                assertThat(rig.poll()).hasSize(flags == 0 ? depth : 0);
+                assertThat(rig.poll()).hasSize(flags == OpFlags.NONE ? depth : 0);
                 for (int i = 0; i < depth; i++) {
                     rig.a.write(i, bytes, Rig.REMOTE, 1, flags).orThrow();
                 }
@@ -64,17 +64,18 @@ class SilentTest {
         try (Rig rig = Rig.connected(QueuePairLimits.depths(4, 1))) {
             BufferList bytes = rig.bytes(8);
             for (int i = 0; i < 4; i++) {
-                rig.a.write(i, bytes, Rig.REMOTE, 1, 0).orThrow();
+                rig.a.write(i, bytes, Rig.REMOTE, 1, OpFlags.NONE).orThrow();
             }
             for (int i = 0; i < 10; i++) { // each looks at the completions, and keeps them
-                assertThat(rig.a.write(9, bytes, Rig.REMOTE, 1, 0))
+                assertThat(rig.a.write(9, bytes, Rig.REMOTE, 1, OpFlags.NONE))
                         .isEqualTo(Status.NO_MORE_ENTRIES);
             }
             Completions one = new Completions(1);
             assertThat(rig.queue.poll(one)).isEqualTo(1);
             assertThat(one.context(0)).isZero();
-            rig.a.write(4, bytes, Rig.REMOTE, 1, 0).orThrow();
-            assertThat(rig.a.write(9, bytes, Rig.REMOTE, 1, 0)).isEqualTo(Status.NO_MORE_ENTRIES);
+            rig.a.write(4, bytes, Rig.REMOTE, 1, OpFlags.NONE).orThrow();
+            assertThat(rig.a.write(9, bytes, Rig.REMOTE, 1, OpFlags.NONE))
+                    .isEqualTo(Status.NO_MORE_ENTRIES);
             assertThat(rig.poll())
                     .containsExactly(
                             "WRITE 1 SUCCESS",
@@ -127,7 +128,12 @@ class SilentTest {
             for (int i = 0; i < 200; i++) {
                 boolean loud = i % 7 == 0 || i % 11 == 3;
                 rig.a
-                        .write(i, rig.bytes(8), Rig.REMOTE, 1, loud ? 0 : OpFlags.SILENT_SUCCESS)
+                        .write(
+                                i,
+                                rig.bytes(8),
+                                Rig.REMOTE,
+                                1,
+                                loud ? OpFlags.NONE : OpFlags.SILENT_SUCCESS)
                         .orThrow();
                 if (loud) {
                     expected.add("WRITE " + i + " SUCCESS");

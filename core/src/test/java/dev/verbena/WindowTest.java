@@ -11,7 +11,7 @@ import java.util.Set;
 
 /** The life of memory windows; {@link Rig} looks for panics and for windows left behind. */
 class WindowTest {
-    private static final int RW = OpFlags.ALLOW_REMOTE_READ | OpFlags.ALLOW_REMOTE_WRITE;
+    private static final OpFlags RW = OpFlags.ALLOW_REMOTE_READ.and(OpFlags.ALLOW_REMOTE_WRITE);
 
     private final Rig rig = Rig.connected(QueuePairLimits.depths(16, 16));
     private final MemoryWindow window = rig.domain.createMemoryWindow();
@@ -22,23 +22,26 @@ class WindowTest {
         rig.close();
     }
 
-    private Status bind(int flags) {
+    private Status bind(OpFlags flags) {
         return rig.a.bind(1, window, rig.memory, 0, 64, flags);
     }
 
     @Test
     void aBoundWindowIsNotBoundAgainAndAFreeOneNotInvalidated() {
-        assertThat(rig.a.invalidate(2, window, 0)).isEqualTo(Status.INVALID_DEVICE_REQUEST);
+        assertThat(rig.a.invalidate(2, window, OpFlags.NONE))
+                .isEqualTo(Status.INVALID_DEVICE_REQUEST);
         bind(RW).orThrow();
         int token = window.remoteToken();
         assertThat(window.bound()).isTrue();
         assertThat(bind(RW)).isEqualTo(Status.INVALID_DEVICE_REQUEST);
         assertThat(window.remoteToken()).isEqualTo(token);
-        assertThat(rig.b.invalidate(2, window, 0)).isEqualTo(Status.INVALID_DEVICE_REQUEST);
-        rig.a.invalidate(2, window, 0).orThrow();
+        assertThat(rig.b.invalidate(2, window, OpFlags.NONE))
+                .isEqualTo(Status.INVALID_DEVICE_REQUEST);
+        rig.a.invalidate(2, window, OpFlags.NONE).orThrow();
         assertThat(window.bound()).isFalse();
-        assertThat(rig.a.invalidate(3, window, 0)).isEqualTo(Status.INVALID_DEVICE_REQUEST);
-        bind(0).orThrow();
+        assertThat(rig.a.invalidate(3, window, OpFlags.NONE))
+                .isEqualTo(Status.INVALID_DEVICE_REQUEST);
+        bind(OpFlags.NONE).orThrow();
         assertThat(window.remoteToken()).isNotEqualTo(token);
         assertThat(rig.poll())
                 .containsExactly("BIND 1 SUCCESS", "INVALIDATE 2 SUCCESS", "BIND 1 SUCCESS");
@@ -49,7 +52,7 @@ class WindowTest {
         bind(RW).orThrow();
         rig.a.receive(5, rig.bytes(64)).orThrow();
         int token = window.remoteToken();
-        rig.b.sendAndInvalidate(6, rig.bytes(24), token, 0).orThrow();
+        rig.b.sendAndInvalidate(6, rig.bytes(24), token, OpFlags.NONE).orThrow();
         Completions completions = new Completions(8);
         assertThat(rig.queue.poll(completions)).isEqualTo(3);
         for (int i = 0; i < 3; i++) {
@@ -65,7 +68,8 @@ class WindowTest {
             }
         }
         assertThat(window.bound()).isFalse();
-        assertThat(rig.a.invalidate(7, window, 0)).isEqualTo(Status.INVALID_DEVICE_REQUEST);
+        assertThat(rig.a.invalidate(7, window, OpFlags.NONE))
+                .isEqualTo(Status.INVALID_DEVICE_REQUEST);
         bind(RW).orThrow();
     }
 
@@ -78,9 +82,10 @@ class WindowTest {
         bind(OpFlags.DEFER).orThrow();
         rig.device.failAt = 1;
         rig.device.failStatus = 10;
-        rig.a.invalidate(2, window, 0).orThrow();
+        rig.a.invalidate(2, window, OpFlags.NONE).orThrow();
         bind(OpFlags.DEFER).orThrow(); // nobody has polled: the queue pair seems well
-        bind(0).orThrow(); // looks for an invalidation, finds the failures, makes the window anew
+        bind(OpFlags.NONE)
+                .orThrow(); // looks for an invalidation, finds the failures, makes the window anew
         rig.a.close();
         assertThat(rig.device.panics).isEmpty();
     }
@@ -89,9 +94,10 @@ class WindowTest {
     void anInvalidationThatNobodyHasPolledIsSeenBeforeASecondOneIsPosted() {
         bind(RW).orThrow();
         rig.a.receive(5, rig.bytes(64)).orThrow();
-        rig.b.sendAndInvalidate(6, rig.bytes(8), window.remoteToken(), 0).orThrow();
+        rig.b.sendAndInvalidate(6, rig.bytes(8), window.remoteToken(), OpFlags.NONE).orThrow();
         rig.device.run(); // it has happened, and only the device knows
-        assertThat(rig.a.invalidate(7, window, 0)).isEqualTo(Status.INVALID_DEVICE_REQUEST);
+        assertThat(rig.a.invalidate(7, window, OpFlags.NONE))
+                .isEqualTo(Status.INVALID_DEVICE_REQUEST);
         assertThat(rig.poll())
                 .containsExactlyInAnyOrder(
                         "BIND 1 SUCCESS", "SEND 6 SUCCESS", "RECEIVE_AND_INVALIDATE 5 SUCCESS");
@@ -105,7 +111,7 @@ class WindowTest {
                 MemoryWindow bound = rxe.domain.createMemoryWindow()) {
             rxe.a.bind(1, bound, rxe.memory, 0, 8, RW).orThrow();
             rxe.a.receive(2, rxe.bytes(8)).orThrow();
-            rxe.b.sendAndInvalidate(3, rxe.bytes(8), bound.remoteToken(), 0).orThrow();
+            rxe.b.sendAndInvalidate(3, rxe.bytes(8), bound.remoteToken(), OpFlags.NONE).orThrow();
             assertThat(rxe.poll()).contains("RECEIVE_AND_INVALIDATE 2 SUCCESS");
             assertThat(bound.bound()).isFalse();
         }
@@ -114,7 +120,7 @@ class WindowTest {
     @Test
     void aTokenThatNobodyKnowsIsToldAllTheSame() {
         rig.a.receive(5, rig.bytes(64)).orThrow();
-        rig.b.sendAndInvalidate(6, rig.bytes(8), 0xFFFF_FF01, 0).orThrow();
+        rig.b.sendAndInvalidate(6, rig.bytes(8), 0xFFFF_FF01, OpFlags.NONE).orThrow();
         assertThat(rig.poll()).contains("RECEIVE_AND_INVALIDATE 5 SUCCESS");
     }
 
@@ -122,7 +128,7 @@ class WindowTest {
     void noTokenComesAgainInAThousandBinds() {
         Set<Integer> tokens = new HashSet<>();
         for (int i = 0; i < 1000; i++) {
-            bind(RW | OpFlags.SILENT_SUCCESS).orThrow();
+            bind(RW.and(OpFlags.SILENT_SUCCESS)).orThrow();
             assertThat(tokens.add(window.remoteToken())).as("bind %d", i).isTrue();
             rig.a.invalidate(1, window, OpFlags.SILENT_SUCCESS).orThrow();
         }
@@ -134,17 +140,17 @@ class WindowTest {
     void bindsAndInvalidatesInOneChain() {
         Set<Integer> tokens = new HashSet<>();
         for (int i = 0; i < 300; i++) {
-            Status bound = bind(RW | OpFlags.DEFER | OpFlags.SILENT_SUCCESS);
+            Status bound = bind(RW.and(OpFlags.DEFER.and(OpFlags.SILENT_SUCCESS)));
             if (bound == Status.NO_MORE_ENTRIES) {
                 rig.poll();
                 continue;
             }
             bound.orThrow();
             tokens.add(window.remoteToken());
-            rig.a.send(1, new BufferList(1), OpFlags.DEFER | OpFlags.SILENT_SUCCESS);
+            rig.a.send(1, new BufferList(1), OpFlags.DEFER.and(OpFlags.SILENT_SUCCESS));
             rig.b.receive(1, rig.bytes(8));
             Status invalidated =
-                    rig.a.invalidate(1, window, OpFlags.DEFER | OpFlags.SILENT_SUCCESS);
+                    rig.a.invalidate(1, window, OpFlags.DEFER.and(OpFlags.SILENT_SUCCESS));
             while (invalidated == Status.NO_MORE_ENTRIES) {
                 rig.poll();
                 invalidated = rig.a.invalidate(1, window, OpFlags.SILENT_SUCCESS);
@@ -178,7 +184,7 @@ class WindowTest {
         closed.close();
         assertThatThrownBy(() -> rig.a.bind(1, closed, rig.memory, 0, 8, RW))
                 .isInstanceOf(IllegalStateException.class);
-        assertThatThrownBy(() -> rig.a.invalidate(1, closed, 0))
+        assertThatThrownBy(() -> rig.a.invalidate(1, closed, OpFlags.NONE))
                 .isInstanceOf(IllegalStateException.class);
         MemoryRegion gone = rig.domain.register(rig.arena.allocate(8));
         gone.close();
@@ -190,7 +196,7 @@ class WindowTest {
     void anotherQueuePairWaitsForTheInvalidate() {
         bind(RW).orThrow();
         rig.device.running = false;
-        rig.a.invalidate(2, window, 0).orThrow();
+        rig.a.invalidate(2, window, OpFlags.NONE).orThrow();
         assertThat(rig.b.bind(3, window, rig.memory, 0, 8, RW)).isEqualTo(Status.DEVICE_BUSY);
         rig.device.running = true;
         rig.poll();
@@ -209,9 +215,9 @@ class WindowTest {
         bind(RW).orThrow();
         rig.device.answer = 22;
         rig.device.refused = 0;
-        assertThat(rig.a.invalidate(2, window, 0)).isEqualTo(Status.INVALID_PARAMETER);
+        assertThat(rig.a.invalidate(2, window, OpFlags.NONE)).isEqualTo(Status.INVALID_PARAMETER);
         assertThat(window.bound()).isTrue();
-        rig.a.invalidate(3, window, 0).orThrow();
+        rig.a.invalidate(3, window, OpFlags.NONE).orThrow();
         assertThat(rig.poll()).containsExactly("BIND 1 SUCCESS", "INVALIDATE 3 SUCCESS");
     }
 
@@ -233,7 +239,7 @@ class WindowTest {
         rig.device.failAt = 0;
         rig.device.failStatus = 10;
         rig.a.write(2, rig.bytes(8), Rig.REMOTE, 1, OpFlags.DEFER).orThrow();
-        rig.a.invalidate(3, window, 0).orThrow();
+        rig.a.invalidate(3, window, OpFlags.NONE).orThrow();
         assertThat(rig.poll())
                 .containsExactly("WRITE 2 ACCESS_VIOLATION", "INVALIDATE 3 CANCELLED");
         rig.b.bind(4, window, rig.memory, 0, 8, RW).orThrow();
@@ -244,7 +250,7 @@ class WindowTest {
     void anInvalidationThatNobodyHasPolledIsSeenBeforeTheNextBind() {
         bind(RW).orThrow();
         rig.a.receive(5, rig.bytes(64)).orThrow();
-        rig.b.sendAndInvalidate(6, rig.bytes(8), window.remoteToken(), 0).orThrow();
+        rig.b.sendAndInvalidate(6, rig.bytes(8), window.remoteToken(), OpFlags.NONE).orThrow();
         rig.device.run();
         bind(RW).orThrow();
         assertThat(rig.poll()).hasSize(4);
@@ -270,7 +276,7 @@ class WindowTest {
         rig.poll();
         region.close();
         assertThat(rig.device.objects()).isEqualTo(before + 1);
-        rig.a.invalidate(2, window, 0).orThrow();
+        rig.a.invalidate(2, window, OpFlags.NONE).orThrow();
         rig.poll();
         bind(RW).orThrow(); // to another region
         assertThat(rig.device.objects()).isEqualTo(before);
@@ -279,7 +285,7 @@ class WindowTest {
     @Test
     void aWindowClosedWhileItsBindWaitsIsFreedLater() {
         MemoryWindow hasty = rig.domain.createMemoryWindow();
-        rig.a.bind(1, hasty, rig.memory, 0, 8, RW | OpFlags.DEFER).orThrow();
+        rig.a.bind(1, hasty, rig.memory, 0, 8, RW.and(OpFlags.DEFER)).orThrow();
         hasty.close();
         rig.a.send(2, new BufferList(1)).orThrow();
         rig.b.receive(3, rig.bytes(8)).orThrow();

@@ -72,7 +72,11 @@ class WorkRequestTest {
         "0x007, 5",
     })
     void send(String flags, int verbs) {
-        expect(rig.a.send(CONTEXT, two, Integer.decode(flags)), 2, verbs, request -> {});
+        expect(
+                rig.a.send(CONTEXT, two, OpFlags.ofValue(Integer.decode(flags))),
+                2,
+                verbs,
+                request -> {});
         expectTwoBuffers();
     }
 
@@ -84,7 +88,8 @@ class WorkRequestTest {
 
     @Test
     void sendAndInvalidate() {
-        for (int extra : new int[] {0, OpFlags.READ_FENCE, OpFlags.SEND_AND_SOLICIT_EVENT}) {
+        for (OpFlags extra :
+                new OpFlags[] {OpFlags.NONE, OpFlags.READ_FENCE, OpFlags.SEND_AND_SOLICIT_EVENT}) {
             int verbs =
                     SIGNALED
                             | (extra == OpFlags.READ_FENCE ? FENCE : 0)
@@ -130,7 +135,8 @@ class WorkRequestTest {
     @Test
     void writeWithImmediate() {
         expect(
-                rig.a.writeWithImmediate(CONTEXT, two, Rig.REMOTE, Rig.TOKEN, 0x0102_0304, 0),
+                rig.a.writeWithImmediate(
+                        CONTEXT, two, Rig.REMOTE, Rig.TOKEN, 0x0102_0304, OpFlags.NONE),
                 1,
                 SIGNALED,
                 request ->
@@ -142,7 +148,8 @@ class WorkRequestTest {
     @Test
     void compareAndSwap() {
         expect(
-                rig.a.compareAndSwap(CONTEXT, rig.bytes(8), Rig.REMOTE, Rig.TOKEN, 7, -9, 0),
+                rig.a.compareAndSwap(
+                        CONTEXT, rig.bytes(8), Rig.REMOTE, Rig.TOKEN, 7, -9, OpFlags.NONE),
                 5,
                 SIGNALED,
                 request ->
@@ -155,7 +162,7 @@ class WorkRequestTest {
     @Test
     void fetchAndAdd() {
         expect(
-                rig.a.fetchAndAdd(CONTEXT, rig.bytes(8), Rig.REMOTE, Rig.TOKEN, -1, 0),
+                rig.a.fetchAndAdd(CONTEXT, rig.bytes(8), Rig.REMOTE, Rig.TOKEN, -1, OpFlags.NONE),
                 6,
                 SIGNALED,
                 request -> request.putLong(40, Rig.REMOTE).putLong(48, -1).putInt(64, Rig.TOKEN));
@@ -172,7 +179,7 @@ class WorkRequestTest {
                             rig.memory,
                             64,
                             1000,
-                            OpFlags.ALLOW_REMOTE_READ | OpFlags.ALLOW_REMOTE_WRITE);
+                            OpFlags.ALLOW_REMOTE_READ.and(OpFlags.ALLOW_REMOTE_WRITE));
             int token = before & ~0xFF | before + 1 & 0xFF;
             assertThat(window.remoteToken()).isEqualTo(token);
             expect(
@@ -265,7 +272,7 @@ class WorkRequestTest {
                                 device -> device.vendorId = FakeDevice.SIW,
                                 null)
                         .connect()) {
-            siw.a.sendAndInvalidate(1, siw.bytes(8), 0x8000_0001, 0).orThrow();
+            siw.a.sendAndInvalidate(1, siw.bytes(8), 0x8000_0001, OpFlags.NONE).orThrow();
             ByteBuffer posted =
                     ByteBuffer.wrap(siw.device.sends.getLast().request())
                             .order(ByteOrder.nativeOrder());
@@ -291,17 +298,17 @@ class WorkRequestTest {
             refused(every & ~0x203, flags -> rig.a.invalidate(1, window, flags));
         }
         assertThat(rig.device.sends).isEmpty();
-        assertThat(rig.a.send(1, two, 0x400)).isEqualTo(Status.INVALID_PARAMETER);
+        assertThat(rig.a.send(1, two, OpFlags.RDMA_READ_SINK)).isEqualTo(Status.INVALID_PARAMETER);
     }
 
     private interface Post {
-        Status with(int flags);
+        Status with(OpFlags flags);
     }
 
     private static void refused(int flags, Post post) {
         for (int flag = 1; flag <= flags; flag <<= 1) {
             if ((flags & flag) != 0) {
-                assertThat(post.with(flag))
+                assertThat(post.with(OpFlags.ofValue(flag)))
                         .as("flag 0x%x", flag)
                         .isEqualTo(Status.INVALID_PARAMETER);
             }
@@ -323,14 +330,20 @@ class WorkRequestTest {
             check(Status.INVALID_PARAMETER, () -> rig.a.send(1, rig.bytes(65), OpFlags.INLINE));
             check(Status.INVALID_PARAMETER, () -> rig.a.receive(1, three));
             // The device reads into four buffers at most, of eight.
-            check(Status.INVALID_PARAMETER, () -> rig.a.read(1, five, 0, 0, 0));
+            check(Status.INVALID_PARAMETER, () -> rig.a.read(1, five, 0, 0, OpFlags.NONE));
             check(Status.ACCESS_VIOLATION, () -> rig.a.send(1, unregistered));
             check(Status.ACCESS_VIOLATION, () -> rig.a.receive(1, unregistered));
             check(Status.ACCESS_VIOLATION, () -> rig.a.receive(1, notWritable));
-            check(Status.ACCESS_VIOLATION, () -> rig.a.read(1, notWritable, 0, 0, 0));
-            check(Status.ACCESS_VIOLATION, () -> rig.a.fetchAndAdd(1, notWritable, 0, 0, 0, 0));
-            check(Status.INVALID_PARAMETER, () -> rig.a.fetchAndAdd(1, rig.bytes(4), 0, 0, 0, 0));
-            check(Status.INVALID_PARAMETER, () -> rig.a.compareAndSwap(1, two, 0, 0, 0, 0, 0));
+            check(Status.ACCESS_VIOLATION, () -> rig.a.read(1, notWritable, 0, 0, OpFlags.NONE));
+            check(
+                    Status.ACCESS_VIOLATION,
+                    () -> rig.a.fetchAndAdd(1, notWritable, 0, 0, 0, OpFlags.NONE));
+            check(
+                    Status.INVALID_PARAMETER,
+                    () -> rig.a.fetchAndAdd(1, rig.bytes(4), 0, 0, 0, OpFlags.NONE));
+            check(
+                    Status.INVALID_PARAMETER,
+                    () -> rig.a.compareAndSwap(1, two, 0, 0, 0, 0, OpFlags.NONE));
         }
         assertThat(rig.device.sends).isEmpty();
         assertThat(rig.device.receives).isEmpty();
@@ -376,16 +389,18 @@ class WorkRequestTest {
                         null)) {
             plain.connect();
             BufferList eight = plain.bytes(8);
-            assertThat(plain.a.sendAndInvalidate(1, eight, 1, 0)).isEqualTo(Status.NOT_SUPPORTED);
-            assertThat(plain.a.read(1, eight, 1, 1, 0)).isEqualTo(Status.NOT_SUPPORTED);
-            assertThat(plain.a.fetchAndAdd(1, eight, 8, 1, 1, 0)).isEqualTo(Status.NOT_SUPPORTED);
+            assertThat(plain.a.sendAndInvalidate(1, eight, 1, OpFlags.NONE))
+                    .isEqualTo(Status.NOT_SUPPORTED);
+            assertThat(plain.a.read(1, eight, 1, 1, OpFlags.NONE)).isEqualTo(Status.NOT_SUPPORTED);
+            assertThat(plain.a.fetchAndAdd(1, eight, 8, 1, 1, OpFlags.NONE))
+                    .isEqualTo(Status.NOT_SUPPORTED);
             assertThat(plain.device.sends).isEmpty();
             assertThat(plain.a.send(2, eight)).isEqualTo(Status.SUCCESS); // and still usable
         }
         try (Rig iwarp =
                 new Rig(QueuePairLimits.depths(4, 4), device -> device.iwarp = true, null)
                         .connect()) {
-            assertThat(iwarp.a.sendWithImmediate(1, iwarp.bytes(8), 1, 0))
+            assertThat(iwarp.a.sendWithImmediate(1, iwarp.bytes(8), 1, OpFlags.NONE))
                     .isEqualTo(Status.NOT_SUPPORTED);
         }
     }

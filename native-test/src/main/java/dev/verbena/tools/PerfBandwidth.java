@@ -60,7 +60,7 @@ final class PerfBandwidth implements PerfLoops {
     private int iterations;
     private int width; // how many requests may be under way
     private int signalEvery;
-    private int inline;
+    private OpFlags inline = OpFlags.NONE; // what each request has
     private long remoteAddress;
     private int remoteToken;
     private final int[] posted;
@@ -148,7 +148,10 @@ final class PerfBandwidth implements PerfLoops {
         end.begin();
         remoteAddress = address;
         remoteToken = token;
-        inline = size <= plan.inline() ? OpFlags.INLINE : 0;
+        inline =
+                operation != PerfOperation.READ && size <= plan.inline()
+                        ? OpFlags.INLINE
+                        : OpFlags.NONE;
         int requests = underWay * chain;
         width = underWay == AS_PLANNED ? depth : Math.min(requests, depth);
         int most = width - chain + 1; // or a chain might wait for room, and no signal bring it
@@ -224,10 +227,9 @@ final class PerfBandwidth implements PerfLoops {
             postedInAll += next - done;
             for (; done < next; done++) {
                 boolean signaled = (done + 1) % signalEvery == 0 || done + 1 == iterations;
-                int flags =
-                        inline
-                                | (signaled ? 0 : OpFlags.SILENT_SUCCESS)
-                                | (done + 1 < next ? OpFlags.DEFER : 0);
+                OpFlags flags =
+                        inline.and(signaled ? OpFlags.NONE : OpFlags.SILENT_SUCCESS)
+                                .and(done + 1 < next ? OpFlags.DEFER : OpFlags.NONE);
                 int slot = done & mask;
                 Status status =
                         switch (operation) {
@@ -245,7 +247,7 @@ final class PerfBandwidth implements PerfLoops {
                                             sources[slot],
                                             remote + slot * stride,
                                             remoteToken,
-                                            flags & ~OpFlags.INLINE);
+                                            flags);
                             case SEND_INV ->
                                     queuePair.sendAndInvalidate(
                                             q, sources[slot], nextToken(q), flags);
@@ -389,7 +391,7 @@ final class PerfBandwidth implements PerfLoops {
         long at = end.creditAt(q) + (long) part * size * Integer.BYTES;
         for (int i = 0; i < size; i++) {
             MemoryWindow window = windows[q][part * size + i];
-            end.posted(end.bind(q, window, OpFlags.SILENT_SUCCESS | OpFlags.DEFER));
+            end.posted(end.bind(q, window, OpFlags.SILENT_SUCCESS.and(OpFlags.DEFER)));
             memory.set(TOKEN, at + (long) i * Integer.BYTES, window.remoteToken());
         }
         end.posted(queuePairs[q].send(q, credits[q][part], OpFlags.SILENT_SUCCESS));

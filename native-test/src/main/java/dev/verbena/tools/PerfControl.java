@@ -8,6 +8,7 @@ import dev.verbena.Completions;
 import dev.verbena.Connector;
 import dev.verbena.MemoryRegion;
 import dev.verbena.NotifyType;
+import dev.verbena.OpFlags;
 import dev.verbena.OperationType;
 import dev.verbena.ProtectionDomain;
 import dev.verbena.QueuePair;
@@ -210,7 +211,7 @@ final class PerfControl implements AutoCloseable {
         while (heard.isEmpty()) {
             try {
                 if (!look(timeout) && ownUnderWay == 0) {
-                    own(queuePair.write(0, new BufferList(1), 0, 0, 0));
+                    own(queuePair.write(0, new BufferList(1), 0, 0, OpFlags.NONE));
                 }
             } catch (ToolFailure e) {
                 if (leftByPeer(left)) {

@@ -211,9 +211,9 @@ final class PerfEnd implements AutoCloseable {
         return window;
     }
 
-    Status bind(int q, MemoryWindow window, int flags) {
+    Status bind(int q, MemoryWindow window, OpFlags flags) {
         return queuePairs[q].bind(
-                q, window, memory, targetAt(q), area, OpFlags.ALLOW_REMOTE_WRITE | flags);
+                q, window, memory, targetAt(q), area, OpFlags.ALLOW_REMOTE_WRITE.and(flags));
     }
 
     // ---- where things are

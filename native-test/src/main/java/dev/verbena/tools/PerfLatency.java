@@ -49,7 +49,7 @@ final class PerfLatency implements PerfLoops {
     private long replenished; // of what was received
 
     // Of this round.
-    private int flags;
+    private OpFlags flags = OpFlags.NONE;
     private long sourceLast;
     private long targetLast;
     private byte mark; // in the last byte of the last write
@@ -87,7 +87,7 @@ final class PerfLatency implements PerfLoops {
         }
         if (!window.bound()) {
             end.begin();
-            end.posted(end.bind(0, window, 0));
+            end.posted(end.bind(0, window, OpFlags.NONE));
             await(++sends, receives);
         }
         return window.remoteToken();
@@ -96,7 +96,7 @@ final class PerfLatency implements PerfLoops {
     @Override
     public void begin(int size, long address, int token, int firstWindow, int underWay) {
         end.begin();
-        flags = size <= plan.inline() ? OpFlags.INLINE : 0;
+        flags = size <= plan.inline() ? OpFlags.INLINE : OpFlags.NONE;
         sourceLast = sourceAt + size - 1;
         targetLast = targetAt + size - 1;
         mark = 0;
@@ -179,7 +179,7 @@ final class PerfLatency implements PerfLoops {
     private void read(int from, int to) {
         for (int i = from; i < to; i++) {
             times[i] = System.nanoTime();
-            end.posted(queuePair.read(0, target, remoteAddress, remoteToken, 0));
+            end.posted(queuePair.read(0, target, remoteAddress, remoteToken, OpFlags.NONE));
             await(++sends, 0);
         }
     }
@@ -228,7 +228,7 @@ final class PerfLatency implements PerfLoops {
 
     /** A new token goes out, and the peer's dies: two requests, posted as one. */
     private void handOver() {
-        end.posted(end.bind(0, window, OpFlags.SILENT_SUCCESS | OpFlags.DEFER));
+        end.posted(end.bind(0, window, OpFlags.SILENT_SUCCESS.and(OpFlags.DEFER)));
         memory.set(TOKEN, sourceAt, window.remoteToken());
         end.posted(queuePair.sendAndInvalidate(0, source, peerWindow, flags));
     }

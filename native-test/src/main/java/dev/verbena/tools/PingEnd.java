@@ -106,14 +106,14 @@ final class PingEnd implements AutoCloseable {
     /** Reads the peer's memory, and waits until all of it is here. */
     void read(MemoryRegion into, RemoteMemory from) {
         BufferList buffer = new BufferList(1).add(into, 0, from.bytes());
-        post(queuePair.read(0, buffer, from.address(), from.token(), 0), "A read");
+        post(queuePair.read(0, buffer, from.address(), from.token(), OpFlags.NONE), "A read");
         awaitOwn(OperationType.READ);
     }
 
     /** Writes into the peer's memory, and waits until it is done. */
     void write(MemoryRegion from, long bytes, RemoteMemory to) {
         BufferList buffer = new BufferList(1).add(from, 0, bytes);
-        post(queuePair.write(0, buffer, to.address(), to.token(), 0), "A write");
+        post(queuePair.write(0, buffer, to.address(), to.token(), OpFlags.NONE), "A write");
         awaitOwn(OperationType.WRITE);
     }
 

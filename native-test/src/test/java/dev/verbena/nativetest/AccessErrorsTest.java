@@ -29,7 +29,7 @@ import java.lang.foreign.ValueLayout;
 @NeedsDevices
 @Timeout(120)
 class AccessErrorsTest {
-    private static final int RW = OpFlags.ALLOW_REMOTE_READ | OpFlags.ALLOW_REMOTE_WRITE;
+    private static final OpFlags RW = OpFlags.ALLOW_REMOTE_READ.and(OpFlags.ALLOW_REMOTE_WRITE);
     private static final int REM_ACCESS_ERR = 10;
 
     /** Two connected sides and memory at the target, looked at before and after. */
@@ -51,14 +51,14 @@ class AccessErrorsTest {
 
         void writeIsRefused(long address, int token) {
             refused(
-                    pair.left.queuePair.write(1, whole(source), address, token, 0),
+                    pair.left.queuePair.write(1, whole(source), address, token, OpFlags.NONE),
                     pair.left.queuePair.send(2, new BufferList(1)));
         }
 
         void readIsRefused(long address, int token) {
             byte[] sink = source.memory().toArray(ValueLayout.JAVA_BYTE);
             refused(
-                    pair.left.queuePair.read(1, whole(source), address, token, 0),
+                    pair.left.queuePair.read(1, whole(source), address, token, OpFlags.NONE),
                     pair.left.queuePair.send(2, new BufferList(1)));
             assertThat(source.memory().toArray(ValueLayout.JAVA_BYTE)).isEqualTo(sink);
         }
@@ -148,7 +148,7 @@ class AccessErrorsTest {
             try (MemoryWindow window = scene.pair.right.domain.createMemoryWindow()) {
                 QueuePair owner = scene.pair.right.queuePair;
                 owner.bind(8, window, target, 0, 4096, RW).orThrow();
-                owner.invalidate(9, window, 0).orThrow();
+                owner.invalidate(9, window, OpFlags.NONE).orThrow();
                 assertThat(scene.pair.right.ends(2))
                         .containsExactly("BIND 8 SUCCESS", "INVALIDATE 9 SUCCESS");
                 scene.writeIsRefused(target.memory().address(), window.remoteToken());
@@ -165,7 +165,7 @@ class AccessErrorsTest {
                 QueuePair owner = scene.pair.right.queuePair;
                 owner.bind(7, window, target, 0, 4096, RW).orThrow();
                 int stale = window.remoteToken();
-                owner.invalidate(8, window, 0).orThrow();
+                owner.invalidate(8, window, OpFlags.NONE).orThrow();
                 owner.bind(9, window, target, 0, 4096, RW).orThrow();
                 scene.pair.right.ends(3);
                 scene.readIsRefused(target.memory().address(), stale);
@@ -228,7 +228,7 @@ class AccessErrorsTest {
             scene.pair
                     .left
                     .queuePair
-                    .sendAndInvalidate(3, new BufferList(1), 0x7FFF_FF01, 0)
+                    .sendAndInvalidate(3, new BufferList(1), 0x7FFF_FF01, OpFlags.NONE)
                     .orThrow();
             Completions received = scene.pair.right.completion();
             assertThat(received.context(0)).isEqualTo(1);

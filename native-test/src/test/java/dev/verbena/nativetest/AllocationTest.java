@@ -177,18 +177,18 @@ class AllocationTest {
             succeed(pair.right.queuePair.receive(i, list));
             succeed(pair.right.queuePair.receive(i, list));
             list.clear().add(source, 0, 8).add(source, 16, 8);
-            succeed(left.write(i, list, at, token, OpFlags.DEFER | OpFlags.SILENT_SUCCESS));
+            succeed(left.write(i, list, at, token, OpFlags.DEFER.and(OpFlags.SILENT_SUCCESS)));
             list.add(source, 32, 8);
             succeed(left.write(i, list, at, token, OpFlags.INLINE));
-            succeed(left.send(i, list, OpFlags.INLINE | OpFlags.DEFER | OpFlags.READ_FENCE));
+            succeed(left.send(i, list, OpFlags.INLINE.and(OpFlags.DEFER).and(OpFlags.READ_FENCE)));
             list.clear().add(source, 0, 8);
             succeed(left.read(i, list, at, token, OpFlags.SILENT_SUCCESS));
-            succeed(left.fetchAndAdd(i, list, at, token, 1, 0));
+            succeed(left.fetchAndAdd(i, list, at, token, 1, OpFlags.NONE));
             succeed(left.sendWithImmediate(i, list, 7, OpFlags.SEND_AND_SOLICIT_EVENT));
             int expected = 4;
             if (window != null) {
                 succeed(left.bind(i, window, source, 0, 64, OpFlags.ALLOW_REMOTE_READ));
-                succeed(left.invalidate(i, window, 0));
+                succeed(left.invalidate(i, window, OpFlags.NONE));
                 expected += 2;
             }
             drain(pair.left, completions, expected, deadline);

@@ -45,10 +45,10 @@ import java.util.function.Supplier;
 @NeedsDevices
 @Timeout(300)
 class ChecklistTest {
-    private static final int SILENT = OpFlags.SILENT_SUCCESS;
-    private static final int DEFER = OpFlags.DEFER;
-    private static final int INLINE = OpFlags.INLINE;
-    private static final int RW = OpFlags.ALLOW_REMOTE_READ | OpFlags.ALLOW_REMOTE_WRITE;
+    private static final OpFlags SILENT = OpFlags.SILENT_SUCCESS;
+    private static final OpFlags DEFER = OpFlags.DEFER;
+    private static final OpFlags INLINE = OpFlags.INLINE;
+    private static final OpFlags RW = OpFlags.ALLOW_REMOTE_READ.and(OpFlags.ALLOW_REMOTE_WRITE);
     private static final Duration LONG = Duration.ofSeconds(30);
     private static final Duration SHORT = Duration.ofMillis(300);
 
@@ -65,7 +65,7 @@ class ChecklistTest {
 
     /** Writes as fast as the device can: a full queue is no failure. */
     private static void write(
-            Pair pair, long context, MemoryRegion source, MemoryRegion target, int flags) {
+            Pair pair, long context, MemoryRegion source, MemoryRegion target, OpFlags flags) {
         BufferList bytes = whole(source);
         whenThereIsRoom(
                 "write " + context,
@@ -100,7 +100,7 @@ class ChecklistTest {
                 for (int i = 0; i < 10 * depth; i++) {
                     write(pair, i, source, target, SILENT);
                 }
-                write(pair, -1, source, target, 0);
+                write(pair, -1, source, target, OpFlags.NONE);
                 assertThat(pair.left.ends(1)).containsExactly("WRITE -1 SUCCESS");
                 assertThat(pair.left.endsNow()).isEmpty();
                 assertThat(target.memory().mismatch(source.memory())).isEqualTo(-1);
@@ -162,12 +162,15 @@ class ChecklistTest {
                 int loud = 0;
                 for (int i = 0; i < 100; i++) {
                     boolean silent = random.nextInt(3) == 0;
-                    int flags =
-                            (silent ? SILENT : 0)
-                                    | (random.nextInt(3) > 0 && i < 99 ? DEFER : 0)
-                                    | (random.nextInt(4) == 0 ? OpFlags.READ_FENCE : 0);
-                    int inline = random.nextBoolean() ? INLINE : 0;
-                    MemoryRegion source = inline != 0 ? changing : steady;
+                    OpFlags flags =
+                            (silent ? SILENT : OpFlags.NONE)
+                                    .and(random.nextInt(3) > 0 && i < 99 ? DEFER : OpFlags.NONE)
+                                    .and(
+                                            random.nextInt(4) == 0
+                                                    ? OpFlags.READ_FENCE
+                                                    : OpFlags.NONE);
+                    OpFlags inline = random.nextBoolean() ? INLINE : OpFlags.NONE;
+                    MemoryRegion source = inline == INLINE ? changing : steady;
                     int size = random.nextInt(33);
                     int from = random.nextInt(1000);
                     BufferList bytes =
@@ -175,10 +178,14 @@ class ChecklistTest {
                     long at = base + random.nextInt(4000);
                     Status status =
                             switch (random.nextInt(6)) {
-                                case 0, 1 -> pair.left.queuePair.send(i, bytes, flags | inline);
+                                case 0, 1 -> pair.left.queuePair.send(i, bytes, flags.and(inline));
                                 case 2 ->
                                         pair.left.queuePair.write(
-                                                i, bytes, at, target.remoteToken(), flags | inline);
+                                                i,
+                                                bytes,
+                                                at,
+                                                target.remoteToken(),
+                                                flags.and(inline));
                                 case 3 ->
                                         pair.left.queuePair.read(
                                                 i,
@@ -188,12 +195,12 @@ class ChecklistTest {
                                                 flags);
                                 case 4 ->
                                         pair.left.queuePair.bind(
-                                                i, window, sink, 0, 4096, flags | RW);
+                                                i, window, sink, 0, 4096, flags.and(RW));
                                 default -> pair.left.queuePair.invalidate(i, window, flags);
                             };
                     ends.add(i + " answers " + status.name());
                     loud += status == Status.SUCCESS && !silent ? 1 : 0;
-                    if (inline != 0) {
+                    if (inline == INLINE) {
                         changing.memory().set(ValueLayout.JAVA_BYTE, from, (byte) (i * 7));
                     }
                 }
@@ -240,7 +247,7 @@ class ChecklistTest {
                 MemoryRegion target = pair.right.filled(8, 2);
                 defer(pair, source, target, 1, 2);
                 assertThat(pair.left.endsNow()).isEmpty();
-                assertThat(pair.left.queuePair.send(3, whole(source), 0x800))
+                assertThat(pair.left.queuePair.send(3, whole(source), OpFlags.ALLOW_REMOTE_READ))
                         .isEqualTo(Status.INVALID_PARAMETER);
                 assertThat(pair.left.ends(2)).containsExactly("WRITE 1 SUCCESS", "WRITE 2 SUCCESS");
                 assertThat(target.memory().mismatch(source.memory())).isEqualTo(-1);
@@ -299,7 +306,7 @@ class ChecklistTest {
                     eight.addUnregistered(unregistered.asSlice(i * 10L, 10));
                 }
                 pair.right.queuePair.receive(1, whole(inbox)).orThrow();
-                pair.left.queuePair.send(2, eight, INLINE | (deferred ? DEFER : 0)).orThrow();
+                pair.left.queuePair.send(2, eight, deferred ? INLINE.and(DEFER) : INLINE).orThrow();
                 unregistered.fill((byte) 0); // the call has returned
                 eight.clear();
                 if (deferred) {
@@ -351,7 +358,7 @@ class ChecklistTest {
                 MemoryRegion letter = pair.right.filled(8, 0);
                 MemoryRegion inbox = pair.left.filled(8, 0);
                 pair.left.queuePair.receive(1, whole(inbox)).orThrow();
-                pair.right.queuePair.bind(2, window, target, 0, 128, RW | SILENT).orThrow();
+                pair.right.queuePair.bind(2, window, target, 0, 128, RW.and(SILENT)).orThrow();
                 letter.memory().set(ValueLayout.JAVA_INT, 0, window.remoteToken());
                 pair.right.queuePair.send(3, whole(letter)).orThrow();
                 assertThat(pair.left.ends(1)).containsExactly("RECEIVE 1 SUCCESS");
@@ -359,10 +366,10 @@ class ChecklistTest {
                 assertThat(token).isEqualTo(window.remoteToken());
 
                 BufferList half = new BufferList(1).add(source, 0, 64);
-                pair.left.queuePair.write(4, half, at, token, 0).orThrow();
+                pair.left.queuePair.write(4, half, at, token, OpFlags.NONE).orThrow();
                 pair.left
                         .queuePair
-                        .read(5, new BufferList(1).add(source, 128, 64), at, token, 0)
+                        .read(5, new BufferList(1).add(source, 128, 64), at, token, OpFlags.NONE)
                         .orThrow();
                 assertThat(pair.left.ends(2)).containsExactly("WRITE 4 SUCCESS", "READ 5 SUCCESS");
                 assertThat(
@@ -377,7 +384,7 @@ class ChecklistTest {
                 assertThat(pair.right.queuePair.bind(6, window, target, 0, 128, RW))
                         .isEqualTo(Status.INVALID_DEVICE_REQUEST);
                 pair.right.queuePair.invalidate(7, window, DEFER).orThrow();
-                assertThat(pair.right.queuePair.invalidate(8, window, 0))
+                assertThat(pair.right.queuePair.invalidate(8, window, OpFlags.NONE))
                         .isEqualTo(Status.INVALID_DEVICE_REQUEST);
                 pair.right.queuePair.bind(9, window, target, 64, 64, RW).orThrow();
                 assertThat(pair.right.ends(2))
@@ -385,11 +392,11 @@ class ChecklistTest {
                 int second = window.remoteToken();
                 assertThat(second).isNotEqualTo(token);
                 assertThat(second >>> 8).isEqualTo(token >>> 8);
-                pair.left.queuePair.write(10, half, at + 64, second, 0).orThrow();
+                pair.left.queuePair.write(10, half, at + 64, second, OpFlags.NONE).orThrow();
                 assertThat(pair.left.ends(1)).containsExactly("WRITE 10 SUCCESS");
 
                 // The stale token, last: it ends the connection.
-                pair.left.queuePair.read(11, half, at, token, 0).orThrow();
+                pair.left.queuePair.read(11, half, at, token, OpFlags.NONE).orThrow();
                 assertThat(pair.left.ends(1)).containsExactly("READ 11 ACCESS_VIOLATION");
                 window.close();
             }
@@ -410,7 +417,10 @@ class ChecklistTest {
                         pair.left.queuePair.write(2, whole(source), at, token, SILENT).orThrow();
                         pair.right.queuePair.receive(3, whole(target)).orThrow();
                         BufferList part = new BufferList(1).add(source, 0, 24);
-                        pair.left.queuePair.sendAndInvalidate(4, part, token, 0).orThrow();
+                        pair.left
+                                .queuePair
+                                .sendAndInvalidate(4, part, token, OpFlags.NONE)
+                                .orThrow();
                         assertThat(pair.left.ends(1)).containsExactly("SEND 4 SUCCESS");
                         Completions received = pair.right.completion();
                         assertThat(received.type(0))
@@ -418,7 +428,7 @@ class ChecklistTest {
                         assertThat(received.invalidatedToken(0)).isEqualTo(token);
                         assertThat(received.bytes(0)).isEqualTo(24);
                         assertThat(window.bound()).isFalse();
-                        assertThat(pair.right.queuePair.invalidate(5, window, 0))
+                        assertThat(pair.right.queuePair.invalidate(5, window, OpFlags.NONE))
                                 .isEqualTo(Status.INVALID_DEVICE_REQUEST);
                     }
                     // Nobody reads through it any more.
@@ -429,7 +439,7 @@ class ChecklistTest {
                                     whole(source),
                                     target.memory().address(),
                                     window.remoteToken(),
-                                    0)
+                                    OpFlags.NONE)
                             .orThrow();
                     assertThat(pair.left.ends(1)).containsExactly("READ 6 ACCESS_VIOLATION");
                 }
@@ -450,7 +460,7 @@ class ChecklistTest {
                                 "bind " + i,
                                 () ->
                                         pair.right.queuePair.bind(
-                                                context, window, target, 0, 64, RW | SILENT));
+                                                context, window, target, 0, 64, RW.and(SILENT)));
                         tokens.add(window.remoteToken());
                         if (i % 90 == 89) {
                             whenThereIsRoom(
@@ -467,7 +477,7 @@ class ChecklistTest {
                                             whole(source),
                                             target.memory().address(),
                                             window.remoteToken(),
-                                            0)
+                                            OpFlags.NONE)
                                     .orThrow();
                             assertThat(pair.left.ends(1))
                                     .containsExactly("WRITE " + i + " SUCCESS");
@@ -513,7 +523,8 @@ class ChecklistTest {
                     assertThat(pair.right.ends(1)).containsExactly("BIND 1 SUCCESS");
                     pair.left
                             .queuePair
-                            .sendAndInvalidate(3, new BufferList(1), window.remoteToken(), 0)
+                            .sendAndInvalidate(
+                                    3, new BufferList(1), window.remoteToken(), OpFlags.NONE)
                             .orThrow();
                     assertThat(pair.right.ends(1))
                             .containsExactly("RECEIVE_AND_INVALIDATE 2 SUCCESS");
@@ -526,9 +537,9 @@ class ChecklistTest {
 
     @Nested
     class Point09Arming {
-        private final List<Integer> sent = new ArrayList<>();
+        private final List<OpFlags> sent = new ArrayList<>();
 
-        private void message(Pair pair, int flags) {
+        private void message(Pair pair, OpFlags flags) {
             pair.right.queuePair.receive(1, new BufferList(1)).orThrow();
             pair.left.queuePair.send(sent.size(), new BufferList(1), flags).orThrow();
             sent.add(flags);
@@ -543,7 +554,7 @@ class ChecklistTest {
                 pair.right.completionQueue.arm(NotifyType.values()[second]);
                 boolean any = first == 1 || second == 1;
                 boolean solicited = first == 2 || second == 2;
-                message(pair, 0);
+                message(pair, OpFlags.NONE);
                 assertThat(pair.right.completionQueue.await(any ? LONG : SHORT))
                         .isEqualTo(any ? Status.SUCCESS : Status.IO_TIMEOUT);
                 if (!any) {
@@ -557,12 +568,12 @@ class ChecklistTest {
         @Test
         void whatWasThereUnseenFiresAtOnceAndWhatWasSeenDoesNot() {
             try (Pair pair = new Pair(limits(16)).connect()) {
-                message(pair, 0);
+                message(pair, OpFlags.NONE);
                 assertThat(pair.right.completionQueue.arm(NotifyType.ANY)).isTrue();
                 assertThat(pair.right.completionQueue.await(LONG)).isEqualTo(Status.SUCCESS);
                 assertThat(pair.right.completionQueue.arm(NotifyType.ANY)).isFalse();
                 assertThat(pair.right.completionQueue.await(SHORT)).isEqualTo(Status.IO_TIMEOUT);
-                message(pair, 0);
+                message(pair, OpFlags.NONE);
                 assertThat(pair.right.completionQueue.await(LONG)).isEqualTo(Status.SUCCESS);
                 assertThat(pair.right.endsNow()).hasSize(2);
             }
@@ -578,7 +589,7 @@ class ChecklistTest {
                     write(pair, i, source, target, SILENT);
                 }
                 assertThat(pair.left.completionQueue.await(SHORT)).isEqualTo(Status.IO_TIMEOUT);
-                write(pair, 99, source, target, 0);
+                write(pair, 99, source, target, OpFlags.NONE);
                 assertThat(pair.left.completionQueue.await(LONG)).isEqualTo(Status.SUCCESS);
                 assertThat(pair.left.endsNow()).containsExactly("WRITE 99 SUCCESS");
             }
@@ -633,7 +644,7 @@ class ChecklistTest {
                                         whole(pair.left.filled(8, 1)),
                                         at,
                                         target.remoteToken() ^ 0x5500,
-                                        0)
+                                        OpFlags.NONE)
                                 .orThrow();
                     } else {
                         pair.right.queuePair.flush();
@@ -688,9 +699,9 @@ class ChecklistTest {
                 for (int i = 0; i < 5; i++) {
                     pair.right.completionQueue.arm(NotifyType.ANY);
                     pair.right.completionQueue.arm(NotifyType.SOLICITED);
-                    message(pair, i % 2 == 0 ? 0 : OpFlags.SEND_AND_SOLICIT_EVENT);
+                    message(pair, i % 2 == 0 ? OpFlags.NONE : OpFlags.SEND_AND_SOLICIT_EVENT);
                     assertThat(called.poll(30, TimeUnit.SECONDS)).isEqualTo(Status.SUCCESS);
-                    message(pair, 0);
+                    message(pair, OpFlags.NONE);
                     assertThat(pair.right.endsNow()).hasSize(2);
                 }
             }
@@ -726,7 +737,7 @@ class ChecklistTest {
                 pair.left.queuePair.send(11, whole(memory)).orThrow();
                 pair.left.queuePair.send(12, whole(memory), SILENT).orThrow();
                 pair.left.queuePair.send(13, whole(memory), DEFER).orThrow();
-                pair.left.queuePair.send(14, whole(memory), DEFER | SILENT).orThrow();
+                pair.left.queuePair.send(14, whole(memory), DEFER.and(SILENT)).orThrow();
                 pair.left.queuePair.flush();
                 assertThat(pair.left.ends(9))
                         .containsExactlyInAnyOrder(
@@ -787,7 +798,7 @@ class ChecklistTest {
             Status status;
             do {
                 deadline.check();
-                int flags = accepted.size() % 3 == 1 ? DEFER : 0;
+                OpFlags flags = accepted.size() % 3 == 1 ? DEFER : OpFlags.NONE;
                 status =
                         pair.left.queuePair.write(
                                 accepted.size(),

@@ -307,7 +307,7 @@ class ConnectionTest {
             BufferList bytes = Pair.whole(memory);
             long at = target.memory().address();
             int badToken = target.remoteToken() ^ 0x5500;
-            int flags = request.startsWith("silent") ? OpFlags.SILENT_SUCCESS : 0;
+            OpFlags flags = request.startsWith("silent") ? OpFlags.SILENT_SUCCESS : OpFlags.NONE;
             boolean reads = request.equals("read");
             Status posted =
                     reads
@@ -360,7 +360,7 @@ class ConnectionTest {
                             Pair.whole(client.filled(64, 1)),
                             target.memory().address(),
                             target.remoteToken() ^ 0x5500,
-                            0)
+                            OpFlags.NONE)
                     .orThrow();
             // Not polled at the client: nobody has disconnected until the server does.
             assertThat(server.ends(1)).containsExactly("RECEIVE 7 CANCELLED");

@@ -35,7 +35,7 @@ class ContextTest {
     };
 
     private static final QueuePairLimits LIMITS = QueuePairLimits.depths(128, 128);
-    private static final int RW = OpFlags.ALLOW_REMOTE_READ | OpFlags.ALLOW_REMOTE_WRITE;
+    private static final OpFlags RW = OpFlags.ALLOW_REMOTE_READ.and(OpFlags.ALLOW_REMOTE_WRITE);
     private static final int NO_TOKEN = 0x7FFF_FF01;
 
     private interface Post {
@@ -48,29 +48,39 @@ class ContextTest {
                 "SEND",
                 "RECEIVE_AND_INVALIDATE",
                 AdapterInfo::sendsWithInvalidate,
-                (s, c, t) -> s.queuePair.sendAndInvalidate(c, s.bytes, s.tokenOfPeersWindow(), 0)),
+                (s, c, t) ->
+                        s.queuePair.sendAndInvalidate(
+                                c, s.bytes, s.tokenOfPeersWindow(), OpFlags.NONE)),
         SEND_WITH_IMMEDIATE(
                 "SEND",
                 "RECEIVE",
                 AdapterInfo::immediateData,
-                (s, c, t) -> s.queuePair.sendWithImmediate(c, s.bytes, -7, 0)),
-        WRITE("WRITE", null, info -> true, (s, c, t) -> s.queuePair.write(c, s.bytes, s.at, t, 0)),
+                (s, c, t) -> s.queuePair.sendWithImmediate(c, s.bytes, -7, OpFlags.NONE)),
+        WRITE(
+                "WRITE",
+                null,
+                info -> true,
+                (s, c, t) -> s.queuePair.write(c, s.bytes, s.at, t, OpFlags.NONE)),
         WRITE_WITH_IMMEDIATE(
                 "WRITE",
                 "RECEIVE_OF_WRITE",
                 AdapterInfo::immediateData,
-                (s, c, t) -> s.queuePair.writeWithImmediate(c, s.bytes, s.at, t, -7, 0)),
-        READ("READ", null, info -> true, (s, c, t) -> s.queuePair.read(c, s.bytes, s.at, t, 0)),
+                (s, c, t) -> s.queuePair.writeWithImmediate(c, s.bytes, s.at, t, -7, OpFlags.NONE)),
+        READ(
+                "READ",
+                null,
+                info -> true,
+                (s, c, t) -> s.queuePair.read(c, s.bytes, s.at, t, OpFlags.NONE)),
         COMPARE_AND_SWAP(
                 "COMPARE_AND_SWAP",
                 null,
                 AdapterInfo::atomics,
-                (s, c, t) -> s.queuePair.compareAndSwap(c, s.bytes, s.at, t, 1, 2, 0)),
+                (s, c, t) -> s.queuePair.compareAndSwap(c, s.bytes, s.at, t, 1, 2, OpFlags.NONE)),
         FETCH_AND_ADD(
                 "FETCH_AND_ADD",
                 null,
                 AdapterInfo::atomics,
-                (s, c, t) -> s.queuePair.fetchAndAdd(c, s.bytes, s.at, t, 1, 0)),
+                (s, c, t) -> s.queuePair.fetchAndAdd(c, s.bytes, s.at, t, 1, OpFlags.NONE)),
         BIND(
                 "BIND",
                 null,
@@ -80,7 +90,7 @@ class ContextTest {
                 "INVALIDATE",
                 null,
                 AdapterInfo::invalidatableWindows,
-                (s, c, t) -> s.queuePair.invalidate(c, s.nextWindow(), 0));
+                (s, c, t) -> s.queuePair.invalidate(c, s.nextWindow(), OpFlags.NONE));
 
         final String ends;
         final String endsAtPeer; // the receive that it takes, or null
@@ -200,7 +210,9 @@ class ContextTest {
                         .orThrow();
                 scene.pair.right.queuePair.receive(~other, whole(scene.remote)).orThrow();
                 operation.post.with(scene, context, NO_TOKEN).orThrow();
-                scene.queuePair.write(other, scene.bytes, scene.at, NO_TOKEN, 0).orThrow();
+                scene.queuePair
+                        .write(other, scene.bytes, scene.at, NO_TOKEN, OpFlags.NONE)
+                        .orThrow();
                 assertThat(scene.pair.left.ends(2))
                         .containsExactly(
                                 operation.ends

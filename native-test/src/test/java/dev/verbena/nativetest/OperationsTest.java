@@ -60,7 +60,7 @@ class OperationsTest {
                     new BufferList(2)
                             .add(source, 0, bytes / 3)
                             .add(source, bytes / 3, bytes - bytes / 3);
-            pair.left.queuePair.write(1, two, at, target.remoteToken(), 0).orThrow();
+            pair.left.queuePair.write(1, two, at, target.remoteToken(), OpFlags.NONE).orThrow();
             pair.left
                     .queuePair
                     .read(
@@ -96,7 +96,7 @@ class OperationsTest {
                             whole(local),
                             remote.memory().address(),
                             remote.remoteToken(),
-                            OpFlags.SILENT_SUCCESS | OpFlags.DEFER)
+                            OpFlags.SILENT_SUCCESS.and(OpFlags.DEFER))
                     .orThrow();
             pair.left.queuePair.send(3, whole(local), OpFlags.READ_FENCE).orThrow();
             assertThat(pair.right.ends(1)).containsExactly("RECEIVE 1 SUCCESS");
@@ -113,7 +113,10 @@ class OperationsTest {
             MemoryRegion target = pair.right.filled(64, 3);
             pair.right.queuePair.receive(1, whole(inbox)).orThrow();
             pair.right.queuePair.receive(2, new BufferList(1)).orThrow();
-            pair.left.queuePair.sendWithImmediate(3, whole(source), 0x8123_4567, 0).orThrow();
+            pair.left
+                    .queuePair
+                    .sendWithImmediate(3, whole(source), 0x8123_4567, OpFlags.NONE)
+                    .orThrow();
             pair.left
                     .queuePair
                     .writeWithImmediate(
@@ -147,14 +150,20 @@ class OperationsTest {
             target.memory().set(ValueLayout.JAVA_LONG, 8, 40);
             long at = target.memory().address() + 8;
             int token = target.remoteToken();
-            pair.left.queuePair.fetchAndAdd(1, whole(old), at, token, 2, 0).orThrow();
+            pair.left.queuePair.fetchAndAdd(1, whole(old), at, token, 2, OpFlags.NONE).orThrow();
             assertThat(pair.left.ends(1)).containsExactly("FETCH_AND_ADD 1 SUCCESS");
             assertThat(old.memory().get(ValueLayout.JAVA_LONG, 0)).isEqualTo(40);
-            pair.left.queuePair.compareAndSwap(2, whole(old), at, token, 41, 7, 0).orThrow();
+            pair.left
+                    .queuePair
+                    .compareAndSwap(2, whole(old), at, token, 41, 7, OpFlags.NONE)
+                    .orThrow();
             assertThat(pair.left.ends(1)).containsExactly("COMPARE_AND_SWAP 2 SUCCESS");
             assertThat(old.memory().get(ValueLayout.JAVA_LONG, 0)).isEqualTo(42);
             assertThat(target.memory().get(ValueLayout.JAVA_LONG, 8)).isEqualTo(42);
-            pair.left.queuePair.compareAndSwap(3, whole(old), at, token, 42, -7, 0).orThrow();
+            pair.left
+                    .queuePair
+                    .compareAndSwap(3, whole(old), at, token, 42, -7, OpFlags.NONE)
+                    .orThrow();
             assertThat(pair.left.ends(1)).containsExactly("COMPARE_AND_SWAP 3 SUCCESS");
             assertThat(target.memory().get(ValueLayout.JAVA_LONG, 8)).isEqualTo(-7);
         }
@@ -171,11 +180,16 @@ class OperationsTest {
                                     whole(sink),
                                     target.memory().address(),
                                     target.remoteToken(),
-                                    0))
+                                    OpFlags.NONE))
                     .isEqualTo(Status.NOT_SUPPORTED);
             pair.left
                     .queuePair
-                    .write(2, whole(sink), target.memory().address(), target.remoteToken(), 0)
+                    .write(
+                            2,
+                            whole(sink),
+                            target.memory().address(),
+                            target.remoteToken(),
+                            OpFlags.NONE)
                     .orThrow();
             assertThat(pair.left.ends(1)).containsExactly("WRITE 2 SUCCESS");
         }
@@ -325,7 +339,12 @@ class OperationsTest {
             try (MemoryRegion target = pair.right.domain.register(mapped, Access.REMOTE_WRITE)) {
                 pair.left
                         .queuePair
-                        .write(1, whole(source), mapped.address() + 5000, target.remoteToken(), 0)
+                        .write(
+                                1,
+                                whole(source),
+                                mapped.address() + 5000,
+                                target.remoteToken(),
+                                OpFlags.NONE)
                         .orThrow();
                 assertThat(pair.left.ends(1)).containsExactly("WRITE 1 SUCCESS");
             }
@@ -373,7 +392,12 @@ class OperationsTest {
             try (MemoryRegion source = pair.left.domain.register(mapped, Access.REMOTE_READ)) {
                 pair.right
                         .queuePair
-                        .read(4, whole(sink), mapped.address() + 100, source.remoteToken(), 0)
+                        .read(
+                                4,
+                                whole(sink),
+                                mapped.address() + 100,
+                                source.remoteToken(),
+                                OpFlags.NONE)
                         .orThrow();
                 assertThat(pair.right.ends(1)).containsExactly("READ 4 SUCCESS");
                 assertThat(sink.memory().mismatch(mapped.asSlice(100, 1000))).isEqualTo(-1);
@@ -423,7 +447,12 @@ class OperationsTest {
                 long offset = bytes - 4096;
                 pair.left
                         .queuePair
-                        .write(1, whole(source), large.address() + offset, target.remoteToken(), 0)
+                        .write(
+                                1,
+                                whole(source),
+                                large.address() + offset,
+                                target.remoteToken(),
+                                OpFlags.NONE)
                         .orThrow();
                 assertThat(pair.left.ends(1)).containsExactly("WRITE 1 SUCCESS");
                 assertThat(large.asSlice(offset, 4096).mismatch(source.memory())).isEqualTo(-1);

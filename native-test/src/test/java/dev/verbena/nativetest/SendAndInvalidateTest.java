@@ -32,7 +32,7 @@ import java.time.Duration;
 @NeedsDevices
 @Timeout(120)
 class SendAndInvalidateTest {
-    private static final int RW = OpFlags.ALLOW_REMOTE_READ | OpFlags.ALLOW_REMOTE_WRITE;
+    private static final OpFlags RW = OpFlags.ALLOW_REMOTE_READ.and(OpFlags.ALLOW_REMOTE_WRITE);
     private static final Duration LONG = Duration.ofSeconds(30);
     private static final Duration SHORT = Duration.ofMillis(300);
     private static final int BYTES = 24;
@@ -75,7 +75,7 @@ class SendAndInvalidateTest {
 
     private Status write(long context, MemoryRegion source) {
         return sender.queuePair.write(
-                context, Pair.whole(source), target.memory().address(), token, 0);
+                context, Pair.whole(source), target.memory().address(), token, OpFlags.NONE);
     }
 
     /** Takes the next completion at the peer: it names the token. */
@@ -89,7 +89,7 @@ class SendAndInvalidateTest {
         assertThat(inbox.memory().asSlice(0, bytes.length).toArray(ValueLayout.JAVA_BYTE))
                 .isEqualTo(bytes);
         assertThat(window.bound()).isFalse();
-        assertThat(peer.queuePair.invalidate(9, window, 0))
+        assertThat(peer.queuePair.invalidate(9, window, OpFlags.NONE))
                 .isEqualTo(Status.INVALID_DEVICE_REQUEST);
     }
 
@@ -131,10 +131,10 @@ class SendAndInvalidateTest {
             MemoryRegion source = sender.register(bytes);
             list.add(source, 0, 16).add(source, 16, 8);
         }
-        int flags =
-                (inline ? OpFlags.INLINE : 0)
-                        | (deferred ? OpFlags.DEFER : 0)
-                        | (solicits ? OpFlags.SEND_AND_SOLICIT_EVENT : 0);
+        OpFlags flags =
+                (inline ? OpFlags.INLINE : OpFlags.NONE)
+                        .and(deferred ? OpFlags.DEFER : OpFlags.NONE)
+                        .and(solicits ? OpFlags.SEND_AND_SOLICIT_EVENT : OpFlags.NONE);
         sender.queuePair.sendAndInvalidate(6, list, token, flags).orThrow();
         // The call has returned: the list is the caller's again, and inline bytes are, too.
         list.clear();

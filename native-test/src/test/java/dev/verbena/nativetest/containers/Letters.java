@@ -157,7 +157,7 @@ final class Letters {
                                 letter,
                                 0,
                                 LETTER_BYTES,
-                                OpFlags.ALLOW_REMOTE_WRITE | OpFlags.SILENT_SUCCESS);
+                                OpFlags.ALLOW_REMOTE_WRITE.and(OpFlags.SILENT_SUCCESS));
                 if (isGone(bound)) {
                     return round;
                 }
@@ -205,7 +205,7 @@ final class Letters {
                                 Box.whole(letter),
                                 address,
                                 token,
-                                OpFlags.SILENT_SUCCESS | OpFlags.DEFER);
+                                OpFlags.SILENT_SUCCESS.and(OpFlags.DEFER));
                 if (isGone(written)) {
                     throw serverGone(round, written);
                 }
@@ -243,7 +243,7 @@ final class Letters {
         Status writeTo(int token) {
             // The invitation to a round that never is: its arrival says that the last one is over.
             check(next() == Status.SUCCESS, "the server is gone");
-            queuePair.write(6, whole(letter), address, token, 0).orThrow();
+            queuePair.write(6, whole(letter), address, token, OpFlags.NONE).orThrow();
             return next();
         }
 
