@@ -187,6 +187,16 @@ public final class MemoryRegion extends NativeObject {
     }
 
     /**
+     * What a peer may use for as long as this region is registered: all of it, with the rights that
+     * it was registered with. A {@link MemoryWindow} hands out less, and takes it back.
+     *
+     * @return its address, token and length, for a message to the peer
+     */
+    public RemoteMemory remoteMemory() {
+        return RemoteMemory.of(start, remoteToken, memory.byteSize());
+    }
+
+    /**
      * Whether windows may be bound to it ({@link QueuePair#bind}).
      *
      * @return false on a device without windows, and for a read-only segment that was registered

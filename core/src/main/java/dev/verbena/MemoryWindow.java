@@ -29,6 +29,8 @@ public final class MemoryWindow extends NativeObject {
     // Under this object's lock, which a bind and an invalidate hold: two queue pairs may be asked
     // to bind one window.
     private MemoryRegion region;
+    private long start; // of what it is bound to, or was bound to last
+    private long bytes;
     private final Deque<Remains> remains = new ArrayDeque<>();
     // From the first window on that could not be freed: a bind has nothing to do with those that
     // this window had before, so the close reports them.
@@ -91,6 +93,20 @@ public final class MemoryWindow extends NativeObject {
     }
 
     /**
+     * What the peer may use while the window is bound: the address, the token and the length of the
+     * last bind that was accepted.
+     *
+     * @return that memory, for a message to the peer
+     * @throws IllegalStateException before the first bind
+     */
+    public synchronized RemoteMemory remoteMemory() {
+        if (region == null) {
+            throw new IllegalStateException("This window was never bound, so no peer can use it");
+        }
+        return RemoteMemory.of(start, window.token(), bytes);
+    }
+
+    /**
      * Whether its token is good, as far as is known here: what a peer has invalidated is seen when
      * the receive's completion is polled.
      *
@@ -136,7 +152,9 @@ public final class MemoryWindow extends NativeObject {
      *
      * @return whether it keeps the hold that the caller has on the region
      */
-    boolean bind(MemoryRegion bound) {
+    boolean bind(MemoryRegion bound, long offset, long length) {
+        start = bound.start() + offset;
+        bytes = length;
         if (bound == region) {
             return false;
         }

@@ -639,6 +639,25 @@ public final class QueuePair extends NativeObject {
     }
 
     /**
+     * Writes into the peer's memory (NdkWrite), as {@link #write(long, BufferList, long, int,
+     * OpFlags)} does.
+     *
+     * @param context what the completion will carry
+     * @param buffers the bytes
+     * @param target the peer's memory
+     * @param offset where in it they go
+     * @param flags {@link OpFlags}: SILENT_SUCCESS, READ_FENCE, INLINE, DEFER
+     * @return as {@link #send(long, BufferList, OpFlags)}; INVALID_PARAMETER also for bytes that
+     *     would go beyond the target
+     */
+    public Status write(
+            long context, BufferList buffers, RemoteMemory target, long offset, OpFlags flags) {
+        return holds(target, offset, buffers)
+                ? write(context, buffers, target.address() + offset, target.token(), flags)
+                : refuseOutside();
+    }
+
+    /**
      * Reads from the peer's memory (NdkRead). The peer is not told. Ends in a completion of type
      * {@link OperationType#READ}, and the bytes are here then.
      *
@@ -665,6 +684,26 @@ public final class QueuePair extends NativeObject {
                 0,
                 flags,
                 READ_FLAGS);
+    }
+
+    /**
+     * Reads from the peer's memory (NdkRead), as {@link #read(long, BufferList, long, int,
+     * OpFlags)} does.
+     *
+     * @param context what the completion will carry
+     * @param buffers where the bytes go; at most {@link AdapterInfo#maxReadBuffers}
+     * @param source the peer's memory
+     * @param offset where in it they are
+     * @param flags {@link OpFlags}: SILENT_SUCCESS, READ_FENCE, DEFER, and
+     *     RDMA_READ_LOCAL_INVALIDATE without effect
+     * @return as {@link #read(long, BufferList, long, int, OpFlags)}; INVALID_PARAMETER also for
+     *     bytes beyond the source
+     */
+    public Status read(
+            long context, BufferList buffers, RemoteMemory source, long offset, OpFlags flags) {
+        return holds(source, offset, buffers)
+                ? read(context, buffers, source.address() + offset, source.token(), flags)
+                : refuseOutside();
     }
 
     /**
@@ -758,7 +797,7 @@ public final class QueuePair extends NativeObject {
                     try {
                         Status status =
                                 bindNow(context, window, region, offset, length, flags.bits);
-                        kept = status == Status.SUCCESS && window.bind(region);
+                        kept = status == Status.SUCCESS && window.bind(region, offset, length);
                         return status;
                     } finally {
                         initiator.leave();
@@ -1003,6 +1042,37 @@ public final class QueuePair extends NativeObject {
     }
 
     /**
+     * Beyond NDK: writes and tells the peer, as {@link #writeWithImmediate(long, BufferList, long,
+     * int, int, OpFlags)} does.
+     *
+     * @param context what the completion will carry
+     * @param buffers the bytes
+     * @param target the peer's memory
+     * @param offset where in it they go
+     * @param immediate what the peer's completion will carry
+     * @param flags {@link OpFlags}: SILENT_SUCCESS, READ_FENCE, SEND_AND_SOLICIT_EVENT, INLINE,
+     *     DEFER
+     * @return as that does; INVALID_PARAMETER also for bytes that would go beyond the target
+     */
+    public Status writeWithImmediate(
+            long context,
+            BufferList buffers,
+            RemoteMemory target,
+            long offset,
+            int immediate,
+            OpFlags flags) {
+        return holds(target, offset, buffers)
+                ? writeWithImmediate(
+                        context,
+                        buffers,
+                        target.address() + offset,
+                        target.token(),
+                        immediate,
+                        flags)
+                : refuseOutside();
+    }
+
+    /**
      * Beyond NDK: compares 64 bits at the peer and, if they are as expected, puts others in their
      * place, as one step for all that go through the peer's device. Ends in a completion of type
      * {@link OperationType#COMPARE_AND_SWAP}, and what was there before is in the buffer then, as a
@@ -1070,6 +1140,63 @@ public final class QueuePair extends NativeObject {
                 added,
                 0,
                 flags);
+    }
+
+    /**
+     * Beyond NDK: compares and swaps, as {@link #compareAndSwap(long, BufferList, long, int, long,
+     * long, OpFlags)} does.
+     *
+     * @param context what the completion will carry
+     * @param result where the old value goes: one buffer of 8 bytes
+     * @param target the peer's memory
+     * @param offset where in it; the address is a multiple of 8
+     * @param expected what is compared with
+     * @param value what is put there
+     * @param flags {@link OpFlags}: SILENT_SUCCESS, READ_FENCE, DEFER
+     * @return as that does; INVALID_PARAMETER also for bytes beyond the target
+     */
+    public Status compareAndSwap(
+            long context,
+            BufferList result,
+            RemoteMemory target,
+            long offset,
+            long expected,
+            long value,
+            OpFlags flags) {
+        return holds(target, offset, result)
+                ? compareAndSwap(
+                        context,
+                        result,
+                        target.address() + offset,
+                        target.token(),
+                        expected,
+                        value,
+                        flags)
+                : refuseOutside();
+    }
+
+    /**
+     * Beyond NDK: adds, as {@link #fetchAndAdd(long, BufferList, long, int, long, OpFlags)} does.
+     *
+     * @param context what the completion will carry
+     * @param result where the old value goes: one buffer of 8 bytes
+     * @param target the peer's memory
+     * @param offset where in it; the address is a multiple of 8
+     * @param added what is added
+     * @param flags {@link OpFlags}: SILENT_SUCCESS, READ_FENCE, DEFER
+     * @return as that does; INVALID_PARAMETER also for bytes beyond the target
+     */
+    public Status fetchAndAdd(
+            long context,
+            BufferList result,
+            RemoteMemory target,
+            long offset,
+            long added,
+            OpFlags flags) {
+        return holds(target, offset, result)
+                ? fetchAndAdd(
+                        context, result, target.address() + offset, target.token(), added, flags)
+                : refuseOutside();
     }
 
     // ---- how a request is posted
@@ -1300,16 +1427,35 @@ public final class QueuePair extends NativeObject {
         return refusal;
     }
 
-    /** Posts what was deferred, when a request ends in an exception. */
-    private void postStaged() {
+    private boolean holds(RemoteMemory memory, long offset, BufferList buffers) {
+        try {
+            return memory.holds(offset, buffers.bytes());
+        } catch (NullPointerException e) {
+            postStaged();
+            throw e;
+        }
+    }
+
+    private Status refuseOutside() {
+        return postStaged() ? Status.INVALID_PARAMETER : Status.CONNECTION_INVALID;
+    }
+
+    /**
+     * Posts what was deferred, when a request is refused before the initiator queue was entered, by
+     * a status or an exception.
+     *
+     * @return false when this queue pair is closed, whose close has posted it
+     */
+    private boolean postStaged() {
         if (!initiator.enter()) {
-            return; // closed: the close has posted it
+            return false;
         }
         try {
             initiator.postStaged();
         } finally {
             initiator.leave();
         }
+        return true;
     }
 
     static Status status(int refusal) {

@@ -117,8 +117,8 @@ final class PingClient implements Callable<Integer> {
 
     /** The message that says where a region is, which stays the same in all rounds. */
     private static BufferList message(PingEnd end, MemoryRegion region) {
-        MemoryRegion message = end.register(RemoteMemory.MESSAGE_BYTES, Access.LOCAL_WRITE);
-        RemoteMemory.of(region).writeTo(message.memory());
+        MemoryRegion message = end.register(RpingMessage.BYTES, Access.LOCAL_WRITE);
+        RpingMessage.write(region.remoteMemory(), message.memory());
         return PingEnd.whole(message);
     }
 

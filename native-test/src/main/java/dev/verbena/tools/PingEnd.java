@@ -13,6 +13,7 @@ import dev.verbena.OperationType;
 import dev.verbena.ProtectionDomain;
 import dev.verbena.QueuePair;
 import dev.verbena.QueuePairLimits;
+import dev.verbena.RemoteMemory;
 import dev.verbena.Status;
 
 import java.lang.foreign.Arena;
@@ -57,7 +58,7 @@ final class PingEnd implements AutoCloseable {
             made.push(queue::close);
             queuePair = domain.createQueuePair(queue, queue, QueuePairLimits.depths(DEPTH, 1));
             made.push(queuePair::close);
-            inbox = register(RemoteMemory.MESSAGE_BYTES, Access.LOCAL_WRITE);
+            inbox = register(RpingMessage.BYTES, Access.LOCAL_WRITE);
             inboxBuffer = whole(inbox);
             postReceive();
         } catch (Throwable t) {
@@ -106,14 +107,14 @@ final class PingEnd implements AutoCloseable {
     /** Reads the peer's memory, and waits until all of it is here. */
     void read(MemoryRegion into, RemoteMemory from) {
         BufferList buffer = new BufferList(1).add(into, 0, from.bytes());
-        post(queuePair.read(0, buffer, from.address(), from.token(), OpFlags.NONE), "A read");
+        post(queuePair.read(0, buffer, from, 0, OpFlags.NONE), "A read");
         awaitOwn(OperationType.READ);
     }
 
     /** Writes into the peer's memory, and waits until it is done. */
     void write(MemoryRegion from, long bytes, RemoteMemory to) {
         BufferList buffer = new BufferList(1).add(from, 0, bytes);
-        post(queuePair.write(0, buffer, to.address(), to.token(), OpFlags.NONE), "A write");
+        post(queuePair.write(0, buffer, to, 0, OpFlags.NONE), "A write");
         awaitOwn(OperationType.WRITE);
     }
 
@@ -151,12 +152,12 @@ final class PingEnd implements AutoCloseable {
             }
             throw failed();
         }
-        if (completion.bytes(0) != RemoteMemory.MESSAGE_BYTES) {
+        if (completion.bytes(0) != RpingMessage.BYTES) {
             throw new ToolFailure(
                     "The peer sent a message of %d bytes where rping sends %d: does it speak rping's protocol?",
-                    completion.bytes(0), RemoteMemory.MESSAGE_BYTES);
+                    completion.bytes(0), RpingMessage.BYTES);
         }
-        RemoteMemory said = RemoteMemory.readFrom(inbox.memory());
+        RemoteMemory said = RpingMessage.read(inbox.memory());
         postReceive();
         return said;
     }

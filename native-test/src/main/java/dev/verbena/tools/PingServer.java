@@ -6,6 +6,7 @@ import dev.verbena.BufferList;
 import dev.verbena.Connector;
 import dev.verbena.Listener;
 import dev.verbena.MemoryRegion;
+import dev.verbena.RemoteMemory;
 import dev.verbena.VerbenaException;
 
 import picocli.CommandLine.ArgGroup;
@@ -124,7 +125,7 @@ final class PingServer implements Callable<Integer> {
 
     /** Goes round until the client leaves. */
     private Served rounds(PingEnd end, MemoryRegion data) {
-        BufferList goAhead = PingEnd.whole(end.register(RemoteMemory.MESSAGE_BYTES));
+        BufferList goAhead = PingEnd.whole(end.register(RpingMessage.BYTES));
         long bytes = 0;
         for (int round = 0; ; round++) {
             RemoteMemory source = end.receive();

@@ -2,6 +2,8 @@ package dev.verbena.tools;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.verbena.RemoteMemory;
+
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
@@ -70,11 +72,11 @@ class PingTest {
     @Test
     void tellsOfMemoryInNetworkByteOrder() {
         MemorySegment message = MemorySegment.ofArray(new byte[16]);
-        RemoteMemory told = new RemoteMemory(0x0102030405060708L, 0xF0E0D0C0, 0xFFFF);
-        told.writeTo(message);
+        RemoteMemory told = RemoteMemory.of(0x0102030405060708L, 0xF0E0D0C0, 0xFFFF);
+        RpingMessage.write(told, message);
         assertThat(message.toArray(ValueLayout.JAVA_BYTE))
                 .containsExactly(1, 2, 3, 4, 5, 6, 7, 8, 0xF0, 0xE0, 0xD0, 0xC0, 0, 0, 0xFF, 0xFF);
-        assertThat(RemoteMemory.readFrom(message)).isEqualTo(told);
+        assertThat(RpingMessage.read(message)).isEqualTo(told);
     }
 
     @Test
