@@ -7,6 +7,8 @@ import dev.verbena.internal.verbs.FakeDevice;
 import java.lang.foreign.Arena;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Queue;
+import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
 
@@ -16,6 +18,13 @@ import java.util.function.Consumer;
 final class Rig implements AutoCloseable {
     static final long REMOTE = 0x7000_0000_0000L;
     static final int TOKEN = 0x8765_4321;
+
+    /** What threads of the library threw, and nobody caught; a test that means it has a handler. */
+    private static final Queue<Throwable> UNCAUGHT = new ConcurrentLinkedQueue<>();
+
+    static {
+        Thread.setDefaultUncaughtExceptionHandler((thread, thrown) -> UNCAUGHT.add(thrown));
+    }
 
     final FakeDevice device;
     final Adapter adapter;
@@ -101,5 +110,12 @@ final class Rig implements AutoCloseable {
         }
         assertThat(device.objects()).as("native objects left").isZero();
         device.dispose();
+        List<Throwable> thrown = new ArrayList<>();
+        while (!UNCAUGHT.isEmpty()) {
+            thrown.add(UNCAUGHT.remove());
+        }
+        if (!thrown.isEmpty()) {
+            throw new AssertionError("A thread threw " + thrown, thrown.getFirst());
+        }
     }
 }

@@ -241,8 +241,14 @@ class PerfRunTest {
         }
     }
 
+    /**
+     * With a deadline that an interpreted JVM on a busy, emulated machine keeps: a new one has
+     * taken more than the 10 s of the default until it was connected.
+     */
     private Spawned spawn(String... arguments) throws IOException {
-        return closing(Spawned.perf(List.of(arguments)));
+        List<String> words = new ArrayList<>(List.of(arguments));
+        words.addAll(List.of("--timeout", "60"));
+        return closing(Spawned.perf(words));
     }
 
     @ParameterizedTest
