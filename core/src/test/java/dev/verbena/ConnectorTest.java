@@ -80,6 +80,7 @@ class ConnectorTest {
         // A connection's end may still be on its way to the peer.
         until(() -> device.objects() == 0 && network.identifiers() == 0 && network.channels() == 0);
         device.dispose();
+        Rig.nobodyThrew();
     }
 
     private QueuePair queuePair() {
@@ -510,6 +511,31 @@ class ConnectorTest {
         }
 
         @Test
+        void theAdviceIsForTheWayThatWasAskedFor() {
+            InetSocketAddress to = new InetSocketAddress(HERE, 7);
+            network.errors.put("resolveAddress", Errno.EINVAL);
+            assertThat(failure(() -> connector().connect(near, to)))
+                    .hasMessageContaining("ip route get");
+            network.errors.put("resolveAddress", Errno.EINVAL);
+            ConnectionOptions named = DEFAULTS.withLocalAddress(new InetSocketAddress(HERE, 0));
+            assertThat(failure(() -> connector().connect(near, to, named)))
+                    .hasMessageContaining("Is /10.0.0.1 an address of device fake0");
+        }
+
+        @Test
+        void anotherAttemptGoesFromItsOwnAddress() {
+            Connector connector = connector();
+            InetSocketAddress to = new InetSocketAddress(HERE, 7);
+            ConnectionOptions from = DEFAULTS.withLocalAddress(new InetSocketAddress(HERE, 0));
+            assertThat(failure(() -> connector.connect(near, to, from)))
+                    .hasMessageContaining("nobody listens");
+            ConnectionOptions elsewhere =
+                    DEFAULTS.withLocalAddress(new InetSocketAddress(OTHER_DEVICE, 0));
+            assertThat(failure(() -> connector.connect(near, to, elsewhere)).status())
+                    .isEqualTo(Status.INVALID_ADDRESS);
+        }
+
+        @Test
         void addressesThatAreNoneAreExplained() {
             Connector connector = connector();
             assertThat(failure(() -> connector.connect(near, new InetSocketAddress("fe80::1", 7))))
@@ -536,6 +562,7 @@ class ConnectorTest {
                     failure(() -> connector().connect(near, new InetSocketAddress(HERE, 7), all));
             assertThat(e.status()).isEqualTo(Status.INVALID_BUFFER_SIZE);
             assertThat(e).hasMessageContaining("room for " + (bytes - 1));
+            assertThat(e.getMessage().contains("this layer's header")).isEqualTo(announced);
         }
 
         @Test
@@ -679,7 +706,10 @@ class ConnectorTest {
             assertThat(failure(accepting).status()).isEqualTo(Status.CONNECTION_ABORTED);
             assertThat(request.connectionData().privateData()).isEqualTo(HELLO);
             // Nothing was done to the queue pair of the side that refused.
-            failure(() -> connector.connect(near, new InetSocketAddress(HERE, 7)));
+            assertThat(failure(() -> connector.connect(near, new InetSocketAddress(HERE, 7))))
+                    .hasMessageContaining("nobody listens");
+            assertThat(failure(() -> request.accept(far)).status())
+                    .isEqualTo(Status.CONNECTION_INVALID);
         }
 
         @Test
@@ -741,7 +771,22 @@ class ConnectorTest {
             assertThat(failure(() -> connector.completeConnect()).status())
                     .isEqualTo(Status.CONNECTION_ABORTED);
             // The queue pair was not touched.
-            failure(() -> connector.connect(near, new InetSocketAddress(HERE, 7)));
+            assertThat(failure(() -> connector.connect(near, new InetSocketAddress(HERE, 7))))
+                    .hasMessageContaining("nobody listens");
+        }
+
+        @Test
+        void theServerGaveUpBeforeTheConnectionWasRefused() throws Exception {
+            Connector connector = connector();
+            CompletableFuture<Void> connecting = connecting(connector);
+            assertThat(failure(request().acceptAsync(far, SOON)).status())
+                    .isEqualTo(Status.IO_TIMEOUT);
+            get(connecting);
+            until(() -> connector.toString().contains("accepted, and gave up"));
+            assertThat(failure(() -> connector.reject(HELLO)).status())
+                    .isEqualTo(Status.CONNECTION_ABORTED);
+            assertThat(failure(() -> connector.connect(near, new InetSocketAddress(HERE, 7))))
+                    .hasMessageContaining("nobody listens");
         }
 
         @ParameterizedTest
@@ -948,6 +993,90 @@ class ConnectorTest {
             CompletableFuture<Void> there = both[1].disconnectAsync(DEFAULTS);
             get(here);
             get(there);
+            assertThat(cancelled()).containsExactly(1L);
+        }
+
+        /** The contexts of all completions that are there: each was cancelled. */
+        private List<Long> cancelled() {
+            Completions completions = new Completions(8);
+            List<Long> contexts = new ArrayList<>();
+            while (queue.poll(completions) > 0) {
+                for (int i = 0; i < completions.size(); i++) {
+                    assertThat(completions.status(i)).isEqualTo(Status.CANCELLED);
+                    contexts.add(completions.context(i));
+                }
+            }
+            return contexts;
+        }
+
+        @Test
+        void aCloseCancelsWhatIsUnderWayAtOnce() throws Exception {
+            Connector[] both = connected();
+            device.running = false;
+            near.send(1, new BufferList(1)).orThrow();
+            near.receive(2, new BufferList(1)).orThrow();
+            both[0].close();
+            assertThat(cancelled()).containsExactlyInAnyOrder(1L, 2L);
+        }
+
+        @Test
+        void aCloseAfterThePeerLeftCancelsWhatItsLeavingDidNot() throws Exception {
+            Connector[] both = connected();
+            near.receive(2, new BufferList(1)).orThrow();
+            both[1].disconnect();
+            until(() -> !near.connected());
+            assertThat(cancelled()).isEmpty();
+            both[0].close();
+            assertThat(cancelled()).containsExactly(2L);
+        }
+
+        @Test
+        void aCloseWhileAcceptingCancelsWhatWasPosted() throws Exception {
+            network.silent.add("accept");
+            connecting(connector());
+            far.receive(2, new BufferList(1)).orThrow();
+            Connector request = request();
+            request.acceptAsync(far, DEFAULTS);
+            request.close();
+            assertThat(cancelled()).containsExactly(2L);
+        }
+
+        @Test
+        void aCloseEndsADisconnectThatWaitsAndTellsThePeer() throws Exception {
+            Connector[] both = connected();
+            BlockingQueue<Status> peer = new LinkedBlockingQueue<>();
+            both[1].onDisconnect(peer::add);
+            device.running = false;
+            near.send(1, new BufferList(1)).orThrow();
+            CompletableFuture<Void> ending = both[0].disconnectAsync(DEFAULTS);
+            both[0].close();
+            assertThat(failure(ending).status()).isEqualTo(Status.CANCELLED);
+            assertThat(peer.poll(30, TimeUnit.SECONDS)).isEqualTo(Status.CONNECTION_INVALID);
+            assertThat(cancelled()).containsExactly(1L);
+        }
+
+        @Test
+        void aCloseAfterADisconnectTellsThePeerOnce() throws Exception {
+            Connector[] both = connected();
+            network.silent.addAll(List.of("confirm", "disconnect"));
+            CompletableFuture<Void> ending = both[0].disconnectAsync(DEFAULTS);
+            until(() -> network.calls.contains("disconnect"));
+            both[0].close();
+            assertThat(failure(ending).status()).isEqualTo(Status.CANCELLED);
+            assertThat(network.calls).containsOnlyOnce("disconnect");
+            // Its end is heard of by the last event that an identifier has, if by no other.
+            network.emit("ESTABLISHED", ConnectionEvent.Kind.QUIET, 0);
+            until(() -> network.identifiers() == 2); // the listener's, and the peer's
+        }
+
+        @Test
+        void theLastEventOfAnIdentifierEndsAConnectionThatMissedTheOthers() throws Exception {
+            Connector[] both = connected();
+            BlockingQueue<Status> here = new LinkedBlockingQueue<>();
+            both[0].onDisconnect(here::add);
+            network.emit("ESTABLISHED", ConnectionEvent.Kind.QUIET, 0);
+            assertThat(here.poll(30, TimeUnit.SECONDS)).isEqualTo(Status.CONNECTION_INVALID);
+            assertThat(near.connected()).isFalse();
         }
 
         @Test

@@ -110,6 +110,11 @@ final class Rig implements AutoCloseable {
         }
         assertThat(device.objects()).as("native objects left").isZero();
         device.dispose();
+        nobodyThrew();
+    }
+
+    /** Fails when a thread of the library threw something. */
+    static void nobodyThrew() {
         List<Throwable> thrown = new ArrayList<>();
         while (!UNCAUGHT.isEmpty()) {
             thrown.add(UNCAUGHT.remove());

@@ -49,6 +49,13 @@ class AnnouncementTest {
     }
 
     @Test
+    void standsAloneWhereTheNetworkDoesNotPad() {
+        byte[] alone = new Announcement(true, false, 1, 2, new byte[0]).bytes();
+        assertThat(alone).hasSize(12);
+        assertThat(Announcement.read(alone).outboundReads()).isEqualTo(2);
+    }
+
+    @Test
     void laterVersionsMayAddToIt() {
         byte[] later = HexFormat.of().parseHex("56626e6102010e0200100102aabb0708");
         assertThat(Announcement.read(later).data()).containsExactly(7, 8);
