@@ -621,6 +621,8 @@ class ConnectorTest {
             QueuePair third = keep(queuePair());
             assertThat(failure(() -> both[0].connect(third, peer)).status())
                     .isEqualTo(Status.CONNECTION_ACTIVE);
+            assertThat(failure(() -> both[0].connect(third, peer)))
+                    .hasMessageContaining("this connector is established");
             assertThat(failure(() -> both[1].accept(third)).status())
                     .isEqualTo(Status.CONNECTION_ACTIVE);
             assertThat(failure(() -> connector().connect(near, peer)).status())
@@ -1572,6 +1574,10 @@ class ConnectorTest {
             request();
             until(() -> network.calls.stream().filter("destroy"::equals).count() == 1);
             first.close();
+            network.request(listener.localAddress(), new byte[56], 1);
+            Connector third = request();
+            network.silent.add("accept");
+            third.acceptAsync(far, DEFAULTS); // answered, although the peer has not completed it
             network.request(listener.localAddress(), new byte[56], 1);
             request();
         }

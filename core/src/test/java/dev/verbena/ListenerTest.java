@@ -285,6 +285,41 @@ class ListenerTest {
             assertThat(behind.await(30, TimeUnit.SECONDS)).isTrue();
         }
 
+        /** Who was pushed out has no place any more, and cannot make room once more. */
+        @Test
+        void makesRoomOnce() throws Exception {
+            AtomicInteger asked = new AtomicInteger();
+            Listener listener =
+                    listener(
+                            1,
+                            NEVER,
+                            Threads.POOL,
+                            request -> {
+                                if (asked.incrementAndGet() == 1) {
+                                    requests.add(request);
+                                } else {
+                                    think(request);
+                                }
+                            });
+            ask(listener);
+            request();
+            until(() -> pushesOut(listener));
+            Connector second = request();
+            ask(listener);
+            ask(keep(adapter.listen(ANY_PORT, 0, requests::add))); // behind it
+            request();
+            assertThat(asked).hasValue(2);
+            second.reject(new byte[0]);
+        }
+
+        /** Asks, and whether that was let in: the handler before may not have returned yet. */
+        private boolean pushesOut(Listener listener) {
+            long before = destroyed();
+            ask(listener);
+            until(() -> destroyed() > before);
+            return !reported.isEmpty();
+        }
+
         @Test
         void hasSomeTimeThough() throws Exception {
             Listener listener =
