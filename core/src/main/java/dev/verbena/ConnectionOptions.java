@@ -116,10 +116,10 @@ public final class ConnectionOptions {
      * steps of two. Otherwise the connection manager decides, by what it knows of the path: on RoCE
      * one or two seconds, which makes up to 16 s until IO_TIMEOUT.
      *
-     * <p>On a fabric that loses packets nothing decides more. A lost answer to a read, and a lost
-     * last packet of anything, is found only by this timeout, and what was posted behind it waits:
-     * with 1 in 100 packets lost, 60 ms were seven times as fast as the connection manager's
-     * choice. Each side chooses for the requests that it posts.
+     * <p>On a fabric that loses packets this timeout decides the throughput: the loss of an answer
+     * to a read, or of the last packet of a request, is noticed by nothing else, and the requests
+     * posted after it wait. A few round trips are enough. Each side chooses for the requests that
+     * it posts.
      *
      * @param timeout at least 8.192 us; rounded up to the next step
      * @return these options, otherwise the same

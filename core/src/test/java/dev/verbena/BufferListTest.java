@@ -148,7 +148,10 @@ class BufferListTest {
             rig.a.write(1, list, Rig.REMOTE, 1, OpFlags.NONE).orThrow();
         }
 
-        /** Who posts until a close says so must hear of it, although its memory is gone by then. */
+        /**
+         * A program may post until it is told CONNECTION_INVALID. It must get that answer after a
+         * close even if the arena of its memory is closed by then.
+         */
         @Test
         void isNotWhatAClosedQueueSays() {
             SharedReceiveQueue shared = rig.domain.createSharedReceiveQueue(4, 1, s -> {});
