@@ -15,7 +15,7 @@ import javax.xml.parsers.DocumentBuilderFactory;
  */
 class Coverage {
     private static final List<String> LISTED =
-            List.of("dev/verbena/internal/queue", "dev/verbena/internal/cm");
+            List.of("dev/verbena/internal/queue", "dev/verbena/internal/connect");
 
     public static void main(String[] arguments) throws Exception {
         Path report = Path.of(arguments[0]);
@@ -43,7 +43,7 @@ class Coverage {
         }
         print("all", document.getDocumentElement());
         System.out.println(
-                "Uncovered in internal.queue and internal.cm: "
+                "Uncovered in internal.queue and internal.connect: "
                         + (uncovered.isEmpty() ? "none" : String.join(" ", uncovered)));
     }
 

@@ -1,9 +1,9 @@
 package dev.verbena;
 
-import dev.verbena.internal.cm.ConnectionEvents;
-import dev.verbena.internal.cm.Failure;
-import dev.verbena.internal.cm.Timers;
-import dev.verbena.internal.cm.Uncaught;
+import dev.verbena.internal.connect.ConnectionEvents;
+import dev.verbena.internal.connect.Failure;
+import dev.verbena.internal.connect.Timers;
+import dev.verbena.internal.connect.Uncaught;
 import dev.verbena.internal.verbs.AsyncEvent;
 import dev.verbena.internal.verbs.ConnectionControl;
 import dev.verbena.internal.verbs.Descriptors;

@@ -1,6 +1,6 @@
 package dev.verbena;
 
-import dev.verbena.internal.cm.Uncaught;
+import dev.verbena.internal.connect.Uncaught;
 import dev.verbena.internal.queue.ArmState;
 import dev.verbena.internal.queue.CompletionPump;
 import dev.verbena.internal.verbs.Descriptors;

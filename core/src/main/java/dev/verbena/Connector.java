@@ -1,9 +1,9 @@
 package dev.verbena;
 
-import dev.verbena.internal.cm.ConnectionEvents;
-import dev.verbena.internal.cm.Dialogue;
-import dev.verbena.internal.cm.Failure;
-import dev.verbena.internal.cm.Uncaught;
+import dev.verbena.internal.connect.ConnectionEvents;
+import dev.verbena.internal.connect.Dialogue;
+import dev.verbena.internal.connect.Failure;
+import dev.verbena.internal.connect.Uncaught;
 
 import java.net.InetSocketAddress;
 import java.util.List;

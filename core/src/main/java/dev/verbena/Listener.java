@@ -1,8 +1,8 @@
 package dev.verbena;
 
-import dev.verbena.internal.cm.Dialogue;
-import dev.verbena.internal.cm.Failure;
-import dev.verbena.internal.cm.Listening;
+import dev.verbena.internal.connect.Dialogue;
+import dev.verbena.internal.connect.Failure;
+import dev.verbena.internal.connect.Listening;
 
 import java.net.InetSocketAddress;
 import java.time.Duration;

@@ -1,7 +1,7 @@
 package dev.verbena;
 
 import dev.verbena.OpFlags.Bits;
-import dev.verbena.internal.cm.QueuePairEnd;
+import dev.verbena.internal.connect.QueuePairEnd;
 import dev.verbena.internal.queue.CompletionPump;
 import dev.verbena.internal.queue.Endpoint;
 import dev.verbena.internal.queue.InitiatorQueue;

@@ -1,7 +1,7 @@
 package dev.verbena;
 
-import dev.verbena.internal.cm.Failure;
-import dev.verbena.internal.cm.Listening;
+import dev.verbena.internal.connect.Failure;
+import dev.verbena.internal.connect.Listening;
 
 import java.net.InetSocketAddress;
 import java.time.Duration;

@@ -1,6 +1,6 @@
 package dev.verbena;
 
-import dev.verbena.internal.cm.Uncaught;
+import dev.verbena.internal.connect.Uncaught;
 
 import java.time.Duration;
 import java.util.concurrent.CountDownLatch;

@@ -1,6 +1,6 @@
 package dev.verbena;
 
-import dev.verbena.internal.cm.Failure;
+import dev.verbena.internal.connect.Failure;
 import dev.verbena.internal.verbs.Errno;
 
 /** A control call failed. The message says what failed, why, and what to do about it. */

@@ -32,7 +32,7 @@ import java.util.List;
 class ArchitectureTest {
     private static final String API = "dev.verbena";
     private static final String QUEUE = "dev.verbena.internal.queue";
-    private static final String CONNECTIONS = "dev.verbena.internal.cm";
+    private static final String CONNECTIONS = "dev.verbena.internal.connect";
     private static final String VERBS = "dev.verbena.internal.verbs";
     private static final String BINDINGS = "dev.verbena.bindings";
 

@@ -1,4 +1,4 @@
-package dev.verbena.internal.cm;
+package dev.verbena.internal.connect;
 
 import java.lang.invoke.VarHandle;
 import java.util.concurrent.ConcurrentSkipListMap;

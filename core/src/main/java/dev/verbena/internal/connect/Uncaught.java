@@ -1,4 +1,4 @@
-package dev.verbena.internal.cm;
+package dev.verbena.internal.connect;
 
 /**
  * Reports what was thrown where no caller can catch it, as the JVM does for a thread that ends by

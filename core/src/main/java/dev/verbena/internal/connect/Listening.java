@@ -1,6 +1,6 @@
-package dev.verbena.internal.cm;
+package dev.verbena.internal.connect;
 
-import dev.verbena.internal.cm.ConnectionEvents.Identifier;
+import dev.verbena.internal.connect.ConnectionEvents.Identifier;
 import dev.verbena.internal.verbs.ConnectionControl;
 import dev.verbena.internal.verbs.ConnectionEvent;
 import dev.verbena.internal.verbs.IdentifierInfo;

@@ -1,4 +1,4 @@
-package dev.verbena.internal.cm;
+package dev.verbena.internal.connect;
 
 import dev.verbena.internal.verbs.ConnectionEvent;
 import dev.verbena.internal.verbs.Errno;

@@ -1,4 +1,4 @@
-package dev.verbena.internal.cm;
+package dev.verbena.internal.connect;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
