@@ -8,7 +8,6 @@ import dev.verbena.internal.verbs.AsyncEvent;
 import dev.verbena.internal.verbs.ConnectionControl;
 import dev.verbena.internal.verbs.Descriptors;
 import dev.verbena.internal.verbs.DeviceControl;
-import dev.verbena.internal.verbs.Membarrier;
 
 import java.time.Duration;
 import java.util.Map;
@@ -69,9 +68,6 @@ final class AdapterEvents {
             Descriptors.close(alarm);
             throw t;
         }
-        // Early, so that gates have owners before the JIT has learned that they have none (a chain
-        // of 16 took 18 ns a request otherwise, not 14), and elsewhere, as nobody waits for it.
-        Threads.CALLBACKS.execute(Membarrier::prepare);
     }
 
     void add(CompletionQueue queue) {

@@ -1,6 +1,6 @@
 package dev.verbena;
 
-import dev.verbena.internal.queue.InitiatorQueue;
+import dev.verbena.internal.queue.SendQueue;
 import dev.verbena.internal.verbs.DeviceAttributes;
 import dev.verbena.internal.verbs.DeviceControl;
 import dev.verbena.internal.verbs.Provider;
@@ -55,7 +55,7 @@ final class AdapterProbe {
                 Math.min(
                         Math.min(
                                 device.maxWorkRequests()
-                                        - InitiatorQueue.interval(
+                                        - SendQueue.interval(
                                                 Math.min(device.maxWorkRequests(), DEEPEST)),
                                 DEEPEST),
                         completions / 2);
@@ -104,11 +104,7 @@ final class AdapterProbe {
                 n ->
                         works(
                                 new QueuePairShape(
-                                        n + InitiatorQueue.interval(n),
-                                        n,
-                                        buffers,
-                                        buffers,
-                                        inline)));
+                                        n + SendQueue.interval(n), n, buffers, buffers, inline)));
     }
 
     private int mostInline(int buffers) {

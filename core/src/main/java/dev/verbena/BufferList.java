@@ -1,7 +1,6 @@
 package dev.verbena;
 
-import dev.verbena.internal.verbs.SendChain;
-import dev.verbena.internal.verbs.SgeArray;
+import dev.verbena.internal.queue.Buffers;
 
 import java.lang.foreign.MemorySegment;
 import java.util.Objects;
@@ -24,23 +23,7 @@ import java.util.Objects;
  * OpFlags#INLINE} answers ACCESS_VIOLATION.
  */
 public final class BufferList {
-    /** What {@link #nameInline} answers when there are more bytes than fit into a request. */
-    static final long NO_ROOM = -1;
-
-    /** What {@link #nameInline} answers when a buffer's bytes cannot be read. */
-    static final long UNREADABLE = -2;
-
-    private final SgeArray entries;
-    private final MemorySegment[] memories; // the whole of what each buffer is a part of
-    private MemorySegment.Scope scope; // of the first of them, as long as there is one
-    private boolean scopes; // whether others have another
-    private int size; // never above the capacity, whatever several threads do at once
-    private long bytes;
-    private boolean registered = true;
-    private boolean writable = true;
-    private ProtectionDomain domain; // of the first region
-    private boolean mixed;
-    private ProtectionDomain only; // of all that is in it, or null
+    final Buffers buffers;
 
     /**
      * Makes an empty list.
@@ -52,24 +35,16 @@ public final class BufferList {
             throw new IllegalArgumentException(
                     "A list of buffers has room for 1 or more, not " + capacity);
         }
-        this.entries = new SgeArray(capacity);
-        this.memories = new MemorySegment[capacity];
+        this.buffers = new Buffers(capacity);
     }
 
     /**
-     * Forgets all buffers.
+     * Removes all buffers.
      *
      * @return this list
      */
     public BufferList clear() {
-        size = 0;
-        bytes = 0;
-        scopes = false;
-        registered = true;
-        writable = true;
-        domain = null;
-        mixed = false;
-        only = null;
+        buffers.clear();
         return this;
     }
 
@@ -86,13 +61,10 @@ public final class BufferList {
     public BufferList add(MemoryRegion region, long offset, long length) {
         region.ensureOpen();
         Objects.checkFromIndexSize(offset, length, region.bytes());
-        add(region.memory(), region.start() + offset, length, region.localToken());
-        writable &= region.locallyWritable();
-        if (domain == null) {
-            domain = region.domain();
+        checkLength(length);
+        if (!buffers.add(region.registered(), offset, length)) {
+            throw gone(region.memory());
         }
-        mixed |= domain != region.domain();
-        only = registered && !mixed ? domain : null;
         return this;
     }
 
@@ -118,29 +90,18 @@ public final class BufferList {
                     "This memory is confined to another thread (Arena.ofConfined), and a post with"
                             + " INLINE reads it: post it there, or use Arena.ofShared()");
         }
-        add(memory, memory.address(), memory.byteSize(), 0);
-        registered = false;
-        only = null;
+        checkLength(memory.byteSize());
+        if (!buffers.addUnregistered(memory)) {
+            throw gone(memory);
+        }
         return this;
     }
 
-    private void add(MemorySegment memory, long address, long length, int token) {
+    private static void checkLength(long length) {
         if (length > 0xFFFF_FFFFL) {
             throw new IndexOutOfBoundsException(
                     "One buffer holds 4 GiB less one byte at most, not " + length);
         }
-        int index = Objects.checkIndex(size, memories.length);
-        MemorySegment.Scope of = memory.scope();
-        if (!of.isAlive()) {
-            throw gone(memory);
-        }
-        entries.set(index, address, (int) length, token);
-        memories[index] = memory;
-        if (of != scope) {
-            noteScope(index, of);
-        }
-        bytes += length;
-        size = index + 1;
     }
 
     private static IllegalStateException gone(MemorySegment memory) {
@@ -151,21 +112,13 @@ public final class BufferList {
                         .formatted(memory.byteSize(), memory.address()));
     }
 
-    private void noteScope(int index, MemorySegment.Scope of) {
-        if (index == 0) {
-            scope = of;
-        } else {
-            scopes = true;
-        }
-    }
-
     /**
      * How many buffers it names.
      *
      * @return 0 or more
      */
     public int size() {
-        return size;
+        return buffers.size();
     }
 
     /**
@@ -174,118 +127,6 @@ public final class BufferList {
      * @return the buffers' lengths, added up
      */
     public long bytes() {
-        return bytes;
-    }
-
-    long address() {
-        return entries.address();
-    }
-
-    SgeArray entries() {
-        return entries;
-    }
-
-    /** Whether a device takes it as it is: regions of one domain, and nothing else. */
-    boolean isPlainlyOf(ProtectionDomain one) {
-        return only == one;
-    }
-
-    /** Whether its regions are all of one domain. */
-    boolean isOf(ProtectionDomain one) {
-        return domain == null || (domain == one && !mixed);
-    }
-
-    /** Whether the device has a token for each buffer. */
-    boolean registered() {
-        return registered;
-    }
-
-    /** Whether the device may write into each buffer. */
-    boolean writable() {
-        return registered && writable;
-    }
-
-    /**
-     * Whether no arena of what it names was closed. For requests that the device gets its bytes
-     * for; who reads them here looks at each buffer.
-     *
-     * @param count the {@link #size}, as the caller has read it
-     */
-    boolean alive(int count) {
-        MemorySegment.Scope first = scope;
-        return count == 0 || (first != null && first.isAlive() && (!scopes || allAlive(count)));
-    }
-
-    private boolean allAlive(int count) {
-        for (int i = 0; i < count; i++) {
-            MemorySegment memory = memories[i];
-            if (memory == null || !memory.scope().isAlive()) {
-                return false;
-            }
-        }
-        return true;
-    }
-
-    /**
-     * Names this list's bytes in a request that carries them in itself.
-     *
-     * <p>Another thread may change the list meanwhile, although it must not: size, addresses and
-     * lengths are read once, and each buffer is compared with the memory that it is a part of,
-     * because provider and JDK would read whatever address they are given.
-     *
-     * @param request an initiator request that was begun
-     * @param count the {@link #size}, as the caller has read it
-     * @param most how many bytes a request may carry
-     * @param gather whether the bytes are copied now; if not, the provider copies them when it
-     *     takes the request
-     * @return how many bytes, or {@link #NO_ROOM}, or {@link #UNREADABLE}
-     */
-    long nameInline(SendChain request, int count, long most, boolean gather) {
-        long total = 0;
-        for (int i = 0; i < count; i++) {
-            MemorySegment memory = memories[i];
-            long address = entries.addressOf(i);
-            long lengthAndKey = entries.lengthAndKeyOf(i);
-            long length = SgeArray.lengthIn(lengthAndKey);
-            if (length > most - total) {
-                return NO_ROOM;
-            }
-            if (!gather) {
-                if (memory == null || !readable(memory, address - memory.address(), length)) {
-                    return UNREADABLE;
-                }
-                request.buffer(i, address, lengthAndKey);
-            } else if (!gather(request, total, memory, address, length)) {
-                return UNREADABLE;
-            }
-            total += length;
-        }
-        if (gather) {
-            request.ownBytes(total);
-        } else {
-            request.ownBuffers(count);
-        }
-        return total;
-    }
-
-    /** Copies; the JDK looks whether it may, and goes on looking while it does. */
-    private static boolean gather(
-            SendChain request, long before, MemorySegment memory, long address, long length) {
-        if (memory == null) {
-            return false;
-        }
-        try {
-            request.gather(before, memory, address - memory.address(), length);
-            return true;
-        } catch (IllegalStateException | WrongThreadException | IndexOutOfBoundsException e) {
-            return false; // gone, another thread's, or not what the list says
-        }
-    }
-
-    private static boolean readable(MemorySegment memory, long offset, long length) {
-        return offset >= 0
-                && offset <= memory.byteSize() - length
-                && memory.scope().isAlive()
-                && memory.isAccessibleBy(Thread.currentThread());
+        return buffers.bytes();
     }
 }

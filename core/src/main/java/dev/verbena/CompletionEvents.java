@@ -2,7 +2,7 @@ package dev.verbena;
 
 import dev.verbena.internal.connect.Uncaught;
 import dev.verbena.internal.queue.ArmState;
-import dev.verbena.internal.queue.CompletionPump;
+import dev.verbena.internal.queue.CompletionPoller;
 import dev.verbena.internal.verbs.Descriptors;
 import dev.verbena.internal.verbs.DeviceControl;
 import dev.verbena.internal.verbs.EventWait;
@@ -44,10 +44,10 @@ final class CompletionEvents {
     private final DeviceControl control;
     private final VerbsContext context;
     private final Provider provider;
-    private final CompletionPump pump;
+    private final CompletionPoller poller;
     private final long queue;
     private final long channel;
-    private final Runnable lookForDeaths;
+    private final Runnable lookForFailures;
     private final int descriptor;
     private final int alarm;
     private final Consumer<Status> callback; // or null
@@ -82,21 +82,21 @@ final class CompletionEvents {
             DeviceControl control,
             VerbsContext context,
             Provider provider,
-            CompletionPump pump,
+            CompletionPoller poller,
             long queue,
             long channel,
             Consumer<Status> callback,
-            Runnable lookForDeaths) {
+            Runnable lookForFailures) {
         this.owner = owner;
         this.control = control;
         this.context = context;
         this.provider = provider;
-        this.pump = pump;
+        this.poller = poller;
         this.queue = queue;
         this.channel = channel;
         this.descriptor = control.channelDescriptor(channel);
         this.callback = callback;
-        this.lookForDeaths = lookForDeaths;
+        this.lookForFailures = lookForFailures;
         this.alarm = (int) VerbenaException.check(Descriptors.newAlarm(), "eventfd", "");
         try {
             this.wait = control.newWait(channel, alarm);
@@ -123,8 +123,8 @@ final class CompletionEvents {
         if (broken != null) {
             fire(broken);
         } else if (armed != ArmState.ERRORS) {
-            failuresSeen = pump.failuresEver();
-            if (pump.waiting(seen)) {
+            failuresSeen = poller.failuresEver();
+            if (poller.waiting(seen)) {
                 fire(Status.SUCCESS);
             } else {
                 request(); // most often nothing is there: consumers poll until it is so
@@ -145,7 +145,7 @@ final class CompletionEvents {
         if (callback != null) {
             callbacksBefore++;
             armed = ArmState.NONE;
-            seen = pump.stagedEver();
+            seen = poller.keptEver();
         }
         fired = null;
         if (joined >= 0) {
@@ -197,14 +197,14 @@ final class CompletionEvents {
     }
 
     private boolean fireIfWaiting() {
-        pump.drain();
-        if (pump.broken()) {
+        poller.drain();
+        if (poller.broken()) {
             fire(Status.BUFFER_OVERFLOW);
             return true;
         }
         // Under SOLICITED too: nothing says of a completion whether it was solicited, and one
         // callback too many is better than one too few.
-        if (pump.waiting(seen)) {
+        if (poller.waiting(seen)) {
             fire(Status.SUCCESS);
             return true;
         }
@@ -229,7 +229,7 @@ final class CompletionEvents {
         if (status != null) {
             fired = null;
             armed = ArmState.NONE;
-            seen = pump.stagedEver();
+            seen = poller.keptEver();
         }
         return status;
     }
@@ -239,7 +239,7 @@ final class CompletionEvents {
      * armed, and the wait goes on. A callback comes all the same: NDK promises one for each arm.
      */
     private Status tellUnlessPolled() {
-        if (fired == Status.SUCCESS && callback == null && !pump.waiting(seen)) {
+        if (fired == Status.SUCCESS && callback == null && !poller.waiting(seen)) {
             fired = null;
             ask();
         }
@@ -272,11 +272,11 @@ final class CompletionEvents {
     /** For what this device gives no event for. */
     private void fireIfFailed() {
         if (looksForFailures() && fired == null) {
-            pump.drain();
-            long failures = pump.failuresEver();
+            poller.drain();
+            long failures = poller.failuresEver();
             if (failures != failuresSeen) {
                 failuresSeen = failures;
-                if (pump.waiting(seen)) { // else it was polled
+                if (poller.waiting(seen)) { // else it was polled
                     fire(Status.SUCCESS);
                 }
             }
@@ -284,12 +284,12 @@ final class CompletionEvents {
     }
 
     /** For who waits, where a death may come without any completion. */
-    private void lookForDeathsNowAndThen(boolean eventCame) {
+    private void lookForFailuresNowAndThen(boolean eventCame) {
         long now = System.nanoTime();
         if (eventCame) {
             lookedAgo(LOOK_MILLISECONDS, now); // something lives: no need to look for a while
         } else if (now - lastLook >= TimeUnit.MILLISECONDS.toNanos(lookGap)) {
-            lookForDeaths.run(); // not under the lock: what it finds may fire
+            lookForFailures.run(); // not under the lock: what it finds may fire
             lookedAgo(Math.min(2 * lookGap, MOST_SELDOM_MILLISECONDS), System.nanoTime());
         }
     }
@@ -300,12 +300,19 @@ final class CompletionEvents {
     }
 
     /** Completions came up that no device gives an event for. */
-    synchronized void owed() {
+    synchronized void synthesized() {
         if (armed != ArmState.NONE) {
-            pump.drain(); // they may stand behind some that were not polled
+            poller.drain(); // they may stand behind some that were not polled
         }
-        if (fired == null && armedForCompletions() && pump.waiting(seen)) {
+        if (fired == null && armedForCompletions() && poller.waiting(seen)) {
             fire(Status.SUCCESS);
+        }
+    }
+
+    /** Something is to be done by the thread that this confined queue belongs to. */
+    synchronized void wakeOwner() {
+        if (sleeping || joined >= 0) {
+            raise();
         }
     }
 
@@ -343,8 +350,8 @@ final class CompletionEvents {
         if (!armedForCompletions()) {
             return false;
         }
-        pump.drain();
-        return pump.broken() || pump.waiting(seen);
+        poller.drain();
+        return poller.broken() || poller.waiting(seen);
     }
 
     /**
@@ -372,9 +379,12 @@ final class CompletionEvents {
             }
             most = patience(milliseconds);
             come = hasCome();
-            if (come && pump.broken()) {
+            if (come && poller.broken()) {
                 fire(Status.BUFFER_OVERFLOW);
                 return tell();
+            }
+            if (poller.hasOwnerTasks()) {
+                return null; // to be done by the caller, before it sleeps
             }
             unheeded = true;
             sleeping = true;
@@ -396,7 +406,7 @@ final class CompletionEvents {
             Descriptors.silence(alarm); // before the look at what it was raised for
         }
         if (provider.forgetsLateReceives() && !closed) {
-            lookForDeathsNowAndThen(eventCame);
+            lookForFailuresNowAndThen(eventCame);
         }
         synchronized (this) {
             sleeping = false;
@@ -468,6 +478,9 @@ final class CompletionEvents {
             }
             if (closed) {
                 throw new ClosedException(owner);
+            }
+            if (poller.runOwnerTasks()) {
+                continue;
             }
             if (left <= 0) {
                 return Status.IO_TIMEOUT;

@@ -1,6 +1,6 @@
 package dev.verbena;
 
-import dev.verbena.internal.queue.CompletionPump;
+import dev.verbena.internal.queue.CompletionPoller;
 import dev.verbena.internal.queue.CompletionRecords;
 import dev.verbena.internal.verbs.Descriptors;
 import dev.verbena.internal.verbs.DeviceControl;
@@ -44,7 +44,7 @@ public final class CompletionQueue extends NativeObject {
     private final DeviceControl control;
     private final long channel;
     private final long address;
-    private final CompletionPump pump;
+    private final CompletionPoller poller;
     private final CompletionEvents events;
     private volatile QueuePair[] queuePairs = new QueuePair[0]; // each change makes it anew
     private int emptyPolls; // of the polling thread, like the next
@@ -57,6 +57,20 @@ public final class CompletionQueue extends NativeObject {
     /** With the threads that a test has for the callback. */
     CompletionQueue(
             Adapter adapter, int depth, Consumer<Status> callback, ThreadFactory callbackThreads) {
+        this(adapter, depth, callback, callbackThreads, null);
+    }
+
+    /** A queue that is confined to the current thread. */
+    static CompletionQueue confined(Adapter adapter, int depth) {
+        return new CompletionQueue(adapter, depth, null, null, Thread.currentThread());
+    }
+
+    private CompletionQueue(
+            Adapter adapter,
+            int depth,
+            Consumer<Status> callback,
+            ThreadFactory callbackThreads,
+            Thread owner) {
         super(adapter);
         this.adapter = adapter;
         this.control = adapter.control();
@@ -76,24 +90,25 @@ public final class CompletionQueue extends NativeObject {
                             "");
             undo.push(() -> control.destroyCq(made));
             this.address = made;
-            this.pump =
-                    new CompletionPump(
+            this.poller =
+                    new CompletionPoller(
                             adapter.context(),
                             adapter.provider(),
                             adapter.sharedQueues(),
                             address,
-                            this::owed);
+                            owner,
+                            new PollerListener());
             this.events =
                     new CompletionEvents(
                             this,
                             control,
                             adapter.context(),
                             adapter.provider(),
-                            pump,
+                            poller,
                             address,
                             channel,
                             callback,
-                            this::lookForDeaths);
+                            this::lookForFailures);
             undo.push(events::free);
             undo.push(() -> adapterEvents.remove(this));
             adapterEvents.add(this);
@@ -117,12 +132,25 @@ public final class CompletionQueue extends NativeObject {
         }
     }
 
-    private void owed() {
-        events.owed();
+    /** What the poller reports: completions without an event, and work for a sleeping owner. */
+    private final class PollerListener implements CompletionPoller.Listener {
+        @Override
+        public void synthesized() {
+            events.synthesized();
+        }
+
+        @Override
+        public void wakeOwner() {
+            events.wakeOwner();
+        }
     }
 
     /** As {@link #breakDown}, for a thread that does not hold this queue. */
     void breakDownIfOpen(Status status) {
+        poller.runByOwner(() -> breakDownHeld(status));
+    }
+
+    private void breakDownHeld(Status status) {
         try {
             hold();
         } catch (IllegalStateException e) {
@@ -151,11 +179,11 @@ public final class CompletionQueue extends NativeObject {
     public int poll(Completions completions) {
         CompletionRecords records = completions.records();
         records.clear();
-        if (!pump.poll(records)) {
+        if (!poller.poll(records)) {
             throw new ClosedException(this);
         }
         int count = records.size();
-        if (count == 0 && (pump.broken() || events.broken() != null)) {
+        if (count == 0 && (poller.broken() || events.broken() != null)) {
             throw broken();
         }
         if (count > 0) {
@@ -163,19 +191,32 @@ public final class CompletionQueue extends NativeObject {
         } else if (++emptyPolls == LOOK_EVERY) {
             emptyPolls = 0;
             if (System.nanoTime() - lastLook >= LOOK_NANOSECONDS) {
-                lookForDeaths();
+                lookForFailures();
                 lastLook = System.nanoTime();
             }
         }
         return count;
     }
 
-    /** See {@link QueuePair#lookForDeath}; others flush what is posted to a dead queue pair. */
-    private void lookForDeaths() {
+    /** See {@link QueuePair#lookForFailure}; others flush what is posted to a dead queue pair. */
+    private void lookForFailures() {
         if (adapter.provider().forgetsLateReceives()) {
             for (QueuePair queuePair : queuePairs) {
-                queuePair.lookForDeath();
+                queuePair.lookForFailure();
             }
+        }
+    }
+
+    /** The thread that this queue is confined to, or null. */
+    Thread owner() {
+        return poller.lock().owner();
+    }
+
+    /** On a confined queue: the owner's, and what other threads have left for it is done. */
+    private void checkThread() {
+        if (owner() != null) {
+            poller.checkOwner();
+            poller.runOwnerTasks();
         }
     }
 
@@ -205,8 +246,9 @@ public final class CompletionQueue extends NativeObject {
     public boolean arm(NotifyType type) {
         hold();
         try {
+            checkThread();
             if (events.ownLoop()) {
-                lookForDeaths(); // nobody of this layer waits, who would look meanwhile
+                lookForFailures(); // nobody of this layer waits, who would look meanwhile
             }
             return events.arm(type);
         } finally {
@@ -227,6 +269,7 @@ public final class CompletionQueue extends NativeObject {
     public Status await(Duration timeout) {
         hold();
         try {
+            checkThread();
             return events.await(timeout);
         } finally {
             letGo();
@@ -245,6 +288,7 @@ public final class CompletionQueue extends NativeObject {
     public int eventDescriptor() {
         hold();
         try {
+            checkThread();
             return events.descriptor();
         } finally {
             letGo();
@@ -261,6 +305,7 @@ public final class CompletionQueue extends NativeObject {
     public Status takeEvent() {
         hold();
         try {
+            checkThread();
             events.descriptor();
             return events.takeEvent();
         } finally {
@@ -302,7 +347,7 @@ public final class CompletionQueue extends NativeObject {
             }
         }
         boolean overrun = status == Status.BUFFER_OVERFLOW; // otherwise the device has failed
-        int lost = overrun ? CompletionPump.LOST : WorkCompletions.GENERAL_ERROR;
+        int lost = overrun ? CompletionPoller.LOST : WorkCompletions.GENERAL_ERROR;
         long timeout = overrun ? BREAK_DOWN : QueuePair.FAILED_DEVICE_TIMEOUT;
         long start = System.nanoTime();
         for (QueuePair queuePair : queuePairs) {
@@ -332,8 +377,8 @@ public final class CompletionQueue extends NativeObject {
                         .toArray(QueuePair[]::new);
     }
 
-    CompletionPump pump() {
-        return pump;
+    CompletionPoller poller() {
+        return poller;
     }
 
     Adapter adapter() {
@@ -345,9 +390,14 @@ public final class CompletionQueue extends NativeObject {
     }
 
     @Override
+    void checkMayClose() {
+        poller.lock().adopt();
+    }
+
+    @Override
     void shut() {
         Teardown end = new Teardown(this);
-        end.run(pump::shut);
+        end.run(poller::close);
         end.run(events::close);
         end.finish();
     }

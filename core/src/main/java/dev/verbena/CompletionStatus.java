@@ -1,6 +1,6 @@
 package dev.verbena;
 
-import dev.verbena.internal.queue.CompletionPump;
+import dev.verbena.internal.queue.CompletionPoller;
 import dev.verbena.internal.queue.RequestType;
 
 /**
@@ -26,7 +26,7 @@ final class CompletionStatus {
             // The receiver cannot tell a message that is too long from a bad token to invalidate.
             case 9 -> receive ? Status.BUFFER_OVERFLOW : Status.REMOTE_RESOURCES; // REM_INV_REQ_ERR
             case 10 -> Status.ACCESS_VIOLATION; // REM_ACCESS_ERR
-            case CompletionPump.LOST -> Status.BUFFER_OVERFLOW; // of the completion queue
+            case CompletionPoller.LOST -> Status.BUFFER_OVERFLOW; // of the completion queue
             case 11 -> Status.REMOTE_RESOURCES; // REM_OP_ERR
             case 12, 13 -> Status.IO_TIMEOUT; // RETRY_EXC_ERR, RNR_RETRY_EXC_ERR
             default -> Status.INTERNAL_ERROR; // 7 BAD_RESP, 16 REM_ABORT, 19 to 21, and new ones

@@ -45,7 +45,7 @@ public final class Completions {
      *     may be closed
      */
     public QueuePair queuePair(int index) {
-        return (QueuePair) records.owner(checked(index));
+        return (QueuePair) records.queuePair(checked(index));
     }
 
     /**

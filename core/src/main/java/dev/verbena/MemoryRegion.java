@@ -1,5 +1,6 @@
 package dev.verbena;
 
+import dev.verbena.internal.queue.RegisteredMemory;
 import dev.verbena.internal.verbs.DeviceControl;
 import dev.verbena.internal.verbs.Errno;
 import dev.verbena.internal.verbs.Provider;
@@ -38,14 +39,8 @@ public final class MemoryRegion extends NativeObject {
     private static final Set<MemoryRegion> STILL_REGISTERED = ConcurrentHashMap.newKeySet();
 
     private final ProtectionDomain domain;
-    private final MemorySegment memory;
-    private final long start; // the memory's address and size, for whoever fills lists with it
-    private final long bytes;
     private final DeviceControl control;
-    private final long address;
-    private final boolean locallyWritable;
-    private final boolean bindable;
-    private final int localToken;
+    private final RegisteredMemory registered;
     private final int remoteToken;
 
     MemoryRegion(ProtectionDomain domain, MemorySegment memory, Access... rights) {
@@ -53,15 +48,11 @@ public final class MemoryRegion extends NativeObject {
         this.domain = domain;
         this.control = domain.adapter().control();
         int access = Access.verbs(rights, domain.adapter().attributes().iwarp());
-        this.locallyWritable = (access & Rights.LOCAL_WRITE) != 0;
         long made = 0;
         try {
-            this.memory = usable(memory);
+            checkUsable(memory);
             checkWritable(memory, rights);
             int granted = access | implied(domain.adapter(), access, !memory.isReadOnly());
-            this.bindable = (granted & Rights.BIND_WINDOWS) != 0;
-            this.start = memory.address();
-            this.bytes = memory.byteSize();
             made = control.registerMemory(domain.address(), memory, granted);
             if (made < 0) {
                 throw VerbenaException.of(
@@ -69,9 +60,17 @@ public final class MemoryRegion extends NativeObject {
                         made,
                         advice(domain.adapter().provider(), (int) -made, memory.byteSize()));
             }
-            this.address = made;
-            this.localToken = control.localKey(address);
-            this.remoteToken = control.remoteKey(address);
+            this.registered =
+                    new RegisteredMemory(
+                            domain,
+                            memory,
+                            memory.address(),
+                            memory.byteSize(),
+                            made,
+                            control.localKey(made),
+                            (access & Rights.LOCAL_WRITE) != 0,
+                            (granted & Rights.BIND_WINDOWS) != 0);
+            this.remoteToken = control.remoteKey(made);
             domain.keep(this);
         } catch (Throwable t) {
             if (made > 0) {
@@ -138,7 +137,7 @@ public final class MemoryRegion extends NativeObject {
         }
     }
 
-    private static MemorySegment usable(MemorySegment memory) {
+    private static void checkUsable(MemorySegment memory) {
         if (!memory.isNative()) {
             throw new IllegalArgumentException(
                     "This memory segment is on the Java heap, where the collector moves things:"
@@ -155,7 +154,6 @@ public final class MemoryRegion extends NativeObject {
         if (memory.byteSize() == 0) {
             throw new IllegalArgumentException("There is nothing to register in 0 bytes");
         }
-        return memory;
     }
 
     /**
@@ -164,7 +162,7 @@ public final class MemoryRegion extends NativeObject {
      * @return the segment it was registered with
      */
     public MemorySegment memory() {
-        return memory;
+        return registered.memory();
     }
 
     /**
@@ -173,7 +171,7 @@ public final class MemoryRegion extends NativeObject {
      * @return 32 opaque bits
      */
     public int localToken() {
-        return localToken;
+        return registered.localKey();
     }
 
     /**
@@ -193,7 +191,7 @@ public final class MemoryRegion extends NativeObject {
      * @return its address, token and length, for a message to the peer
      */
     public RemoteMemory remoteMemory() {
-        return RemoteMemory.of(start, remoteToken, memory.byteSize());
+        return RemoteMemory.of(start(), remoteToken, bytes());
     }
 
     /**
@@ -203,33 +201,30 @@ public final class MemoryRegion extends NativeObject {
      *     without {@link Access#WINDOWS}
      */
     public boolean bindable() {
-        return bindable;
+        return registered.bindable();
     }
 
-    long address() {
-        return address;
+    /** What posts need of it. */
+    RegisteredMemory registered() {
+        return registered;
     }
 
     long start() {
-        return start;
+        return registered.start();
     }
 
     long bytes() {
-        return bytes;
+        return registered.bytes();
     }
 
     ProtectionDomain domain() {
         return domain;
     }
 
-    boolean locallyWritable() {
-        return locallyWritable;
-    }
-
     @Override
     void destroy() {
         Teardown end = new Teardown(this, domain.adapter());
-        if (!end.check(control.deregisterMemory(address), "ibv_dereg_mr")) {
+        if (!end.check(control.deregisterMemory(registered.handle()), "ibv_dereg_mr")) {
             STILL_REGISTERED.add(this);
         }
         domain.forget(this);
@@ -243,11 +238,11 @@ public final class MemoryRegion extends NativeObject {
      */
     @Override
     public int hashCode() {
-        return (int) (address * 0x9E37_79B9_7F4A_7C15L >>> 32);
+        return (int) (registered.handle() * 0x9E37_79B9_7F4A_7C15L >>> 32);
     }
 
     @Override
     String describe() {
-        return "MemoryRegion of %d bytes at 0x%x".formatted(memory.byteSize(), memory.address());
+        return "MemoryRegion of %d bytes at 0x%x".formatted(bytes(), start());
     }
 }

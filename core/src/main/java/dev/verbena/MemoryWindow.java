@@ -24,7 +24,7 @@ import java.util.Deque;
 public final class MemoryWindow extends NativeObject {
     private final ProtectionDomain domain;
     private final DeviceControl control;
-    private final Window window = new Window(this::freeWhatIsOver);
+    private final Window window;
 
     // Under this object's lock, which a bind and an invalidate hold: two queue pairs may be asked
     // to bind one window.
@@ -54,6 +54,7 @@ public final class MemoryWindow extends NativeObject {
     MemoryWindow(ProtectionDomain domain) {
         super(domain);
         this.domain = domain;
+        this.window = new Window(domain, new Natives());
         this.end = new Teardown(this, domain.adapter());
         this.control = domain.adapter().control();
         try {
@@ -124,21 +125,25 @@ public final class MemoryWindow extends NativeObject {
         return window;
     }
 
-    /**
-     * Makes ready for a bind by a queue pair that has claimed it.
-     *
-     * @return 0, or a positive errno when a new native window was needed and could not be had
-     */
-    int prepare() {
-        freeWhatIsOver();
-        if (window.wornOut()) {
-            int error = (int) renew();
-            if (error < 0) {
-                return -error;
+    /** The native windows, as a bind sees them. */
+    private final class Natives implements Window.Natives {
+        @Override
+        public int prepare() {
+            freeWhatIsOver();
+            if (window.wornOut()) {
+                int error = (int) renew();
+                if (error < 0) {
+                    return -error;
+                }
             }
+            control.setWindowKey(window.address(), window.token());
+            return 0;
         }
-        control.setWindowKey(window.address(), window.token());
-        return 0;
+
+        @Override
+        public void freeFormer() {
+            freeWhatIsOver();
+        }
     }
 
     private synchronized void freeWhatIsOver() {
@@ -179,7 +184,7 @@ public final class MemoryWindow extends NativeObject {
         leave(new Remains(window.address(), region, window.posted()));
         freeWhatIsOver();
         // The provider may still read a window that a request names: its queue pair frees it then.
-        QueuePair queuePair = remains.isEmpty() ? null : (QueuePair) window.queue().owner();
+        QueuePair queuePair = remains.isEmpty() ? null : (QueuePair) window.queue().queuePair();
         for (Remains left : remains) {
             if (!queuePair.keep(left)) {
                 left.free(control, end);

@@ -44,6 +44,9 @@ abstract class NativeObject implements AutoCloseable {
     /** What has to be stopped at the owner's close already, before dependants are gone. */
     void shut() {}
 
+    /** Throws when the current thread may not close this object; nothing has changed then. */
+    void checkMayClose() {}
+
     /** Undoes the constructor where the native object could not be made. */
     final void abandon() {
         closed.set(true);
@@ -173,12 +176,15 @@ abstract class NativeObject implements AutoCloseable {
      *
      * <p>Every step is tried, also when one before it failed.
      *
+     * @throws WrongThreadException when this object is confined to another thread that is alive; it
+     *     is not closed then
      * @throws VerbenaException when the native destroy fails; the object is closed all the same. It
      *     names the first step that failed, and has the others {@linkplain Throwable#getSuppressed
      *     suppressed}: of this object, and of those whose close pended on it
      */
     @Override
     public final void close() {
+        checkMayClose();
         if (closed.compareAndSet(false, true)) {
             Teardown end = new Teardown(this);
             end.run(this::shut);

@@ -1,5 +1,7 @@
 package dev.verbena;
 
+import dev.verbena.internal.queue.RequestFlags;
+
 import java.util.ArrayList;
 import java.util.List;
 
@@ -28,27 +30,10 @@ import java.util.List;
  * equal ones are identical.
  */
 public final class OpFlags {
-    /** The same as numbers, for code that looks at single bits. */
-    static final class Bits {
-        static final int SILENT_SUCCESS = 0x001;
-        static final int READ_FENCE = 0x002;
-        static final int SEND_AND_SOLICIT_EVENT = 0x004;
-        static final int ALLOW_REMOTE_READ = 0x008;
-        static final int ALLOW_LOCAL_WRITE = 0x010;
-        static final int ALLOW_REMOTE_WRITE = 0x030;
-        static final int INLINE = 0x040;
-        static final int RDMA_READ_SINK = 0x080;
-        static final int RDMA_READ_LOCAL_INVALIDATE = 0x100;
-        static final int DEFER = 0x200;
-        static final int ALL = 0x3FF;
-
-        private Bits() {}
-    }
-
-    private static final OpFlags[] COMBINATIONS = new OpFlags[Bits.ALL + 1];
+    private static final OpFlags[] COMBINATIONS = new OpFlags[RequestFlags.ALL + 1];
 
     static {
-        for (int bits = 0; bits <= Bits.ALL; bits++) {
+        for (int bits = 0; bits <= RequestFlags.ALL; bits++) {
             COMBINATIONS[bits] = new OpFlags(bits);
         }
     }
@@ -57,40 +42,41 @@ public final class OpFlags {
     public static final OpFlags NONE = of(0);
 
     /** No completion when it succeeds. A failure is told all the same. */
-    public static final OpFlags SILENT_SUCCESS = of(Bits.SILENT_SUCCESS);
+    public static final OpFlags SILENT_SUCCESS = of(RequestFlags.SILENT_SUCCESS);
 
     /** Does not start before all earlier reads and atomics of this queue pair are over. */
-    public static final OpFlags READ_FENCE = of(Bits.READ_FENCE);
+    public static final OpFlags READ_FENCE = of(RequestFlags.READ_FENCE);
 
     /** Wakes a peer whose completion queue is armed for solicited completions. */
-    public static final OpFlags SEND_AND_SOLICIT_EVENT = of(Bits.SEND_AND_SOLICIT_EVENT);
+    public static final OpFlags SEND_AND_SOLICIT_EVENT = of(RequestFlags.SEND_AND_SOLICIT_EVENT);
 
     /** The peer may read through the window. */
-    public static final OpFlags ALLOW_REMOTE_READ = of(Bits.ALLOW_REMOTE_READ);
+    public static final OpFlags ALLOW_REMOTE_READ = of(RequestFlags.ALLOW_REMOTE_READ);
 
     /** Fast registration only; part of {@link #ALLOW_REMOTE_WRITE}. */
-    public static final OpFlags ALLOW_LOCAL_WRITE = of(Bits.ALLOW_LOCAL_WRITE);
+    public static final OpFlags ALLOW_LOCAL_WRITE = of(RequestFlags.ALLOW_LOCAL_WRITE);
 
     /** The peer may write through the window; contains {@link #ALLOW_LOCAL_WRITE}, as with NDK. */
-    public static final OpFlags ALLOW_REMOTE_WRITE = of(Bits.ALLOW_REMOTE_WRITE);
+    public static final OpFlags ALLOW_REMOTE_WRITE = of(RequestFlags.ALLOW_REMOTE_WRITE);
 
     /**
      * The bytes travel in the request: they may be changed as soon as the post returns, need not be
      * registered, and may come from any number of buffers.
      */
-    public static final OpFlags INLINE = of(Bits.INLINE);
+    public static final OpFlags INLINE = of(RequestFlags.INLINE);
 
     /** Fast registration only. InfiniBand and RoCE need no such right for the target of a read. */
-    public static final OpFlags RDMA_READ_SINK = of(Bits.RDMA_READ_SINK);
+    public static final OpFlags RDMA_READ_SINK = of(RequestFlags.RDMA_READ_SINK);
 
     /** A hint that no device under verbs takes; see NDK_ADAPTER_FLAG_RDMA_READ_LOCAL_INVALIDATE. */
-    public static final OpFlags RDMA_READ_LOCAL_INVALIDATE = of(Bits.RDMA_READ_LOCAL_INVALIDATE);
+    public static final OpFlags RDMA_READ_LOCAL_INVALIDATE =
+            of(RequestFlags.RDMA_READ_LOCAL_INVALIDATE);
 
     /**
      * More requests follow: this one may wait for the next without this flag, and reach the device
      * with it in one go. Changes nothing else.
      */
-    public static final OpFlags DEFER = of(Bits.DEFER);
+    public static final OpFlags DEFER = of(RequestFlags.DEFER);
 
     final int bits;
 
@@ -110,9 +96,9 @@ public final class OpFlags {
      * @throws IllegalArgumentException for a bit that NDK has no flag for
      */
     public static OpFlags ofValue(int value) {
-        if ((value & ~Bits.ALL) != 0) {
+        if ((value & ~RequestFlags.ALL) != 0) {
             throw new IllegalArgumentException(
-                    "NDK has no flags 0x%x".formatted(value & ~Bits.ALL));
+                    "NDK has no flags 0x%x".formatted(value & ~RequestFlags.ALL));
         }
         return of(value);
     }
@@ -150,20 +136,20 @@ public final class OpFlags {
     @Override
     public String toString() {
         List<String> names = new ArrayList<>();
-        add(names, Bits.SILENT_SUCCESS, "SILENT_SUCCESS");
-        add(names, Bits.READ_FENCE, "READ_FENCE");
-        add(names, Bits.SEND_AND_SOLICIT_EVENT, "SEND_AND_SOLICIT_EVENT");
-        add(names, Bits.ALLOW_REMOTE_READ, "ALLOW_REMOTE_READ");
-        if ((bits & Bits.ALLOW_REMOTE_WRITE) == Bits.ALLOW_REMOTE_WRITE) {
+        add(names, RequestFlags.SILENT_SUCCESS, "SILENT_SUCCESS");
+        add(names, RequestFlags.READ_FENCE, "READ_FENCE");
+        add(names, RequestFlags.SEND_AND_SOLICIT_EVENT, "SEND_AND_SOLICIT_EVENT");
+        add(names, RequestFlags.ALLOW_REMOTE_READ, "ALLOW_REMOTE_READ");
+        if ((bits & RequestFlags.ALLOW_REMOTE_WRITE) == RequestFlags.ALLOW_REMOTE_WRITE) {
             names.add("ALLOW_REMOTE_WRITE");
         } else {
-            add(names, Bits.ALLOW_LOCAL_WRITE, "ALLOW_LOCAL_WRITE");
-            add(names, Bits.ALLOW_REMOTE_WRITE & ~Bits.ALLOW_LOCAL_WRITE, "0x20");
+            add(names, RequestFlags.ALLOW_LOCAL_WRITE, "ALLOW_LOCAL_WRITE");
+            add(names, RequestFlags.ALLOW_REMOTE_WRITE & ~RequestFlags.ALLOW_LOCAL_WRITE, "0x20");
         }
-        add(names, Bits.INLINE, "INLINE");
-        add(names, Bits.RDMA_READ_SINK, "RDMA_READ_SINK");
-        add(names, Bits.RDMA_READ_LOCAL_INVALIDATE, "RDMA_READ_LOCAL_INVALIDATE");
-        add(names, Bits.DEFER, "DEFER");
+        add(names, RequestFlags.INLINE, "INLINE");
+        add(names, RequestFlags.RDMA_READ_SINK, "RDMA_READ_SINK");
+        add(names, RequestFlags.RDMA_READ_LOCAL_INVALIDATE, "RDMA_READ_LOCAL_INVALIDATE");
+        add(names, RequestFlags.DEFER, "DEFER");
         return names.isEmpty() ? "NONE" : String.join("|", names);
     }
 

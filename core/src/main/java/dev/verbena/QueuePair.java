@@ -1,28 +1,28 @@
 package dev.verbena;
 
-import dev.verbena.OpFlags.Bits;
 import dev.verbena.internal.connect.QueuePairEnd;
-import dev.verbena.internal.queue.CompletionPump;
+import dev.verbena.internal.queue.CompletionPoller;
 import dev.verbena.internal.queue.Endpoint;
-import dev.verbena.internal.queue.InitiatorQueue;
+import dev.verbena.internal.queue.Operation;
 import dev.verbena.internal.queue.ReceiveQueue;
 import dev.verbena.internal.queue.Refusal;
-import dev.verbena.internal.queue.RequestFifo;
+import dev.verbena.internal.queue.RequestLedger;
 import dev.verbena.internal.queue.RequestType;
+import dev.verbena.internal.queue.SendQueue;
+import dev.verbena.internal.queue.SendRules;
 import dev.verbena.internal.queue.WindowTable;
 import dev.verbena.internal.verbs.DeviceControl;
+import dev.verbena.internal.verbs.NativeMemory;
 import dev.verbena.internal.verbs.PathAttributes;
 import dev.verbena.internal.verbs.Provider;
 import dev.verbena.internal.verbs.QueuePairShape;
 import dev.verbena.internal.verbs.ReceiveRequest;
 import dev.verbena.internal.verbs.Rights;
-import dev.verbena.internal.verbs.Room;
 import dev.verbena.internal.verbs.SendChain;
 import dev.verbena.internal.verbs.StateChange;
 import dev.verbena.internal.verbs.StateQuery;
 import dev.verbena.internal.verbs.VerbsContext;
 
-import java.lang.ref.Reference;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Deque;
@@ -67,18 +67,10 @@ import java.util.concurrent.atomic.AtomicBoolean;
  */
 public final class QueuePair extends NativeObject {
     private static final int SEQUENCE_BITS = 0xFF_FFFF;
-    private static final int ATOMIC_BYTES = Long.BYTES;
-    private static final long PATIENCE = TimeUnit.SECONDS.toNanos(1);
+    private static final long CLOSE_TIMEOUT = TimeUnit.SECONDS.toNanos(1);
 
     /** How long a device that has failed has for what is outstanding, in nanoseconds. */
     static final long FAILED_DEVICE_TIMEOUT = TimeUnit.MILLISECONDS.toNanos(10);
-
-    private static final int ANY_REQUEST = Bits.SILENT_SUCCESS | Bits.READ_FENCE | Bits.DEFER;
-    private static final int SEND_FLAGS = ANY_REQUEST | Bits.SEND_AND_SOLICIT_EVENT | Bits.INLINE;
-    private static final int WRITE_FLAGS = ANY_REQUEST | Bits.INLINE;
-    private static final int READ_FLAGS = ANY_REQUEST | Bits.RDMA_READ_LOCAL_INVALIDATE;
-    private static final int BIND_FLAGS =
-            ANY_REQUEST | Bits.ALLOW_REMOTE_READ | Bits.ALLOW_REMOTE_WRITE;
 
     private final Adapter adapter;
     private final DeviceControl control;
@@ -88,27 +80,22 @@ public final class QueuePair extends NativeObject {
     private final SharedReceiveQueue sharedReceives; // or null
     private final QueuePairLimits limits;
     private final AdapterInfo info;
-    // Of limits and port, and looked at for each request.
-    private final int maxBuffers;
-    private final long maxMessageBytes;
-    private final int maxReadBuffers;
     private final int inboundReads;
     private final Port port;
     private volatile Port.GidEntry gid; // or null as long as nobody has asked for it
     private final long address;
     private final int number;
     private final int firstSequence = ThreadLocalRandom.current().nextInt() & SEQUENCE_BITS;
-    private final Room room;
+    private final NativeMemory memory;
     private final StateQuery stateQuery;
     private final Endpoint endpoint;
 
     private final long initiatorSlot;
-    private final InitiatorQueue initiator;
+    private final SendQueue sends;
     private final AtomicBoolean connecting = new AtomicBoolean();
     private volatile Runnable onBreak = () -> {}; // of the connector
     private volatile boolean flushed; // for good, whatever a connector says
-    private volatile boolean peerInvalidatable;
-    private volatile int outboundReads;
+    private volatile int outboundReads; // as negotiated, before the connection
 
     private final long receiveSlot;
     private final ReceiveQueue receives; // null with a shared one
@@ -138,24 +125,21 @@ public final class QueuePair extends NativeObject {
         this.receiveCompletions = receiveCompletions;
         this.sharedReceives = sharedReceives;
         this.limits = limits;
-        this.endpoint = new Endpoint(this, domain.windows(), this::die);
+        this.endpoint = new Endpoint(this, domain.windows(), this::fail);
         Deque<Runnable> undo = new ArrayDeque<>();
         undo.push(this::abandon);
         try {
             this.info = adapter.queryInfo();
             checkLimits();
-            this.maxReadBuffers = Math.min(limits.maxInitiatorBuffers(), info.maxReadBuffers());
             this.inboundReads = Math.min(limits.inboundReads(), info.maxInboundReads());
             GidChoice chosen = adapter.chosenGid();
             this.gid = chosen == null ? null : chosen.gid();
             this.port = adapter.portOf(chosen);
-            this.maxBuffers = limits.maxInitiatorBuffers();
-            this.maxMessageBytes = port.maxMessageBytes();
             this.initiatorSlot = reserve(initiatorCompletions, false);
-            undo.push(() -> initiatorCompletions.pump().release(initiatorSlot));
+            undo.push(() -> initiatorCompletions.poller().release(initiatorSlot));
             this.receiveSlot = reserve(receiveCompletions, true);
-            undo.push(() -> receiveCompletions.pump().release(receiveSlot));
-            int interval = InitiatorQueue.interval(limits.initiatorDepth());
+            undo.push(() -> receiveCompletions.poller().release(receiveSlot));
+            int interval = SendQueue.interval(limits.initiatorDepth());
             boolean shared = sharedReceives != null;
             long made =
                     control.createQp(
@@ -164,8 +148,8 @@ public final class QueuePair extends NativeObject {
                             receiveCompletions.address(),
                             shared ? sharedReceives.address() : 0,
                             new QueuePairShape(
-                                    // Credit ends one before that: room for the last word of a
-                                    // disconnect, or of the close.
+                                    // Requests take one less: a disconnect and a close post one
+                                    // of their own.
                                     limits.initiatorDepth() + interval,
                                     shared ? 0 : limits.receiveDepth(),
                                     limits.maxInitiatorBuffers(),
@@ -183,42 +167,50 @@ public final class QueuePair extends NativeObject {
             VerbenaException.check(
                     control.toInit(made, port.number(), remoteRights()), "ibv_modify_qp(INIT)", "");
             this.number = control.queuePairNumber(made);
-            this.room = new Room();
-            undo.push(room::free);
-            this.stateQuery = new StateQuery(made, room);
-            RequestFifo requests =
-                    new RequestFifo(endpoint, initiatorSlot, limits.initiatorDepth(), interval);
+            this.memory = new NativeMemory();
+            undo.push(memory::free);
+            this.stateQuery = new StateQuery(made, memory);
+            RequestLedger requests =
+                    new RequestLedger(endpoint, initiatorSlot, limits.initiatorDepth(), interval);
             SendChain chain =
                     new SendChain(
-                            adapter.context(),
-                            made,
                             adapter.provider(),
                             Math.clamp(limits.maxDeferred(), 1, limits.initiatorDepth()),
                             limits.maxInitiatorBuffers(),
                             limits.maxInlineBytes(),
-                            room);
-            CompletionPump initiatorPump = initiatorCompletions.pump();
-            this.initiator =
-                    new InitiatorQueue(
-                            requests, chain, initiatorPump, interval, () -> control.toError(made));
-            initiatorPump.enter(requests);
-            CompletionPump receivePump = receiveCompletions.pump();
+                            memory);
+            CompletionPoller sendPoller = initiatorCompletions.poller();
+            CompletionPoller receivePoller = receiveCompletions.poller();
+            this.sends =
+                    new SendQueue(
+                            rules(),
+                            requests,
+                            chain,
+                            adapter.context(),
+                            made,
+                            sendPoller,
+                            receivePoller,
+                            interval,
+                            this::toError);
+            sendPoller.enter(requests);
             if (shared) {
                 this.receives = null;
-                undo.push(() -> receivePump.share(number, null));
-                receivePump.share(number, endpoint);
+                undo.push(() -> receivePoller.share(number, null));
+                receivePoller.share(number, endpoint);
                 undo.push(() -> adapter.events().remove(this));
                 adapter.events().add(this);
             } else {
-                RequestFifo received =
-                        new RequestFifo(endpoint, receiveSlot, limits.receiveDepth(), 1);
+                RequestLedger received =
+                        new RequestLedger(endpoint, receiveSlot, limits.receiveDepth(), 1);
                 this.receives =
                         new ReceiveQueue(
                                 received,
                                 made,
-                                new ReceiveRequest(adapter.context(), room),
-                                receivePump);
-                receivePump.enter(received);
+                                new ReceiveRequest(adapter.context(), memory),
+                                receivePoller,
+                                domain,
+                                limits.maxReceiveBuffers());
+                receivePoller.enter(received);
             }
             undo.push(() -> initiatorCompletions.remove(this));
             initiatorCompletions.add(this);
@@ -230,6 +222,23 @@ public final class QueuePair extends NativeObject {
         }
     }
 
+    private SendRules rules() {
+        return new SendRules(
+                domain,
+                limits.maxInitiatorBuffers(),
+                Math.min(limits.maxInitiatorBuffers(), info.maxReadBuffers()),
+                limits.maxInlineBytes(),
+                port.maxMessageBytes(),
+                info.maxWindowBytes(),
+                info.sendsWithInvalidate(),
+                info.immediateData(),
+                info.atomics());
+    }
+
+    private int toError() {
+        return control.toError(address);
+    }
+
     private void checkLimits() {
         if (initiatorCompletions.adapter() != adapter
                 || receiveCompletions.adapter() != adapter
@@ -238,6 +247,11 @@ public final class QueuePair extends NativeObject {
                     Status.INVALID_PARAMETER_MIX,
                     "A queue pair and its completion queues are of one adapter, and it and its shared receives of one domain; this domain is of "
                             + adapter.name());
+        }
+        if (initiatorCompletions.owner() != receiveCompletions.owner()) {
+            throw new VerbenaException(
+                    Status.INVALID_PARAMETER_MIX,
+                    "Both completion queues of a queue pair are shared, or both are confined to one thread");
         }
         boolean receivesFit =
                 sharedReceives != null
@@ -262,13 +276,13 @@ public final class QueuePair extends NativeObject {
     }
 
     private static long reserve(CompletionQueue queue, boolean receive) {
-        long slot = queue.pump().reserve(receive);
-        if (slot == CompletionPump.NO_SLOT) {
+        long slot = queue.poller().reserve(receive);
+        if (slot == CompletionPoller.NO_SLOT) {
             throw new VerbenaException(
                     Status.INSUFFICIENT_RESOURCES,
                     "One completion queue serves 65536 queues at most");
         }
-        if (slot == CompletionPump.CLOSED) {
+        if (slot == CompletionPoller.CLOSED) {
             throw new ClosedException(queue);
         }
         return slot;
@@ -386,9 +400,7 @@ public final class QueuePair extends NativeObject {
                 control.toReadyToSend(address, firstSequence, reads, peer.sharedReceives()),
                 "ibv_modify_qp(RTS)",
                 "");
-        peerInvalidatable = peer.invalidatable();
-        outboundReads = reads;
-        initiator.connect();
+        sends.connect(peer.invalidatable(), reads);
     }
 
     /**
@@ -400,7 +412,7 @@ public final class QueuePair extends NativeObject {
      *     that the provider refused after others had been accepted
      */
     public boolean connected() {
-        return initiator.connected();
+        return sends.connected();
     }
 
     /** Of the {@code ibv_qp}. */
@@ -503,30 +515,23 @@ public final class QueuePair extends NativeObject {
 
         @Override
         public void open(boolean invalidatable, Runnable onDeath) {
-            peerInvalidatable = invalidatable;
             onBreak = onDeath;
-            initiator.connect();
+            sends.connect(invalidatable, outboundReads);
         }
 
         @Override
         public void shut() {
-            disconnectInitiator();
+            sends.disconnect();
         }
 
         @Override
         public void drain() {
-            if (initiator.enter()) {
-                try {
-                    initiator.drain();
-                } finally {
-                    initiator.leave();
-                }
-            }
+            sends.drain();
         }
 
         @Override
         public boolean drained() {
-            return initiator.drained();
+            return sends.drained();
         }
 
         @Override
@@ -566,7 +571,7 @@ public final class QueuePair extends NativeObject {
      *     confined to another thread, or the provider's refusal
      */
     public Status send(long context, BufferList buffers, OpFlags flags) {
-        return post(SendChain.SEND, RequestType.SEND, context, buffers, 0, 0, 0, flags, SEND_FLAGS);
+        return post(Operation.SEND, context, buffers, 0, 0, 0, 0, flags);
     }
 
     /**
@@ -601,16 +606,7 @@ public final class QueuePair extends NativeObject {
      */
     public Status sendAndInvalidate(
             long context, BufferList buffers, int remoteToken, OpFlags flags) {
-        return post(
-                SendChain.SEND_WITH_INVALIDATE,
-                RequestType.SEND,
-                context,
-                buffers,
-                0,
-                remoteToken,
-                0,
-                flags,
-                SEND_FLAGS);
+        return post(Operation.SEND_AND_INVALIDATE, context, buffers, 0, remoteToken, 0, 0, flags);
     }
 
     /**
@@ -626,16 +622,7 @@ public final class QueuePair extends NativeObject {
      */
     public Status write(
             long context, BufferList buffers, long remoteAddress, int remoteToken, OpFlags flags) {
-        return post(
-                SendChain.WRITE,
-                RequestType.WRITE,
-                context,
-                buffers,
-                remoteAddress,
-                remoteToken,
-                0,
-                flags,
-                WRITE_FLAGS);
+        return post(Operation.WRITE, context, buffers, remoteAddress, remoteToken, 0, 0, flags);
     }
 
     /**
@@ -652,9 +639,7 @@ public final class QueuePair extends NativeObject {
      */
     public Status write(
             long context, BufferList buffers, RemoteMemory target, long offset, OpFlags flags) {
-        return holds(target, offset, buffers)
-                ? write(context, buffers, target.address() + offset, target.token(), flags)
-                : refuseOutside();
+        return post(Operation.WRITE, context, buffers, target, offset, 0, 0, flags);
     }
 
     /**
@@ -674,16 +659,7 @@ public final class QueuePair extends NativeObject {
      */
     public Status read(
             long context, BufferList buffers, long remoteAddress, int remoteToken, OpFlags flags) {
-        return post(
-                SendChain.READ,
-                RequestType.READ,
-                context,
-                buffers,
-                remoteAddress,
-                remoteToken,
-                0,
-                flags,
-                READ_FLAGS);
+        return post(Operation.READ, context, buffers, remoteAddress, remoteToken, 0, 0, flags);
     }
 
     /**
@@ -701,9 +677,7 @@ public final class QueuePair extends NativeObject {
      */
     public Status read(
             long context, BufferList buffers, RemoteMemory source, long offset, OpFlags flags) {
-        return holds(source, offset, buffers)
-                ? read(context, buffers, source.address() + offset, source.token(), flags)
-                : refuseOutside();
+        return post(Operation.READ, context, buffers, source, offset, 0, 0, flags);
     }
 
     /**
@@ -724,30 +698,7 @@ public final class QueuePair extends NativeObject {
         if (receives == null) {
             return Status.INVALID_DEVICE_REQUEST;
         }
-        int count = buffers.size(); // once, as by every post
-        Status refusal = checkReceive(buffers, count, limits.maxReceiveBuffers(), domain);
-        if (refusal != Status.SUCCESS) {
-            return isClosed() ? Status.CONNECTION_INVALID : refusal;
-        }
-        try {
-            return status(receives.post(context, buffers.address(), count));
-        } finally {
-            Reference.reachabilityFence(buffers);
-        }
-    }
-
-    static Status checkReceive(
-            BufferList buffers, int count, int maxBuffers, ProtectionDomain domain) {
-        if (count > maxBuffers) {
-            return Status.INVALID_PARAMETER;
-        }
-        if (!buffers.isOf(domain)) {
-            return Status.INVALID_PARAMETER_MIX;
-        }
-        // Here rather than in a completion: that would be the end of the connection.
-        return buffers.writable() && buffers.alive(count)
-                ? Status.SUCCESS
-                : Status.ACCESS_VIOLATION;
+        return status(receives.post(context, buffers.buffers));
     }
 
     /**
@@ -791,17 +742,16 @@ public final class QueuePair extends NativeObject {
             try {
                 synchronized (window) {
                     window.ensureOpen(); // again: its close waits for this lock
-                    if (!initiator.enter()) {
-                        return Status.CONNECTION_INVALID;
-                    }
-                    try {
-                        Status status =
-                                bindNow(context, window, region, offset, length, flags.bits);
-                        kept = status == Status.SUCCESS && window.bind(region, offset, length);
-                        return status;
-                    } finally {
-                        initiator.leave();
-                    }
+                    int refusal =
+                            sends.bind(
+                                    context,
+                                    window.window(),
+                                    region.registered(),
+                                    offset,
+                                    length,
+                                    flags.bits);
+                    kept = refusal == Refusal.NONE && window.bind(region, offset, length);
+                    return status(refusal);
                 }
             } finally {
                 if (!kept) {
@@ -809,83 +759,9 @@ public final class QueuePair extends NativeObject {
                 }
             }
         } catch (RuntimeException | Error e) {
-            postStaged();
+            sends.postDeferred();
             throw e;
         }
-    }
-
-    private Status bindNow(
-            long context,
-            MemoryWindow window,
-            MemoryRegion region,
-            long offset,
-            long length,
-            int flags) {
-        Status refusal = checkBind(window, region, offset, length, flags);
-        if (refusal != Status.SUCCESS) {
-            return refuse(refusal);
-        }
-        if (!window.window().idle()) {
-            // Providers read the window's old token when its bind is posted, so the bind before
-            // must have been.
-            initiator.postStaged();
-            if (!initiator.connected()) {
-                return Status.CONNECTION_INVALID; // that was the end
-            }
-        }
-        domain.windows().claim(window.window(), endpoint);
-        int error = window.prepare();
-        if (error != 0) {
-            return refuse(status(error));
-        }
-        initiator
-                .begin(SendChain.BIND)
-                .bind(
-                        window.window().address(),
-                        window.window().nextToken(),
-                        region.address(),
-                        region.memory().address() + offset,
-                        length,
-                        windowRights(flags));
-        return submit(window, RequestType.BIND, context, flags);
-    }
-
-    private Status checkBind(
-            MemoryWindow window, MemoryRegion region, long offset, long length, int flags) {
-        Status refusal = admit(flags, BIND_FLAGS);
-        if (refusal != Status.SUCCESS) {
-            return refusal;
-        }
-        if (window.domain() != domain || region.domain() != domain) {
-            return Status.INVALID_PARAMETER_MIX;
-        }
-        int write = flags & Bits.ALLOW_REMOTE_WRITE;
-        if ((write != 0 && write != Bits.ALLOW_REMOTE_WRITE)
-                || offset < 0
-                || length < 1
-                || length > info.maxWindowBytes()
-                || offset > region.memory().byteSize() - length) {
-            return Status.INVALID_PARAMETER;
-        }
-        if (!region.bindable()
-                || (write != 0 && !region.locallyWritable())
-                || !region.memory().scope().isAlive()) {
-            return Status.ACCESS_VIOLATION;
-        }
-        if (window.window().bound()) {
-            receiveCompletions.pump().drain(); // the peer may have invalidated it
-        }
-        if (window.window().bound()) {
-            return Status.INVALID_DEVICE_REQUEST;
-        }
-        return window.window().idle() || window.window().queue() == endpoint
-                ? Status.SUCCESS
-                : Status.DEVICE_BUSY;
-    }
-
-    private static int windowRights(int flags) {
-        return ((flags & Bits.ALLOW_REMOTE_READ) != 0 ? Rights.REMOTE_READ : 0)
-                | ((flags & Bits.ALLOW_REMOTE_WRITE) != 0 ? Rights.REMOTE_WRITE : 0);
     }
 
     /**
@@ -911,36 +787,12 @@ public final class QueuePair extends NativeObject {
             window.ensureOpen();
             synchronized (window) {
                 window.ensureOpen(); // again: its close waits for this lock
-                if (!initiator.enter()) {
-                    return Status.CONNECTION_INVALID;
-                }
-                try {
-                    return invalidateNow(context, window, flags.bits);
-                } finally {
-                    initiator.leave();
-                }
+                return status(sends.invalidate(context, window.window(), flags.bits));
             }
         } catch (RuntimeException | Error e) {
-            postStaged();
+            sends.postDeferred();
             throw e;
         }
-    }
-
-    private Status invalidateNow(long context, MemoryWindow window, int flags) {
-        Status refusal = admit(flags, ANY_REQUEST);
-        if (refusal == Status.SUCCESS) {
-            receiveCompletions.pump().drain();
-            if (!window.window().bound() || window.window().queue() != endpoint) {
-                refusal = Status.INVALID_DEVICE_REQUEST;
-            }
-        }
-        if (refusal != Status.SUCCESS) {
-            return refuse(refusal);
-        }
-        initiator.begin(SendChain.INVALIDATE).invalidate(window.remoteToken());
-        // DEFER is a hint, and not taken here: the longer it waits, the likelier it is that the
-        // peer is first, and it fails.
-        return submit(window, RequestType.INVALIDATE, context, flags & ~Bits.DEFER);
     }
 
     /**
@@ -965,23 +817,13 @@ public final class QueuePair extends NativeObject {
         }
     }
 
-    private void disconnectInitiator() {
-        if (initiator.enter()) {
-            try {
-                initiator.disconnect();
-            } finally {
-                initiator.leave();
-            }
-        }
-    }
-
     private int cancel() {
         flushed = true;
-        disconnectInitiator();
+        sends.disconnect();
         if (receives != null) {
-            receives.flush();
+            receives.flush(this::toError);
         }
-        return control.toError(address);
+        return toError();
     }
 
     // ---- what verbs has beyond NDK
@@ -998,16 +840,7 @@ public final class QueuePair extends NativeObject {
      */
     public Status sendWithImmediate(
             long context, BufferList buffers, int immediate, OpFlags flags) {
-        return post(
-                SendChain.SEND_WITH_IMMEDIATE,
-                RequestType.SEND,
-                context,
-                buffers,
-                0,
-                0,
-                immediate,
-                flags,
-                SEND_FLAGS);
+        return post(Operation.SEND_WITH_IMMEDIATE, context, buffers, 0, 0, immediate, 0, flags);
     }
 
     /**
@@ -1030,15 +863,14 @@ public final class QueuePair extends NativeObject {
             int immediate,
             OpFlags flags) {
         return post(
-                SendChain.WRITE_WITH_IMMEDIATE,
-                RequestType.WRITE,
+                Operation.WRITE_WITH_IMMEDIATE,
                 context,
                 buffers,
                 remoteAddress,
                 remoteToken,
                 immediate,
-                flags,
-                SEND_FLAGS);
+                0,
+                flags);
     }
 
     /**
@@ -1061,15 +893,15 @@ public final class QueuePair extends NativeObject {
             long offset,
             int immediate,
             OpFlags flags) {
-        return holds(target, offset, buffers)
-                ? writeWithImmediate(
-                        context,
-                        buffers,
-                        target.address() + offset,
-                        target.token(),
-                        immediate,
-                        flags)
-                : refuseOutside();
+        return post(
+                Operation.WRITE_WITH_IMMEDIATE,
+                context,
+                buffers,
+                target,
+                offset,
+                immediate,
+                0,
+                flags);
     }
 
     /**
@@ -1097,9 +929,8 @@ public final class QueuePair extends NativeObject {
             long expected,
             long value,
             OpFlags flags) {
-        return postAtomic(
-                SendChain.COMPARE_AND_SWAP,
-                RequestType.COMPARE_AND_SWAP,
+        return post(
+                Operation.COMPARE_AND_SWAP,
                 context,
                 result,
                 remoteAddress,
@@ -1130,9 +961,8 @@ public final class QueuePair extends NativeObject {
             int remoteToken,
             long added,
             OpFlags flags) {
-        return postAtomic(
-                SendChain.FETCH_AND_ADD,
-                RequestType.FETCH_AND_ADD,
+        return post(
+                Operation.FETCH_AND_ADD,
                 context,
                 result,
                 remoteAddress,
@@ -1163,16 +993,15 @@ public final class QueuePair extends NativeObject {
             long expected,
             long value,
             OpFlags flags) {
-        return holds(target, offset, result)
-                ? compareAndSwap(
-                        context,
-                        result,
-                        target.address() + offset,
-                        target.token(),
-                        expected,
-                        value,
-                        flags)
-                : refuseOutside();
+        return post(
+                Operation.COMPARE_AND_SWAP,
+                context,
+                result,
+                target,
+                offset,
+                expected,
+                value,
+                flags);
     }
 
     /**
@@ -1193,278 +1022,65 @@ public final class QueuePair extends NativeObject {
             long offset,
             long added,
             OpFlags flags) {
-        return holds(target, offset, result)
-                ? fetchAndAdd(
-                        context, result, target.address() + offset, target.token(), added, flags)
-                : refuseOutside();
+        return post(Operation.FETCH_AND_ADD, context, result, target, offset, added, 0, flags);
     }
 
     // ---- how a request is posted
 
     private Status post(
-            int opcode,
-            RequestType type,
+            Operation operation,
             long context,
             BufferList buffers,
-            long remoteAddress,
-            int remoteToken,
-            int immediate,
-            OpFlags flags,
-            int allowed) {
-        if (!initiator.enter()) {
-            return Status.CONNECTION_INVALID;
-        }
-        try {
-            int bits = flags.bits;
-            int count = buffers.size();
-            Status refusal = admit(bits, allowed);
-            if (refusal == Status.SUCCESS) {
-                refusal = check(opcode, buffers, count, bits);
-            }
-            if (refusal != Status.SUCCESS) {
-                return refuse(refusal);
-            }
-            SendChain request = initiator.begin(opcode);
-            switch (opcode) {
-                case SendChain.SEND_WITH_INVALIDATE -> request.invalidate(remoteToken);
-                case SendChain.SEND_WITH_IMMEDIATE -> request.immediate(immediate);
-                case SendChain.WRITE_WITH_IMMEDIATE -> {
-                    request.remote(remoteAddress, remoteToken);
-                    request.immediate(immediate);
-                }
-                case SendChain.WRITE, SendChain.READ -> request.remote(remoteAddress, remoteToken);
-                default -> {} // SEND
-            }
-            if ((bits & Bits.INLINE) != 0) {
-                return submitInline(type, context, request, buffers, count, bits);
-            }
-            name(request, buffers, count, bits);
-            return submit(type, context, bits, 0);
-        } catch (RuntimeException | Error e) {
-            initiator.postStaged();
-            throw e;
-        } finally {
-            initiator.leave();
-            Reference.reachabilityFence(buffers);
-        }
-    }
-
-    private Status postAtomic(
-            int opcode,
-            RequestType type,
-            long context,
-            BufferList result,
             long remoteAddress,
             int remoteToken,
             long operand,
             long swap,
             OpFlags flags) {
-        if (!initiator.enter()) {
-            return Status.CONNECTION_INVALID;
+        if (buffers == null || flags == null) {
+            sends.postDeferred();
+            throw new NullPointerException(buffers == null ? "buffers" : "flags");
         }
-        try {
-            int bits = flags.bits;
-            int count = result.size();
-            Status refusal = admit(bits, ANY_REQUEST);
-            if (refusal == Status.SUCCESS) {
-                refusal = check(opcode, result, count, bits);
-            }
-            if (refusal != Status.SUCCESS) {
-                return refuse(refusal);
-            }
-            SendChain request = initiator.begin(opcode);
-            request.atomic(remoteAddress, remoteToken, operand, swap);
-            name(request, result, count, bits);
-            return submit(type, context, bits, 0);
-        } catch (RuntimeException | Error e) {
-            initiator.postStaged();
-            throw e;
-        } finally {
-            initiator.leave();
-            Reference.reachabilityFence(result);
-        }
+        return status(
+                sends.post(
+                        operation,
+                        context,
+                        buffers.buffers,
+                        remoteAddress,
+                        remoteToken,
+                        operand,
+                        swap,
+                        flags.bits));
     }
 
-    /** What every initiator request needs. */
-    private Status admit(int flags, int allowed) {
-        int refusal = initiator.admit();
-        if (refusal == Refusal.NOT_CONNECTED) {
-            return Status.CONNECTION_INVALID;
-        }
-        // Before a full queue: it is wrong whether there is room or not.
-        return (flags & ~allowed) != 0 ? Status.INVALID_PARAMETER : status(refusal);
-    }
-
-    /**
-     * What a request with buffers needs. The list's size is read once, by the caller: another
-     * thread may change the list meanwhile, although it must not, and what is copied into the
-     * request's own memory has to be what was looked at here.
-     */
-    private Status check(int opcode, BufferList buffers, int count, int flags) {
-        long bytes = buffers.bytes();
-        if (bytes > maxMessageBytes) {
-            return Status.INVALID_PARAMETER;
-        }
-        if ((flags & Bits.INLINE) != 0) {
-            if (bytes > limits.maxInlineBytes()) {
-                return Status.INVALID_PARAMETER;
-            }
-        } else {
-            if (count > maxBuffers) {
-                return Status.INVALID_PARAMETER;
-            }
-            if (!buffers.isPlainlyOf(domain)) {
-                if (!buffers.registered()) {
-                    return Status.ACCESS_VIOLATION;
-                }
-                if (!buffers.isOf(domain)) {
-                    return Status.INVALID_PARAMETER_MIX;
-                }
-            }
-            if (!buffers.alive(count)) {
-                return Status.ACCESS_VIOLATION;
-            }
-        }
-        return switch (opcode) {
-            case SendChain.SEND_WITH_INVALIDATE ->
-                    peerInvalidatable && info.sendsWithInvalidate()
-                            ? Status.SUCCESS
-                            : Status.NOT_SUPPORTED;
-            case SendChain.SEND_WITH_IMMEDIATE, SendChain.WRITE_WITH_IMMEDIATE ->
-                    info.immediateData() ? Status.SUCCESS : Status.NOT_SUPPORTED;
-            case SendChain.READ -> checkRead(buffers, count);
-            case SendChain.COMPARE_AND_SWAP, SendChain.FETCH_AND_ADD -> {
-                if (!info.atomics()) {
-                    yield Status.NOT_SUPPORTED;
-                }
-                yield count == 1 && bytes == ATOMIC_BYTES
-                        ? checkRead(buffers, count)
-                        : Status.INVALID_PARAMETER;
-            }
-            default -> Status.SUCCESS;
-        };
-    }
-
-    private Status checkRead(BufferList buffers, int count) {
-        if (count > maxReadBuffers) {
-            return Status.INVALID_PARAMETER;
-        }
-        if (!buffers.writable()) {
-            return Status.ACCESS_VIOLATION;
-        }
-        // Without a limit of 1 or more the device would let it wait for ever.
-        return outboundReads > 0 ? Status.SUCCESS : Status.NOT_SUPPORTED;
-    }
-
-    /**
-     * Names the request's buffers, by the caller's own list where that stays as it is until the
-     * post.
-     */
-    private static void name(SendChain request, BufferList buffers, int count, int flags) {
-        if ((flags & Bits.DEFER) != 0) {
-            request.copyOfBuffers(buffers.entries(), count);
-        } else {
-            request.buffers(buffers.address(), count);
-        }
-    }
-
-    private Status submitInline(
-            RequestType type,
+    private Status post(
+            Operation operation,
             long context,
-            SendChain request,
             BufferList buffers,
-            int count,
-            int flags) {
-        // Most providers refuse more buffers than the queue pair was made for, inline too.
-        boolean gather = (flags & Bits.DEFER) != 0 || count > maxBuffers;
-        long bytes = buffers.nameInline(request, count, limits.maxInlineBytes(), gather);
-        if (bytes < 0) {
-            return refuse(
-                    bytes == BufferList.NO_ROOM
-                            ? Status.INVALID_PARAMETER
-                            : Status.ACCESS_VIOLATION);
+            RemoteMemory memory,
+            long offset,
+            long operand,
+            long swap,
+            OpFlags flags) {
+        if (memory == null || buffers == null) {
+            sends.postDeferred();
+            throw new NullPointerException(memory == null ? "memory" : "buffers");
         }
-        if (bytes == 0) {
-            request.buffers(0, 0);
+        if (!memory.holds(offset, buffers.bytes())) {
+            return status(sends.refuseOutside(operation, Refusal.OUTSIDE_REMOTE_MEMORY.code()));
         }
-        return submit(type, context, flags, bytes == 0 ? 0 : SendChain.INLINE);
-    }
-
-    private Status submit(RequestType type, long context, int flags, int inline) {
-        return status(
-                initiator.submit(
-                        context,
-                        type,
-                        verbsFlags(flags) | inline,
-                        (flags & Bits.SILENT_SUCCESS) != 0,
-                        (flags & Bits.DEFER) != 0));
-    }
-
-    // Apart from the other: the JIT does not inline a method while a class among its parameters is
-    // not loaded, and many programs have no windows.
-    private Status submit(MemoryWindow window, RequestType type, long context, int flags) {
-        return status(
-                initiator.submit(
-                        window.window(),
-                        context,
-                        type,
-                        verbsFlags(flags),
-                        (flags & Bits.SILENT_SUCCESS) != 0,
-                        (flags & Bits.DEFER) != 0));
-    }
-
-    private static int verbsFlags(int flags) {
-        if ((flags & (Bits.READ_FENCE | Bits.SEND_AND_SOLICIT_EVENT)) == 0) {
-            return 0; // most often
-        }
-        return ((flags & Bits.READ_FENCE) != 0 ? SendChain.FENCE : 0)
-                | ((flags & Bits.SEND_AND_SOLICIT_EVENT) != 0 ? SendChain.SOLICITED : 0);
-    }
-
-    /** NDK: an inline failure sees to it that what was deferred before reaches the device. */
-    private Status refuse(Status refusal) {
-        initiator.postStaged();
-        return refusal;
-    }
-
-    private boolean holds(RemoteMemory memory, long offset, BufferList buffers) {
-        try {
-            return memory.holds(offset, buffers.bytes());
-        } catch (NullPointerException e) {
-            postStaged();
-            throw e;
-        }
-    }
-
-    private Status refuseOutside() {
-        return postStaged() ? Status.INVALID_PARAMETER : Status.CONNECTION_INVALID;
-    }
-
-    /**
-     * Posts what was deferred, when a request is refused before the initiator queue was entered, by
-     * a status or an exception.
-     *
-     * @return false when this queue pair is closed, whose close has posted it
-     */
-    private boolean postStaged() {
-        if (!initiator.enter()) {
-            return false;
-        }
-        try {
-            initiator.postStaged();
-        } finally {
-            initiator.leave();
-        }
-        return true;
+        return post(
+                operation,
+                context,
+                buffers,
+                memory.address() + offset,
+                memory.token(),
+                operand,
+                swap,
+                flags);
     }
 
     static Status status(int refusal) {
-        return switch (refusal) {
-            case Refusal.NONE -> Status.SUCCESS;
-            case Refusal.NOT_CONNECTED -> Status.CONNECTION_INVALID;
-            case Refusal.FULL -> Status.NO_MORE_ENTRIES;
-            default -> VerbenaException.statusOf(refusal);
-        };
+        return refusal == Refusal.NONE ? Status.SUCCESS : Refusals.status(refusal);
     }
 
     // ---- its end
@@ -1489,18 +1105,18 @@ public final class QueuePair extends NativeObject {
      * end cancelled; those that were posted since are flushed by asking again: rxe's library does
      * not tell the kernel of receives, which has flushed already.
      */
-    private void die() {
+    private void fail() {
         try {
             hold();
         } catch (IllegalStateException e) {
             return; // closed meanwhile
         }
         try {
-            disconnectInitiator();
+            sends.disconnect();
             if (receives != null) {
-                receives.flush();
+                receives.flush(this::toError);
             }
-            control.toError(address);
+            toError();
             onBreak.run();
         } finally {
             letGo();
@@ -1511,7 +1127,7 @@ public final class QueuePair extends NativeObject {
      * Finds out about a death that no completion tells of: the peer's mistake, with nothing under
      * way here. On rxe a receive posted since would never end.
      */
-    void lookForDeath() {
+    void lookForFailure() {
         if (receives != null && receives.waiting()) {
             try {
                 hold();
@@ -1520,7 +1136,7 @@ public final class QueuePair extends NativeObject {
             }
             try {
                 if (control.inError(address, stateQuery)) {
-                    die();
+                    fail();
                 }
             } finally {
                 letGo();
@@ -1540,7 +1156,7 @@ public final class QueuePair extends NativeObject {
         hold();
         try {
             if (queue == initiatorCompletions) {
-                initiator.finish(nanoseconds, rest);
+                sends.finish(nanoseconds, rest);
             }
             if (queue == receiveCompletions && receives != null) {
                 receives.finish(nanoseconds, rest);
@@ -1551,11 +1167,21 @@ public final class QueuePair extends NativeObject {
     }
 
     @Override
+    void checkMayClose() {
+        initiatorCompletions.poller().lock().adopt();
+        receiveCompletions.poller().lock().adopt();
+        sends.lock().adopt();
+        if (receives != null) {
+            receives.lock().adopt();
+        }
+    }
+
+    @Override
     void shut() {
         flushed = true;
         connecting.set(true);
         Teardown end = new Teardown(this);
-        end.run(() -> initiator.shut(closeTimeout()));
+        end.run(() -> sends.close(closeTimeout()));
         end.run(this::shutReceives);
         end.finish();
     }
@@ -1566,9 +1192,9 @@ public final class QueuePair extends NativeObject {
             if (control.toError(address) == 0) {
                 awaitLastReceive();
             }
-            receiveCompletions.pump().drain();
+            receiveCompletions.poller().drain();
         } else {
-            receives.shut(closeTimeout(), () -> control.toError(address));
+            receives.close(closeTimeout(), this::toError);
         }
     }
 
@@ -1601,7 +1227,7 @@ public final class QueuePair extends NativeObject {
 
     /** For how long a close waits for the device to end what is outstanding. */
     private long closeTimeout() {
-        return adapter.failed() ? FAILED_DEVICE_TIMEOUT : PATIENCE;
+        return adapter.failed() ? FAILED_DEVICE_TIMEOUT : CLOSE_TIMEOUT;
     }
 
     /** Frees something when no request can name it any more; false when that is so already. */
@@ -1622,11 +1248,11 @@ public final class QueuePair extends NativeObject {
         end.run(() -> receiveCompletions.remove(this));
         if (receives == null) {
             end.run(() -> adapter.events().remove(this));
-            end.run(() -> receiveCompletions.pump().share(number, null));
+            end.run(() -> receiveCompletions.poller().share(number, null));
         }
-        end.run(() -> initiatorCompletions.pump().release(initiatorSlot));
-        end.run(() -> receiveCompletions.pump().release(receiveSlot));
-        end.run(room::free);
+        end.run(() -> initiatorCompletions.poller().release(initiatorSlot));
+        end.run(() -> receiveCompletions.poller().release(receiveSlot));
+        end.run(memory::free);
         // Before the queue pair: rxe waits for the windows that are bound on it.
         end.run(
                 () -> {

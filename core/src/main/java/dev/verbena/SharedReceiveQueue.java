@@ -3,10 +3,9 @@ package dev.verbena;
 import dev.verbena.internal.queue.SharedQueues;
 import dev.verbena.internal.queue.SharedReceives;
 import dev.verbena.internal.verbs.DeviceControl;
+import dev.verbena.internal.verbs.NativeMemory;
 import dev.verbena.internal.verbs.ReceiveRequest;
-import dev.verbena.internal.verbs.Room;
 
-import java.lang.ref.Reference;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.Consumer;
 
@@ -23,7 +22,7 @@ public final class SharedReceiveQueue extends NativeObject {
     private final Consumer<Status> callback;
     private final int depth;
     private final int maxBuffers;
-    private final Room room = new Room();
+    private final NativeMemory memory = new NativeMemory();
     private final long address;
     private final SharedReceives receives;
     private final AtomicInteger threshold = new AtomicInteger(); // 0: not armed
@@ -62,7 +61,12 @@ public final class SharedReceiveQueue extends NativeObject {
                 }
                 this.receives =
                         new SharedReceives(
-                                queue, address, depth, new ReceiveRequest(adapter.context(), room));
+                                queue,
+                                address,
+                                depth,
+                                new ReceiveRequest(adapter.context(), memory),
+                                domain,
+                                maxBuffers);
                 table.enter(receives);
                 entered = receives;
             }
@@ -75,7 +79,7 @@ public final class SharedReceiveQueue extends NativeObject {
                 table.remove(entered);
             }
             control.destroySrq(address);
-            room.free();
+            memory.free();
             abandon();
             throw t;
         }
@@ -118,16 +122,7 @@ public final class SharedReceiveQueue extends NativeObject {
      *     provider's refusal
      */
     public Status receive(long context, BufferList buffers) {
-        int count = buffers.size(); // once, as by every post
-        Status refusal = QueuePair.checkReceive(buffers, count, maxBuffers, domain);
-        if (refusal != Status.SUCCESS) {
-            return isClosed() ? Status.CONNECTION_INVALID : refusal;
-        }
-        try {
-            return QueuePair.status(receives.post(context, buffers.address(), count));
-        } finally {
-            Reference.reachabilityFence(buffers);
-        }
+        return QueuePair.status(receives.post(context, buffers.buffers));
     }
 
     /**
@@ -203,7 +198,7 @@ public final class SharedReceiveQueue extends NativeObject {
     void shut() {
         shut = true;
         threshold.set(0);
-        receives.shut();
+        receives.close();
         domain.adapter().events().finish(); // no callback after the close
     }
 
@@ -212,7 +207,7 @@ public final class SharedReceiveQueue extends NativeObject {
         Teardown end = new Teardown(this, domain.adapter());
         end.run(() -> domain.adapter().events().remove(this));
         end.run(() -> domain.adapter().sharedQueues().remove(receives));
-        end.run(room::free);
+        end.run(memory::free);
         end.check(control.destroySrq(address), "ibv_destroy_srq");
         end.finish();
     }

@@ -78,16 +78,11 @@ class ArchitectureTest {
         return DescribedPredicate.not(resideInAPackage(one));
     }
 
-    /**
-     * But for what is the process's: whether the kernel knows that it wants memory barriers, and
-     * the first provider, whose functions become constants.
-     */
+    /** But for what is the process's: the first provider, whose functions become constants. */
     @Test
     void nobodyKeepsStateInStaticFields() {
         check(
                 fields().that(modifier(STATIC))
-                        .and()
-                        .doNotHaveFullName(VERBS + ".Membarrier.ready")
                         .and()
                         .doNotHaveFullName(VERBS + ".VerbsContext.candidate")
                         .should(be(modifier(FINAL))));

@@ -3,7 +3,7 @@ package dev.verbena;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import dev.verbena.internal.queue.CompletionPump;
+import dev.verbena.internal.queue.CompletionPoller;
 import dev.verbena.internal.queue.WorkId;
 import dev.verbena.internal.verbs.AsyncEvent;
 import dev.verbena.internal.verbs.Descriptors;
@@ -308,10 +308,10 @@ class EdgeTest {
      * The slots of the completion queue that the next queue pair would have, for its two queues.
      */
     private static List<Integer> nextSlots(Rig rig) {
-        CompletionPump pump = rig.queue.pump();
-        long[] reserved = {pump.reserve(false), pump.reserve(true)};
+        CompletionPoller poller = rig.queue.poller();
+        long[] reserved = {poller.reserve(false), poller.reserve(true)};
         for (long queue : reserved) {
-            pump.release(queue);
+            poller.release(queue);
         }
         return List.of(WorkId.slot(reserved[0]), WorkId.slot(reserved[1]));
     }

@@ -77,21 +77,24 @@ class RandomProgramTest {
     @Property(tries = 200, edgeCases = EdgeCasesMode.NONE, shrinking = ShrinkingMode.BOUNDED)
     void deferralChangesNothing(
             @ForAll("programs") List<Step> program, @ForAll("depths") int depth) {
-        Outcome atOnce = run(program, depth, 0, null);
+        Outcome atOnce = run(program, depth, 0, null, false);
         // Full queues are told from what has ended, which nobody knows of deferred requests: the
         // queue is deep enough here, and its limit has tests of its own.
-        assertThat(run(program, depth, 1, null)).isEqualTo(atOnce);
-        assertThat(run(program, depth, 3, null)).isEqualTo(atOnce);
-        assertThat(run(program, depth, 64, null)).isEqualTo(atOnce);
+        assertThat(run(program, depth, 1, null, false)).isEqualTo(atOnce);
+        assertThat(run(program, depth, 3, null, true)).isEqualTo(atOnce);
+        assertThat(run(program, depth, 64, null, false)).isEqualTo(atOnce);
+        // Nor does confinement.
+        assertThat(run(program, depth, 64, null, true)).isEqualTo(atOnce);
     }
 
     @Property(tries = 200, edgeCases = EdgeCasesMode.NONE, shrinking = ShrinkingMode.BOUNDED)
     void whateverFailsEveryAcceptedRequestEndsOnce(
             @ForAll("programsOnABadProvider") List<Step> program,
             @ForAll("depths") int depth,
-            @ForAll("failures") Integer failAt) {
+            @ForAll("failures") Integer failAt,
+            @ForAll boolean confined) {
         for (int maxDeferred : new int[] {0, 64}) {
-            run(program, depth, maxDeferred, failAt == null ? -1 : failAt);
+            run(program, depth, maxDeferred, failAt == null ? -1 : failAt, confined);
         }
     }
 
@@ -100,7 +103,8 @@ class RandomProgramTest {
      * loud ends once, what was accepted and silent at most once, and only by failing; what was
      * refused never.
      */
-    private static Outcome run(List<Step> program, int depth, int maxDeferred, Integer failAt) {
+    private static Outcome run(
+            List<Step> program, int depth, int maxDeferred, Integer failAt, boolean confined) {
         QueuePairLimits limits =
                 QueuePairLimits.depths(256, 256)
                         .withBuffers(2, 2)
@@ -118,7 +122,7 @@ class RandomProgramTest {
         List<String> receives = new ArrayList<>();
         Set<Long> loud = new HashSet<>();
         Set<Long> silent = new HashSet<>();
-        try (Rig rig = Rig.connected(limits);
+        try (Rig rig = confined ? Rig.confined(limits) : Rig.connected(limits);
                 MemoryWindow window = rig.domain.createMemoryWindow()) {
             if (failAt != null && failAt >= 0) {
                 rig.device.failAt = failAt;

@@ -41,15 +41,27 @@ final class Rig implements AutoCloseable {
     }
 
     Rig(QueuePairLimits limits, Consumer<FakeDevice> habits, Consumer<Status> callback) {
+        this(limits, habits, callback, false);
+    }
+
+    private Rig(
+            QueuePairLimits limits,
+            Consumer<FakeDevice> habits,
+            Consumer<Status> callback,
+            boolean confined) {
         device = new FakeDevice();
         habits.accept(device);
         adapter = new Adapter("fake0", device, device.open());
         domain = adapter.createProtectionDomain();
         int depth = 2 * (limits.initiatorDepth() + limits.receiveDepth());
-        queue =
-                callback == null
-                        ? adapter.createCompletionQueue(depth)
-                        : adapter.createCompletionQueue(depth, callback);
+        if (confined) {
+            queue = adapter.createConfinedCompletionQueue(depth);
+        } else {
+            queue =
+                    callback == null
+                            ? adapter.createCompletionQueue(depth)
+                            : adapter.createCompletionQueue(depth, callback);
+        }
         a = domain.createQueuePair(queue, queue, limits);
         b = domain.createQueuePair(queue, queue, limits);
         memory = domain.register(arena.allocate(4096, 64), Access.REMOTE_READ, Access.REMOTE_WRITE);
@@ -57,6 +69,11 @@ final class Rig implements AutoCloseable {
 
     static Rig connected(QueuePairLimits limits) {
         return new Rig(limits).connect();
+    }
+
+    /** The same, confined to the current thread. */
+    static Rig confined(QueuePairLimits limits) {
+        return new Rig(limits, device -> {}, null, true).connect();
     }
 
     Rig connect() {

@@ -56,7 +56,7 @@ public final class CompletionRecords {
      *
      * @return 0 or more
      */
-    public int room() {
+    public int remaining() {
         return capacity - size;
     }
 
@@ -65,7 +65,7 @@ public final class CompletionRecords {
         size = 0;
     }
 
-    /** Adds a record; there is {@link #room}. */
+    /** Adds a record; there is {@link #remaining}. */
     void add(
             Endpoint endpoint,
             RequestType type,
@@ -77,7 +77,7 @@ public final class CompletionRecords {
             boolean immediate) {
         boolean failed = status != WorkCompletions.SUCCESS;
         long kind =
-                RequestFifo.mark(type, status)
+                RequestState.of(type, status)
                         | (immediate ? IMMEDIATE : 0)
                         | (failed ? vendorError : bytes) << Integer.SIZE;
         add(endpoint, context, kind, extra);
@@ -92,7 +92,7 @@ public final class CompletionRecords {
     /**
      * Writes one of some plain successes of a queue pair, told already; then {@link #added}.
      *
-     * @param index which of them; there is {@link #room}
+     * @param index which of them; there is {@link #remaining}
      * @param kind the mark of the request, and above it the bytes that came
      */
     void put(int index, long context, long kind) {
@@ -104,12 +104,12 @@ public final class CompletionRecords {
     /** So many were put, all of this queue pair. */
     void added(Endpoint endpoint, int count) {
         if (endpoint != sole) {
-            noteOwner(endpoint, count);
+            noteEndpoint(endpoint, count);
         }
         size += count;
     }
 
-    private void noteOwner(Endpoint endpoint, int count) {
+    private void noteEndpoint(Endpoint endpoint, int count) {
         if (size == 0) {
             sole = endpoint;
             return;
@@ -127,7 +127,7 @@ public final class CompletionRecords {
         }
     }
 
-    /** Adds one of another's; there is {@link #room}. */
+    /** Adds one of another's; there is {@link #remaining}. */
     void addFrom(CompletionRecords from, int index) {
         add(from.endpoint(index), from.context(index), from.kind(index), from.extras[index]);
     }
@@ -161,8 +161,8 @@ public final class CompletionRecords {
      * @param index below {@link #size}
      * @return the queue pair
      */
-    public Object owner(int index) {
-        return endpoint(index).owner();
+    public Object queuePair(int index) {
+        return endpoint(index).queuePair();
     }
 
     /**
@@ -172,7 +172,7 @@ public final class CompletionRecords {
      * @return its type
      */
     public RequestType type(int index) {
-        return RequestFifo.type((int) kind(index));
+        return RequestLedger.type((int) kind(index));
     }
 
     /**
@@ -202,7 +202,7 @@ public final class CompletionRecords {
      * @return {@code enum ibv_wc_status}
      */
     public int status(int index) {
-        return RequestFifo.status((int) kind(index));
+        return RequestState.statusIn((int) kind(index));
     }
 
     /**

@@ -1,7 +1,7 @@
 package dev.verbena.internal.queue;
 
-/** Who gets a place in a queue back when a completion has reached the consumer. */
+/** A queue that gets a slot back when a completion of it was delivered to the consumer. */
 public interface Credit {
-    /** One completion of this queue has been told; called under the completion queue's gate. */
-    void told();
+    /** A completion was delivered; called under the completion queue's lock. */
+    void delivered();
 }

@@ -1,47 +1,47 @@
 package dev.verbena.internal.queue;
 
-/** What completions need to know of the queue pair they belong to. */
+/** What completions need to know of the queue pair that they belong to. */
 public final class Endpoint {
-    private final Object owner;
+    private final Object queuePair;
     private final WindowTable windows;
-    private final Runnable onDeath;
-    private volatile boolean dead; // two completion queues may tell it twice, which does no harm
+    private final Runnable onFailure;
+    private volatile boolean failed; // two completion queues may both set it, which does no harm
 
     /**
-     * Makes one.
+     * Makes an endpoint.
      *
-     * @param owner the queue pair, which this package only passes on
-     * @param windows the windows its peer may invalidate
-     * @param onDeath what to do when one of its requests has failed, and with it the connection;
-     *     called by the thread that polls, under no gate
+     * @param queuePair the queue pair, which this package only passes on
+     * @param windows the windows that its peer may invalidate
+     * @param onFailure what to do when one of its requests has failed, and with it the connection;
+     *     called by the thread that polls, without a lock
      */
-    public Endpoint(Object owner, WindowTable windows, Runnable onDeath) {
-        this.owner = owner;
+    public Endpoint(Object queuePair, WindowTable windows, Runnable onFailure) {
+        this.queuePair = queuePair;
         this.windows = windows;
-        this.onDeath = onDeath;
+        this.onFailure = onFailure;
     }
 
     /**
-     * Whose completions they are.
+     * The queue pair.
      *
-     * @return as given
+     * @return the public object
      */
-    public Object owner() {
-        return owner;
+    public Object queuePair() {
+        return queuePair;
     }
 
     WindowTable windows() {
         return windows;
     }
 
-    /** Whether this is the first time that it died. */
-    boolean dies() {
-        boolean first = !dead;
-        dead = true;
+    /** Notes a failure; true the first time. */
+    boolean failsFirst() {
+        boolean first = !failed;
+        failed = true;
         return first;
     }
 
-    void mourn() {
-        onDeath.run();
+    void notifyFailed() {
+        onFailure.run();
     }
 }

@@ -2,122 +2,188 @@ package dev.verbena.internal.queue;
 
 import dev.verbena.internal.verbs.ReceiveRequest;
 
+import java.lang.ref.Reference;
 import java.util.function.IntSupplier;
 
-/** The receive side of a queue pair. */
+/**
+ * The receive queue of a queue pair. A receive that is posted to a flushed queue pair ends
+ * cancelled, by this library: rxe's provider puts receives into a ring without a word to the
+ * kernel, which has flushed that ring already.
+ */
 public final class ReceiveQueue {
-    private final RequestFifo fifo;
+    private final RequestLedger ledger;
     private final long queuePair;
     private final ReceiveRequest request;
-    private final CompletionPump pump;
-    private final Gate gate = new Gate();
-    private volatile boolean flushed; // changed under the gate
+    private final CompletionPoller poller;
+    private final Object domain;
+    private final int maxBuffers;
+    private final QueueLock lock;
+    private volatile boolean flushed;
 
     /**
-     * Makes one.
+     * Makes an empty queue.
      *
-     * @param fifo its receives
+     * @param ledger its receives
      * @param queuePair the address of the {@code ibv_qp}
      * @param request where they are built
-     * @param pump where their completions are told
+     * @param poller where their completions are delivered
+     * @param domain the queue pair's protection domain, only compared
+     * @param maxBuffers how many buffers a receive may name
      */
     public ReceiveQueue(
-            RequestFifo fifo, long queuePair, ReceiveRequest request, CompletionPump pump) {
-        this.fifo = fifo;
+            RequestLedger ledger,
+            long queuePair,
+            ReceiveRequest request,
+            CompletionPoller poller,
+            Object domain,
+            int maxBuffers) {
+        this.ledger = ledger;
         this.queuePair = queuePair;
         this.request = request;
-        this.pump = pump;
+        this.poller = poller;
+        this.domain = domain;
+        this.maxBuffers = maxBuffers;
+        this.lock = new QueueLock(poller.lock().owner());
     }
 
     /**
-     * Posts a receive. On a flushed queue pair it ends cancelled: by this layer, because rxe's
-     * library puts receives into the ring without telling the kernel, which has flushed it already.
+     * The lock of this queue.
+     *
+     * @return whose owner is the thread that the queue is confined to
+     */
+    public QueueLock lock() {
+        return lock;
+    }
+
+    /**
+     * Checks a receive's buffers.
+     *
+     * @return {@link Refusal#NONE}, or a refusal's code
+     */
+    static int check(Buffers buffers, int count, int maxBuffers, Object domain) {
+        if (count > maxBuffers) {
+            return Refusal.TOO_MANY_BUFFERS.code();
+        }
+        if (!buffers.isOf(domain)) {
+            return Refusal.OTHER_DOMAIN.code();
+        }
+        // Here rather than in a completion: that would be the end of the connection.
+        if (!buffers.writable()) {
+            return Refusal.NOT_WRITABLE.code();
+        }
+        return buffers.alive(count) ? Refusal.NONE : Refusal.ARENA_CLOSED.code();
+    }
+
+    /**
+     * Posts a receive.
      *
      * @param context the caller's context
-     * @param sges the address of the buffers' list
-     * @param count how many buffers
-     * @return {@link Refusal#NONE}, or why not
+     * @param buffers where the message goes
+     * @return {@link Refusal#NONE}, a positive errno, or a {@link Refusal#code}
      */
-    public int post(long context, long sges, int count) {
-        if (!gate.enter()) {
-            return Refusal.NOT_CONNECTED;
+    public int post(long context, Buffers buffers) {
+        if (!lock.acquire()) {
+            return Refusal.NOT_CONNECTED.code();
         }
-        boolean owed;
+        boolean synthesized;
         try {
-            if (fifo.full()) {
-                return Refusal.FULL;
+            int count = buffers.size(); // once: see Buffers
+            int refusal = check(buffers, count, maxBuffers, domain);
+            if (refusal != Refusal.NONE) {
+                return refusal;
             }
-            int sequence = fifo.add(context, RequestType.RECEIVE, false, true);
-            owed = flushed;
-            if (owed) {
-                pump.owe(fifo, sequence, sequence, CompletionPump.FLUSHED);
+            if (ledger.full()) {
+                return Refusal.FULL.code();
+            }
+            int sequence = ledger.add(context, RequestType.RECEIVE, false, true);
+            synthesized = flushed;
+            if (synthesized) {
+                poller.synthesize(ledger, sequence, sequence, CompletionPoller.FLUSHED);
             } else {
-                int answer =
-                        request.post(queuePair, WorkId.of(fifo.queue(), sequence), sges, count);
+                long id = WorkId.of(ledger.queue(), sequence);
+                int answer = request.post(queuePair, id, buffers.address(), count);
                 if (answer != 0) {
                     return refused(answer, sequence);
                 }
             }
         } finally {
-            gate.leave();
+            lock.release();
+            Reference.reachabilityFence(buffers);
         }
-        if (owed) {
-            pump.announce();
+        if (synthesized) {
+            poller.announce();
         }
         return Refusal.NONE;
     }
 
     /**
-     * A provider that refuses a receive says so in {@code bad_wr}; one that does not may have kept
+     * A provider that refuses a receive names it in {@code bad_wr}. One that does not may have kept
      * it, and then its id must not be the next one's, too.
      */
     private int refused(int answer, int sequence) {
         if (request.wasNamed()) {
-            fifo.takeBack();
+            ledger.takeBack();
             return answer;
         }
-        return pump.refuse(fifo, sequence, sequence, true) ? Refusal.NONE : answer;
+        return poller.refuse(ledger, sequence, sequence, true) ? Refusal.NONE : answer;
     }
 
     /**
-     * Whether receives are under way, and not known to be flushed.
+     * Whether receives are outstanding that are not known to be flushed.
      *
-     * @return as of about now
+     * @return as of a moment ago
      */
     public boolean waiting() {
-        return !flushed && fifo.underWay() > 0;
+        return !flushed && ledger.outstanding() > 0;
     }
 
-    /** From now on receives end cancelled at once. */
-    public void flush() {
-        if (gate.enter()) {
+    /**
+     * How many receives are outstanding.
+     *
+     * @return as of a moment ago
+     */
+    public int outstanding() {
+        return Math.max(0, ledger.outstanding());
+    }
+
+    /**
+     * Cancels receives that are posted from now on. The caller moves the queue pair to the error
+     * state after this.
+     *
+     * @param modifyToError moves it there; on a confined queue the owner does so once more, when it
+     *     polls next: it may have posted a receive beside this call
+     */
+    public void flush(IntSupplier modifyToError) {
+        if (lock.isForeign()) {
             flushed = true;
-            gate.leave();
+            poller.runByOwner(modifyToError::getAsInt);
+        } else if (lock.acquire()) {
+            flushed = true;
+            lock.release();
         }
     }
 
     /**
-     * Lets nobody in any more, and ends what is under way.
+     * Closes the queue, and ends what is outstanding.
      *
      * @param nanoseconds how long to wait for the device
-     * @param modifyToError moves the queue pair to the error state, so that what it holds is
-     *     flushed
+     * @param modifyToError moves the queue pair to the error state, so that the device flushes it
      */
-    public void shut(long nanoseconds, IntSupplier modifyToError) {
-        gate.shut();
-        if (fifo.underWay() > 0) {
+    public void close(long nanoseconds, IntSupplier modifyToError) {
+        lock.close();
+        if (ledger.outstanding() > 0) {
             modifyToError.getAsInt();
-            pump.finish(fifo, nanoseconds, CompletionPump.FLUSHED);
+            poller.finish(ledger, nanoseconds, CompletionPoller.FLUSHED);
         }
     }
 
     /**
-     * Ends what is under way on a flushed queue pair.
+     * Ends what is outstanding on a flushed queue pair.
      *
      * @param nanoseconds how long to wait for the device
      * @param rest the status of what the device does not end
      */
     public void finish(long nanoseconds, int rest) {
-        pump.finish(fifo, nanoseconds, rest);
+        poller.finish(ledger, nanoseconds, rest);
     }
 }

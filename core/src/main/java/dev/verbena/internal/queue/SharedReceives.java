@@ -2,6 +2,8 @@ package dev.verbena.internal.queue;
 
 import dev.verbena.internal.verbs.ReceiveRequest;
 
+import java.lang.ref.Reference;
+
 /**
  * The receives in one shared receive queue. They end in any order, on the completion queues of any
  * queue pairs, so each has a place of its own instead of a sequence number.
@@ -11,13 +13,15 @@ public final class SharedReceives implements Credit {
     private final long address;
     private final int depth;
     private final ReceiveRequest request;
-    private final Gate gate = new Gate();
+    private final Object domain;
+    private final int maxBuffers;
+    private final QueueLock lock = new QueueLock(null);
 
-    // All of these under the gate.
+    // Guarded by the lock.
     private final long[] contexts;
     private final int[] free;
     private int freeCount;
-    private int untold;
+    private int undelivered;
 
     /**
      * Makes an empty one.
@@ -26,8 +30,18 @@ public final class SharedReceives implements Credit {
      * @param address of the {@code ibv_srq}
      * @param depth how many receives may be posted
      * @param request where they are built
+     * @param domain the queue's protection domain, only compared
+     * @param maxBuffers how many buffers a receive may name
      */
-    public SharedReceives(long queue, long address, int depth, ReceiveRequest request) {
+    public SharedReceives(
+            long queue,
+            long address,
+            int depth,
+            ReceiveRequest request,
+            Object domain,
+            int maxBuffers) {
+        this.domain = domain;
+        this.maxBuffers = maxBuffers;
         this.queue = queue;
         this.address = address;
         this.depth = depth;
@@ -44,29 +58,35 @@ public final class SharedReceives implements Credit {
      * Posts a receive.
      *
      * @param context the caller's context
-     * @param sges the address of the buffers' list
-     * @param count how many buffers
-     * @return {@link Refusal#NONE} or why not
+     * @param buffers where the message goes
+     * @return {@link Refusal#NONE}, a positive errno, or a {@link Refusal#code}
      */
-    public int post(long context, long sges, int count) {
-        if (!gate.enter()) {
-            return Refusal.NOT_CONNECTED;
+    public int post(long context, Buffers buffers) {
+        if (!lock.acquire()) {
+            return Refusal.NOT_CONNECTED.code();
         }
         try {
-            if (untold == depth) {
-                return Refusal.FULL;
+            int count = buffers.size(); // once: see Buffers
+            int refusal = ReceiveQueue.check(buffers, count, maxBuffers, domain);
+            if (refusal != Refusal.NONE) {
+                return refusal;
+            }
+            if (undelivered == depth) {
+                return Refusal.FULL.code();
             }
             int place = free[--freeCount];
             contexts[place] = context;
-            int answer = request.postShared(address, WorkId.of(queue, place), sges, count);
+            int answer =
+                    request.postShared(address, WorkId.of(queue, place), buffers.address(), count);
             if (answer != 0) {
                 free[freeCount++] = place;
                 return answer;
             }
-            untold++;
+            undelivered++;
             return Refusal.NONE;
         } finally {
-            gate.leave();
+            lock.release();
+            Reference.reachabilityFence(buffers);
         }
     }
 
@@ -77,27 +97,27 @@ public final class SharedReceives implements Credit {
      * @return 0 to the depth, or 0 when it is shut
      */
     public int outstanding() {
-        if (!gate.enter()) {
+        if (!lock.acquire()) {
             return 0;
         }
         int outstanding = depth - freeCount;
-        gate.leave();
+        lock.release();
         return outstanding;
     }
 
-    /** Lets nobody in any more. */
-    public void shut() {
-        gate.shut();
+    /** Refuses posts from now on. */
+    public void close() {
+        lock.close();
     }
 
     /** A receive has ended. */
     long take(int place) {
-        if (!gate.enter()) {
+        if (!lock.acquire()) {
             return contexts[place]; // closed; its completion is told all the same
         }
         long context = contexts[place];
         free[freeCount++] = place;
-        gate.leave();
+        lock.release();
         return context;
     }
 
@@ -106,10 +126,10 @@ public final class SharedReceives implements Credit {
     }
 
     @Override
-    public void told() {
-        if (gate.enter()) {
-            untold--;
-            gate.leave();
+    public void delivered() {
+        if (lock.acquire()) {
+            undelivered--;
+            lock.release();
         }
     }
 }

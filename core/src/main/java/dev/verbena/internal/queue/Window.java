@@ -5,7 +5,7 @@ package dev.verbena.internal.queue;
  * window free as soon as it is accepted, because what follows it on the same queue pair finds it
  * so.
  *
- * <p>Changed under the gate of its {@link WindowTable}.
+ * <p>Guarded by the lock of its {@link WindowTable}.
  */
 public final class Window {
     /**
@@ -14,7 +14,7 @@ public final class Window {
      */
     static final int GENERATIONS = 255;
 
-    // Read without the gate, by posts that look before they leap.
+    // Read without the lock, too: by posts that check before they change something.
     private volatile long address;
     private volatile int token;
     private volatile int generation;
@@ -23,15 +23,39 @@ public final class Window {
     private volatile int posted; // requests that name it: so many were accepted,
     private volatile int retired; // and so many of them have ended
 
-    private final Runnable freeFormer;
+    /** The native windows of a window, which the public object allocates and frees. */
+    public interface Natives {
+        /**
+         * Makes ready for a bind: allocates a new native window where that is needed.
+         *
+         * @return 0, or a positive errno
+         */
+        int prepare();
+
+        /** Frees the native windows that it had before, and that no request names any more. */
+        void freeFormer();
+    }
+
+    private final Object domain;
+    private final Natives natives;
 
     /**
      * Makes a window that has no native one yet.
      *
-     * @param freeFormer frees those that it had before and that no request names any more
+     * @param domain its protection domain, only compared
+     * @param natives its native windows
      */
-    public Window(Runnable freeFormer) {
-        this.freeFormer = freeFormer;
+    public Window(Object domain, Natives natives) {
+        this.domain = domain;
+        this.natives = natives;
+    }
+
+    Object domain() {
+        return domain;
+    }
+
+    int prepare() {
+        return natives.prepare();
     }
 
     void renew(long address, int token) {
@@ -165,7 +189,7 @@ public final class Window {
 
     /** Frees the native windows it had before that one, once its queue pair is gone. */
     public void freeFormer() {
-        freeFormer.run();
+        natives.freeFormer();
     }
 
     /** A queue pair is about to bind it: until then it is not another's to lose. */

@@ -8,7 +8,7 @@ import java.util.List;
  * send-with-invalidate has killed, and which ones a queue pair takes with it.
  */
 public final class WindowTable {
-    private final Gate gate = new Gate(); // never shut
+    private final QueueLock lock = new QueueLock(null); // never closed
     private final IntMap<Window> bound = new IntMap<>();
     private final List<Window> all = new ArrayList<>();
 
@@ -21,11 +21,11 @@ public final class WindowTable {
      * @param window a new one
      */
     public void add(Window window) {
-        gate.enter();
+        lock.acquire();
         try {
             all.add(window);
         } finally {
-            gate.leave();
+            lock.release();
         }
     }
 
@@ -35,12 +35,12 @@ public final class WindowTable {
      * @param window an added one
      */
     public void remove(Window window) {
-        gate.enter();
+        lock.acquire();
         try {
             unbind(window);
             all.remove(window);
         } finally {
-            gate.leave();
+            lock.release();
         }
     }
 
@@ -52,11 +52,11 @@ public final class WindowTable {
      * @param queue the queue pair
      */
     public void claim(Window window, Endpoint queue) {
-        gate.enter();
+        lock.acquire();
         try {
             window.claim(queue);
         } finally {
-            gate.leave();
+            lock.release();
         }
     }
 
@@ -69,13 +69,13 @@ public final class WindowTable {
      * @return the native window it had, to be freed by the caller when no request names it, or 0
      */
     public long renew(Window window, long address, int token) {
-        gate.enter();
+        lock.acquire();
         try {
             long before = window.address();
             window.renew(address, token);
             return before;
         } finally {
-            gate.leave();
+            lock.release();
         }
     }
 
@@ -86,12 +86,12 @@ public final class WindowTable {
      * @param queue on which queue pair
      */
     void bind(Window window, Endpoint queue) {
-        gate.enter();
+        lock.acquire();
         try {
             window.bind(queue);
             bound.put(window.token(), window);
         } finally {
-            gate.leave();
+            lock.release();
         }
     }
 
@@ -101,12 +101,12 @@ public final class WindowTable {
      * @param window what was invalidated
      */
     void invalidate(Window window) {
-        gate.enter();
+        lock.acquire();
         try {
             unbind(window);
             window.invalidate();
         } finally {
-            gate.leave();
+            lock.release();
         }
     }
 
@@ -117,7 +117,7 @@ public final class WindowTable {
      * @param type which of the two
      */
     void takeBack(Window window, RequestType type) {
-        gate.enter();
+        lock.acquire();
         try {
             boolean bind = type == RequestType.BIND;
             if (bind) {
@@ -128,7 +128,7 @@ public final class WindowTable {
                 bound.put(window.token(), window);
             }
         } finally {
-            gate.leave();
+            lock.release();
         }
     }
 
@@ -140,7 +140,7 @@ public final class WindowTable {
      *     makes the window anew
      */
     void retire(Window window, boolean failed) {
-        gate.enter();
+        lock.acquire();
         try {
             if (failed) {
                 unbind(window);
@@ -148,7 +148,7 @@ public final class WindowTable {
             }
             window.retire();
         } finally {
-            gate.leave();
+            lock.release();
         }
     }
 
@@ -159,14 +159,14 @@ public final class WindowTable {
      * @param token the token
      */
     void invalidated(int token) {
-        gate.enter();
+        lock.acquire();
         try {
             Window window = bound.get(token);
             if (window != null) {
                 unbind(window);
             }
         } finally {
-            gate.leave();
+            lock.release();
         }
     }
 
@@ -186,7 +186,7 @@ public final class WindowTable {
      *     those before them}, before the queue pair
      */
     public List<Lost> lost(Endpoint queue) {
-        gate.enter();
+        lock.acquire();
         try {
             List<Lost> lost =
                     all.stream()
@@ -197,7 +197,7 @@ public final class WindowTable {
             lost.forEach(one -> one.window().lose());
             return lost;
         } finally {
-            gate.leave();
+            lock.release();
         }
     }
 

@@ -50,7 +50,7 @@ public final class WorkId {
      * A request's id.
      *
      * @param queue what {@link #queue} gave
-     * @param sequence what the queue's {@link RequestFifo} gave
+     * @param sequence what the queue's {@link RequestLedger} gave
      * @return the {@code wr_id}
      */
     public static long of(long queue, int sequence) {
@@ -102,7 +102,7 @@ public final class WorkId {
      * The request's sequence number.
      *
      * @param id a {@code wr_id}
-     * @return what the queue's {@link RequestFifo} gave
+     * @return what the queue's {@link RequestLedger} gave
      */
     public static int sequence(long id) {
         return (int) id;

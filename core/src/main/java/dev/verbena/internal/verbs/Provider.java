@@ -10,8 +10,7 @@ import dev.verbena.bindings.Verbs;
  *
  * <ul>
  *   <li>{@code bad_wr}. rxe and siw leave it alone when only the doorbell fails, with the requests
- *       in the queue; siw may answer 0 and set it. {@link SendChain#post} starts it at NULL and
- *       looks at both.
+ *       in the queue; siw may answer 0 and set it. {@link SendChain#accepted} checks both.
  *   <li>The sign of a post's answer: siw's is negative.
  *   <li>{@code mw->rkey}. rxe and mlx5 read the window's old token from it when a bind is posted
  *       and never change it, irdma (rdma-core 64) changes it, even when the post fails. So it is

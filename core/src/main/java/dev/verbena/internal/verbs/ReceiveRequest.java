@@ -19,15 +19,15 @@ public final class ReceiveRequest {
     private final long refused;
 
     /**
-     * Makes room for a queue's receives.
+     * Allocates the request.
      *
      * @param context the device
-     * @param room where it is made: given back after the last post
+     * @param memory where it is allocated: freed by the caller after the last post
      */
-    public ReceiveRequest(VerbsContext context, Room room) {
+    public ReceiveRequest(VerbsContext context, NativeMemory memory) {
         this.context = context;
-        this.request = ibv_recv_wr.allocate(room).address();
-        this.refused = room.allocate(JAVA_LONG).address();
+        this.request = ibv_recv_wr.allocate(memory).address();
+        this.refused = memory.allocate(JAVA_LONG).address();
     }
 
     /**

@@ -99,8 +99,6 @@ public final class SendChain {
     private static final long SGE_LENGTH = ibv_sge.length$offset();
     private static final long CACHE_LINE = 64;
 
-    private final VerbsContext context;
-    private final long queuePair;
     private final Provider provider;
     private final int maxSge;
     private final int inlineBytes;
@@ -116,30 +114,20 @@ public final class SendChain {
     /**
      * Makes room for a queue pair's requests.
      *
-     * @param context the device
-     * @param queuePair the address of the {@code ibv_qp}
-     * @param provider whose habits to follow
+     * @param provider the device's provider
      * @param capacity how many requests may wait
      * @param maxSge how many buffers each may name
      * @param inlineBytes how many bytes each may carry inline
-     * @param room where they are made: given back after the last post
+     * @param memory where the chain is allocated: freed by the caller after the last post
      */
     public SendChain(
-            VerbsContext context,
-            long queuePair,
-            Provider provider,
-            int capacity,
-            int maxSge,
-            int inlineBytes,
-            SegmentAllocator room) {
-        this.context = context;
-        this.queuePair = queuePair;
+            Provider provider, int capacity, int maxSge, int inlineBytes, SegmentAllocator memory) {
         this.provider = provider;
         this.maxSge = Math.max(1, maxSge);
         this.inlineBytes = inlineBytes;
         this.bytesAt = REQUEST + SGE * this.maxSge;
         this.stride = (bytesAt + inlineBytes + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE;
-        this.places = room.allocate(stride * capacity + Long.BYTES, CACHE_LINE).address();
+        this.places = memory.allocate(stride * capacity + Long.BYTES, CACHE_LINE).address();
         this.end = places + stride * capacity;
         this.refused = end;
         this.at = places;
@@ -359,18 +347,54 @@ public final class SendChain {
     }
 
     /**
-     * Posts the chain or its rest; it stays as it is until {@link #clear}.
+     * Makes the chain, or its rest, ready for {@code ibv_post_send}. It stays as it is until {@link
+     * #clear}.
      *
      * @param first the first request to post
-     * @return 0, or a positive errno, and {@link #refusedAt} says more
+     * @return that request's address
      */
-    public int post(int first) {
+    public long prepare(int first) {
         if (cut != at - stride) {
             cutBehind(at - stride);
         }
-        int answer = context.postSend(queuePair, places + stride * first, refused);
+        return places + stride * first;
+    }
+
+    /**
+     * Where {@code ibv_post_send} puts the address of the first request that it did not take: NULL
+     * before each post.
+     *
+     * @return the address of that pointer
+     */
+    public long badRequest() {
+        return refused;
+    }
+
+    /**
+     * Whether a provider's answer means that it took all requests. siw may answer 0 and name a
+     * request, because the doorbell's result overwrites the list's.
+     *
+     * @param answer what {@code ibv_post_send} returned
+     * @return true when it is 0 and no request is named
+     */
+    public boolean accepted(int answer) {
+        return answer == 0 && Native.getLong(refused, 0) == 0;
+    }
+
+    /**
+     * Notes which request the provider did not take, after it did not accept them all.
+     *
+     * @param first the first request that was posted
+     * @param answer what {@code ibv_post_send} returned
+     * @return a positive errno; {@link #refusedAt} says more
+     */
+    public int refused(int first, int answer) {
         long bad = Native.getLong(refused, 0);
-        return answer == 0 && bad == 0 ? 0 : refused(first, answer, bad);
+        Native.putLong(refused, 0, 0); // of no meaning but after a failure
+        long offset = bad - places;
+        boolean one = offset >= stride * first && bad < at && offset % stride == 0;
+        refusedAt = one ? (int) (offset / stride) : UNKNOWN;
+        return errno(answer, bad);
     }
 
     private void cutBehind(long last) {
@@ -379,16 +403,8 @@ public final class SendChain {
         cut = last;
     }
 
-    private int refused(int first, int answer, long bad) {
-        Native.putLong(refused, 0, 0); // of no meaning but after a failure
-        long offset = bad - places;
-        boolean one = offset >= stride * first && bad < at && offset % stride == 0;
-        refusedAt = one ? (int) (offset / stride) : UNKNOWN;
-        return errno(answer, bad);
-    }
-
     /**
-     * Which request was the first that the provider did not take, after {@link #post} failed.
+     * Which request was the first that the provider did not take, after {@link #refused}.
      *
      * @return its index in the chain, or {@link #UNKNOWN} when the provider did not say: rxe and
      *     siw leave {@code bad_wr} alone when ringing the doorbell fails, with the requests in the

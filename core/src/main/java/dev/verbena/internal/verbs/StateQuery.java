@@ -6,9 +6,9 @@ import dev.verbena.bindings.ibv_qp_init_attr;
 import java.lang.foreign.MemorySegment;
 
 /**
- * What asking for one queue pair's state takes in native memory, made once: where a device does not
- * tell of a death, whoever polls asks from time to time, and polling allocates nothing. Two threads
- * that ask at once for the same queue pair get the same answer.
+ * The native memory for querying one queue pair's state, allocated once: where a device does not
+ * report a failure, the polling thread asks from time to time, and polling allocates nothing. Two
+ * threads that ask at once for the same queue pair get the same answer.
  */
 public final class StateQuery {
     final MemorySegment queuePair;
@@ -16,14 +16,14 @@ public final class StateQuery {
     final MemorySegment initial;
 
     /**
-     * Prepares asking.
+     * Allocates it.
      *
      * @param queuePair the {@code ibv_qp}
-     * @param room where the memory is: given back after the last question
+     * @param memory where its memory is allocated: freed after the last question
      */
-    public StateQuery(long queuePair, Room room) {
+    public StateQuery(long queuePair, NativeMemory memory) {
         this.queuePair = MemorySegment.ofAddress(queuePair);
-        this.attributes = ibv_qp_attr.allocate(room);
-        this.initial = ibv_qp_init_attr.allocate(room);
+        this.attributes = ibv_qp_attr.allocate(memory);
+        this.initial = ibv_qp_init_attr.allocate(memory);
     }
 }

@@ -31,14 +31,15 @@ class ExhaustionTest {
     private Runnable onDeath = () -> deaths.add("dead");
     private int growths;
 
-    private final CompletionPump pump =
-            new CompletionPump(
+    private final CompletionPoller poller =
+            new CompletionPoller(
                     device.open(),
                     Provider.of(0, 0),
                     new SharedQueues(),
                     address,
-                    () -> {},
-                    new Backlog(64) {
+                    null,
+                    new Unheard(),
+                    new UndeliveredCompletions(64) {
                         @Override
                         CompletionRecords allocate(int capacity) {
                             growths++;
@@ -49,7 +50,7 @@ class ExhaustionTest {
                         }
                     });
     private final Endpoint endpoint = new Endpoint("owner", new WindowTable(), () -> onDeath.run());
-    private RequestFifo fifo;
+    private RequestLedger ledger;
     private long context; // of the request added next
 
     @AfterEach
@@ -59,16 +60,16 @@ class ExhaustionTest {
     }
 
     private void queue(boolean receive) {
-        fifo = new RequestFifo(endpoint, pump.reserve(receive), DEPTH, 1);
-        pump.enter(fifo);
+        ledger = new RequestLedger(endpoint, poller.reserve(receive), DEPTH, 1);
+        poller.enter(ledger);
     }
 
     private int add(RequestType type) {
-        return fifo.add(context++, type, false, true);
+        return ledger.add(context++, type, false, true);
     }
 
     private void complete(int sequence) {
-        device.complete(WorkId.of(fifo.queue(), sequence), 1);
+        device.complete(WorkId.of(ledger.queue(), sequence), 1);
     }
 
     /** JUnit gives up when it meets an OutOfMemoryError; completions have to be there after it. */
@@ -81,16 +82,16 @@ class ExhaustionTest {
     }
 
     private void drain() {
-        survive(pump::drain);
+        survive(poller::drain);
     }
 
-    private void owe(int first, int last) {
-        survive(() -> pump.owe(fifo, first, last, CompletionPump.NOT_POSTED));
+    private void synthesize(int first, int last) {
+        survive(() -> poller.synthesize(ledger, first, last, CompletionPoller.NOT_POSTED));
     }
 
     private List<Long> poll(int room) {
         CompletionRecords records = new CompletionRecords(room);
-        survive(() -> assertThat(pump.poll(records)).isTrue());
+        survive(() -> assertThat(poller.poll(records)).isTrue());
         List<Long> contexts = new ArrayList<>();
         for (int i = 0; i < records.size(); i++) {
             contexts.add(records.context(i));
@@ -127,7 +128,7 @@ class ExhaustionTest {
             drain();
             drain();
             assertThat(pollAll(100)).isEqualTo(upTo(4000));
-            assertThat(fifo.underWay()).isZero();
+            assertThat(ledger.outstanding()).isZero();
             assertThat(thrown).isEmpty();
             assertThat(growths).isGreaterThanOrEqualTo(Math.min(growth, 6));
         }
@@ -140,7 +141,7 @@ class ExhaustionTest {
             }
             exhausted = () -> true;
             drain();
-            assertThat(pump.waiting(0)).isTrue();
+            assertThat(poller.waiting(0)).isTrue();
             exhausted = () -> false;
             drain();
             exhausted = () -> true;
@@ -159,13 +160,13 @@ class ExhaustionTest {
             for (int i = 0; i < 150; i++) {
                 add(RequestType.WRITE);
             }
-            owe(first + 1, fifo.last());
+            synthesize(first + 1, ledger.last());
             int last = add(RequestType.WRITE);
             complete(first);
             complete(last);
             exhausted = () -> true;
             assertThat(pollAll(room)).isEqualTo(upTo(152));
-            assertThat(fifo.underWay()).isZero();
+            assertThat(ledger.outstanding()).isZero();
             assertThat(thrown).isEmpty();
             assertThat(deaths).containsExactly("dead");
         }
@@ -177,7 +178,7 @@ class ExhaustionTest {
                 add(RequestType.WRITE);
             }
             exhausted = () -> true;
-            owe(fifo.last() - 199, fifo.last());
+            synthesize(ledger.last() - 199, ledger.last());
             assertThat(pollAll(3)).isEqualTo(upTo(200));
         }
     }
@@ -189,8 +190,8 @@ class ExhaustionTest {
             add(RequestType.WRITE);
         }
         exhausted = () -> true;
-        survive(() -> pump.finish(fifo, 0, CompletionPump.FLUSHED));
-        pump.release(fifo.queue());
+        survive(() -> poller.finish(ledger, 0, CompletionPoller.FLUSHED));
+        poller.release(ledger.queue());
         queue(false); // in the same slot
         assertThat(pollAll(3)).isEqualTo(upTo(200));
         complete(add(RequestType.WRITE));
@@ -209,7 +210,7 @@ class ExhaustionTest {
         for (int i = 0; i < 2000; i++) {
             switch (random.nextInt(5)) {
                 case 0, 1 -> {
-                    for (int n = random.nextInt(150); n > 0 && fifo.underWay() < 2000; n--) {
+                    for (int n = random.nextInt(150); n > 0 && ledger.outstanding() < 2000; n--) {
                         posted.add(add(RequestType.WRITE));
                     }
                 }
@@ -220,12 +221,12 @@ class ExhaustionTest {
                 }
                 case 3 -> {
                     int count = random.nextInt(80);
-                    if (count > 0 && fifo.underWay() < 2000) {
+                    if (count > 0 && ledger.outstanding() < 2000) {
                         for (int n = 0; n < count; n++) {
                             add(RequestType.WRITE);
                         }
-                        int last = fifo.last();
-                        owe(last - count + 1, last);
+                        int last = ledger.last();
+                        synthesize(last - count + 1, last);
                     }
                     drain();
                 }
@@ -235,7 +236,7 @@ class ExhaustionTest {
         posted.forEach(this::complete);
         told.addAll(pollAll(10));
         assertThat(told).isEqualTo(upTo(context));
-        assertThat(fifo.underWay()).isZero();
+        assertThat(ledger.outstanding()).isZero();
         assertThat(thrown).isEmpty();
     }
 
@@ -248,7 +249,7 @@ class ExhaustionTest {
                     throw new OutOfMemoryError("unable to create native thread, for a test");
                 };
         int first = add(RequestType.WRITE);
-        owe(first, first);
+        synthesize(first, first);
         assertThat(poll(4)).containsExactly(0L);
         assertThat(thrown).isEmpty();
         assertThat(poll(4)).isEmpty();

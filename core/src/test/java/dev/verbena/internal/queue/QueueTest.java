@@ -13,7 +13,6 @@ import org.junit.jupiter.params.provider.ValueSource;
 import java.util.HashMap;
 import java.util.Map;
 import java.util.Random;
-import java.util.concurrent.atomic.AtomicInteger;
 
 @Timeout(60)
 class QueueTest {
@@ -22,61 +21,61 @@ class QueueTest {
     @ParameterizedTest
     @ValueSource(ints = {1, 2, 3, 4, 5, 1000})
     void aFifoTakesAsManyAsItIsDeepAndKeepsTheirContexts(int depth) {
-        RequestFifo fifo = new RequestFifo(ENDPOINT, 0, depth, 1);
+        RequestLedger ledger = new RequestLedger(ENDPOINT, 0, depth, 1);
         int[] sequences = new int[depth];
         for (int round = 0; round < 3; round++) {
             for (int i = 0; i < depth; i++) {
-                assertThat(fifo.full()).isFalse();
-                sequences[i] = fifo.add(round * 10_000L + i, RequestType.WRITE, false, true);
+                assertThat(ledger.full()).isFalse();
+                sequences[i] = ledger.add(round * 10_000L + i, RequestType.WRITE, false, true);
             }
-            assertThat(fifo.full()).isTrue();
+            assertThat(ledger.full()).isTrue();
             for (int i = 0; i < depth; i++) {
-                assertThat(fifo.context(sequences[i])).isEqualTo(round * 10_000L + i);
-                fifo.look();
-                assertThat(fifo.end(sequences[i], true)).isTrue();
-                assertThat(fifo.full()).isEqualTo(i == 0);
-                fifo.told();
-                assertThat(fifo.full()).isFalse();
+                assertThat(ledger.context(sequences[i])).isEqualTo(round * 10_000L + i);
+                ledger.readAdded();
+                assertThat(ledger.end(sequences[i], true)).isTrue();
+                assertThat(ledger.full()).isEqualTo(i == 0);
+                ledger.delivered();
+                assertThat(ledger.full()).isFalse();
             }
-            assertThat(fifo.underWay()).isZero();
+            assertThat(ledger.outstanding()).isZero();
         }
     }
 
     @Test
     void whatIsOwedAcrossTheWrapIsToldInOrder() {
-        RequestFifo fifo = new RequestFifo(ENDPOINT, 0, 64, 1);
-        int last = fifo.last();
+        RequestLedger ledger = new RequestLedger(ENDPOINT, 0, 64, 1);
+        int last = ledger.last();
         while (last < Integer.MAX_VALUE - 2) {
-            last = fifo.add(0, RequestType.WRITE, false, true);
-            fifo.look();
-            assertThat(fifo.end(last, true)).isTrue();
-            fifo.told();
+            last = ledger.add(0, RequestType.WRITE, false, true);
+            ledger.readAdded();
+            assertThat(ledger.end(last, true)).isTrue();
+            ledger.delivered();
         }
         for (int i = 1; i <= 6; i++) {
-            fifo.add(i, RequestType.WRITE, false, true);
+            ledger.add(i, RequestType.WRITE, false, true);
         }
-        assertThat(fifo.last()).isNegative();
-        fifo.owe(last + 1, fifo.last(), 21, 5);
+        assertThat(ledger.last()).isNegative();
+        ledger.synthesize(last + 1, ledger.last(), 21, 5);
         for (int i = 1; i <= 6; i++) {
-            assertThat(fifo.nextOwed()).isTrue();
-            assertThat(fifo.context(fifo.owedSequence())).isEqualTo(i);
-            assertThat(fifo.owedStatus()).isEqualTo(i == 1 ? 21 : 5);
-            fifo.told();
+            assertThat(ledger.nextSynthesized()).isTrue();
+            assertThat(ledger.context(ledger.synthesizedSequence())).isEqualTo(i);
+            assertThat(ledger.synthesizedStatus()).isEqualTo(i == 1 ? 21 : 5);
+            ledger.delivered();
         }
-        assertThat(fifo.nextOwed()).isFalse();
-        assertThat(fifo.underWay()).isZero();
+        assertThat(ledger.nextSynthesized()).isFalse();
+        assertThat(ledger.outstanding()).isZero();
     }
 
     @Test
     void whatWasTakenBackLeavesRoom() {
-        RequestFifo fifo = new RequestFifo(ENDPOINT, 0, 1, 1);
+        RequestLedger ledger = new RequestLedger(ENDPOINT, 0, 1, 1);
         for (boolean silent : new boolean[] {false, true}) {
-            fifo.add(1, RequestType.WRITE, silent, true);
-            assertThat(fifo.full()).isTrue();
-            fifo.takeBack();
-            assertThat(fifo.full()).isFalse();
+            ledger.add(1, RequestType.WRITE, silent, true);
+            assertThat(ledger.full()).isTrue();
+            ledger.takeBack();
+            assertThat(ledger.full()).isFalse();
         }
-        assertThat(fifo.context(fifo.add(2, RequestType.WRITE, false, true))).isEqualTo(2);
+        assertThat(ledger.context(ledger.add(2, RequestType.WRITE, false, true))).isEqualTo(2);
     }
 
     @Test
@@ -86,15 +85,15 @@ class QueueTest {
         assertThat(WorkId.isShared(id)).isTrue();
         assertThat(WorkId.isReceive(id)).isTrue();
         assertThat(WorkId.isShared(WorkId.queue(3, 9, true))).isFalse();
-        SharedReceives first = new SharedReceives(id, 1, 1, null);
+        SharedReceives first = new SharedReceives(id, 1, 1, null, null, 1);
         queues.enter(first);
         assertThat(queues.find(WorkId.of(id, 0))).isSameAs(first);
-        SharedReceives second = new SharedReceives(queues.reserve(), 2, 1, null);
+        SharedReceives second = new SharedReceives(queues.reserve(), 2, 1, null, null, 1);
         queues.enter(second);
         queues.remove(first);
         assertThat(queues.find(WorkId.of(id, 0))).isNull();
         long again = queues.reserve(); // the same slot, another generation
-        queues.enter(new SharedReceives(again, 3, 1, null));
+        queues.enter(new SharedReceives(again, 3, 1, null, null, 1));
         assertThat(WorkId.slot(again)).isEqualTo(WorkId.slot(id));
         assertThat(queues.find(WorkId.of(id, 0))).isNull();
         assertThat(queues.find(WorkId.sharedQueue(77, 1))).isNull();
@@ -103,21 +102,26 @@ class QueueTest {
     @Test
     void aPumpThatIsShutAnswersThatItIs() {
         FakeDevice device = new FakeDevice();
-        CompletionPump pump =
-                new CompletionPump(
-                        device.open(), Provider.of(0, 0), new SharedQueues(), 0, () -> {});
+        CompletionPoller poller =
+                new CompletionPoller(
+                        device.open(),
+                        Provider.of(0, 0),
+                        new SharedQueues(),
+                        0,
+                        null,
+                        new Unheard());
         for (int i = 0; i < WorkId.SLOTS; i++) {
-            assertThat(WorkId.slot(pump.reserve(i % 2 == 0))).isEqualTo(i);
+            assertThat(WorkId.slot(poller.reserve(i % 2 == 0))).isEqualTo(i);
         }
-        assertThat(pump.reserve(false)).isEqualTo(CompletionPump.NO_SLOT);
+        assertThat(poller.reserve(false)).isEqualTo(CompletionPoller.NO_SLOT);
         long again = WorkId.queue(5, 1, false);
-        pump.release(again);
-        assertThat(WorkId.slot(pump.reserve(false))).isEqualTo(5);
-        pump.shut();
-        assertThat(pump.reserve(false)).isEqualTo(CompletionPump.CLOSED);
-        assertThat(pump.poll(new CompletionRecords(1))).isFalse();
-        assertThat(pump.drain()).isFalse();
-        assertThat(pump.waiting(-1)).isFalse();
+        poller.release(again);
+        assertThat(WorkId.slot(poller.reserve(false))).isEqualTo(5);
+        poller.close();
+        assertThat(poller.reserve(false)).isEqualTo(CompletionPoller.CLOSED);
+        assertThat(poller.poll(new CompletionRecords(1))).isFalse();
+        assertThat(poller.drain()).isFalse();
+        assertThat(poller.waiting(-1)).isFalse();
         device.dispose();
     }
 
@@ -145,7 +149,7 @@ class QueueTest {
 
     @Test
     void keptCompletionsGrowAndComeOutInOrder() {
-        Backlog kept = new Backlog(2);
+        UndeliveredCompletions kept = new UndeliveredCompletions(2);
         CompletionRecords out = new CompletionRecords(3);
         int[] told = {0};
         int next = 0;
@@ -159,7 +163,7 @@ class QueueTest {
             kept.moveTo(out);
             for (int i = 0; i < out.size(); i++) {
                 assertThat(out.context(i)).isEqualTo(next++);
-                assertThat(out.owner(i)).isEqualTo("owner");
+                assertThat(out.queuePair(i)).isEqualTo("owner");
             }
         }
         while (!kept.isEmpty()) {
@@ -190,35 +194,5 @@ class QueueTest {
                 }
             }
         }
-    }
-
-    @Test
-    void aGateLetsOneInAtATimeAndNoneAfterItWasShut() throws InterruptedException {
-        Gate gate = new Gate();
-        int[] unguarded = {0};
-        AtomicInteger entered = new AtomicInteger();
-        Thread[] threads = new Thread[3];
-        for (int i = 0; i < threads.length; i++) {
-            threads[i] =
-                    Thread.ofPlatform()
-                            .start(
-                                    () -> {
-                                        while (gate.enter()) {
-                                            unguarded[0]++;
-                                            entered.incrementAndGet();
-                                            gate.leave();
-                                        }
-                                    });
-        }
-        while (entered.get() < 100_000) {
-            Thread.onSpinWait();
-        }
-        gate.shut();
-        gate.shut(); // again does nothing
-        for (Thread thread : threads) {
-            thread.join();
-        }
-        assertThat(gate.enter()).isFalse();
-        assertThat(unguarded[0]).isEqualTo(entered.get());
     }
 }

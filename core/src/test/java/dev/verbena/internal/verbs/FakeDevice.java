@@ -232,6 +232,9 @@ public final class FakeDevice implements DeviceControl {
     /** Whether what is under way is lost, without a completion. */
     public boolean forgetful;
 
+    /** How often a queue pair was moved to the error state. */
+    public int errorsAskedFor;
+
     public boolean lastPatient;
 
     /** What the next waits for a completion channel do instead, each once. */
@@ -1094,6 +1097,7 @@ public final class FakeDevice implements DeviceControl {
 
     @Override
     public synchronized int toError(long qp) {
+        errorsAskedFor++;
         if (gone) {
             return -Errno.EIO;
         }

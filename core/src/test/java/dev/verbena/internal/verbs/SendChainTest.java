@@ -25,12 +25,12 @@ class SendChainTest {
         long place = (request + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE;
         for (int capacity : new int[] {1, 16}) {
             List<Long> taken = new ArrayList<>();
-            SegmentAllocator room =
+            SegmentAllocator memory =
                     (bytes, alignment) -> {
                         taken.add(bytes);
                         return Arena.ofAuto().allocate(bytes, alignment);
                     };
-            new SendChain(null, 0, null, capacity, maxSge, inlineBytes, room);
+            new SendChain(null, capacity, maxSge, inlineBytes, memory);
             assertThat(taken).containsExactly(place * capacity + POINTER);
         }
     }

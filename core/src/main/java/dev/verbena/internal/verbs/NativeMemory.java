@@ -11,14 +11,14 @@ import java.util.ArrayList;
 import java.util.List;
 
 /**
- * The native memory of one object, for any thread, zero at first and given back at once.
+ * Native memory of one object: zeroed, for any thread, freed at once by {@link #free}.
  *
- * <p>An arena that threads share would do, but for its end: to make sure that nobody looks any
- * more, closing one halts each thread of the JVM for a moment (a handshake, JEP 454), once for
- * every queue pair that is closed. Here nobody can look: what is in a room is used in the owner's
- * gate, which was shut before, or by somebody who holds the owner.
+ * <p>A shared arena would do, but closing one halts each thread of the JVM for a moment (a
+ * handshake, JEP 454), once for every queue pair that is closed. Here that is not needed: the
+ * memory is used under its object's lock, which is closed first, or by a caller that holds the
+ * object.
  */
-public final class Room implements SegmentAllocator {
+public final class NativeMemory implements SegmentAllocator {
     @SuppressWarnings("restricted") // making downcalls is what this module asks native access for
     private static final class C {
         private static final Linker LINKER = Linker.nativeLinker();
@@ -40,8 +40,8 @@ public final class Room implements SegmentAllocator {
 
     private final List<Long> blocks = new ArrayList<>();
 
-    /** Makes one with nothing in it. */
-    public Room() {}
+    /** Makes one without any block. */
+    public NativeMemory() {}
 
     @Override
     public synchronized MemorySegment allocate(long bytes, long alignment) {
@@ -57,7 +57,7 @@ public final class Room implements SegmentAllocator {
         }
     }
 
-    /** Gives everything back; nobody uses it any more. */
+    /** Frees all blocks; no thread may use them any more. */
     public synchronized void free() {
         try {
             for (long block : blocks) {

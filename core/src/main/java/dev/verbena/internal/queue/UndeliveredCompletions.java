@@ -3,20 +3,20 @@ package dev.verbena.internal.queue;
 import java.util.Arrays;
 
 /**
- * Completions that this layer had to take from the provider on its own, until the consumer asks for
- * them: as many as come, oldest first, each with who is told when the consumer has it.
+ * Completions that this library polled on its own, until the consumer polls: as many as come,
+ * oldest first, each with the queue that gets a slot back once it is delivered.
  */
-class Backlog {
+class UndeliveredCompletions {
     private final CompletionRecords records;
-    private Credit[] credits; // of each record, null where nobody is told
-    private int first; // what is before it has been moved on
+    private Credit[] credits; // of each record; null where no slot is freed
+    private int first; // the records before it were delivered
 
     /**
-     * Makes an empty one.
+     * Makes an empty store.
      *
      * @param capacity how many fit before it grows
      */
-    Backlog(int capacity) {
+    UndeliveredCompletions(int capacity) {
         records = new CompletionRecords(capacity);
         credits = new Credit[capacity];
     }
@@ -26,12 +26,13 @@ class Backlog {
     }
 
     /**
-     * Makes room for a record. For as many more as there are, so that adding takes constant time.
+     * Makes room for one record: for twice as many as there are, so that adding takes constant
+     * time.
      *
      * @return false when the heap has no memory for it; nothing has changed then
      */
     boolean makeRoom() {
-        if (records.room() > 0) {
+        if (records.remaining() > 0) {
             return true;
         }
         try {
@@ -47,27 +48,27 @@ class Backlog {
         }
     }
 
-    /** Allocates an empty array of records; tests let it fail. */
+    /** Allocates empty records; tests let it fail. */
     CompletionRecords allocate(int capacity) {
         return new CompletionRecords(capacity);
     }
 
     /**
-     * Where the next record is to be added, after {@link #makeRoom} has answered true.
+     * Where the next record is to be added, after {@link #makeRoom} returned true.
      *
-     * @param credit who is told when the consumer has it, or null
+     * @param credit the queue that gets a slot back on delivery, or null
      */
     CompletionRecords next(Credit credit) {
         credits[records.size()] = credit;
         return records;
     }
 
-    /** Moves the oldest, as many as fit, and gives their places back. */
+    /** Delivers the oldest, as many as fit, and frees their slots. */
     void moveTo(CompletionRecords to) {
-        while (to.room() > 0 && first < records.size()) {
+        while (to.remaining() > 0 && first < records.size()) {
             to.addFrom(records, first);
             if (credits[first] != null) {
-                credits[first].told();
+                credits[first].delivered();
             }
             first++;
         }

@@ -1,0 +1,246 @@
+package dev.verbena.internal.queue;
+
+import dev.verbena.internal.verbs.SendChain;
+import dev.verbena.internal.verbs.SgeArray;
+
+import java.lang.foreign.MemorySegment;
+import java.util.Objects;
+
+/**
+ * A list of buffers, as posts see it: the {@code ibv_sge} array, the memory that each entry lies
+ * in, and what holds for all entries together. The public {@code BufferList} fills it.
+ *
+ * <p>For one thread at a time. A caller that lets another thread change a list during a post may
+ * send the wrong bytes, and nothing worse: a post reads the size once, copies no more than a
+ * request has room for, and compares the bytes of an inline request with the memory that they lie
+ * in.
+ */
+public final class Buffers {
+    /** What {@link #nameInline} returns when there are more bytes than fit into a request. */
+    static final long TOO_MANY = -1;
+
+    /** What {@link #nameInline} returns when a buffer's bytes cannot be read. */
+    static final long UNREADABLE = -2;
+
+    private final SgeArray entries;
+    private final MemorySegment[] memories; // the whole memory that each buffer is a part of
+    private MemorySegment.Scope scope; // of the first buffer
+    private boolean severalScopes;
+    private int size; // never above the capacity, whatever several threads do at once
+    private long bytes;
+    private boolean registered = true;
+    private boolean writable = true;
+    private Object domain; // of the first region; or null
+    private boolean severalDomains;
+    private Object onlyDomain; // of all buffers; or null when one is not registered or of another
+
+    /**
+     * Makes an empty list.
+     *
+     * @param capacity how many buffers it can name
+     */
+    public Buffers(int capacity) {
+        this.entries = new SgeArray(capacity);
+        this.memories = new MemorySegment[capacity];
+    }
+
+    /** Empties the list. */
+    public void clear() {
+        size = 0;
+        bytes = 0;
+        severalScopes = false;
+        registered = true;
+        writable = true;
+        domain = null;
+        severalDomains = false;
+        onlyDomain = null;
+    }
+
+    /**
+     * Adds a part of a registered region.
+     *
+     * @param region the region
+     * @param offset where the buffer starts in it; the caller has checked the range
+     * @param length how many bytes, at most 4 GiB less one
+     * @return false when the memory's arena is closed; nothing was added then
+     * @throws IndexOutOfBoundsException when the list is full
+     */
+    public boolean add(RegisteredMemory region, long offset, long length) {
+        if (!add(region.memory(), region.start() + offset, length, region.localKey())) {
+            return false;
+        }
+        Object of = region.domain();
+        writable &= region.writable();
+        if (domain == null) {
+            domain = of;
+        }
+        severalDomains |= domain != of;
+        onlyDomain = registered && !severalDomains ? domain : null;
+        return true;
+    }
+
+    /**
+     * Adds memory that is not registered, for inline requests only.
+     *
+     * @param memory all of it is the buffer
+     * @return false when its arena is closed; nothing was added then
+     * @throws IndexOutOfBoundsException when the list is full
+     */
+    public boolean addUnregistered(MemorySegment memory) {
+        if (!add(memory, memory.address(), memory.byteSize(), 0)) {
+            return false;
+        }
+        registered = false;
+        onlyDomain = null;
+        return true;
+    }
+
+    private boolean add(MemorySegment memory, long address, long length, int key) {
+        int index = Objects.checkIndex(size, memories.length);
+        MemorySegment.Scope of = memory.scope();
+        if (!of.isAlive()) {
+            return false;
+        }
+        entries.set(index, address, (int) length, key);
+        memories[index] = memory;
+        if (of != scope) {
+            if (index == 0) {
+                scope = of;
+            } else {
+                severalScopes = true;
+            }
+        }
+        bytes += length;
+        size = index + 1;
+        return true;
+    }
+
+    /**
+     * The number of buffers.
+     *
+     * @return 0 or more
+     */
+    public int size() {
+        return size;
+    }
+
+    /**
+     * The bytes of all buffers.
+     *
+     * @return their lengths, added up
+     */
+    public long bytes() {
+        return bytes;
+    }
+
+    long address() {
+        return entries.address();
+    }
+
+    SgeArray entries() {
+        return entries;
+    }
+
+    /** Whether all buffers are registered in this domain. */
+    boolean isOnlyOf(Object one) {
+        return onlyDomain == one;
+    }
+
+    /** Whether its regions, if there are any, are all of this domain. */
+    boolean isOf(Object one) {
+        return domain == null || (domain == one && !severalDomains);
+    }
+
+    /** Whether the device has a local key for each buffer. */
+    boolean registered() {
+        return registered;
+    }
+
+    /** Whether the device may write into each buffer. */
+    boolean writable() {
+        return registered && writable;
+    }
+
+    /**
+     * Whether no arena of the buffers was closed. For requests whose bytes the device reads or
+     * writes; those of inline requests are checked one by one.
+     *
+     * @param count the {@link #size}, as the caller has read it
+     */
+    boolean alive(int count) {
+        MemorySegment.Scope first = scope;
+        return count == 0
+                || (first != null && first.isAlive() && (!severalScopes || allAlive(count)));
+    }
+
+    private boolean allAlive(int count) {
+        for (int i = 0; i < count; i++) {
+            MemorySegment memory = memories[i];
+            if (memory == null || !memory.scope().isAlive()) {
+                return false;
+            }
+        }
+        return true;
+    }
+
+    /**
+     * Names the bytes in a request that carries them itself. Size, addresses and lengths are read
+     * once, and each buffer is compared with its memory, because provider and JDK would read
+     * whatever address they are given.
+     *
+     * @param request an initiator request that was begun
+     * @param count the {@link #size}, as the caller has read it
+     * @param most how many bytes a request may carry
+     * @param gather whether the bytes are copied now; otherwise the provider copies them when it
+     *     takes the request
+     * @return how many bytes, or {@link #TOO_MANY}, or {@link #UNREADABLE}
+     */
+    long nameInline(SendChain request, int count, long most, boolean gather) {
+        long total = 0;
+        for (int i = 0; i < count; i++) {
+            MemorySegment memory = memories[i];
+            long address = entries.addressOf(i);
+            long lengthAndKey = entries.lengthAndKeyOf(i);
+            long length = SgeArray.lengthIn(lengthAndKey);
+            if (length > most - total) {
+                return TOO_MANY;
+            }
+            if (!gather) {
+                if (memory == null || !readable(memory, address - memory.address(), length)) {
+                    return UNREADABLE;
+                }
+                request.buffer(i, address, lengthAndKey);
+            } else if (!gather(request, total, memory, address, length)) {
+                return UNREADABLE;
+            }
+            total += length;
+        }
+        if (gather) {
+            request.ownBytes(total);
+        } else {
+            request.ownBuffers(count);
+        }
+        return total;
+    }
+
+    /** Copies a buffer's bytes; the JDK checks the memory before and while it copies. */
+    private static boolean gather(
+            SendChain request, long before, MemorySegment memory, long address, long length) {
+        if (memory == null) {
+            return false;
+        }
+        try {
+            request.gather(before, memory, address - memory.address(), length);
+            return true;
+        } catch (IllegalStateException | WrongThreadException | IndexOutOfBoundsException e) {
+            return false; // closed, another thread's, or not what the list says
+        }
+    }
+
+    private static boolean readable(MemorySegment memory, long offset, long length) {
+        return offset >= 0
+                && offset <= memory.byteSize() - length
+                && memory.scope().isAlive()
+                && memory.isAccessibleBy(Thread.currentThread());
+    }
+}

@@ -1,0 +1,690 @@
+package dev.verbena.internal.queue;
+
+import dev.verbena.internal.verbs.Provider;
+import dev.verbena.internal.verbs.VerbsContext;
+import dev.verbena.internal.verbs.WorkCompletions;
+
+import java.lang.invoke.MethodHandles;
+import java.lang.invoke.VarHandle;
+
+/**
+ * Polls one completion queue. For each completion that {@code ibv_poll_cq} returns it finds the
+ * request ({@link QueueRegistry}, {@link RequestLedger}), retires it with all before it, drops what
+ * was signaled for this library's sake only, and delivers the rest ({@link Delivery}) after what
+ * has to be synthesized before it ({@link Synthesis}).
+ *
+ * <p>This library polls on its own, too: to free slots of silent requests, to see what is there
+ * when the queue is armed, and to save what a queue pair leaves behind. What it finds is kept, and
+ * delivered first.
+ */
+public final class CompletionPoller {
+    /** {@code IBV_WC_GENERAL_ERR}: the status of a request that never reached the provider. */
+    public static final int NOT_POSTED = WorkCompletions.GENERAL_ERROR;
+
+    /** {@code IBV_WC_WR_FLUSH_ERR}: the status of a request behind one that failed. */
+    public static final int FLUSHED = WorkCompletions.FLUSHED;
+
+    /**
+     * The status of a request whose completion the device has lost: none of {@code enum
+     * ibv_wc_status}, which has no such value.
+     */
+    public static final int LOST = 0xFF;
+
+    /** What {@link #reserve} returns when all slots are taken. */
+    public static final long NO_SLOT = -1;
+
+    /** What {@link #reserve} returns when the completion queue is closed. */
+    public static final long CLOSED = -2;
+
+    private static final int BATCH = 64;
+    private static final VarHandle INTERNAL_SIGNALS;
+
+    static {
+        try {
+            INTERNAL_SIGNALS =
+                    MethodHandles.lookup()
+                            .findVarHandle(CompletionPoller.class, "internalSignals", long.class);
+        } catch (ReflectiveOperationException e) {
+            throw new ExceptionInInitializerError(e);
+        }
+    }
+
+    /** What the poller tells the completion queue's events. */
+    public interface Listener {
+        /** Completions came up that the device gives no event for. Called without any lock. */
+        void synthesized();
+
+        /** The owner of a confined queue has something to do, and may be waiting. */
+        void wakeOwner();
+    }
+
+    private final VerbsContext context;
+    private final Provider provider;
+    private final SharedQueues sharedQueues;
+    private final long address;
+    private final Listener listener;
+    private final QueueLock lock;
+    private final OwnerTasks ownerTasks;
+
+    // Guarded by the lock, as what they refer to is.
+    private final WorkCompletions raw = new WorkCompletions(BATCH);
+    private final QueueRegistry registry = new QueueRegistry();
+    private final Delivery delivery;
+    private final Synthesis synthesis;
+    // What was polled and could not be kept, as the heap was exhausted: these in raw, until it can.
+    private int leftFirst;
+    private int leftEnd;
+    private boolean unsettled; // something is kept, synthesized or left: no short poll
+    // The ledger of the last completion, and so perhaps of the next: the processor can read it
+    // without waiting for the id that the provider has just written.
+    private RequestLedger guess; // or null
+
+    // Changed under the lock, and read without it.
+    private volatile boolean broken;
+    private volatile long internalSignals; // written without the fence of a volatile write
+
+    /**
+     * Makes a poller.
+     *
+     * @param context the device
+     * @param provider the device's provider
+     * @param sharedQueues the device's shared receive queues
+     * @param address of the {@code ibv_cq}
+     * @param owner the thread that the queue is confined to, or null
+     * @param listener the completion queue's events
+     */
+    public CompletionPoller(
+            VerbsContext context,
+            Provider provider,
+            SharedQueues sharedQueues,
+            long address,
+            Thread owner,
+            Listener listener) {
+        this(
+                context,
+                provider,
+                sharedQueues,
+                address,
+                owner,
+                listener,
+                new UndeliveredCompletions(BATCH));
+    }
+
+    /** For tests, with an empty store of theirs. */
+    CompletionPoller(
+            VerbsContext context,
+            Provider provider,
+            SharedQueues sharedQueues,
+            long address,
+            Thread owner,
+            Listener listener,
+            UndeliveredCompletions store) {
+        this.context = context;
+        this.provider = provider;
+        this.sharedQueues = sharedQueues;
+        this.address = address;
+        this.listener = listener;
+        this.lock = new QueueLock(owner);
+        this.ownerTasks = new OwnerTasks(listener::wakeOwner);
+        this.delivery = new Delivery(store);
+        this.synthesis = new Synthesis(delivery, registry);
+    }
+
+    // ---- queues that report here
+
+    /**
+     * Takes a slot for one queue. Until {@link #enter}, completions of it are dropped.
+     *
+     * @param receive whether it is a receive queue
+     * @return the upper half of its requests' {@link WorkId}, or {@link #NO_SLOT}, or {@link
+     *     #CLOSED}
+     */
+    public long reserve(boolean receive) {
+        if (!lock.acquire()) {
+            return CLOSED;
+        }
+        try {
+            long queue = registry.reserve(receive);
+            synthesis.ensureCapacity(registry.capacity());
+            return queue;
+        } finally {
+            lock.release();
+        }
+    }
+
+    /**
+     * Delivers completions of a queue from now on.
+     *
+     * @param ledger its requests
+     */
+    public void enter(RequestLedger ledger) {
+        if (lock.acquire()) {
+            registry.enter(ledger);
+            lock.release();
+        }
+    }
+
+    /**
+     * Gives a slot back; what the device reports for it later is dropped. The owner of a confined
+     * queue does so when it polls next.
+     *
+     * @param queue what {@link #reserve} returned
+     */
+    public void release(long queue) {
+        runByOwner(() -> releaseHere(queue));
+    }
+
+    private void releaseHere(long queue) {
+        // The lock may be closed: a completion queue may be closed before its queue pairs. Nobody
+        // polls then.
+        if (lock.acquire()) {
+            RequestLedger ledger = registry.release(queue);
+            if (ledger != null) {
+                synthesis.release(ledger);
+            }
+            guess = null;
+            lock.release();
+        }
+    }
+
+    /**
+     * Delivers receives of shared receive queues that a queue pair used up.
+     *
+     * @param queuePairNumber its number
+     * @param endpoint the queue pair, or null to forget it
+     */
+    public void share(int queuePairNumber, Endpoint endpoint) {
+        runByOwner(() -> shareHere(queuePairNumber, endpoint));
+    }
+
+    private void shareHere(int queuePairNumber, Endpoint endpoint) {
+        if (lock.acquire()) {
+            try {
+                registry.share(queuePairNumber, endpoint);
+            } finally {
+                lock.release();
+            }
+        }
+    }
+
+    // ---- threads
+
+    /**
+     * The lock of this queue.
+     *
+     * @return whose owner is the thread that the queue is confined to
+     */
+    public QueueLock lock() {
+        return lock;
+    }
+
+    /**
+     * Checks the thread on a confined queue.
+     *
+     * @throws WrongThreadException when it is not the owner
+     */
+    public void checkOwner() {
+        if (lock.acquire()) {
+            lock.release();
+        }
+    }
+
+    /**
+     * Runs something at once, or, where the queue is confined to another thread, when that thread
+     * polls, arms or waits next.
+     *
+     * @param task what to run; it holds no lock
+     */
+    public void runByOwner(Runnable task) {
+        if (lock.isForeign()) {
+            ownerTasks.add(task);
+        } else {
+            task.run();
+        }
+    }
+
+    /**
+     * Runs what other threads have left for the owner of this confined queue; by the owner, without
+     * a lock.
+     *
+     * @return whether there was anything
+     */
+    public boolean runOwnerTasks() {
+        boolean any = ownerTasks.any();
+        if (any) {
+            ownerTasks.run();
+        }
+        return any;
+    }
+
+    /**
+     * Whether other threads have left something for the owner.
+     *
+     * @return false on a shared queue
+     */
+    public boolean hasOwnerTasks() {
+        return ownerTasks.any();
+    }
+
+    /** Closes the queue for posts and polls, after the thread in it has left. */
+    public void close() {
+        lock.close();
+    }
+
+    private boolean open() {
+        if (!lock.acquire()) {
+            return false;
+        }
+        lock.release();
+        return true;
+    }
+
+    // ---- polling
+
+    /**
+     * Delivers what is there.
+     *
+     * @param into where to; only as many come as fit
+     * @return whether the queue is open; when it is broken, {@link #broken} says so
+     */
+    public boolean poll(CompletionRecords into) {
+        if (!lock.acquire()) {
+            return false;
+        }
+        try {
+            if (unsettled || !pollPlain(into)) {
+                pollAll(into);
+            }
+        } finally {
+            lock.release();
+        }
+        if (delivery.anyFailed()) {
+            notifyFailed(into);
+        }
+        if (ownerTasks.any()) {
+            ownerTasks.run();
+        }
+        return true;
+    }
+
+    /**
+     * The short poll, enough for almost all: nothing is there, or plain successes of one queue.
+     * Apart from the long one, which does the same and more, because what the JIT prepares for that
+     * costs more than all there is to do here.
+     *
+     * @return whether there is no more to do
+     */
+    private boolean pollPlain(CompletionRecords into) {
+        int asked = Math.min(into.remaining(), BATCH);
+        int came = ask(asked);
+        int plain =
+                came > 0 && guess != null ? guess.deliverPlain(raw, 0, came, provider, into) : 0;
+        if (plain < came) {
+            take(plain, came, into);
+            noteUnsettled();
+        }
+        return came < asked || into.remaining() == 0;
+    }
+
+    private void pollAll(CompletionRecords into) {
+        delivery.moveTo(into);
+        boolean allTaken = takeLeft(into);
+        int asked = Math.min(into.remaining(), BATCH);
+        while (allTaken && asked > 0) {
+            int came = ask(asked);
+            allTaken = take(0, came, into) && came == asked;
+            asked = Math.min(into.remaining(), BATCH); // internal ones took no room
+        }
+        synthesis.deliverDue(into);
+        noteUnsettled();
+    }
+
+    private void noteUnsettled() {
+        unsettled = !delivery.isEmpty() || !synthesis.isEmpty() || leftFirst < leftEnd;
+    }
+
+    /**
+     * Polls everything that is there and keeps it for the consumer. What the heap has no memory for
+     * stays where it is until the next time.
+     *
+     * @return whether anything came
+     */
+    public boolean drain() {
+        if (!lock.acquire()) {
+            return false;
+        }
+        try {
+            boolean any = leftFirst < leftEnd;
+            boolean more = takeLeft(null);
+            while (more) {
+                int came = ask(BATCH);
+                any |= came > 0;
+                more = take(0, came, null) && came == BATCH;
+            }
+            synthesis.deliverDue(null);
+            return any;
+        } finally {
+            noteUnsettled();
+            lock.release();
+        }
+    }
+
+    private int ask(int count) {
+        int came = context.pollCq(address, count, raw);
+        if (came < 0) {
+            broken = true;
+        }
+        return came;
+    }
+
+    /** Takes what was left in {@link #raw}; asking for more would overwrite it. */
+    private boolean takeLeft(CompletionRecords to) {
+        int first = leftFirst;
+        int end = leftEnd;
+        leftFirst = 0;
+        leftEnd = 0;
+        return take(first, end, to);
+    }
+
+    /**
+     * Takes completions out of {@link #raw}.
+     *
+     * @param first where to begin
+     * @param came the end of those that are there
+     * @param to the consumer's records, or null to keep them
+     * @return whether all were taken; nothing of those that were not has changed
+     */
+    private boolean take(int first, int came, CompletionRecords to) {
+        int i = first;
+        try {
+            while (i < came) {
+                long id = raw.id(i);
+                if (WorkId.isShared(id)) {
+                    if (!delivery.makeRoom(to)) {
+                        break;
+                    }
+                    takeShared(i++, id, to);
+                    continue;
+                }
+                RequestLedger ledger = guess;
+                if (ledger == null || !WorkId.belongsTo(id, ledger.queue())) {
+                    ledger = registry.find(id);
+                    if (ledger == null) {
+                        i++; // a closed queue pair left it behind, and has reported it already
+                        continue;
+                    }
+                    guess = ledger;
+                }
+                int plain =
+                        delivery.takesPlain(to, came - i)
+                                ? ledger.deliverPlain(raw, i, came, provider, to)
+                                : 0;
+                if (plain > 0) {
+                    i += plain;
+                } else if (synthesis.deliverBefore(ledger, WorkId.sequence(id), to)) {
+                    take(i++, ledger, WorkId.sequence(id), to);
+                } else {
+                    break;
+                }
+            }
+        } finally { // also when something was thrown that nobody expects
+            if (i < came) {
+                leftFirst = i;
+                leftEnd = came;
+                unsettled = true;
+            }
+        }
+        return i >= came;
+    }
+
+    private void take(int index, RequestLedger ledger, int sequence, CompletionRecords to) {
+        int status = raw.status(index);
+        boolean success = status == WorkCompletions.SUCCESS;
+        boolean silent = ledger.silent(sequence);
+        long requestContext = ledger.context(sequence);
+        RequestType type = ledger.typeOf(sequence);
+        if (ledger.end(sequence, success)) {
+            Credit credit = silent ? null : ledger;
+            deliver(index, status, ledger.endpoint(), credit, type, requestContext, to);
+        } else if (success && silent) {
+            INTERNAL_SIGNALS.setRelease(this, internalSignals + 1);
+        }
+    }
+
+    private void takeShared(int index, long id, CompletionRecords to) {
+        SharedReceives queue = sharedQueues.find(id);
+        if (queue == null) {
+            return; // closed
+        }
+        long requestContext = queue.take(WorkId.sequence(id));
+        Endpoint endpoint = registry.sharing(raw.queuePairNumber(index));
+        if (endpoint == null) {
+            queue.delivered(); // of a closed queue pair, which has reported what it used up
+            return;
+        }
+        int status = raw.status(index);
+        deliver(index, status, endpoint, queue, RequestType.RECEIVE, requestContext, to);
+    }
+
+    private void deliver(
+            int index,
+            int status,
+            Endpoint endpoint,
+            Credit credit,
+            RequestType type,
+            long requestContext,
+            CompletionRecords to) {
+        RequestType delivered = type;
+        long bytes = 0;
+        int vendorError = 0;
+        int extra = 0;
+        boolean immediate = false;
+        if (status != WorkCompletions.SUCCESS) {
+            vendorError = raw.vendorError(index);
+        } else if (type.isReceive()) {
+            bytes = raw.bytes(index);
+            if (provider.invalidated(raw.flags(index))) {
+                delivered = RequestType.RECEIVE_AND_INVALIDATE;
+                extra = raw.invalidatedToken(index);
+                endpoint.windows().invalidated(extra);
+            } else {
+                immediate = raw.hasImmediate(index);
+                extra = immediate ? raw.immediate(index) : 0;
+                if (raw.isWriteWithImmediate(index)) {
+                    delivered = RequestType.RECEIVE_OF_WRITE;
+                }
+            }
+        }
+        delivery.deliver(
+                endpoint,
+                credit,
+                delivered,
+                requestContext,
+                bytes,
+                status,
+                vendorError,
+                extra,
+                immediate,
+                to);
+    }
+
+    /**
+     * Notifies queue pairs that they have failed. The consumer's thread does so, without a lock.
+     *
+     * @param polled what the consumer is about to see: an exception would keep it from that, so the
+     *     next poll tries again
+     */
+    private void notifyFailed(CompletionRecords polled) {
+        for (Endpoint endpoint = nextFailed(); endpoint != null; endpoint = nextFailed()) {
+            try {
+                endpoint.notifyFailed();
+            } catch (Throwable t) {
+                putBack(endpoint);
+                if (polled.size() == 0) {
+                    throw t;
+                }
+                return;
+            }
+        }
+    }
+
+    private Endpoint nextFailed() {
+        if (!lock.acquire()) {
+            return null;
+        }
+        Endpoint next = delivery.nextFailed();
+        lock.release();
+        return next;
+    }
+
+    private void putBack(Endpoint endpoint) {
+        if (lock.acquire()) {
+            delivery.putBack(endpoint);
+            lock.release();
+        }
+    }
+
+    // ---- synthesized completions
+
+    /**
+     * Synthesizes completions; see {@link RequestLedger#synthesize}.
+     *
+     * @param ledger of which queue
+     * @param first the first request
+     * @param last the last request
+     * @param status the first one's status
+     */
+    void synthesize(RequestLedger ledger, int first, int last, int status) {
+        if (lock.acquire()) {
+            try {
+                ledger.synthesize(first, last, status, FLUSHED);
+                deliverSynthesized(ledger);
+            } finally {
+                lock.release();
+            }
+        }
+    }
+
+    /**
+     * The provider refused requests without saying which, and may have kept any of them.
+     * Completions of those that have not ended are synthesized, or suppressed for the last one, if
+     * its caller is told that it was refused. Under one lock: another thread polls before or after.
+     *
+     * @param ledger of which queue
+     * @param first the first request that may have been refused
+     * @param last the last one
+     * @param lastIsAsking whether the last one's caller waits for the answer
+     * @return true when the last one, and so each of them, has ended already: none was refused
+     */
+    boolean refuse(RequestLedger ledger, int first, int last, boolean lastIsAsking) {
+        if (!lock.acquire()) {
+            return false; // nobody polls any more
+        }
+        try {
+            if (ledger.hasEnded(last)) {
+                return true;
+            }
+            if (lastIsAsking) {
+                ledger.suppress(last);
+            }
+            ledger.synthesize(first, lastIsAsking ? last - 1 : last, NOT_POSTED, FLUSHED);
+            deliverSynthesized(ledger);
+            return false;
+        } finally {
+            lock.release();
+        }
+    }
+
+    private void deliverSynthesized(RequestLedger ledger) {
+        synthesis.add(ledger);
+        synthesis.deliverDue(null);
+        noteUnsettled();
+    }
+
+    /**
+     * Polls until every request of a queue has ended, or the time is over; then synthesizes the
+     * other completions. For a queue pair that is in the error state and takes no more requests.
+     *
+     * @param ledger its requests
+     * @param nanoseconds how long to wait for the device; not at all when this queue is {@link
+     *     #broken}
+     * @param rest the status of those that the device does not end; {@link #LOST} when this queue
+     *     is broken
+     */
+    public void finish(RequestLedger ledger, long nanoseconds, int rest) {
+        long start = System.nanoTime();
+        while (ledger.outstanding() > 0 && !broken && System.nanoTime() - start < nanoseconds) {
+            if (!drain() && !open()) {
+                return;
+            }
+            Thread.onSpinWait();
+        }
+        if (ledger.outstanding() > 0 && lock.acquire()) {
+            try {
+                ledger.synthesizeRest(broken ? LOST : rest);
+                deliverSynthesized(ledger);
+            } finally {
+                lock.release();
+            }
+            announce();
+        }
+    }
+
+    /** Reports that completions were synthesized; without any lock of this completion queue. */
+    void announce() {
+        listener.synthesized();
+    }
+
+    // ---- what is known of the queue
+
+    /**
+     * Whether the provider said that the queue is broken, as mlx5 does after an overrun.
+     *
+     * @return true from then on
+     */
+    public boolean broken() {
+        return broken;
+    }
+
+    /**
+     * How many successes were signaled for this library's sake, and dropped.
+     *
+     * @return since the queue was made
+     */
+    public long internalSignals() {
+        return internalSignals;
+    }
+
+    /**
+     * Whether something is kept here that the consumer has not seen, and that came after a moment.
+     *
+     * @param since what {@link #keptEver} was at that moment
+     * @return false when there is nothing, or nothing new
+     */
+    public boolean waiting(long since) {
+        if (delivery.keptEver() == since || !lock.acquire()) {
+            return false;
+        }
+        boolean waiting = !delivery.isEmpty();
+        lock.release();
+        return waiting;
+    }
+
+    /**
+     * How many completions were ever kept here.
+     *
+     * @return a count that only grows
+     */
+    public long keptEver() {
+        return delivery.keptEver();
+    }
+
+    /**
+     * How many completions reported a failure.
+     *
+     * @return a count that only grows
+     */
+    public long failuresEver() {
+        return delivery.failuresEver();
+    }
+}

@@ -1,0 +1,135 @@
+package dev.verbena.internal.queue;
+
+import dev.verbena.internal.verbs.WorkCompletions;
+
+import java.util.Arrays;
+
+/**
+ * Where the completions of one completion queue go: to the consumer's records when the consumer
+ * polls, otherwise into a store until it does. Also keeps the queue pairs that a failure has ended
+ * until somebody may call them.
+ *
+ * <p>Guarded by the completion queue's lock, except for the counts. Methods take the consumer's
+ * records as a parameter, null when this library polls on its own: a field would be a reference
+ * between old objects, of which the garbage collector is told twice a poll.
+ */
+final class Delivery {
+    private final UndeliveredCompletions store;
+    private Endpoint[] failed = new Endpoint[8];
+    private int failedCount;
+
+    // Changed under the lock, and read without it.
+    private volatile boolean anyFailed;
+    private volatile long keptEver;
+    private volatile long failuresEver;
+
+    Delivery(UndeliveredCompletions store) {
+        this.store = store;
+    }
+
+    /** Whether nothing is kept for the consumer. */
+    boolean isEmpty() {
+        return store.isEmpty();
+    }
+
+    /** Delivers what was kept, as much as fits. */
+    void moveTo(CompletionRecords to) {
+        store.moveTo(to);
+    }
+
+    /** How many completions were ever kept; only grows. */
+    long keptEver() {
+        return keptEver;
+    }
+
+    /** How many completions with a failure there were; only grows. */
+    long failuresEver() {
+        return failuresEver;
+    }
+
+    /**
+     * Makes room for one more completion, before anything of it changes.
+     *
+     * @return false when there is none, and the heap has no memory for more
+     */
+    boolean makeRoom(CompletionRecords to) {
+        return makeRoomForFailed()
+                && (to != null && store.isEmpty() && to.remaining() > 0 || store.makeRoom());
+    }
+
+    /** Whether plain successes may go to the consumer as they are: nothing is kept before them. */
+    boolean takesPlain(CompletionRecords to, int count) {
+        return to != null && store.isEmpty() && to.remaining() >= count;
+    }
+
+    /** Delivers or keeps a completion, after {@link #makeRoom} returned true. */
+    void deliver(
+            Endpoint endpoint,
+            Credit credit,
+            RequestType type,
+            long context,
+            long bytes,
+            int status,
+            int vendorError,
+            int extra,
+            boolean immediate,
+            CompletionRecords to) {
+        if (status != WorkCompletions.SUCCESS) {
+            noteFailure(endpoint);
+        }
+        CompletionRecords records = to;
+        if (to != null && store.isEmpty() && to.remaining() > 0) {
+            if (credit != null) {
+                credit.delivered();
+            }
+        } else {
+            records = store.next(credit);
+            keptEver++;
+        }
+        records.add(endpoint, type, context, bytes, status, vendorError, extra, immediate);
+    }
+
+    // ---- queue pairs that a failure has ended
+
+    private boolean makeRoomForFailed() {
+        if (failedCount == failed.length) {
+            try {
+                failed = Arrays.copyOf(failed, 2 * failedCount);
+            } catch (OutOfMemoryError e) {
+                return false;
+            }
+        }
+        return true;
+    }
+
+    private void noteFailure(Endpoint endpoint) {
+        failuresEver++;
+        if (endpoint.failsFirst()) {
+            addFailed(endpoint);
+        }
+    }
+
+    private void addFailed(Endpoint endpoint) {
+        failed[failedCount++] = endpoint;
+        anyFailed = true;
+    }
+
+    /** Whether {@link #nextFailed} has one; may be asked without the lock. */
+    boolean anyFailed() {
+        return anyFailed;
+    }
+
+    /** A queue pair that is to be notified of its failure, or null. */
+    Endpoint nextFailed() {
+        Endpoint next = failedCount == 0 ? null : failed[--failedCount];
+        anyFailed = failedCount > 0;
+        return next;
+    }
+
+    /** Keeps a queue pair whose notification has thrown, for the next poll. */
+    void putBack(Endpoint endpoint) {
+        if (makeRoomForFailed()) {
+            addFailed(endpoint);
+        }
+    }
+}

@@ -1,0 +1,127 @@
+package dev.verbena.internal.queue;
+
+import static dev.verbena.internal.queue.RequestFlags.ALLOW_REMOTE_READ;
+import static dev.verbena.internal.queue.RequestFlags.ALLOW_REMOTE_WRITE;
+import static dev.verbena.internal.queue.RequestFlags.DEFER;
+import static dev.verbena.internal.queue.RequestFlags.INLINE;
+import static dev.verbena.internal.queue.RequestFlags.RDMA_READ_LOCAL_INVALIDATE;
+import static dev.verbena.internal.queue.RequestFlags.READ_FENCE;
+import static dev.verbena.internal.queue.RequestFlags.SEND_AND_SOLICIT_EVENT;
+import static dev.verbena.internal.queue.RequestFlags.SILENT_SUCCESS;
+
+import dev.verbena.internal.verbs.SendChain;
+
+/**
+ * An operation of the send queue, described once: its opcode, the type of its completion, the flags
+ * that it knows and what it needs. To add one, add a constant here, its fields in {@link
+ * SendQueue#post}, and a method in {@code QueuePair}.
+ *
+ * <p>A record, because the JIT treats the fields of a constant record as constants.
+ *
+ * @param name for messages
+ * @param opcode one of {@link SendChain}'s
+ * @param type of its completion
+ * @param flags the {@link RequestFlags} that it knows
+ * @param needs what else it needs, beside buffers
+ */
+public record Operation(String name, int opcode, RequestType type, int flags, Needs needs) {
+    /** What an operation needs of its device, its peer and its buffers. */
+    enum Needs {
+        /** Nothing more. */
+        NOTHING,
+        /** A device and a peer that can invalidate a remote key. */
+        REMOTE_INVALIDATE,
+        /** A device that carries immediate data. */
+        IMMEDIATE_DATA,
+        /** Local memory that the device may write, and a peer that accepts reads. */
+        READ,
+        /** The same, one buffer of eight bytes, and a device with atomics. */
+        ATOMIC,
+        /** A window, and no buffers. */
+        WINDOW
+    }
+
+    private static final int ANY = SILENT_SUCCESS | READ_FENCE | DEFER;
+    private static final int MESSAGE = ANY | SEND_AND_SOLICIT_EVENT | INLINE;
+
+    /** NdkSend. */
+    public static final Operation SEND =
+            new Operation("send", SendChain.SEND, RequestType.SEND, MESSAGE, Needs.NOTHING);
+
+    /** NdkSendAndInvalidate. */
+    public static final Operation SEND_AND_INVALIDATE =
+            new Operation(
+                    "sendAndInvalidate",
+                    SendChain.SEND_WITH_INVALIDATE,
+                    RequestType.SEND,
+                    MESSAGE,
+                    Needs.REMOTE_INVALIDATE);
+
+    /** A send with 32 bits of immediate data. */
+    public static final Operation SEND_WITH_IMMEDIATE =
+            new Operation(
+                    "sendWithImmediate",
+                    SendChain.SEND_WITH_IMMEDIATE,
+                    RequestType.SEND,
+                    MESSAGE,
+                    Needs.IMMEDIATE_DATA);
+
+    /** NdkWrite. */
+    public static final Operation WRITE =
+            new Operation("write", SendChain.WRITE, RequestType.WRITE, ANY | INLINE, Needs.NOTHING);
+
+    /** A write with 32 bits of immediate data. */
+    public static final Operation WRITE_WITH_IMMEDIATE =
+            new Operation(
+                    "writeWithImmediate",
+                    SendChain.WRITE_WITH_IMMEDIATE,
+                    RequestType.WRITE,
+                    MESSAGE,
+                    Needs.IMMEDIATE_DATA);
+
+    /** NdkRead. */
+    public static final Operation READ =
+            new Operation(
+                    "read",
+                    SendChain.READ,
+                    RequestType.READ,
+                    ANY | RDMA_READ_LOCAL_INVALIDATE,
+                    Needs.READ);
+
+    /** An atomic compare and swap. */
+    public static final Operation COMPARE_AND_SWAP =
+            new Operation(
+                    "compareAndSwap",
+                    SendChain.COMPARE_AND_SWAP,
+                    RequestType.COMPARE_AND_SWAP,
+                    ANY,
+                    Needs.ATOMIC);
+
+    /** An atomic fetch and add. */
+    public static final Operation FETCH_AND_ADD =
+            new Operation(
+                    "fetchAndAdd",
+                    SendChain.FETCH_AND_ADD,
+                    RequestType.FETCH_AND_ADD,
+                    ANY,
+                    Needs.ATOMIC);
+
+    /** NdkBind. */
+    public static final Operation BIND =
+            new Operation(
+                    "bind",
+                    SendChain.BIND,
+                    RequestType.BIND,
+                    ANY | ALLOW_REMOTE_READ | ALLOW_REMOTE_WRITE,
+                    Needs.WINDOW);
+
+    /** NdkInvalidate. */
+    public static final Operation INVALIDATE =
+            new Operation(
+                    "invalidate", SendChain.INVALIDATE, RequestType.INVALIDATE, ANY, Needs.WINDOW);
+
+    @Override
+    public String toString() {
+        return name;
+    }
+}

@@ -1,0 +1,173 @@
+package dev.verbena.internal.queue;
+
+import java.lang.invoke.MethodHandles;
+import java.lang.invoke.VarHandle;
+import java.util.concurrent.locks.LockSupport;
+
+/**
+ * Guards a queue against a second thread and against use after its close. There are two kinds.
+ *
+ * <p><b>Shared</b>: a small lock, taken by a compare-and-set. A thread that finds it taken spins
+ * for some microseconds, then yields, then parks for short times. What runs under it is a post or a
+ * poll, mostly well below a microsecond. The lock is not fair.
+ *
+ * <p><b>Confined</b>: everything under it belongs to one thread, so it takes no lock. {@link
+ * #acquire} compares the current thread with the owner, and throws for any other.
+ *
+ * <p>Not reentrant: a thread that holds the lock must not call {@link #acquire} or {@link #close};
+ * it would deadlock. No caller's code runs under it. A native object must not be destroyed while a
+ * post uses it, so a close takes the lock for good.
+ */
+public final class QueueLock {
+    private static final int FREE = 0;
+    private static final int TAKEN = 1;
+    private static final int CLOSED = 2;
+
+    private static final int SPINS = 100; // a few microseconds, between two yields
+    private static final int YIELDS = 20; // before the first park
+    private static final long PARK_NANOS = 50_000;
+    private static final VarHandle STATE;
+    private static final VarHandle OWNER;
+
+    static {
+        try {
+            MethodHandles.Lookup lookup = MethodHandles.lookup();
+            STATE = lookup.findVarHandle(QueueLock.class, "state", int.class);
+            OWNER = lookup.findVarHandle(QueueLock.class, "owner", Thread.class);
+        } catch (ReflectiveOperationException e) {
+            throw new ExceptionInInitializerError(e);
+        }
+    }
+
+    private Thread owner; // or null: shared. Only adopt() changes it
+    private int state;
+
+    /**
+     * Makes a free lock.
+     *
+     * @param owner the only thread that may acquire it, or null for any
+     */
+    public QueueLock(Thread owner) {
+        this.owner = owner;
+    }
+
+    /**
+     * Acquires the lock. Never throws for what the machine does.
+     *
+     * @return false when it is closed; it is not held then
+     * @throws WrongThreadException on a confined lock, when the current thread is not its owner
+     */
+    public boolean acquire() {
+        if (owner == null) {
+            return STATE.compareAndSet(this, FREE, TAKEN) || take(TAKEN) != CLOSED;
+        }
+        if (owner != Thread.currentThread()) {
+            refuseThread();
+        }
+        return state != CLOSED;
+    }
+
+    /** Releases the lock; only after {@link #acquire} returned true. */
+    public void release() {
+        if (owner == null) {
+            STATE.setRelease(this, FREE);
+        }
+    }
+
+    /**
+     * Closes the lock for good, after its holder has released it. A second close does nothing.
+     *
+     * @throws WrongThreadException on a confined lock, when the current thread is not its owner
+     */
+    public void close() {
+        if (owner == null) {
+            take(CLOSED);
+        } else if (acquire()) {
+            state = CLOSED;
+        }
+    }
+
+    /**
+     * Whether the lock is confined to another thread than the current one.
+     *
+     * @return false for a shared lock, and for the owner
+     */
+    public boolean isForeign() {
+        return owner != null && owner != Thread.currentThread();
+    }
+
+    /**
+     * The thread that the lock is confined to.
+     *
+     * @return null for a shared lock
+     */
+    public Thread owner() {
+        return owner;
+    }
+
+    /**
+     * Makes the current thread the owner, if the owner has ended: so that what a thread has left
+     * behind can be closed. Does nothing on a shared lock, and for the owner.
+     *
+     * @throws WrongThreadException when the owner is another thread that is alive
+     */
+    public void adopt() {
+        Thread before = owner;
+        Thread current = Thread.currentThread();
+        if (before != null
+                && before != current
+                && (before.isAlive() || !OWNER.compareAndSet(this, before, current))) {
+            refuseThread();
+        }
+    }
+
+    private void refuseThread() {
+        throw new WrongThreadException(
+                "This queue is confined to %s, and was used by %s: its completion queue was made by createConfinedCompletionQueue, so only the thread that made it may post, poll, arm, wait and close"
+                        .formatted(owner, Thread.currentThread()));
+    }
+
+    /**
+     * Waits until the lock is free or closed.
+     *
+     * @param next the state from then on; a closed lock stays closed
+     * @return the state before: FREE or CLOSED
+     */
+    private int take(int next) {
+        boolean interrupted = false;
+        for (int spins = 1; ; spins++) {
+            int seen = (int) STATE.compareAndExchange(this, FREE, next);
+            if (seen != TAKEN) {
+                if (interrupted) {
+                    Thread.currentThread().interrupt();
+                }
+                return seen;
+            }
+            interrupted |= pause(spins);
+        }
+    }
+
+    /**
+     * Waits for a moment. Yielding alone is not enough: a virtual thread that was unmounted while
+     * it held the lock needs a carrier, and as many waiting virtual threads as there are carriers
+     * would yield to one another for ever.
+     *
+     * @param spins how many times it was called in this wait
+     * @return whether it cleared an interrupt, with which a park would return at once. The caller
+     *     restores it when its wait ends, not sooner: a virtual thread that interrupts itself does
+     *     not park the next time
+     */
+    private static boolean pause(int spins) {
+        if (spins % SPINS != 0) {
+            Thread.onSpinWait();
+            return false;
+        }
+        if (spins <= SPINS * YIELDS) {
+            Thread.yield();
+            return false;
+        }
+        boolean interrupted = Thread.interrupted();
+        LockSupport.parkNanos(PARK_NANOS);
+        return interrupted;
+    }
+}

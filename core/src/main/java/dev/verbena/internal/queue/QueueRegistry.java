@@ -1,0 +1,89 @@
+package dev.verbena.internal.queue;
+
+import java.util.Arrays;
+
+/**
+ * The queues that report to one completion queue: by slot, which a request's {@link WorkId}
+ * carries, and by queue pair number for receives of shared receive queues. A slot's generation
+ * grows with each use, so a completion that a closed queue pair left behind is not taken for its
+ * successor's.
+ *
+ * <p>Guarded by the completion queue's lock.
+ */
+final class QueueRegistry {
+    private boolean[] taken = new boolean[8];
+    private RequestLedger[] ledgers = new RequestLedger[8];
+    private int[] generations = new int[8];
+    private final IntMap<Endpoint> sharing = new IntMap<>();
+
+    /**
+     * Takes a slot. Until {@link #enter}, completions of it are dropped.
+     *
+     * @param receive whether it is for a receive queue
+     * @return what {@link WorkId#queue} returned, or -1 when all slots are taken
+     */
+    long reserve(boolean receive) {
+        int slot = 0;
+        while (slot < taken.length && taken[slot]) {
+            slot++;
+        }
+        if (slot == WorkId.SLOTS) {
+            return -1;
+        }
+        if (slot == taken.length) {
+            taken = Arrays.copyOf(taken, 2 * slot);
+            ledgers = Arrays.copyOf(ledgers, 2 * slot);
+            generations = Arrays.copyOf(generations, 2 * slot);
+        }
+        taken[slot] = true;
+        return WorkId.queue(slot, ++generations[slot], receive);
+    }
+
+    /** How many slots there are now, taken or not. */
+    int capacity() {
+        return taken.length;
+    }
+
+    void enter(RequestLedger ledger) {
+        ledgers[WorkId.slot(ledger.queue())] = ledger;
+    }
+
+    /**
+     * Gives a slot back.
+     *
+     * @param queue what {@link #reserve} returned
+     * @return the ledger that had it, or null before {@link #enter}
+     */
+    RequestLedger release(long queue) {
+        int slot = WorkId.slot(queue);
+        RequestLedger ledger = ledgers[slot];
+        ledgers[slot] = null;
+        taken[slot] = false;
+        return ledger;
+    }
+
+    /** The ledger that a request's id names, or null when its queue pair is gone. */
+    RequestLedger find(long id) {
+        RequestLedger ledger = ledgers[WorkId.slot(id)];
+        return ledger != null && WorkId.belongsTo(id, ledger.queue()) ? ledger : null;
+    }
+
+    /** Whether the ledger has its slot still. */
+    boolean has(RequestLedger ledger) {
+        return ledgers[WorkId.slot(ledger.queue())] == ledger;
+    }
+
+    /** Adds a queue pair that takes receives from a shared queue; null removes it. */
+    void share(int queuePairNumber, Endpoint endpoint) {
+        if (endpoint == null) {
+            sharing.remove(queuePairNumber);
+        } else {
+            sharing.put(queuePairNumber, endpoint);
+        }
+    }
+
+    /** The queue pair that used up a shared receive, or null when it is gone. */
+    Endpoint sharing(int queuePairNumber) {
+        return sharing.get(queuePairNumber);
+    }
+}

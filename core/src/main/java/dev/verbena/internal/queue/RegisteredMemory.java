@@ -1,0 +1,29 @@
+package dev.verbena.internal.queue;
+
+import java.lang.foreign.MemorySegment;
+
+/**
+ * What posts need of a registered memory region.
+ *
+ * @param domain its protection domain, only compared
+ * @param memory the memory
+ * @param start the memory's address
+ * @param bytes the memory's size
+ * @param handle the address of the {@code ibv_mr}
+ * @param localKey what requests name it by
+ * @param writable whether the device may write to it
+ * @param bindable whether windows may be bound to it
+ */
+public record RegisteredMemory(
+        Object domain,
+        MemorySegment memory,
+        long start,
+        long bytes,
+        long handle,
+        int localKey,
+        boolean writable,
+        boolean bindable) {
+    boolean alive() {
+        return memory.scope().isAlive();
+    }
+}

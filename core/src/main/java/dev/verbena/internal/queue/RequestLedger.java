@@ -1,0 +1,525 @@
+package dev.verbena.internal.queue;
+
+import dev.verbena.internal.verbs.Provider;
+import dev.verbena.internal.verbs.WorkCompletions;
+
+import java.lang.invoke.MethodHandles;
+import java.lang.invoke.VarHandle;
+
+/**
+ * The outstanding requests of one queue, oldest first: what each one was, how it will end, and how
+ * many more may be posted. {@link RequestState} has the states of a request.
+ *
+ * <p>Two sides share a ledger. The posting side adds requests, under the queue's lock; the
+ * completing side retires them, under the completion queue's lock. Each counter has one writer.
+ * Sequence numbers wrap around, so only their differences are compared.
+ *
+ * <p>A slot is free again when the consumer can know that its request has ended: when the
+ * completion was delivered, or, for a silent request that succeeded, when a completion behind it
+ * says so. Until then nobody can know, so a queue with outstanding silent requests takes as many
+ * more as may stand between two internal signals: a post that NDK's way of counting allows is never
+ * refused.
+ */
+public final class RequestLedger implements Credit {
+    private static final RequestType[] TYPES = RequestType.values();
+
+    /**
+     * The first sequence number. They wrap around so soon that each test of some dozen requests
+     * passes the wrap; from 0 on, a mistake would show after two thousand million requests.
+     */
+    private static final int FIRST = Integer.MAX_VALUE - 40;
+
+    private static final VarHandle ADDED = counter("added");
+    private static final VarHandle RETIRED = counter("retired");
+    private static final VarHandle SILENT_RETIRED = counter("silentRetired");
+    private static final VarHandle DELIVERED = counter("delivered");
+
+    private final Endpoint endpoint;
+    private final long queue;
+    private final int depth;
+    private final int interval;
+    private final int slots; // how many slots, less one
+    private final long[] requests; // two for each: its context and its RequestState
+    private final Window[] windows; // null but for outstanding requests that name one
+
+    // Written by the posting side.
+    private int added = FIRST;
+    private int silentAdded;
+    private int limit = FIRST; // while "added" is below it there is a free slot for certain
+
+    // Written by the completing side.
+    private int retired = FIRST;
+    private int seen = FIRST; // how much of "added" this side has read
+    private int silentRetired;
+    private int delivered = FIRST;
+    private boolean synthesizes; // a request was marked SYNTHESIZED or ENDED
+
+    private static VarHandle counter(String name) {
+        try {
+            return MethodHandles.lookup().findVarHandle(RequestLedger.class, name, int.class);
+        } catch (ReflectiveOperationException e) {
+            throw new ExceptionInInitializerError(e);
+        }
+    }
+
+    /**
+     * Makes an empty ledger.
+     *
+     * @param endpoint the queue pair that the requests belong to
+     * @param queue the upper half of the requests' {@link WorkId}
+     * @param depth how many requests may be outstanding
+     * @param interval how many silent requests may follow each other until one asks for a signal
+     */
+    public RequestLedger(Endpoint endpoint, long queue, int depth, int interval) {
+        this.endpoint = endpoint;
+        this.queue = queue;
+        this.depth = depth;
+        this.interval = interval;
+        int places = Integer.highestOneBit(depth + interval) << 1; // room for two internal ones
+        this.slots = places - 1;
+        this.requests = new long[2 * places];
+        this.windows = new Window[places];
+    }
+
+    /**
+     * The queue pair that the requests belong to.
+     *
+     * @return its endpoint
+     */
+    public Endpoint endpoint() {
+        return endpoint;
+    }
+
+    /**
+     * The upper half of the requests' {@link WorkId}.
+     *
+     * @return what {@link QueueRegistry#reserve} returned
+     */
+    public long queue() {
+        return queue;
+    }
+
+    /**
+     * Whether no request may be added, as far as this side knows.
+     *
+     * @return true when as many are outstanding as the queue is deep
+     */
+    public boolean full() {
+        return added - limit >= 0 && fullNow();
+    }
+
+    private boolean fullNow() {
+        int silent = silentAdded - (int) SILENT_RETIRED.getAcquire(this);
+        int others = added - silentAdded - (int) DELIVERED.getAcquire(this);
+        // Without what is granted on top for silent ones: those may end before the next check.
+        limit = added + depth - others - silent;
+        return others + silent >= depth + (silent > 0 ? interval - 1 : 0);
+    }
+
+    // Where a request's context and state are. The JIT checks no index that was masked to its
+    // array's length.
+
+    private int contextAt(int sequence) {
+        return sequence << 1 & requests.length - 1;
+    }
+
+    private int stateAt(int sequence) {
+        return (sequence << 1 | 1) & requests.length - 1;
+    }
+
+    private int state(int sequence) {
+        return (int) requests[stateAt(sequence)];
+    }
+
+    private void mark(int sequence, int marks) {
+        requests[stateAt(sequence)] |= marks;
+    }
+
+    /**
+     * How many requests were added and not retired. Exact for the posting side; for others it was
+     * so a moment ago.
+     *
+     * @return 0 or more
+     */
+    public int outstanding() {
+        return (int) ADDED.getAcquire(this) - (int) RETIRED.getAcquire(this);
+    }
+
+    /**
+     * The id of the request that is added next.
+     *
+     * @return its {@link WorkId}
+     */
+    public long nextId() {
+        return WorkId.of(queue, added);
+    }
+
+    /**
+     * Adds a request; only when the queue is not {@link #full}.
+     *
+     * @param context the caller's context
+     * @param type the type of its completion
+     * @param silent whether success is not reported
+     * @param signaled whether the provider reports success
+     * @return its sequence number
+     */
+    public int add(long context, RequestType type, boolean silent, boolean signaled) {
+        return add(context, type, silent, signaled, 0);
+    }
+
+    /**
+     * Adds a request that names a window; only when the queue is not {@link #full}.
+     *
+     * @param window the window
+     * @param context the caller's context
+     * @param type the type of its completion
+     * @param silent whether success is not reported
+     * @param signaled whether the provider reports success
+     */
+    void add(Window window, long context, RequestType type, boolean silent, boolean signaled) {
+        windows[added & slots] = window;
+        add(context, type, silent, signaled, RequestState.WINDOW);
+    }
+
+    private int add(
+            long context, RequestType type, boolean silent, boolean signaled, int furtherMarks) {
+        int sequence = added;
+        int state = RequestState.of(type) | (signaled ? RequestState.SIGNALED : 0) | furtherMarks;
+        if (silent) {
+            state |= RequestState.SILENT;
+            silentAdded++;
+        }
+        requests[contextAt(sequence)] = context;
+        requests[stateAt(sequence)] = state;
+        ADDED.setRelease(this, sequence + 1); // publishes what was written above
+        return sequence;
+    }
+
+    /**
+     * Adds a request of this library's own, whose end is never reported.
+     *
+     * @return its sequence number
+     */
+    int addInternal() {
+        return add(0, RequestType.SEND, true, true, RequestState.INTERNAL);
+    }
+
+    /** Removes the request added last: the provider refused it, and has not kept it. */
+    public void takeBack() {
+        int state = state(added - 1);
+        if ((state & RequestState.WINDOW) != 0) {
+            int at = added - 1 & this.slots;
+            endpoint.windows().takeBack(windows[at], type(state));
+            windows[at] = null;
+        }
+        if ((state & RequestState.SILENT) != 0) {
+            silentAdded--;
+        }
+        ADDED.setRelease(this, added - 1);
+    }
+
+    /**
+     * The sequence number of the request added last.
+     *
+     * @return what {@link #add} returned
+     */
+    public int last() {
+        return added - 1;
+    }
+
+    /** A completion of this queue was delivered to the consumer. */
+    @Override
+    public void delivered() {
+        DELIVERED.setRelease(this, delivered + 1);
+    }
+
+    // What follows is for the completing side, under the completion queue's lock.
+
+    /** Reads what the posting side has added; before anything of a request is read. */
+    void readAdded() {
+        seen = (int) ADDED.getAcquire(this);
+    }
+
+    /**
+     * Ends a request, and with it all before it: on one queue completions come in posting order,
+     * and a silent request that had failed would have had one. After {@link #nextSynthesizedBefore}
+     * found nothing more.
+     *
+     * @param sequence which request
+     * @param success how it ended
+     * @return whether its completion is to be delivered
+     */
+    boolean end(int sequence, boolean success) {
+        int state = state(sequence);
+        if (seen - sequence <= 0 || (state & RequestState.ENDED) != 0) {
+            return false; // of a request that was refused, or whose end was reported
+        }
+        if (sequence - retired >= 0) {
+            retire(sequence, success);
+        }
+        if (synthesizes) {
+            mark(sequence, RequestState.ENDED);
+        }
+        return (state & RequestState.INTERNAL) == 0
+                && (!success || (state & RequestState.SILENT) == 0);
+    }
+
+    private void retire(int last, boolean success) {
+        int silent = 0;
+        for (int sequence = retired; sequence - last <= 0; sequence++) {
+            int state = state(sequence);
+            silent += state & RequestState.SILENT;
+            if ((state & RequestState.WINDOW) != 0) {
+                retireWindow(sequence, state, sequence == last && !success);
+            }
+        }
+        retired(last + 1, silent);
+    }
+
+    /**
+     * Retires the oldest requests as long as they are silent and nothing is synthesized for them.
+     */
+    private void retireSilentBefore(int end) {
+        int sequence = retired;
+        int state;
+        while (end - sequence > 0
+                && ((state = state(sequence))
+                                & (RequestState.SILENT
+                                        | RequestState.SYNTHESIZED
+                                        | RequestState.ENDED))
+                        == RequestState.SILENT) {
+            if ((state & RequestState.WINDOW) != 0) {
+                retireWindow(sequence, state, false);
+            }
+            sequence++;
+        }
+        retired(sequence, sequence - retired);
+    }
+
+    private void retireWindow(int sequence, int state, boolean failed) {
+        int at = sequence & this.slots;
+        Window window = windows[at];
+        windows[at] = null;
+        requests[stateAt(sequence)] = state & ~RequestState.WINDOW;
+        endpoint.windows().retire(window, failed);
+    }
+
+    private void retired(int next, int silent) {
+        RETIRED.setRelease(this, next);
+        if (silent > 0) {
+            SILENT_RETIRED.setRelease(this, silentRetired + silent);
+        }
+    }
+
+    /**
+     * Delivers successes of the oldest requests as long as each is plain: not silent, nothing
+     * synthesized, reported by the provider in its turn, and with nothing but its bytes. That is
+     * almost all traffic.
+     *
+     * @param raw what the provider reported
+     * @param first where to begin in it
+     * @param came how many there are in it
+     * @param provider the device's provider
+     * @param to where to deliver; it has room for all
+     * @return how many were delivered
+     */
+    int deliverPlain(
+            WorkCompletions raw, int first, int came, Provider provider, CompletionRecords to) {
+        int oldest = retired;
+        int most = synthesizes ? 0 : Math.min((int) ADDED.getAcquire(this) - oldest, came - first);
+        if (most <= 0 || !deliverIfPlain(raw, first, oldest, provider, to, 0)) {
+            return 0;
+        }
+        int count = most > 1 ? deliverMorePlain(raw, first, oldest, most, provider, to) : 1;
+        to.added(endpoint, count);
+        RETIRED.setRelease(this, oldest + count);
+        DELIVERED.setRelease(this, delivered + count);
+        return count;
+    }
+
+    /** A method of its own: what the JIT prepares before a loop costs more than one round of it. */
+    private int deliverMorePlain(
+            WorkCompletions raw,
+            int first,
+            int oldest,
+            int most,
+            Provider provider,
+            CompletionRecords to) {
+        int count = 1;
+        while (count < most
+                && deliverIfPlain(raw, first + count, oldest + count, provider, to, count)) {
+            count++;
+        }
+        return count;
+    }
+
+    private boolean deliverIfPlain(
+            WorkCompletions raw,
+            int index,
+            int sequence,
+            Provider provider,
+            CompletionRecords to,
+            int place) {
+        long state = requests[stateAt(sequence)];
+        if (raw.id(index) != WorkId.of(queue, sequence)
+                || raw.status(index) != WorkCompletions.SUCCESS
+                || (state & RequestState.NOT_PLAIN) != 0) {
+            return false;
+        }
+        if (WorkId.isReceive(queue)) {
+            if (provider.special(raw.flags(index))) {
+                return false;
+            }
+            state |= raw.bytes(index) << Integer.SIZE;
+        }
+        to.put(place, requests[contextAt(sequence)], state);
+        return true;
+    }
+
+    long context(int sequence) {
+        return requests[contextAt(sequence)];
+    }
+
+    RequestType typeOf(int sequence) {
+        return type(state(sequence));
+    }
+
+    static RequestType type(int state) {
+        return TYPES[RequestState.typeIn(state)];
+    }
+
+    /** Whether a request is silent: delivering its failure frees no slot. */
+    boolean silent(int sequence) {
+        return (state(sequence) & RequestState.SILENT) != 0;
+    }
+
+    /**
+     * Synthesizes completions of requests that the caller believes posted: the provider did not
+     * take them, or it is unknown whether it did.
+     *
+     * @param first the first of them; those that have ended are left out
+     * @param last the last of them
+     * @param status the {@code enum ibv_wc_status} of the first; the others are flushed
+     * @param flushed the status of the others
+     */
+    void synthesize(int first, int last, int status, int flushed) {
+        synthesizes = true;
+        int from = retired - first > 0 ? retired : first;
+        for (int sequence = from; sequence - last <= 0; sequence++) {
+            mark(sequence, RequestState.synthesized(sequence == from ? status : flushed));
+        }
+    }
+
+    /**
+     * Whether a request has ended, as far as completions were polled.
+     *
+     * @param sequence a request that was added
+     * @return true when its completion, or one behind it, was seen
+     */
+    boolean hasEnded(int sequence) {
+        return retired - sequence > 0;
+    }
+
+    /**
+     * Suppresses the completion of a request whose caller was told of its refusal, although the
+     * provider may have kept it. Its slot is free again when all before it have ended.
+     */
+    void suppress(int sequence) {
+        synthesizes = true;
+        mark(sequence, RequestState.ENDED);
+    }
+
+    /**
+     * Finds the next synthesized completion that may be delivered: all before it that the provider
+     * will report have been delivered.
+     *
+     * @return whether there is one; {@link #synthesizedSequence} is its number
+     */
+    boolean nextSynthesized() {
+        return nextSynthesizedUpTo((int) ADDED.getAcquire(this));
+    }
+
+    /**
+     * Finds the next completion to synthesize before a request that the provider reports now. All
+     * before it that the provider was ever to report, it has reported: what was silent has
+     * succeeded and is retired, what is synthesized is due, and a request that asked for a
+     * completion and has none has lost it, as after an overrun of the completion queue.
+     *
+     * @param sequence the request
+     * @return as {@link #nextSynthesized}
+     */
+    boolean nextSynthesizedBefore(int sequence) {
+        // Not before a request that was refused, or whose end was reported.
+        return sequence - retired > 0 && seen - sequence > 0 && findBefore(sequence);
+    }
+
+    private boolean findBefore(int end) {
+        retireSilentBefore(end);
+        while (end - retired > 0) {
+            int oldest = retired;
+            int state = state(oldest);
+            if ((state & (RequestState.SYNTHESIZED | RequestState.ENDED)) == 0) {
+                mark(oldest, RequestState.ENDED | RequestState.status(CompletionPoller.LOST));
+                retire(oldest, false);
+                return true;
+            }
+            if (endSynthesized(oldest, state)) {
+                return true;
+            }
+            retireSilentBefore(end);
+        }
+        return false;
+    }
+
+    private boolean nextSynthesizedUpTo(int end) {
+        for (int sequence = retired; end - sequence > 0; sequence++) {
+            int state = state(sequence);
+            if ((state & (RequestState.SYNTHESIZED | RequestState.ENDED)) != 0) {
+                if (endSynthesized(sequence, state)) {
+                    return true;
+                }
+            } else if ((state & RequestState.SIGNALED) != 0) {
+                return false; // the provider will report it
+            }
+            // A silent, unsignaled request has succeeded, or its failure is reported late.
+        }
+        return false;
+    }
+
+    /** Ends a synthesized or suppressed request; true when its completion is to be delivered. */
+    private boolean endSynthesized(int sequence, int state) {
+        retire(sequence, false);
+        if ((state & RequestState.ENDED) != 0) { // suppressed
+            if ((state & RequestState.SILENT) == 0) {
+                delivered(); // its slot is as free as one whose completion was delivered
+            }
+            return false;
+        }
+        mark(sequence, RequestState.ENDED);
+        return (state & RequestState.INTERNAL) == 0;
+    }
+
+    /**
+     * Synthesizes completions of all outstanding requests, but for those that were synthesized or
+     * suppressed before.
+     *
+     * @param status of each
+     */
+    void synthesizeRest(int status) {
+        synthesizes = true;
+        readAdded();
+        for (int sequence = retired; seen - sequence > 0; sequence++) {
+            if ((state(sequence) & (RequestState.SYNTHESIZED | RequestState.ENDED)) == 0) {
+                mark(sequence, RequestState.synthesized(status));
+            }
+        }
+    }
+
+    int synthesizedSequence() {
+        return retired - 1;
+    }
+
+    int synthesizedStatus() {
+        return RequestState.statusIn(state(retired - 1));
+    }
+}

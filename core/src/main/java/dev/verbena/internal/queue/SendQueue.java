@@ -1,0 +1,710 @@
+package dev.verbena.internal.queue;
+
+import dev.verbena.internal.verbs.Errno;
+import dev.verbena.internal.verbs.Rights;
+import dev.verbena.internal.verbs.SendChain;
+import dev.verbena.internal.verbs.VerbsContext;
+
+import java.lang.invoke.MethodHandles;
+import java.lang.invoke.VarHandle;
+import java.lang.ref.Reference;
+import java.util.function.IntSupplier;
+
+/**
+ * The send queue of a queue pair (NDK: initiator queue): what NDK promises beyond {@code
+ * ibv_post_send}. A post checks the request, builds it in the {@link SendChain}, notes it in the
+ * {@link RequestLedger}, and hands the chain to the provider unless the request is deferred.
+ *
+ * <ul>
+ *   <li><b>Silent requests.</b> A device frees a slot only when a completion at or behind it is
+ *       polled, so every {@link #interval}-th silent request in a row asks for an internal signal.
+ *   <li><b>Deferral.</b> Deferred requests wait in the chain for the next request without DEFER.
+ *       Whatever is refused, by a return value or an exception, posts them first.
+ *   <li><b>Refused late.</b> When the provider refuses a request whose caller was told that it was
+ *       accepted, its completion is synthesized and the queue pair goes to the error state.
+ * </ul>
+ *
+ * <p>Posts return {@link Refusal#NONE}, a positive errno of the provider, or a {@link
+ * Refusal#code}.
+ */
+public final class SendQueue {
+    private static final int TRIES = 8; // while other queue pairs' completions come in between
+
+    // The states of the connection, as posts see it: no way leads back.
+    private static final int IDLE = 0;
+    private static final int CONNECTED = 1;
+    private static final int ENDED = 2;
+    private static final VarHandle STATE;
+
+    static {
+        try {
+            STATE = MethodHandles.lookup().findVarHandle(SendQueue.class, "state", int.class);
+        } catch (ReflectiveOperationException e) {
+            throw new ExceptionInInitializerError(e);
+        }
+    }
+
+    private final QueueLock lock;
+    private final SendRules rules;
+    private final RequestLedger ledger;
+    private final SendChain chain;
+    private final VerbsContext verbs;
+    private final long queuePair;
+    private final CompletionPoller poller;
+    private final CompletionPoller receivePoller;
+    private final int interval;
+    private final IntSupplier modifyToError;
+
+    private int state; // by STATE, from any thread
+
+    // Written before the state becomes CONNECTED, and read after.
+    private boolean peerInvalidatable;
+    private int outboundReads;
+
+    // Guarded by the lock.
+    private int unsignaled; // silent requests since the last signal
+    private boolean announce; // completions were synthesized: to be announced without the lock
+    private Operation lastOperation; // what was refused last, for messages; or null
+    private int lastRefusal;
+
+    /**
+     * Makes a queue that is not connected.
+     *
+     * @param rules what its requests may ask for
+     * @param ledger its requests
+     * @param chain where they are built
+     * @param verbs the device
+     * @param queuePair the address of the {@code ibv_qp}
+     * @param poller where their completions are delivered
+     * @param receivePoller where those of receives are
+     * @param interval what {@link #interval} returned for its depth
+     * @param modifyToError moves the queue pair to the error state, so that the device flushes it
+     */
+    public SendQueue(
+            SendRules rules,
+            RequestLedger ledger,
+            SendChain chain,
+            VerbsContext verbs,
+            long queuePair,
+            CompletionPoller poller,
+            CompletionPoller receivePoller,
+            int interval,
+            IntSupplier modifyToError) {
+        this.lock = new QueueLock(poller.lock().owner());
+        this.rules = rules;
+        this.ledger = ledger;
+        this.chain = chain;
+        this.verbs = verbs;
+        this.queuePair = queuePair;
+        this.poller = poller;
+        this.receivePoller = receivePoller;
+        this.interval = interval;
+        this.modifyToError = modifyToError;
+    }
+
+    /**
+     * How many silent requests may follow each other until one asks for a signal: half of the
+     * depth, which keeps a signal in reach, and 64 at most, as more would gain nothing.
+     *
+     * @param depth of the queue
+     * @return 1 to 64
+     */
+    public static int interval(int depth) {
+        return Math.clamp(depth / 2, 1, 64);
+    }
+
+    // ---- posting
+
+    /**
+     * Posts a request with buffers.
+     *
+     * @param operation what to do
+     * @param context the caller's context
+     * @param buffers local memory
+     * @param remoteAddress the peer's memory, of operations that name it
+     * @param remoteKey the peer's key, to use or to invalidate
+     * @param operand immediate data, or what an atomic operation compares or adds
+     * @param swap what an atomic operation stores
+     * @param flags {@link RequestFlags}
+     * @return whether it was accepted: see this class
+     */
+    public int post(
+            Operation operation,
+            long context,
+            Buffers buffers,
+            long remoteAddress,
+            int remoteKey,
+            long operand,
+            long swap,
+            int flags) {
+        if (!lock.acquire()) {
+            return closed(operation);
+        }
+        try {
+            int count = buffers.size();
+            int refusal = admit(operation, flags);
+            if (refusal == Refusal.NONE) {
+                refusal =
+                        rules.check(
+                                operation, buffers, count, flags, peerInvalidatable, outboundReads);
+            }
+            if (refusal != Refusal.NONE) {
+                return refuse(operation, refusal);
+            }
+            chain.begin(operation.opcode());
+            fill(operation, remoteAddress, remoteKey, operand, swap);
+            if ((flags & RequestFlags.INLINE) != 0) {
+                return postInline(operation, context, buffers, count, flags);
+            }
+            if ((flags & RequestFlags.DEFER) != 0) {
+                chain.copyOfBuffers(buffers.entries(), count); // the caller may change the list
+            } else {
+                chain.buffers(buffers.address(), count);
+            }
+            return submit(operation, context, flags, 0);
+        } catch (RuntimeException | Error e) {
+            postDeferredHere();
+            throw e;
+        } finally {
+            release();
+            Reference.reachabilityFence(buffers);
+        }
+    }
+
+    /** Checks that the queue is connected, that it knows the flags, and that it has a free slot. */
+    private int admit(Operation operation, int flags) {
+        if ((int) STATE.getAcquire(this) != CONNECTED) {
+            return Refusal.NOT_CONNECTED.code();
+        }
+        // Before a full queue: an unknown flag is wrong whether there is a slot or not.
+        if ((flags & ~operation.flags()) != 0) {
+            return Refusal.UNKNOWN_FLAG.code();
+        }
+        return ledger.full() && fullAfterDrain() ? Refusal.FULL.code() : Refusal.NONE;
+    }
+
+    private boolean fullAfterDrain() {
+        poller.drain(); // silent requests may have ended without a poll by the consumer
+        return ledger.full();
+    }
+
+    private void fill(
+            Operation operation, long remoteAddress, int remoteKey, long operand, long swap) {
+        switch (operation.opcode()) {
+            case SendChain.SEND_WITH_INVALIDATE -> chain.invalidate(remoteKey);
+            case SendChain.SEND_WITH_IMMEDIATE -> chain.immediate((int) operand);
+            case SendChain.WRITE_WITH_IMMEDIATE -> {
+                chain.remote(remoteAddress, remoteKey);
+                chain.immediate((int) operand);
+            }
+            case SendChain.WRITE, SendChain.READ -> chain.remote(remoteAddress, remoteKey);
+            case SendChain.COMPARE_AND_SWAP, SendChain.FETCH_AND_ADD ->
+                    chain.atomic(remoteAddress, remoteKey, operand, swap);
+            default -> {} // SEND
+        }
+    }
+
+    private int postInline(
+            Operation operation, long context, Buffers buffers, int count, int flags) {
+        // Most providers refuse more buffers than the queue pair was made for, inline too.
+        boolean gather = (flags & RequestFlags.DEFER) != 0 || count > rules.maxBuffers();
+        long bytes = buffers.nameInline(chain, count, rules.maxInlineBytes(), gather);
+        if (bytes < 0) {
+            return refuse(
+                    operation,
+                    bytes == Buffers.TOO_MANY
+                            ? Refusal.TOO_MANY_INLINE_BYTES.code()
+                            : Refusal.UNREADABLE.code());
+        }
+        if (bytes == 0) {
+            chain.buffers(0, 0);
+        }
+        return submit(operation, context, flags, bytes == 0 ? 0 : SendChain.INLINE);
+    }
+
+    /** Ends a request and posts it with all deferred ones, unless it is deferred itself. */
+    private int submit(Operation operation, long context, int flags, int inline) {
+        boolean silent = (flags & RequestFlags.SILENT_SUCCESS) != 0;
+        int before = unsignaled;
+        boolean signaled = finish(flags, inline, silent);
+        ledger.add(context, operation.type(), silent, signaled);
+        return (flags & RequestFlags.DEFER) != 0 && !chain.full()
+                ? Refusal.NONE
+                : postFinished(operation, before);
+    }
+
+    private boolean finish(int flags, int inline, boolean silent) {
+        boolean signaled = !silent || unsignaled + 1 >= interval;
+        unsignaled = signaled ? 0 : unsignaled + 1;
+        int verbsFlags = inline | (signaled ? SendChain.SIGNALED : 0);
+        if ((flags & (RequestFlags.READ_FENCE | RequestFlags.SEND_AND_SOLICIT_EVENT)) != 0) {
+            verbsFlags |=
+                    ((flags & RequestFlags.READ_FENCE) != 0 ? SendChain.FENCE : 0)
+                            | ((flags & RequestFlags.SEND_AND_SOLICIT_EVENT) != 0
+                                    ? SendChain.SOLICITED
+                                    : 0);
+        }
+        chain.finish(ledger.nextId(), verbsFlags);
+        return signaled;
+    }
+
+    private int postFinished(Operation operation, int before) {
+        int refusal = postChain(true);
+        if (refusal != Refusal.NONE) {
+            unsignaled = before;
+            note(operation, refusal);
+        }
+        return refusal;
+    }
+
+    // ---- windows
+
+    /**
+     * Posts a bind.
+     *
+     * @param context the caller's context
+     * @param window what is bound
+     * @param region what it is bound to
+     * @param offset where the window starts in the region
+     * @param length how long it is
+     * @param flags {@link RequestFlags}
+     * @return whether it was accepted: see this class
+     */
+    public int bind(
+            long context,
+            Window window,
+            RegisteredMemory region,
+            long offset,
+            long length,
+            int flags) {
+        if (!lock.acquire()) {
+            return closed(Operation.BIND);
+        }
+        try {
+            int refusal = admit(Operation.BIND, flags);
+            if (refusal == Refusal.NONE) {
+                refusal = rules.checkBind(window, region, offset, length, flags);
+            }
+            if (refusal == Refusal.NONE) {
+                refusal = checkFree(window);
+            }
+            if (refusal != Refusal.NONE) {
+                return refuse(Operation.BIND, refusal);
+            }
+            if (!window.idle()) {
+                // Providers read the window's old key when its bind is posted, so the bind before
+                // must have been.
+                postDeferredHere();
+                if (!connected()) {
+                    return refuse(Operation.BIND, Refusal.NOT_CONNECTED.code());
+                }
+            }
+            Endpoint endpoint = ledger.endpoint();
+            endpoint.windows().claim(window, endpoint);
+            int error = window.prepare();
+            if (error != 0) {
+                return refuse(Operation.BIND, error);
+            }
+            chain.begin(SendChain.BIND);
+            chain.bind(
+                    window.address(),
+                    window.nextToken(),
+                    region.handle(),
+                    region.start() + offset,
+                    length,
+                    windowRights(flags));
+            return submit(Operation.BIND, window, context, flags);
+        } finally {
+            release();
+        }
+    }
+
+    private int checkFree(Window window) {
+        if (window.bound()) {
+            receivePoller.drain(); // the peer may have invalidated it
+        }
+        if (window.bound()) {
+            return Refusal.WINDOW_BOUND.code();
+        }
+        return window.idle() || window.queue() == ledger.endpoint()
+                ? Refusal.NONE
+                : Refusal.WINDOW_BUSY.code();
+    }
+
+    private static int windowRights(int flags) {
+        return ((flags & RequestFlags.ALLOW_REMOTE_READ) != 0 ? Rights.REMOTE_READ : 0)
+                | ((flags & RequestFlags.ALLOW_REMOTE_WRITE) != 0 ? Rights.REMOTE_WRITE : 0);
+    }
+
+    /**
+     * Posts an invalidate of a window. Never deferred: the longer it waits, the likelier it is that
+     * the peer invalidates first, and it fails.
+     *
+     * @param context the caller's context
+     * @param window what is invalidated
+     * @param flags {@link RequestFlags}
+     * @return whether it was accepted: see this class
+     */
+    public int invalidate(long context, Window window, int flags) {
+        if (!lock.acquire()) {
+            return closed(Operation.INVALIDATE);
+        }
+        try {
+            int refusal = admit(Operation.INVALIDATE, flags);
+            if (refusal == Refusal.NONE) {
+                receivePoller.drain();
+                if (!window.bound() || window.queue() != ledger.endpoint()) {
+                    refusal = Refusal.WINDOW_NOT_BOUND.code();
+                }
+            }
+            if (refusal != Refusal.NONE) {
+                return refuse(Operation.INVALIDATE, refusal);
+            }
+            chain.begin(SendChain.INVALIDATE);
+            chain.invalidate(window.token());
+            return submit(Operation.INVALIDATE, window, context, flags & ~RequestFlags.DEFER);
+        } finally {
+            release();
+        }
+    }
+
+    /**
+     * As the other, for a request that names a window. Apart from it, because the JIT inlines no
+     * method with a parameter whose class is not loaded, and many programs have no windows.
+     */
+    private int submit(Operation operation, Window window, long context, int flags) {
+        boolean silent = (flags & RequestFlags.SILENT_SUCCESS) != 0;
+        int before = unsignaled;
+        boolean signaled = finish(flags, 0, silent);
+        ledger.add(window, context, operation.type(), silent, signaled);
+        Endpoint endpoint = ledger.endpoint();
+        if (operation == Operation.BIND) {
+            endpoint.windows().bind(window, endpoint);
+        } else {
+            endpoint.windows().invalidate(window);
+        }
+        return (flags & RequestFlags.DEFER) != 0 && !chain.full()
+                ? Refusal.NONE
+                : postFinished(operation, before);
+    }
+
+    // ---- refusals
+
+    /**
+     * Refuses a request that was not begun, for a reason that its caller has found; posts what was
+     * deferred.
+     *
+     * @param operation what was refused
+     * @param refusal a refusal's code
+     * @return the same, or NOT_CONNECTED where the queue is closed
+     */
+    public int refuseOutside(Operation operation, int refusal) {
+        if (!lock.acquire()) {
+            return closed(operation);
+        }
+        try {
+            return refuse(operation, refusal);
+        } finally {
+            release();
+        }
+    }
+
+    private int closed(Operation operation) {
+        return note(operation, Refusal.NOT_CONNECTED.code());
+    }
+
+    private int refuse(Operation operation, int refusal) {
+        postDeferredHere();
+        return note(operation, refusal);
+    }
+
+    private int note(Operation operation, int refusal) {
+        lastOperation = operation;
+        lastRefusal = refusal;
+        return refusal;
+    }
+
+    /**
+     * What the last refused post was; exact only for the thread that posted it.
+     *
+     * @return null before the first refusal
+     */
+    public Operation lastOperation() {
+        return lastOperation;
+    }
+
+    /**
+     * Why the last refused post was refused; exact only for the thread that posted it.
+     *
+     * @return what that post returned
+     */
+    public int lastRefusal() {
+        return lastRefusal;
+    }
+
+    /** Posts what was deferred: a request was refused by an exception before it got here. */
+    public void postDeferred() {
+        if (lock.acquire()) {
+            try {
+                postDeferredHere();
+            } finally {
+                release();
+            }
+        }
+    }
+
+    /** The same, with the lock. The callers of those requests were told that they were accepted. */
+    private void postDeferredHere() {
+        if (!chain.isEmpty()) {
+            postChain(false);
+        }
+    }
+
+    private void release() {
+        if (announce) {
+            announce = false;
+            lock.release();
+            poller.announce();
+        } else {
+            lock.release();
+        }
+    }
+
+    /**
+     * Posts the chain.
+     *
+     * @param lastIsAsking whether the last request's caller still waits for the answer, so that it
+     *     may be refused without a completion
+     */
+    private int postChain(boolean lastIsAsking) {
+        int posted = 0; // so many the provider has taken
+        int errno = post(posted);
+        // A queue that was full for the provider may have a free slot once completions are polled.
+        for (int tries = 0;
+                tries < TRIES
+                        && errno == Errno.ENOMEM
+                        && chain.refusedAt() != SendChain.UNKNOWN
+                        && poller.drain();
+                tries++) {
+            posted = chain.refusedAt();
+            errno = post(posted);
+        }
+        if (errno != 0) {
+            errno = refused(errno, posted, chain.refusedAt(), lastIsAsking);
+        }
+        chain.clear();
+        return errno;
+    }
+
+    /** The downcall: 0, or a positive errno, and {@link SendChain#refusedAt} says where. */
+    private int post(int first) {
+        int answer = verbs.postSend(queuePair, chain.prepare(first), chain.badRequest());
+        return chain.accepted(answer) ? 0 : chain.refused(first, answer);
+    }
+
+    /**
+     * The provider refused a request of the chain, and with it all behind it.
+     *
+     * @param posted how many of the chain it had taken before
+     * @param at which one it refused, or {@link SendChain#UNKNOWN}
+     * @return what the last request's caller is told
+     */
+    private int refused(int errno, int posted, int at, boolean lastIsAsking) {
+        int last = ledger.last();
+        int first = last - chain.length() + 1;
+        if (lastIsAsking && at == chain.length() - 1) {
+            ledger.takeBack();
+            return errno; // nothing else has happened
+        }
+        int answer = errno;
+        if (at == SendChain.UNKNOWN) {
+            if (poller.refuse(ledger, first + posted, last, lastIsAsking)) {
+                return Refusal.NONE; // whatever the provider meant: all have completed
+            }
+            end();
+        } else {
+            end();
+            int lastSynthesized = last;
+            if (lastIsAsking) {
+                ledger.takeBack();
+                lastSynthesized--;
+                answer = Refusal.NOT_CONNECTED.code();
+            }
+            poller.synthesize(ledger, first + at, lastSynthesized, CompletionPoller.NOT_POSTED);
+        }
+        modifyToError.getAsInt();
+        announce = true;
+        return answer;
+    }
+
+    /**
+     * The lock of this queue.
+     *
+     * @return whose owner is the thread that the queue is confined to
+     */
+    public QueueLock lock() {
+        return lock;
+    }
+
+    // ---- the connection
+
+    /**
+     * Accepts posts from now on, unless the end came first. From any thread.
+     *
+     * @param invalidatable whether the peer announced that its keys can be invalidated
+     * @param reads how many reads may be outstanding at the peer
+     */
+    public void connect(boolean invalidatable, int reads) {
+        peerInvalidatable = invalidatable;
+        outboundReads = reads;
+        STATE.compareAndSet(this, IDLE, CONNECTED);
+    }
+
+    /**
+     * Whether posts are accepted.
+     *
+     * @return false before the connection, after a flush, and after a post that the provider
+     *     refused late
+     */
+    public boolean connected() {
+        return (int) STATE.getAcquire(this) == CONNECTED;
+    }
+
+    /** Refuses posts from now on: what follows would be lost. */
+    private void end() {
+        STATE.setVolatile(this, ENDED);
+    }
+
+    /**
+     * Posts what was deferred, and refuses posts from now on. The caller has the device flush what
+     * is outstanding. From any thread; on a confined queue the owner posts what was deferred, when
+     * it posts or polls next.
+     */
+    public void disconnect() {
+        endFirstIfForeign();
+        poller.runByOwner(this::disconnectHere);
+    }
+
+    private void endFirstIfForeign() {
+        if (lock.isForeign()) {
+            end();
+        }
+    }
+
+    private void disconnectHere() {
+        if (lock.acquire()) {
+            try {
+                postDeferredHere();
+                end();
+            } finally {
+                release();
+            }
+        }
+    }
+
+    /**
+     * Disconnects, and makes sure that {@link #drained} finds out: where the last request is silent
+     * and unsignaled, a write of no bytes goes behind it. That touches nothing at the peer and
+     * needs no key. (A peer that accepts no writes at all would refuse it, and end the connection,
+     * which is ending.)
+     */
+    public void drain() {
+        endFirstIfForeign();
+        poller.runByOwner(this::drainHere);
+    }
+
+    private void drainHere() {
+        disconnectHere();
+        if (lock.acquire()) {
+            try {
+                if (unsignaled > 0 && ledger.outstanding() > 0) {
+                    postInternal(SendChain.WRITE);
+                }
+            } finally {
+                release();
+            }
+        }
+    }
+
+    /**
+     * Whether all requests have ended. Polls first; not on a confined queue, where only the owner
+     * polls.
+     *
+     * @return true when nothing is outstanding
+     */
+    public boolean drained() {
+        if (!lock.isForeign()) {
+            poller.drain();
+        }
+        return ledger.outstanding() == 0;
+    }
+
+    /**
+     * How many requests are outstanding.
+     *
+     * @return as of a moment ago
+     */
+    public int outstanding() {
+        return Math.max(0, ledger.outstanding());
+    }
+
+    /** Posts a request of this library's own, of no bytes. */
+    private void postInternal(int opcode) {
+        chain.begin(opcode);
+        chain.buffers(0, 0);
+        if (opcode == SendChain.WRITE) {
+            chain.remote(0, 0);
+        }
+        chain.finish(WorkId.of(ledger.queue(), ledger.addInternal()), SendChain.SIGNALED);
+        if (post(0) != 0) {
+            ledger.takeBack();
+        }
+        chain.clear();
+    }
+
+    /**
+     * Closes the queue, and ends what is outstanding: by the device, or when the time is over by
+     * this library.
+     *
+     * @param nanoseconds how long to wait for the device
+     */
+    public void close(long nanoseconds) {
+        if (flush()) {
+            lock.close();
+            // Without the lock: posts beside the close are not to wait.
+            poller.finish(ledger, nanoseconds, CompletionPoller.FLUSHED);
+        }
+    }
+
+    /**
+     * Refuses posts from now on, and ends what is outstanding as {@link #close} does.
+     *
+     * @param nanoseconds how long to wait for the device
+     * @param rest the status of what the device does not end
+     */
+    public void finish(long nanoseconds, int rest) {
+        if (flush()) {
+            poller.finish(ledger, nanoseconds, rest);
+        }
+    }
+
+    /** Has the device flush what is outstanding; false when the queue is closed. */
+    private boolean flush() {
+        if (!lock.acquire()) {
+            return false;
+        }
+        try {
+            postDeferredHere();
+            end();
+            if (ledger.outstanding() > 0) {
+                modifyToError.getAsInt();
+                // The last requests may be silent and unsignaled. In the error state this one is
+                // flushed behind them, and shows that all before it have been reported.
+                postInternal(SendChain.SEND);
+            }
+        } finally {
+            release();
+        }
+        return true;
+    }
+}

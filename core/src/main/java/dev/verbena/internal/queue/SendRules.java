@@ -1,0 +1,125 @@
+package dev.verbena.internal.queue;
+
+/**
+ * What requests of one send queue may ask for: the limits that its queue pair was made with, and
+ * what its device can do.
+ *
+ * @param domain the queue pair's protection domain, only compared
+ * @param maxBuffers how many buffers a request may name
+ * @param maxReadBuffers how many a read may name
+ * @param maxInlineBytes how many bytes a request may carry inline
+ * @param maxMessageBytes how many bytes a message may have
+ * @param maxWindowBytes how long a window may be
+ * @param remoteInvalidate whether the device has send-with-invalidate
+ * @param immediateData whether the device carries immediate data
+ * @param atomics whether the device has atomic operations
+ */
+public record SendRules(
+        Object domain,
+        int maxBuffers,
+        int maxReadBuffers,
+        int maxInlineBytes,
+        long maxMessageBytes,
+        long maxWindowBytes,
+        boolean remoteInvalidate,
+        boolean immediateData,
+        boolean atomics) {
+    private static final int ATOMIC_BYTES = Long.BYTES;
+
+    /**
+     * Checks a request with buffers. The list's size is read once, by the caller: another thread
+     * may change the list meanwhile, although it must not, and what is copied into the request's
+     * own memory has to be what was checked here.
+     *
+     * @param peerInvalidatable whether the peer announced that its keys can be invalidated
+     * @param outboundReads how many reads may be outstanding at the peer
+     * @return {@link Refusal#NONE}, or a refusal's code
+     */
+    int check(
+            Operation operation,
+            Buffers buffers,
+            int count,
+            int flags,
+            boolean peerInvalidatable,
+            int outboundReads) {
+        long bytes = buffers.bytes();
+        if (bytes > maxMessageBytes) {
+            return Refusal.TOO_MANY_BYTES.code();
+        }
+        if ((flags & RequestFlags.INLINE) != 0) {
+            if (bytes > maxInlineBytes) {
+                return Refusal.TOO_MANY_INLINE_BYTES.code();
+            }
+        } else {
+            if (count > maxBuffers) {
+                return Refusal.TOO_MANY_BUFFERS.code();
+            }
+            if (!buffers.isOnlyOf(domain)) {
+                if (!buffers.registered()) {
+                    return Refusal.NOT_REGISTERED.code();
+                }
+                if (!buffers.isOf(domain)) {
+                    return Refusal.OTHER_DOMAIN.code();
+                }
+            }
+            if (!buffers.alive(count)) {
+                return Refusal.ARENA_CLOSED.code();
+            }
+        }
+        return switch (operation.needs()) {
+            case NOTHING, WINDOW -> Refusal.NONE;
+            case REMOTE_INVALIDATE ->
+                    peerInvalidatable && remoteInvalidate
+                            ? Refusal.NONE
+                            : Refusal.NO_REMOTE_INVALIDATE.code();
+            case IMMEDIATE_DATA -> immediateData ? Refusal.NONE : Refusal.NO_IMMEDIATE_DATA.code();
+            case READ -> checkRead(buffers, count, outboundReads);
+            case ATOMIC -> {
+                if (!atomics) {
+                    yield Refusal.NO_ATOMICS.code();
+                }
+                yield count == 1 && bytes == ATOMIC_BYTES
+                        ? checkRead(buffers, count, outboundReads)
+                        : Refusal.NOT_ONE_LONG.code();
+            }
+        };
+    }
+
+    private int checkRead(Buffers buffers, int count, int outboundReads) {
+        if (count > maxReadBuffers) {
+            return Refusal.TOO_MANY_BUFFERS.code();
+        }
+        if (!buffers.writable()) {
+            return Refusal.NOT_WRITABLE.code();
+        }
+        // Without a limit of 1 or more the device would let it wait for ever.
+        return outboundReads > 0 ? Refusal.NONE : Refusal.NO_READS.code();
+    }
+
+    /**
+     * Checks what a window is to be bound to.
+     *
+     * @return {@link Refusal#NONE}, or a refusal's code
+     */
+    int checkBind(Window window, RegisteredMemory region, long offset, long length, int flags) {
+        if (window.domain() != domain || region.domain() != domain) {
+            return Refusal.OTHER_DOMAIN.code();
+        }
+        int write = flags & RequestFlags.ALLOW_REMOTE_WRITE;
+        if (write != 0 && write != RequestFlags.ALLOW_REMOTE_WRITE) {
+            return Refusal.WRONG_WINDOW_RIGHTS.code();
+        }
+        if (offset < 0
+                || length < 1
+                || length > maxWindowBytes
+                || offset > region.bytes() - length) {
+            return Refusal.OUTSIDE_REGION.code();
+        }
+        if (!region.alive()) {
+            return Refusal.ARENA_CLOSED.code();
+        }
+        return region.bindable() && (write == 0 || region.writable())
+                ? Refusal.NONE
+                : Refusal.REGION_NOT_BINDABLE.code();
+    }
+}

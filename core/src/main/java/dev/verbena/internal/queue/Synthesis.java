@@ -1,0 +1,91 @@
+package dev.verbena.internal.queue;
+
+import java.util.ArrayList;
+
+/**
+ * The completions that the device will not report, so this library does: of requests that the
+ * provider refused after their caller was told SUCCESS, of receives posted to a queue pair in the
+ * error state, and of whatever a device does not end before a close. The requests are marked in
+ * their {@link RequestLedger}; this class knows which ledgers have such requests, and delivers each
+ * completion when all before it in its queue have ended.
+ *
+ * <p>Guarded by the completion queue's lock.
+ */
+final class Synthesis {
+    private final Delivery delivery;
+    private final QueueRegistry registry;
+    private final ArrayList<RequestLedger> ledgers = new ArrayList<>(); // read by each long poll
+
+    Synthesis(Delivery delivery, QueueRegistry registry) {
+        this.delivery = delivery;
+        this.registry = registry;
+    }
+
+    /** Makes room for so many ledgers, so that {@link #add} needs no memory. */
+    void ensureCapacity(int queues) {
+        ledgers.ensureCapacity(ledgers.size() + queues);
+    }
+
+    boolean isEmpty() {
+        return ledgers.isEmpty();
+    }
+
+    /** Has the ledger's synthesized completions delivered from now on. */
+    void add(RequestLedger ledger) {
+        if (!ledgers.contains(ledger)) {
+            ledgers.add(ledger);
+        }
+    }
+
+    /** Forgets a ledger whose queue pair is gone, unless it has completions to deliver still. */
+    void release(RequestLedger ledger) {
+        if (ledger.outstanding() == 0) {
+            ledgers.remove(ledger);
+        }
+    }
+
+    /**
+     * Delivers what comes before a request that the provider reports now, and makes room for the
+     * request.
+     *
+     * @return false when the heap has no memory for more
+     */
+    boolean deliverBefore(RequestLedger ledger, int sequence, CompletionRecords to) {
+        ledger.readAdded();
+        while (delivery.makeRoom(to)) {
+            if (!ledger.nextSynthesizedBefore(sequence)) {
+                return true;
+            }
+            deliver(ledger, to);
+        }
+        return false;
+    }
+
+    /** Delivers what is due, as far as the heap has memory. */
+    void deliverDue(CompletionRecords to) {
+        for (int i = 0; i < ledgers.size(); i++) {
+            RequestLedger ledger = ledgers.get(i);
+            while (delivery.makeRoom(to) && ledger.nextSynthesized()) {
+                deliver(ledger, to);
+            }
+            if (!registry.has(ledger) && ledger.outstanding() == 0) {
+                ledgers.remove(i--); // it was released before there was memory for all
+            }
+        }
+    }
+
+    private void deliver(RequestLedger ledger, CompletionRecords to) {
+        int sequence = ledger.synthesizedSequence();
+        delivery.deliver(
+                ledger.endpoint(),
+                ledger.silent(sequence) ? null : ledger,
+                ledger.typeOf(sequence),
+                ledger.context(sequence),
+                0,
+                ledger.synthesizedStatus(),
+                0,
+                0,
+                false,
+                to);
+    }
+}

@@ -1,0 +1,226 @@
+package dev.verbena;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.verbena.internal.verbs.AsyncEvent;
+import dev.verbena.internal.verbs.FakeDevice;
+
+import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
+import org.junit.jupiter.api.Nested;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+import java.time.Duration;
+import java.util.List;
+import java.util.concurrent.Callable;
+import java.util.concurrent.FutureTask;
+import java.util.concurrent.TimeUnit;
+
+/** Queues that belong to one thread: what others may not do, and what becomes of what they may. */
+@Timeout(60)
+class ConfinementTest {
+    private static final QueuePairLimits LIMITS =
+            QueuePairLimits.depths(8, 8).withInlineBytes(16).withMaxDeferred(8);
+
+    /** Runs something on another thread, and returns its result. */
+    private static <T> T elsewhere(Callable<T> what) throws Exception {
+        FutureTask<T> task = new FutureTask<>(what);
+        Thread thread = Thread.ofPlatform().daemon().start(task);
+        T result = task.get(30, TimeUnit.SECONDS);
+        thread.join();
+        return result;
+    }
+
+    private static void refusedElsewhere(ThrowingCallable call) throws Exception {
+        elsewhere(
+                () -> {
+                    assertThatThrownBy(call).isInstanceOf(WrongThreadException.class);
+                    return null;
+                });
+    }
+
+    @Nested
+    class AnotherThread {
+        @Test
+        void neitherPostsNorPollsNorCloses() throws Exception {
+            try (Rig rig = Rig.confined(LIMITS);
+                    MemoryWindow window = rig.domain.createMemoryWindow()) {
+                OpFlags none = OpFlags.NONE;
+                refusedElsewhere(() -> rig.a.send(1, rig.bytes(1), none));
+                refusedElsewhere(() -> rig.a.write(1, rig.bytes(1), Rig.REMOTE, 1, none));
+                refusedElsewhere(() -> rig.a.receive(1, rig.bytes(1)));
+                refusedElsewhere(
+                        () -> rig.a.bind(1, window, rig.memory, 0, 1, OpFlags.ALLOW_REMOTE_READ));
+                refusedElsewhere(() -> rig.queue.poll(new Completions(1)));
+                refusedElsewhere(() -> rig.queue.arm(NotifyType.ANY));
+                refusedElsewhere(() -> rig.queue.await(Duration.ZERO));
+                refusedElsewhere(() -> rig.queue.eventDescriptor());
+                refusedElsewhere(() -> rig.queue.takeEvent());
+                refusedElsewhere(() -> rig.a.close());
+                refusedElsewhere(() -> rig.queue.close());
+                refusedElsewhere(() -> rig.domain.createQueuePair(rig.queue, rig.queue, LIMITS));
+                assertThat(rig.device.sends).isEmpty();
+                assertThat(rig.device.receives).isEmpty();
+                assertThat(window.bound()).isFalse();
+                // All of it is as it was.
+                rig.b.receive(2, rig.bytes(4)).orThrow();
+                rig.a.send(3, rig.bytes(4)).orThrow();
+                assertThat(rig.poll())
+                        .containsExactlyInAnyOrder("RECEIVE 2 SUCCESS", "SEND 3 SUCCESS");
+            }
+        }
+
+        @Test
+        void mayAskWhetherItIsConnected() throws Exception {
+            try (Rig rig = Rig.confined(LIMITS)) {
+                assertThat(elsewhere(rig.a::connected)).isTrue();
+                assertThat(elsewhere(rig.a::toString)).startsWith("QueuePair");
+            }
+        }
+
+        /** The owner posts what was deferred, when it polls. */
+        @Test
+        void flushesWithoutTheOwner() throws Exception {
+            try (Rig rig = Rig.confined(LIMITS)) {
+                rig.a.receive(1, rig.bytes(4)).orThrow();
+                rig.a.send(2, rig.bytes(4), OpFlags.DEFER).orThrow();
+                elsewhere(
+                        () -> {
+                            rig.a.flush();
+                            return null;
+                        });
+                assertThat(rig.a.connected()).isFalse();
+                assertThat(rig.device.sends).isEmpty();
+                assertThat(rig.poll())
+                        .containsExactlyInAnyOrder("RECEIVE 1 CANCELLED", "SEND 2 CANCELLED");
+                assertThat(rig.a.send(3, rig.bytes(4))).isEqualTo(Status.CONNECTION_INVALID);
+                rig.a.receive(4, rig.bytes(4)).orThrow();
+                assertThat(rig.poll()).containsExactly("RECEIVE 4 CANCELLED");
+            }
+        }
+
+        @Test
+        void flushesAndAPostOfTheOwnersPostsWhatWasDeferred() throws Exception {
+            try (Rig rig = Rig.confined(LIMITS)) {
+                rig.a.send(2, rig.bytes(4), OpFlags.DEFER).orThrow();
+                elsewhere(
+                        () -> {
+                            rig.a.flush();
+                            return null;
+                        });
+                assertThat(rig.a.send(3, rig.bytes(4))).isEqualTo(Status.CONNECTION_INVALID);
+                assertThat(rig.device.sends).hasSize(1);
+                assertThat(rig.poll()).containsExactly("SEND 2 CANCELLED");
+            }
+        }
+
+        /** What a device like rxe does not flush: a receive that was posted beside the flush. */
+        @Test
+        void flushesAndTheOwnerAsksTheDeviceOnceMore() throws Exception {
+            try (Rig rig = Rig.confined(LIMITS)) {
+                rig.device.forgetful = true;
+                elsewhere(
+                        () -> {
+                            rig.a.flush();
+                            return null;
+                        });
+                int asked = rig.device.errorsAskedFor;
+                assertThat(rig.poll()).isEmpty();
+                assertThat(rig.device.errorsAskedFor).isGreaterThan(asked);
+            }
+        }
+
+        @Test
+        void closesWhatAThreadThatEndedHasLeft() throws Exception {
+            FakeDevice device = new FakeDevice();
+            Adapter adapter = new Adapter("fake0", device, device.open());
+            ProtectionDomain domain = adapter.createProtectionDomain();
+            CompletionQueue queue = elsewhere(() -> adapter.createConfinedCompletionQueue(16));
+            assertThatThrownBy(() -> domain.createQueuePair(queue, queue, LIMITS))
+                    .isInstanceOf(WrongThreadException.class);
+            queue.close();
+            domain.close();
+            adapter.close();
+            assertThat(device.objects()).isZero();
+            device.dispose();
+        }
+
+        @Test
+        void closesAQueuePairThatAThreadThatEndedHasLeft() throws Exception {
+            FakeDevice device = new FakeDevice();
+            Adapter adapter = new Adapter("fake0", device, device.open());
+            ProtectionDomain domain = adapter.createProtectionDomain();
+            AutoCloseable[] left =
+                    elsewhere(
+                            () -> {
+                                CompletionQueue queue = adapter.createConfinedCompletionQueue(32);
+                                QueuePair pair = domain.createQueuePair(queue, queue, LIMITS);
+                                return new AutoCloseable[] {pair, queue};
+                            });
+            for (AutoCloseable object : left) {
+                object.close();
+            }
+            domain.close();
+            adapter.close();
+            assertThat(device.objects()).isZero();
+            device.dispose();
+        }
+    }
+
+    @Test
+    void aQueuePairIsConfinedWithBothItsQueuesOrNeither() {
+        try (Rig rig = Rig.confined(LIMITS);
+                CompletionQueue shared = rig.adapter.createCompletionQueue(32)) {
+            for (CompletionQueue[] mixed :
+                    List.of(
+                            new CompletionQueue[] {rig.queue, shared},
+                            new CompletionQueue[] {shared, rig.queue})) {
+                assertThatThrownBy(() -> rig.domain.createQueuePair(mixed[0], mixed[1], LIMITS))
+                        .isInstanceOf(VerbenaException.class)
+                        .hasMessageContaining("confined to one thread")
+                        .extracting(thrown -> ((VerbenaException) thrown).status())
+                        .isEqualTo(Status.INVALID_PARAMETER_MIX);
+            }
+        }
+    }
+
+    /** An overrun is reported by the adapter's thread; the owner sleeps meanwhile. */
+    @Test
+    void anOwnerThatWaitsIsWokenByAnOverrun() throws Exception {
+        try (Rig rig = Rig.confined(LIMITS)) {
+            rig.a.receive(1, rig.bytes(4)).orThrow();
+            rig.queue.arm(NotifyType.ERRORS);
+            FutureTask<Void> overrun =
+                    new FutureTask<>(
+                            () -> {
+                                rig.device.tell(AsyncEvent.Kind.COMPLETION_QUEUE_BROKEN);
+                                return null;
+                            });
+            Thread.ofPlatform().daemon().start(overrun);
+            assertThat(rig.queue.await(Duration.ofSeconds(30))).isEqualTo(Status.BUFFER_OVERFLOW);
+            overrun.get(30, TimeUnit.SECONDS);
+            Completions completions = new Completions(4);
+            assertThat(rig.queue.poll(completions)).isEqualTo(1);
+            assertThat(completions.context(0)).isEqualTo(1);
+            assertThat(completions.status(0)).isEqualTo(Status.CANCELLED);
+        }
+    }
+
+    @Test
+    void aVirtualThreadMayOwnQueues() throws Exception {
+        FutureTask<List<String>> task =
+                new FutureTask<>(
+                        () -> {
+                            try (Rig rig = Rig.confined(LIMITS)) {
+                                rig.b.receive(2, rig.bytes(4)).orThrow();
+                                rig.a.send(3, rig.bytes(4)).orThrow();
+                                Thread.yield();
+                                return rig.poll().stream().sorted().toList();
+                            }
+                        });
+        Thread.startVirtualThread(task);
+        assertThat(task.get(30, TimeUnit.SECONDS))
+                .containsExactly("RECEIVE 2 SUCCESS", "SEND 3 SUCCESS");
+    }
+}
