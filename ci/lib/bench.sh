@@ -25,8 +25,8 @@ ROWS_ON_DEVICES=(send-latency write-latency send-bandwidth write-bandwidth read-
 ROW_COUNTED=instructions
 
 bench() { # [ROW…]
-    local row here=() devices=() counted=no code=0 report=$PROJECT/native-test/results
-    local bench=$PROJECT/native-test/src/bench programs=$PROJECT/native-test/target/bench
+    local row here=() devices=() counted=no code=0 report=$PROJECT/native-test/bench/results
+    local bench=$PROJECT/native-test/bench programs=$PROJECT/native-test/bench/target/programs
     local rows=("$@")
     [ $# -gt 0 ] || rows=("${ROWS_HERE[@]}" "${ROWS_ON_DEVICES[@]}" "$ROW_COUNTED")
     for row in "${rows[@]}"; do
@@ -46,14 +46,14 @@ bench() { # [ROW…]
     [ ${#there[@]} = 0 ] || choose_way # rather than after half of it
     if bench_is_built; then need_jdk; else
         build -DskipTests -Dformat.skip package
-        touch "$PROJECT/native-test/target/bench-is-built"
+        touch "$PROJECT/native-test/bench/target/bench-is-built"
     fi
     need "benchmarking" "${BENCH_TOOLS[@]}"
     step quietly "compiling the C sides" "$bench/c/build" "$programs" || fail 1 "the C sides of the benchmarks were not compiled"
 
     local outputs class_path java java_there
-    class_path=$PROJECT/native-test/target/bench-classes:$PROJECT/native-test/target/classes
-    class_path+=:$(cat "$PROJECT/native-test/target/test-class-path")
+    class_path=$PROJECT/native-test/bench/target/classes
+    class_path+=:$(cat "$PROJECT/native-test/bench/target/class-path")
     java=("$JDK/bin/java" --enable-native-access=ALL-UNNAMED)
     java_there=("${java[@]}")
     mkdir -p "$RESULTS/bench"
@@ -101,8 +101,8 @@ bench_on_devices() { # FORKS ROW…
 }
 
 bench_is_built() {
-    local mark=$PROJECT/native-test/target/bench-is-built
-    [ -e "$mark" ] && up_to_date && [ -z "$(find "$PROJECT"/*/pom.xml "$PROJECT"/*/src/main "$PROJECT"/native-test/src/bench/java \
+    local mark=$PROJECT/native-test/bench/target/bench-is-built
+    [ -e "$mark" ] && up_to_date && [ -z "$(find "$PROJECT"/{*,native-test/*}/pom.xml "$PROJECT"/{*,native-test/*}/src/main \
         -newer "$mark" -print -quit)" ]
 }
 

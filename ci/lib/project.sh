@@ -133,41 +133,41 @@ need_writable_checkout() {
     need_writable "$PROJECT" "this checkout" "the build writes its target folders there; work in a copy that you may write to"
 }
 
-jar_of() { # MODULE : its jar, and not the two that a release adds
-    find "$PROJECT/$1/target" -maxdepth 1 -name "verbena-$1-*.jar" ! -name '*-sources.jar' ! -name '*-javadoc.jar' 2>/dev/null
+jar_of() { # MODULE : its jar
+    find "$PROJECT/native-test/$1/target" -maxdepth 1 -name "verbena-$1.jar" 2>/dev/null
 }
 
 up_to_date() {
     local jar
-    jar=$(jar_of native-test)
-    [ -n "$jar" ] && [ -z "$(cd "$PROJECT" && find pom.xml ./*/pom.xml ./*/src/main -newer "$jar" -print -quit)" ]
+    jar=$(jar_of tools)
+    [ -n "$jar" ] && [ -z "$(cd "$PROJECT" && find pom.xml {.,native-test}/*/pom.xml {.,native-test}/*/src/main -newer "$jar" -print -quit)" ]
 }
 
 demo() {
     if up_to_date; then need_jdk; else build -DskipTests -Dformat.skip package; fi
     LIMIT=${LIMIT:-$DEMO_LIMIT}
     run_with_devices "$JDK/bin/java" "${BRISK_JVM[@]}" --enable-native-access=dev.verbena,dev.verbena.bindings \
-        --module-path "$PROJECT/native-test/target/lib:$(jar_of native-test)" \
+        --module-path "$PROJECT/native-test/tools/target/lib:$(jar_of tools)" \
         --module dev.verbena.tools/dev.verbena.tools.Demo
 }
 
-# All unit tests here, then all tests of native-test on devices; one line of numbers at the end.
+# All unit tests here, then those of native-test/tests on devices; one line of numbers at the end.
 run_tests() { # [FILTER] : Class (with those nested in it), Class#method, with * as in Maven's -Dtest
     local options=() code=0
     FILTER=${1-}
     need_writable_checkout
     need_jdk
     need "testing" "${TEST_TOOLS[@]}" "${RDMA_TOOLS[@]}"
-    rm -rf "$PROJECT"/*/target/surefire-reports
+    rm -rf "$PROJECT"/{*,native-test/*}/target/surefire-reports
     [ -z "$FILTER" ] || options=("-Dtest=$FILTER" -Dsurefire.failIfNoSpecifiedTests=false)
     if [ "$HEADERS" = yes ]; then
         fetch_headers
         options+=("-Dverbena.include=$HEADERS_FOUND")
     fi
-    # The tests of native-test run below, on devices; failing unit tests are counted at the end, not here.
+    # Those of native-test/tests run below, on devices; failing unit tests are counted at the end, not here.
     build verify -Dverbena.headers=required -Dnative-test.skip -Dmaven.test.failure.ignore "${options[@]}"
     [ -n "$FILTER" ] || test_this_script
-    count "unit tests" 0 "$PROJECT"/*/target/surefire-reports/TEST-*.xml
+    count "unit tests" 0 "$PROJECT"/{*,native-test/*}/target/surefire-reports/TEST-*.xml
     LIMIT=${LIMIT:-$TEST_LIMIT}
     need_writable "$RESULTS" "the folder for results" "name another with --results"
     RESULTS=$(cd "$RESULTS" && pwd -P)
@@ -205,7 +205,7 @@ tests_on_devices() {
 
 # Ping between two hosts, over a cable that loses and delays packets: slower, never wrong. Fails only when it was interrupted.
 test_pair() {
-    local ping=("$JDK/bin/java" "${BRISK_JVM[@]}" -jar "$(jar_of native-test)") code=0
+    local ping=("$JDK/bin/java" "${BRISK_JVM[@]}" -jar "$(jar_of tools)") code=0
     say "Ping between two micro VMs, $BAD_CABLE"
     nested pair --timeout "$PAIR_LIMIT" --results "$RESULTS" --netem "$BAD_CABLE" \
         -- "${ping[@]}" server --bind "${ROCE_ADDRESSES[0]}" \
@@ -310,12 +310,12 @@ newer_kernel_suite() {
     if [ "$(of_os_release ID)" = debian ] && [[ $(of_os_release VERSION_ID) == 1[23] ]]; then echo trixie-backports; fi
 }
 
-# Prints, a line for each, the words of a command that runs tests of native-test.
+# Prints, a line for each, the words of a command that runs tests of native-test/tests.
 junit() { # REPORTS PROPERTY JUNIT_OPTION…
     printf '%s\n' "$JDK/bin/java" "${BRISK_JVM[@]}" --enable-native-access=ALL-UNNAMED "-D$2" \
-        -cp "$PROJECT/native-test/target/test-classes:$PROJECT/native-test/target/classes:$(cat "$PROJECT/native-test/target/test-class-path")" \
+        -cp "$PROJECT/native-test/tests/target/test-classes:$(cat "$PROJECT/native-test/tests/target/test-class-path")" \
         org.junit.platform.console.ConsoleLauncher execute --disable-banner --disable-ansi-colors --details=tree \
-        --scan-classpath="$PROJECT/native-test/target/test-classes" --reports-dir="$RESULTS/$1-reports" \
+        --scan-classpath="$PROJECT/native-test/tests/target/test-classes" --reports-dir="$RESULTS/$1-reports" \
         --include-methodname="$(method_pattern "$FILTER")" "${@:3}"
     [ -n "$FILTER" ] || echo --fail-if-no-tests
 }

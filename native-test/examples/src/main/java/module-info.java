@@ -1,0 +1,4 @@
+/** Small programs that documentation quotes. */
+module dev.verbena.examples {
+    requires dev.verbena;
+}
