@@ -1,7 +1,10 @@
 package dev.verbena;
 
+import dev.verbena.internal.connect.Uncaught;
+import dev.verbena.internal.queue.CompletionEvents;
 import dev.verbena.internal.queue.CompletionPoller;
 import dev.verbena.internal.queue.CompletionRecords;
+import dev.verbena.internal.verbs.CallFailure;
 import dev.verbena.internal.verbs.Descriptors;
 import dev.verbena.internal.verbs.DeviceControl;
 import dev.verbena.internal.verbs.WorkCompletions;
@@ -46,6 +49,8 @@ public final class CompletionQueue extends NativeObject {
     private final long address;
     private final CompletionPoller poller;
     private final CompletionEvents events;
+    private final Consumer<Status> callback; // or null
+    private final CallbackLoop callbacks; // or null
     private volatile QueuePair[] queuePairs = new QueuePair[0]; // each change makes it anew
     private int emptyPolls; // of the polling thread, like the next
     private long lastLook = System.nanoTime();
@@ -74,6 +79,7 @@ public final class CompletionQueue extends NativeObject {
         super(adapter);
         this.adapter = adapter;
         this.control = adapter.control();
+        this.callback = callback;
         Deque<Runnable> undo = new ArrayDeque<>();
         undo.push(this::abandon);
         try {
@@ -100,26 +106,90 @@ public final class CompletionQueue extends NativeObject {
                             new PollerListener());
             this.events =
                     new CompletionEvents(
-                            this,
                             control,
                             adapter.context(),
                             adapter.provider(),
                             poller,
                             address,
                             channel,
-                            callback,
+                            callback != null,
                             this::lookForFailures);
             undo.push(events::free);
             undo.push(() -> adapterEvents.remove(this));
             adapterEvents.add(this);
-            if (callback != null) {
+            if (callback == null) {
+                this.callbacks = null;
+            } else {
                 hold();
-                events.start(callbackThreads, "verbena-completions-" + adapter.name(), this::letGo);
+                this.callbacks =
+                        new CallbackLoop(
+                                callbackThreads,
+                                "verbena-completions-" + adapter.name(),
+                                new CallbackWork());
             }
+        } catch (CallFailure e) {
+            undo.forEach(Runnable::run);
+            throw VerbenaException.of(e, "");
         } catch (Throwable t) {
             undo.forEach(Runnable::run);
             throw t;
         }
+    }
+
+    /** Waits for completions and calls the callback, on the thread of a queue that has one. */
+    private final class CallbackWork implements CallbackLoop.Work {
+        @Override
+        public void waitAndCall() {
+            int fired;
+            try {
+                fired = events.waitOnce(-1);
+            } catch (CallFailure e) {
+                throw waitFailed(e);
+            }
+            if (fired != CompletionEvents.NOTHING && !events.closed()) {
+                call(status(fired));
+            }
+        }
+
+        /**
+         * Calls back. A callback that is still polling or arming its queue when another thread
+         * closes it has made no mistake: the exception that ends it is not reported.
+         */
+        private void call(Status status) {
+            try {
+                callback.accept(status);
+            } catch (ClosedException e) {
+                if (!isClosed()) {
+                    Uncaught.report(e);
+                }
+            } catch (Throwable t) {
+                Uncaught.report(t);
+            }
+        }
+
+        @Override
+        public boolean stuck() {
+            return events.failedToTake();
+        }
+
+        @Override
+        public boolean closed() {
+            return events.closed();
+        }
+
+        @Override
+        public void ended() {
+            letGo();
+        }
+    }
+
+    /** What fired, as a status. */
+    private static Status status(int fired) {
+        return switch (fired) {
+            case CompletionEvents.OVERRUN -> Status.BUFFER_OVERFLOW;
+            case CompletionEvents.FAILED -> Status.INTERNAL_ERROR;
+            default -> VerbenaException.statusOf(fired);
+        };
     }
 
     private void checkDepth(int depth) {
@@ -183,7 +253,7 @@ public final class CompletionQueue extends NativeObject {
             throw new ClosedException(this);
         }
         int count = records.size();
-        if (count == 0 && (poller.broken() || events.broken() != null)) {
+        if (count == 0 && (poller.broken() || events.broken() != CompletionEvents.NOTHING)) {
             throw broken();
         }
         if (count > 0) {
@@ -220,10 +290,22 @@ public final class CompletionQueue extends NativeObject {
         }
     }
 
+    private VerbenaException waitFailed(CallFailure failure) {
+        return VerbenaException.of(
+                failure,
+                "That was while waiting for %s; it may be waited for again".formatted(this));
+    }
+
+    private void checkNoCallback() {
+        if (callback != null) {
+            throw new IllegalStateException("This completion queue tells its callback");
+        }
+    }
+
     private VerbenaException broken() {
-        Status status = events.broken();
+        int status = events.broken();
         return new VerbenaException(
-                status == null ? Status.BUFFER_OVERFLOW : status,
+                status == CompletionEvents.NOTHING ? Status.BUFFER_OVERFLOW : status(status),
                 "%s is broken, as after an overrun: it and its queue pairs have to be made anew, the queue deeper"
                         .formatted(this));
     }
@@ -250,7 +332,7 @@ public final class CompletionQueue extends NativeObject {
             if (events.ownLoop()) {
                 lookForFailures(); // nobody of this layer waits, who would look meanwhile
             }
-            return events.arm(type);
+            return events.arm(type.value());
         } finally {
             letGo();
         }
@@ -270,7 +352,18 @@ public final class CompletionQueue extends NativeObject {
         hold();
         try {
             checkThread();
-            return events.await(timeout);
+            checkNoCallback();
+            int fired =
+                    events.await(TimeUnit.NANOSECONDS.convert(timeout)); // for ever is 292 years
+            if (fired != CompletionEvents.NOTHING) {
+                return status(fired);
+            }
+            if (events.closed()) {
+                throw new ClosedException(this);
+            }
+            return Status.IO_TIMEOUT;
+        } catch (CallFailure e) {
+            throw waitFailed(e);
         } finally {
             letGo();
         }
@@ -289,7 +382,10 @@ public final class CompletionQueue extends NativeObject {
         hold();
         try {
             checkThread();
+            checkNoCallback();
             return events.descriptor();
+        } catch (CallFailure e) {
+            throw VerbenaException.of(e, "");
         } finally {
             letGo();
         }
@@ -306,8 +402,12 @@ public final class CompletionQueue extends NativeObject {
         hold();
         try {
             checkThread();
+            checkNoCallback();
             events.descriptor();
-            return events.takeEvent();
+            int fired = events.takeEvent();
+            return fired == CompletionEvents.NOTHING ? Status.PENDING : status(fired);
+        } catch (CallFailure e) {
+            throw VerbenaException.of(e, "");
         } finally {
             letGo();
         }
@@ -357,7 +457,7 @@ public final class CompletionQueue extends NativeObject {
                 continue; // closed meanwhile
             }
         }
-        events.breakDown(status);
+        events.breakDown(overrun ? CompletionEvents.OVERRUN : CompletionEvents.FAILED);
     }
 
     /** Again, for one that reports here with both its queues, changes nothing. */
@@ -399,6 +499,9 @@ public final class CompletionQueue extends NativeObject {
         Teardown end = new Teardown(this);
         end.run(poller::close);
         end.run(events::close);
+        if (callbacks != null) {
+            end.run(callbacks::join);
+        }
         end.finish();
     }
 

@@ -1,6 +1,7 @@
 package dev.verbena;
 
 import dev.verbena.internal.connect.Failure;
+import dev.verbena.internal.verbs.CallFailure;
 import dev.verbena.internal.verbs.Errno;
 
 /** A control call failed. The message says what failed, why, and what to do about it. */
@@ -74,6 +75,11 @@ public final class VerbenaException extends RuntimeException {
                                 .formatted(object, failure));
         made.initCause(failure);
         return made;
+    }
+
+    /** For a call that failed in an internal package. */
+    static VerbenaException of(CallFailure failure, String advice) {
+        return new VerbenaException(failure.call(), failure.errno(), advice);
     }
 
     /** For a call that answered a negative errno. */

@@ -79,7 +79,8 @@ public final class CompletionPoller {
     // without waiting for the id that the provider has just written.
     private RequestLedger guess; // or null
 
-    // Changed under the lock, and read without it.
+    // Read without the lock.
+    private volatile boolean attention; // a queue pair has failed, or the owner has tasks
     private volatile boolean broken;
     private volatile long internalSignals; // written without the fence of a volatile write
 
@@ -125,7 +126,7 @@ public final class CompletionPoller {
         this.address = address;
         this.listener = listener;
         this.lock = new QueueLock(owner);
-        this.ownerTasks = new OwnerTasks(listener::wakeOwner);
+        this.ownerTasks = new OwnerTasks(this::callOwner);
         this.delivery = new Delivery(store);
         this.synthesis = new Synthesis(delivery, registry);
     }
@@ -266,6 +267,11 @@ public final class CompletionPoller {
         return ownerTasks.any();
     }
 
+    private void callOwner() {
+        attention = true;
+        listener.wakeOwner();
+    }
+
     /** Closes the queue for posts and polls, after the thread in it has left. */
     public void close() {
         lock.close();
@@ -298,13 +304,19 @@ public final class CompletionPoller {
         } finally {
             lock.release();
         }
-        if (delivery.anyFailed()) {
-            notifyFailed(into);
+        if (attention) {
+            attend(into);
         }
+        return true;
+    }
+
+    /** What a poll does after it has released the lock, seldom. */
+    private void attend(CompletionRecords polled) {
+        attention = false; // first: what comes meanwhile sets it again
         if (ownerTasks.any()) {
             ownerTasks.run();
         }
-        return true;
+        notifyFailed(polled);
     }
 
     /**
@@ -340,6 +352,9 @@ public final class CompletionPoller {
     }
 
     private void noteUnsettled() {
+        if (delivery.anyFailed()) {
+            attention = true;
+        }
         unsettled = !delivery.isEmpty() || !synthesis.isEmpty() || leftFirst < leftEnd;
     }
 
@@ -432,6 +447,7 @@ public final class CompletionPoller {
                 leftFirst = i;
                 leftEnd = came;
                 unsettled = true;
+                attention = true;
             }
         }
         return i >= came;
@@ -540,6 +556,7 @@ public final class CompletionPoller {
     private void putBack(Endpoint endpoint) {
         if (lock.acquire()) {
             delivery.putBack(endpoint);
+            attention = true;
             lock.release();
         }
     }

@@ -19,7 +19,6 @@ final class Delivery {
     private int failedCount;
 
     // Changed under the lock, and read without it.
-    private volatile boolean anyFailed;
     private volatile long keptEver;
     private volatile long failuresEver;
 
@@ -111,19 +110,16 @@ final class Delivery {
 
     private void addFailed(Endpoint endpoint) {
         failed[failedCount++] = endpoint;
-        anyFailed = true;
     }
 
-    /** Whether {@link #nextFailed} has one; may be asked without the lock. */
+    /** Whether {@link #nextFailed} has one. */
     boolean anyFailed() {
-        return anyFailed;
+        return failedCount > 0;
     }
 
     /** A queue pair that is to be notified of its failure, or null. */
     Endpoint nextFailed() {
-        Endpoint next = failedCount == 0 ? null : failed[--failedCount];
-        anyFailed = failedCount > 0;
-        return next;
+        return failedCount == 0 ? null : failed[--failedCount];
     }
 
     /** Keeps a queue pair whose notification has thrown, for the next poll. */

@@ -1,46 +1,47 @@
-package dev.verbena;
+package dev.verbena.internal.queue;
 
-import dev.verbena.internal.connect.Uncaught;
-import dev.verbena.internal.queue.ArmState;
-import dev.verbena.internal.queue.CompletionPoller;
+import dev.verbena.internal.verbs.CallFailure;
 import dev.verbena.internal.verbs.Descriptors;
 import dev.verbena.internal.verbs.DeviceControl;
 import dev.verbena.internal.verbs.EventWait;
 import dev.verbena.internal.verbs.Provider;
 import dev.verbena.internal.verbs.VerbsContext;
 
-import java.time.Duration;
-import java.util.concurrent.ThreadFactory;
 import java.util.concurrent.TimeUnit;
-import java.util.concurrent.locks.LockSupport;
-import java.util.function.Consumer;
 
 /**
- * How the consumer of one completion queue is woken: NDK's arm over {@code ibv_req_notify_cq} and a
+ * Wakes the consumer of one completion queue: NDK's arm over {@code ibv_req_notify_cq} and a
  * completion channel.
  *
- * <p>Verbs tells nothing of completions that were there before it was asked, nothing of a broken
- * queue on the channel, and knows no joining of requests. So this class keeps what is armed, looks
- * at the queue before and after asking, and swallows events that were for this layer's own signals.
+ * <p>Verbs gives no event for completions that were there before it was asked, none on the channel
+ * for a broken queue, and does not join requests. So this class keeps what is armed, polls before
+ * and after asking, and drops events that were for this library's own signals only.
  *
  * <p>Its lock is held for moments only, never while waiting, and never while a callback runs.
+ *
+ * <p>What fired is an {@code int}: {@link #SUCCESS}, {@link #OVERRUN}, {@link #FAILED}, or a
+ * positive errno; {@link #NOTHING} when nothing has.
  */
-final class CompletionEvents {
-    private static final Duration PATIENCE = Duration.ofSeconds(10);
+public final class CompletionEvents {
+    /** Nothing has fired. */
+    public static final int NOTHING = Integer.MIN_VALUE;
+
+    /** There is something to poll. */
+    public static final int SUCCESS = 0;
+
+    /** The completion queue overran. */
+    public static final int OVERRUN = -1;
+
+    /** The device failed. */
+    public static final int FAILED = -2;
 
     // How often failures are looked for where the device gives no event for them: see ask.
     private static final int LOOK_MILLISECONDS = 20;
 
-    // Deaths without any completion are looked for by who has waited so long, then ever more
-    // seldom:
-    // each look is a system call for each queue pair.
-    private static final int MOST_SELDOM_MILLISECONDS = 1280;
+    // Failures without any completion are looked for after a wait of this time, then ever less
+    // often: each look is a system call for each queue pair.
+    private static final int LONGEST_LOOK_MILLISECONDS = 1280;
 
-    // After a wait that failed the callback's thread waits again, doubling from one to the other.
-    private static final long SHORTEST_PAUSE = TimeUnit.MILLISECONDS.toNanos(1);
-    private static final long LONGEST_PAUSE = TimeUnit.SECONDS.toNanos(1);
-
-    private final CompletionQueue owner; // for messages
     private final DeviceControl control;
     private final VerbsContext context;
     private final Provider provider;
@@ -50,44 +51,53 @@ final class CompletionEvents {
     private final Runnable lookForFailures;
     private final int descriptor;
     private final int alarm;
-    private final Consumer<Status> callback; // or null
-    private final EventWait wait; // of who sleeps, or collects for a loop of the consumer's
+    private final boolean calledBack; // each arm that has fired is to bring a callback
+    private final EventWait wait; // of the waiting thread, or of a loop of the consumer's
 
     // All of these under this object's lock.
-    private int armed = ArmState.NONE; // until it has fired and the consumer was told
-    private Status fired; // what the consumer is to be told; null while there is nothing
+    private int armed = ArmState.NONE; // until it has fired and the consumer was notified
+    private int fired = NOTHING; // what the consumer is to be notified of
     private int callbacksBefore; // of arms before that have fired, too
     private int unread; // events that the device was asked for, less those taken from the channel
     private boolean freed;
-    private boolean sleeping; // somebody has to be woken when it fires
-    private boolean unheeded; // a wait has begun, and nobody has looked at what it brought
-    private boolean collecting; // the consumer's own loop is about to be told
-    private long seen; // how much had been staged when the consumer was told last
+    private boolean sleeping; // a thread waits, and has to be woken when it fires
+    private boolean unchecked; // a wait has begun, and what it brought was not looked at yet
+    private boolean collecting; // the consumer's own loop takes an event
+    private long seen; // how much had been kept when the consumer was notified last
     private long failuresSeen;
     private int joined = -1; // the descriptor for a loop of the consumer's
 
     // Changed under the lock.
-    private volatile Status broken;
+    private volatile int broken = NOTHING;
     private volatile boolean ownLoop;
     private volatile boolean closed;
-    private Thread thread;
 
     // The sleeping thread's.
     private int lookGap = LOOK_MILLISECONDS;
     private boolean failedToTake; // the event that was there: a removed device's is there for ever
     private long lastLook = System.nanoTime();
 
-    CompletionEvents(
-            CompletionQueue owner,
+    /**
+     * Makes the events of a completion queue.
+     *
+     * @param control the device's control calls
+     * @param context the device
+     * @param provider the device's provider
+     * @param poller the completion queue's
+     * @param queue the address of the {@code ibv_cq}
+     * @param channel the address of the {@code ibv_comp_channel}
+     * @param calledBack whether each arm that has fired is to bring a callback
+     * @param lookForFailures looks for queue pairs that failed without a completion
+     */
+    public CompletionEvents(
             DeviceControl control,
             VerbsContext context,
             Provider provider,
             CompletionPoller poller,
             long queue,
             long channel,
-            Consumer<Status> callback,
+            boolean calledBack,
             Runnable lookForFailures) {
-        this.owner = owner;
         this.control = control;
         this.context = context;
         this.provider = provider;
@@ -95,9 +105,9 @@ final class CompletionEvents {
         this.queue = queue;
         this.channel = channel;
         this.descriptor = control.channelDescriptor(channel);
-        this.callback = callback;
+        this.calledBack = calledBack;
         this.lookForFailures = lookForFailures;
-        this.alarm = (int) VerbenaException.check(Descriptors.newAlarm(), "eventfd", "");
+        this.alarm = (int) CallFailure.check(Descriptors.newAlarm(), "eventfd");
         try {
             this.wait = control.newWait(channel, alarm);
         } catch (Throwable t) {
@@ -106,26 +116,23 @@ final class CompletionEvents {
         }
     }
 
-    /** Starts the thread that runs the callback; {@code atEnd} is the last it does. */
-    void start(ThreadFactory threads, String name, Runnable atEnd) {
-        Thread callbacks = threads.newThread(() -> run(atEnd));
-        callbacks.setName(name);
-        callbacks.start();
-        thread = callbacks;
-    }
-
-    /** Arms; true when it has fired at once. */
-    synchronized boolean arm(NotifyType type) {
-        if (fired != null) {
+    /**
+     * Arms.
+     *
+     * @param type one of {@link ArmState}'s
+     * @return whether it has fired at once
+     */
+    public synchronized boolean arm(int type) {
+        if (fired != NOTHING) {
             supersede();
         }
-        armed = ArmState.join(armed, type.value());
-        if (broken != null) {
+        armed = ArmState.join(armed, type);
+        if (broken != NOTHING) {
             fire(broken);
         } else if (armed != ArmState.ERRORS) {
             failuresSeen = poller.failuresEver();
             if (poller.waiting(seen)) {
-                fire(Status.SUCCESS);
+                fire(SUCCESS);
             } else {
                 request(); // most often nothing is there: consumers poll until it is so
             }
@@ -133,29 +140,29 @@ final class CompletionEvents {
                 raise(); // the waiting thread has to look now and then
             }
         }
-        return fired != null;
+        return fired != NOTHING;
     }
 
     /**
-     * The consumer arms again before it was told of what has fired. Without a callback that is
-     * forgotten, and found again if it still holds: the consumer may have polled what it was for.
-     * The callback comes once for each arm that has fired.
+     * The consumer arms again before it was notified of what has fired. Without a callback that is
+     * dropped, and found again if it still holds: the consumer may have polled what it was for.
+     * With one, each arm that has fired brings a callback.
      */
     private void supersede() {
-        if (callback != null) {
+        if (calledBack) {
             callbacksBefore++;
             armed = ArmState.NONE;
             seen = poller.keptEver();
         }
-        fired = null;
+        fired = NOTHING;
         if (joined >= 0) {
             Descriptors.silence(alarm); // or the consumer's loop would wake for it
         }
     }
 
-    /** Asks the device for an event, unless there is something to tell already. */
+    /** Asks the device for an event, unless something has fired already. */
     private void ask() {
-        if (fired == null && !fireIfWaiting()) {
+        if (fired == NOTHING && !fireIfWaiting()) {
             request();
         }
     }
@@ -164,17 +171,16 @@ final class CompletionEvents {
         if (!sleeping && !collecting) { // a thread that waits takes events itself
             takeUnread();
         }
-        // A device that gives no event for failures under a solicited arm: whoever waits here looks
-        // for them from time to time; who runs a loop of their own gets all events instead. One
-        // that
-        // gives none for solicited receives either is asked for all events, too.
+        // A device may give no event for failures under a solicited arm: a thread that waits here
+        // looks for them from time to time, and a loop of the consumer's gets all events instead. A
+        // device that gives none for solicited receives either is asked for all events, too.
         boolean solicitedOnly =
                 armed == ArmState.SOLICITED
                         && !provider.solicitedMissesReceives()
                         && !(provider.solicitedMissesFailures() && ownLoop);
         int answer = context.requestNotify(queue, solicitedOnly);
         if (answer != 0) {
-            fire(VerbenaException.statusOf(Math.abs(answer)));
+            fire(Math.abs(answer));
             return;
         }
         unread++;
@@ -199,35 +205,35 @@ final class CompletionEvents {
     private boolean fireIfWaiting() {
         poller.drain();
         if (poller.broken()) {
-            fire(Status.BUFFER_OVERFLOW);
+            fire(OVERRUN);
             return true;
         }
         // Under SOLICITED too: nothing says of a completion whether it was solicited, and one
         // callback too many is better than one too few.
         if (poller.waiting(seen)) {
-            fire(Status.SUCCESS);
+            fire(SUCCESS);
             return true;
         }
         return false;
     }
 
-    private void fire(Status status) {
+    private void fire(int status) {
         fired = status;
-        // Two system calls less where the one who fires is the one who will be told.
+        // Saves two system calls where the thread that fires will itself be notified.
         if (sleeping || (joined >= 0 && !collecting)) {
             raise();
         }
     }
 
-    /** Returns what has fired, and null if nothing has; then nothing is armed any more. */
-    private Status tell() {
+    /** Takes what has fired; nothing is armed any more then. */
+    private int takeFired() {
         if (callbacksBefore > 0) {
             callbacksBefore--;
-            return Status.SUCCESS;
+            return SUCCESS;
         }
-        Status status = fired;
-        if (status != null) {
-            fired = null;
+        int status = fired;
+        if (status != NOTHING) {
+            fired = NOTHING;
             armed = ArmState.NONE;
             seen = poller.keptEver();
         }
@@ -238,12 +244,12 @@ final class CompletionEvents {
      * The same, except if the consumer has polled all that it fired for: then the queue stays
      * armed, and the wait goes on. A callback comes all the same: NDK promises one for each arm.
      */
-    private Status tellUnlessPolled() {
-        if (fired == Status.SUCCESS && callback == null && !poller.waiting(seen)) {
-            fired = null;
+    private int takeFiredUnlessPolled() {
+        if (fired == SUCCESS && !calledBack && !poller.waiting(seen)) {
+            fired = NOTHING;
             ask();
         }
-        return tell();
+        return takeFired();
     }
 
     private boolean armedForCompletions() {
@@ -255,15 +261,15 @@ final class CompletionEvents {
     }
 
     /**
-     * An event of the device's was taken; finds out whether it is for the consumer. One at a time:
-     * asking once brings one, and what is left keeps the descriptor readable.
+     * Finds out whether an event of the device's, which was taken, is for the consumer. One at a
+     * time: asking once brings one, and what is left keeps the descriptor readable.
      */
-    private void heed(int taken) {
+    private void handleEvent(int taken) {
         if (taken > 0 && unread > 0) {
             unread--;
         }
         if (taken < 0) {
-            fireIfArmed(VerbenaException.statusOf(-taken));
+            fireIfArmed(-taken);
         } else if (armedForCompletions()) {
             ask(); // only this layer's own signals have come when it does not fire
         }
@@ -271,26 +277,26 @@ final class CompletionEvents {
 
     /** For what this device gives no event for. */
     private void fireIfFailed() {
-        if (looksForFailures() && fired == null) {
+        if (looksForFailures() && fired == NOTHING) {
             poller.drain();
             long failures = poller.failuresEver();
             if (failures != failuresSeen) {
                 failuresSeen = failures;
                 if (poller.waiting(seen)) { // else it was polled
-                    fire(Status.SUCCESS);
+                    fire(SUCCESS);
                 }
             }
         }
     }
 
-    /** For who waits, where a death may come without any completion. */
+    /** By the waiting thread, where a failure may come without any completion. */
     private void lookForFailuresNowAndThen(boolean eventCame) {
         long now = System.nanoTime();
         if (eventCame) {
-            lookedAgo(LOOK_MILLISECONDS, now); // something lives: no need to look for a while
+            lookedAgo(LOOK_MILLISECONDS, now); // the connection works: no need to look for a while
         } else if (now - lastLook >= TimeUnit.MILLISECONDS.toNanos(lookGap)) {
             lookForFailures.run(); // not under the lock: what it finds may fire
-            lookedAgo(Math.min(2 * lookGap, MOST_SELDOM_MILLISECONDS), System.nanoTime());
+            lookedAgo(Math.min(2 * lookGap, LONGEST_LOOK_MILLISECONDS), System.nanoTime());
         }
     }
 
@@ -300,44 +306,67 @@ final class CompletionEvents {
     }
 
     /** Completions came up that no device gives an event for. */
-    synchronized void synthesized() {
+    public synchronized void synthesized() {
         if (armed != ArmState.NONE) {
             poller.drain(); // they may stand behind some that were not polled
         }
-        if (fired == null && armedForCompletions() && poller.waiting(seen)) {
-            fire(Status.SUCCESS);
+        if (fired == NOTHING && armedForCompletions() && poller.waiting(seen)) {
+            fire(SUCCESS);
         }
     }
 
     /** Something is to be done by the thread that this confined queue belongs to. */
-    synchronized void wakeOwner() {
+    public synchronized void wakeOwner() {
         if (sleeping || joined >= 0) {
             raise();
         }
     }
 
-    /** The queue is of no use any more. */
-    synchronized void breakDown(Status status) {
+    /**
+     * The queue is broken.
+     *
+     * @param status {@link #OVERRUN} or {@link #FAILED}
+     */
+    public synchronized void breakDown(int status) {
         broken = status;
         fireIfArmed(status);
     }
 
-    private void fireIfArmed(Status status) {
+    private void fireIfArmed(int status) {
         if (armed != ArmState.NONE) {
             fire(status);
         }
     }
 
-    Status broken() {
+    /**
+     * Why the queue is broken.
+     *
+     * @return {@link #NOTHING} while it is not
+     */
+    public int broken() {
         return broken;
     }
 
-    boolean ownLoop() {
+    /**
+     * Whether the consumer waits by a loop of its own.
+     *
+     * @return true after {@link #descriptor}
+     */
+    public boolean ownLoop() {
         return ownLoop;
     }
 
+    /**
+     * Whether {@link #close} was called.
+     *
+     * @return true from then on
+     */
+    public boolean closed() {
+        return closed;
+    }
+
     /** How long to sleep at most, in milliseconds; negative is for ever. */
-    private int patience(int milliseconds) {
+    private int longestSleep(int milliseconds) {
         int look =
                 looksForFailures()
                         ? LOOK_MILLISECONDS
@@ -355,38 +384,39 @@ final class CompletionEvents {
     }
 
     /**
-     * Waits for whatever comes first. The lock is taken twice and no more: this is the data path of
-     * who sleeps between messages.
+     * Waits for an event, or until it is woken. Takes the lock twice and no more: for a consumer
+     * that sleeps between messages this is the data path.
      *
      * @param milliseconds how long at most; negative is for ever
-     * @return what fired, or null when nothing did
+     * @return what fired, or {@link #NOTHING}
+     * @throws CallFailure when waiting failed; it may be tried again
      */
-    private Status waitOnce(int milliseconds) {
+    public int waitOnce(int milliseconds) {
         int most;
         boolean come;
         synchronized (this) {
-            if (unheeded) { // the wait before was ended by an exception
+            if (unchecked) { // the wait before was ended by an exception
                 sleeping = false;
-                heed(0); // perhaps it has taken the event, and nobody has looked what it was of
-                unheeded = false;
+                handleEvent(0); // perhaps it has taken the event, and not looked what it was for
+                unchecked = false;
             }
-            Status told = tellUnlessPolled();
-            if (told != null) {
-                return told;
+            int before = takeFiredUnlessPolled();
+            if (before != NOTHING) {
+                return before;
             }
-            if (callback == null && armed == ArmState.NONE) {
+            if (!calledBack && armed == ArmState.NONE) {
                 throw new IllegalStateException("Arm the completion queue before waiting for it");
             }
-            most = patience(milliseconds);
+            most = longestSleep(milliseconds);
             come = hasCome();
             if (come && poller.broken()) {
-                fire(Status.BUFFER_OVERFLOW);
-                return tell();
+                fire(OVERRUN);
+                return takeFired();
             }
             if (poller.hasOwnerTasks()) {
-                return null; // to be done by the caller, before it sleeps
+                return NOTHING; // to be done by the caller, before it sleeps
             }
-            unheeded = true;
+            unchecked = true;
             sleeping = true;
         }
         // What has come has its event most often: asking for that at once spares poll(2). Where it
@@ -394,10 +424,7 @@ final class CompletionEvents {
         boolean taken = come && !closed && control.takeEventIfThere(channel, wait);
         int ready = taken || closed ? 0 : wait.await(most);
         if (ready < 0) {
-            throw VerbenaException.of(
-                    "poll",
-                    ready,
-                    "That was while waiting for %s; it may be waited for again".formatted(owner));
+            throw new CallFailure("poll", -ready);
         }
         boolean eventCame = taken || ((ready & EventWait.EVENT) != 0 && !closed);
         int answer = eventCame && !taken ? control.takeEvent(channel, wait) : 1;
@@ -411,98 +438,63 @@ final class CompletionEvents {
         synchronized (this) {
             sleeping = false;
             if (closed) {
-                return null;
+                return NOTHING;
             }
             if (eventCame) {
-                heed(answer);
+                handleEvent(answer);
             }
             fireIfFailed();
-            unheeded = false;
-            return tellUnlessPolled(); // at last: an exception behind it would lose it
-        }
-    }
-
-    private void run(Runnable atEnd) {
-        try {
-            long pause = SHORTEST_PAUSE;
-            while (!closed) {
-                try {
-                    Status status = waitOnce(-1);
-                    if (status != null && !closed) {
-                        call(status);
-                    }
-                    if (!failedToTake) {
-                        pause = SHORTEST_PAUSE;
-                        continue;
-                    }
-                } catch (Throwable t) { // for a moment, most likely: of memory, say
-                    Uncaught.report(t);
-                }
-                if (!closed) {
-                    LockSupport.parkNanos(pause);
-                    pause = Math.min(2 * pause, LONGEST_PAUSE);
-                }
-            }
-        } finally {
-            atEnd.run();
+            unchecked = false;
+            return takeFiredUnlessPolled(); // at last: an exception behind it would lose it
         }
     }
 
     /**
-     * Calls back. A callback that is still polling or arming its queue when another thread closes
-     * it has made no mistake: it is ended by an exception, which nobody has to hear of.
+     * Whether the last wait found an event that could not be taken: it is there still, and the next
+     * wait ends at once.
+     *
+     * @return for the waiting thread only
      */
-    private void call(Status status) {
-        try {
-            callback.accept(status);
-        } catch (ClosedException e) {
-            if (!owner.isClosed()) {
-                Uncaught.report(e);
-            }
-        } catch (Throwable t) {
-            Uncaught.report(t);
-        }
+    public boolean failedToTake() {
+        return failedToTake;
     }
 
-    /** Waits until it has fired; IO_TIMEOUT when it has not. */
-    Status await(Duration timeout) {
-        if (callback != null) {
-            throw new IllegalStateException("This completion queue tells its callback");
-        }
-        long left = TimeUnit.NANOSECONDS.convert(timeout); // for ever is 292 years
+    /**
+     * Waits until it has fired, or the queue is closed.
+     *
+     * @param nanoseconds how long at most
+     * @return what fired, or {@link #NOTHING}
+     * @throws CallFailure when waiting failed; it may be tried again
+     */
+    public int await(long nanoseconds) {
+        long left = nanoseconds;
         long deadline = System.nanoTime() + left;
         while (true) {
-            Status status = waitOnce(left <= 0 ? 0 : milliseconds(left));
-            if (status != null) {
+            int status = waitOnce(left <= 0 ? 0 : milliseconds(left));
+            if (status != NOTHING || closed) {
                 return status;
             }
-            if (closed) {
-                throw new ClosedException(owner);
-            }
-            if (poller.runOwnerTasks()) {
-                continue;
-            }
-            if (left <= 0) {
-                return Status.IO_TIMEOUT;
+            if (!poller.runOwnerTasks() && left <= 0) {
+                return NOTHING;
             }
             left = deadline - System.nanoTime();
         }
     }
 
-    /** Rather too long than too short: what is left at the end would be waited for in a loop. */
+    /** Rounded up: what is left at the end would be waited for in a loop. */
     private static int milliseconds(long nanoseconds) {
         return (int) Math.min(Integer.MAX_VALUE, TimeUnit.NANOSECONDS.toMillis(nanoseconds) + 1);
     }
 
-    synchronized int descriptor() {
-        if (callback != null) {
-            throw new IllegalStateException("This completion queue tells its callback");
-        }
+    /**
+     * The descriptor for a loop of the consumer's.
+     *
+     * @return readable when {@link #takeEvent} is to be called
+     * @throws CallFailure when there is none to be had
+     */
+    public synchronized int descriptor() {
         if (joined < 0) {
-            joined =
-                    (int)
-                            VerbenaException.check(
-                                    Descriptors.join(descriptor, alarm), "epoll_create1", "");
+            joined = (int) CallFailure.check(Descriptors.join(descriptor, alarm), "epoll_create1");
             ownLoop = true;
             if (armed == ArmState.SOLICITED) {
                 ask(); // for all events from now on, where failures give none under SOLICITED
@@ -511,8 +503,12 @@ final class CompletionEvents {
         return joined;
     }
 
-    /** For a loop of the consumer's own; PENDING when nothing was for the consumer. */
-    Status takeEvent() {
+    /**
+     * Takes an event, for a loop of the consumer's.
+     *
+     * @return what fired, or {@link #NOTHING} when the event was not for the consumer
+     */
+    public int takeEvent() {
         synchronized (this) {
             collecting = true;
         }
@@ -520,9 +516,8 @@ final class CompletionEvents {
             Descriptors.silence(alarm);
             int taken = control.takeEvent(channel, wait);
             synchronized (this) {
-                heed(taken);
-                Status status = tellUnlessPolled();
-                return status == null ? Status.PENDING : status;
+                handleEvent(taken);
+                return takeFiredUnlessPolled();
             }
         } finally {
             synchronized (this) {
@@ -531,18 +526,14 @@ final class CompletionEvents {
         }
     }
 
-    /** Ends waiting, and waits for a callback that is running. */
-    void close() {
+    /** Ends waiting. */
+    public void close() {
         closed = true;
         raise();
-        if (thread != null) {
-            LockSupport.unpark(thread);
-            Threads.join(thread, PATIENCE, "its callback");
-        }
     }
 
-    /** Frees what this class holds; nobody waits any more. */
-    synchronized void free() {
+    /** Frees the descriptors; no thread waits any more. */
+    public synchronized void free() {
         freed = true;
         Descriptors.close(alarm);
         if (joined >= 0) {
@@ -550,7 +541,7 @@ final class CompletionEvents {
         }
     }
 
-    /** Not after {@link #free}: the number may be somebody else's by then. */
+    /** Not after {@link #free}: another file may have the number by then. */
     private synchronized void raise() {
         if (!freed) {
             Descriptors.raise(alarm);
