@@ -1,8 +1,9 @@
 package dev.verbena;
 
-import dev.verbena.internal.connect.Uncaught;
 import dev.verbena.internal.queue.ArmState;
 import dev.verbena.internal.queue.CompletionPump;
+import dev.verbena.internal.runtime.Threads;
+import dev.verbena.internal.runtime.Uncaught;
 import dev.verbena.internal.verbs.Descriptors;
 import dev.verbena.internal.verbs.DeviceControl;
 import dev.verbena.internal.verbs.EventWait;
@@ -524,7 +525,9 @@ final class CompletionEvents {
         raise();
         if (thread != null) {
             LockSupport.unpark(thread);
-            Threads.join(thread, PATIENCE, "its callback");
+            if (!Threads.join(thread, PATIENCE)) {
+                throw VerbenaException.stillRunning("its callback", PATIENCE);
+            }
         }
     }
 

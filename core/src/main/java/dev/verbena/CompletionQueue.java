@@ -2,6 +2,7 @@ package dev.verbena;
 
 import dev.verbena.internal.queue.CompletionPump;
 import dev.verbena.internal.queue.CompletionRecords;
+import dev.verbena.internal.runtime.AdapterEvents;
 import dev.verbena.internal.verbs.Descriptors;
 import dev.verbena.internal.verbs.DeviceControl;
 import dev.verbena.internal.verbs.WorkCompletions;
@@ -95,8 +96,8 @@ public final class CompletionQueue extends NativeObject {
                             callback,
                             this::lookForDeaths);
             undo.push(events::free);
-            undo.push(() -> adapterEvents.remove(this));
-            adapterEvents.add(this);
+            undo.push(() -> adapterEvents.removeCompletionQueue(made));
+            adapterEvents.addCompletionQueue(made, new EventListener());
             if (callback != null) {
                 hold();
                 events.start(callbackThreads, "verbena-completions-" + adapter.name(), this::letGo);
@@ -104,6 +105,19 @@ public final class CompletionQueue extends NativeObject {
         } catch (Throwable t) {
             undo.forEach(Runnable::run);
             throw t;
+        }
+    }
+
+    /** Called by the event thread. */
+    private final class EventListener implements AdapterEvents.CompletionQueueListener {
+        @Override
+        public void overran() {
+            breakDownIfOpen(Status.BUFFER_OVERFLOW);
+        }
+
+        @Override
+        public void deviceFailed() {
+            breakDownIfOpen(Status.INTERNAL_ERROR);
         }
     }
 
@@ -355,7 +369,7 @@ public final class CompletionQueue extends NativeObject {
     @Override
     void destroy() {
         Teardown end = new Teardown(this, adapter);
-        end.run(() -> adapter.events().remove(this));
+        end.run(() -> adapter.events().removeCompletionQueue(address));
         end.run(events::free);
         end.check(control.destroyCq(address), "ibv_destroy_cq");
         int answer = control.destroyChannel(channel);

@@ -207,8 +207,8 @@ public final class QueuePair extends NativeObject {
                 this.receives = null;
                 undo.push(() -> receivePump.share(number, null));
                 receivePump.share(number, endpoint);
-                undo.push(() -> adapter.events().remove(this));
-                adapter.events().add(this);
+                undo.push(() -> adapter.events().removeSharingQueuePair(made));
+                adapter.events().addSharingQueuePair(made, this::lastReceiveReached);
             } else {
                 RequestFifo received =
                         new RequestFifo(endpoint, receiveSlot, limits.receiveDepth(), 1);
@@ -1621,7 +1621,7 @@ public final class QueuePair extends NativeObject {
         end.run(() -> initiatorCompletions.remove(this));
         end.run(() -> receiveCompletions.remove(this));
         if (receives == null) {
-            end.run(() -> adapter.events().remove(this));
+            end.run(() -> adapter.events().removeSharingQueuePair(address));
             end.run(() -> receiveCompletions.pump().share(number, null));
         }
         end.run(() -> initiatorCompletions.pump().release(initiatorSlot));
