@@ -15,7 +15,10 @@ import javax.xml.parsers.DocumentBuilderFactory;
  */
 class Coverage {
     private static final List<String> LISTED =
-            List.of("dev/verbena/internal/queue", "dev/verbena/internal/connect");
+            List.of(
+                    "dev/verbena/internal/queue",
+                    "dev/verbena/internal/connect",
+                    "dev/verbena/internal/runtime");
 
     public static void main(String[] arguments) throws Exception {
         Path report = Path.of(arguments[0]);
@@ -43,7 +46,7 @@ class Coverage {
         }
         print("all", document.getDocumentElement());
         System.out.println(
-                "Uncovered in internal.queue and internal.connect: "
+                "Uncovered in internal.queue, internal.connect and internal.runtime: "
                         + (uncovered.isEmpty() ? "none" : String.join(" ", uncovered)));
     }
 

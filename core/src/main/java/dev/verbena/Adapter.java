@@ -1,6 +1,9 @@
 package dev.verbena;
 
+import dev.verbena.internal.connect.ConnectionEvents;
+import dev.verbena.internal.connect.Failure;
 import dev.verbena.internal.queue.SharedQueues;
+import dev.verbena.internal.runtime.AdapterEvents;
 import dev.verbena.internal.verbs.ConnectionControl;
 import dev.verbena.internal.verbs.DeviceAttributes;
 import dev.verbena.internal.verbs.DeviceControl;
@@ -38,6 +41,8 @@ public final class Adapter extends NativeObject {
     private final Supplier<ConnectionControl> connections;
     private volatile GidChoice chosen; // by the caller; or null
     private volatile GidChoice used; // last; or null
+    private final Object connectionLock = new Object();
+    private ConnectionEvents connectionEvents; // made when first needed, under that lock
     private AdapterEvents events; // all made when first needed, under this object's lock
     private AdapterInfo info;
     private VerbsContext context;
@@ -564,12 +569,28 @@ public final class Adapter extends NativeObject {
         return sharedQueues;
     }
 
-    /** The thread that hears of what the device tells unasked; for those who hold this adapter. */
+    /** The event loop, with its thread; for those who hold this adapter. */
     synchronized AdapterEvents events() {
         if (events == null) {
-            events = new AdapterEvents(name, control, connections);
+            events = new AdapterEvents(name, control, VerbenaException::of);
         }
         return events;
+    }
+
+    /** The events of rdma_cm, which the event thread handles; for those who hold this adapter. */
+    ConnectionEvents connectionEvents() {
+        AdapterEvents loop = events();
+        synchronized (connectionLock) {
+            if (connectionEvents == null) {
+                try {
+                    connectionEvents = new ConnectionEvents(connections.get(), loop.timers());
+                } catch (Failure f) {
+                    throw VerbenaException.of(f);
+                }
+                loop.attach(connectionEvents);
+            }
+            return connectionEvents;
+        }
     }
 
     /** Whether the device said that it is of no use any more, as when it is removed. */
@@ -593,10 +614,17 @@ public final class Adapter extends NativeObject {
         }
         Teardown end = new Teardown(this, this);
         if (running != null) {
-            end.run(running::stop);
+            end.run(() -> stop(running));
         }
         end.check(control.close(), "ibv_close_device(" + name + ")");
         end.finish();
+    }
+
+    private static void stop(AdapterEvents running) {
+        if (!running.stop()) {
+            throw VerbenaException.stillRunning(
+                    "the adapter's event thread", AdapterEvents.TIMEOUT);
+        }
     }
 
     @Override

@@ -7,11 +7,11 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Objects;
 
-/** IP addresses and what RDMA makes of them. */
+/** Checks IP addresses for RDMA, and finds the local addresses to connect from. */
 final class Addresses {
     private Addresses() {}
 
-    /** Explains addresses that cannot work, before the kernel answers with a riddle. */
+    /** Refuses addresses that cannot work, with an explanation; the kernel gives an errno only. */
     static void check(Adapter adapter, InetSocketAddress address, String what) {
         Objects.requireNonNull(address, "address");
         if (address.isUnresolved()) {
@@ -30,7 +30,7 @@ final class Addresses {
                                     what,
                                     address,
                                     adapter.name(),
-                                    own.isEmpty() ? "it has none (ip address)" : words(own)));
+                                    own.isEmpty() ? "it has none (ip address)" : list(own)));
         }
         if (ip instanceof Inet6Address six && six.isLinkLocalAddress() && six.getScopeId() == 0) {
             throw new VerbenaException(
@@ -45,14 +45,14 @@ final class Addresses {
         }
     }
 
-    private static String words(List<InetAddress> addresses) {
+    private static String list(List<InetAddress> addresses) {
         return String.join(", ", addresses.stream().map(InetAddress::getHostAddress).toList());
     }
 
     /**
-     * The local addresses to connect from, best first; null leaves it to the route. The route knows
-     * best by which address a peer is reached; but where it leads by another device, the device
-     * that the caller has opened wins.
+     * The local addresses to connect from, best first; null leaves it to the route. The route gives
+     * the best address for a peer; where it leads by another device, an address of the device that
+     * the caller has opened is used.
      */
     static List<InetSocketAddress> sources(
             Adapter adapter, InetSocketAddress named, InetSocketAddress peer) {

@@ -1,10 +1,12 @@
 package dev.verbena;
 
-import dev.verbena.internal.connect.Uncaught;
 import dev.verbena.internal.queue.CompletionEvents;
 import dev.verbena.internal.queue.CompletionPoller;
 import dev.verbena.internal.queue.CompletionRecords;
 import dev.verbena.internal.verbs.CallFailure;
+import dev.verbena.internal.runtime.AdapterEvents;
+import dev.verbena.internal.runtime.CallbackLoop;
+import dev.verbena.internal.runtime.Uncaught;
 import dev.verbena.internal.verbs.Descriptors;
 import dev.verbena.internal.verbs.DeviceControl;
 import dev.verbena.internal.verbs.WorkCompletions;
@@ -115,8 +117,8 @@ public final class CompletionQueue extends NativeObject {
                             callback != null,
                             this::lookForFailures);
             undo.push(events::free);
-            undo.push(() -> adapterEvents.remove(this));
-            adapterEvents.add(this);
+            undo.push(() -> adapterEvents.removeCompletionQueue(made));
+            adapterEvents.addCompletionQueue(made, new EventListener());
             if (callback == null) {
                 this.callbacks = null;
             } else {
@@ -190,6 +192,19 @@ public final class CompletionQueue extends NativeObject {
             case CompletionEvents.FAILED -> Status.INTERNAL_ERROR;
             default -> VerbenaException.statusOf(fired);
         };
+    }
+
+    /** Called by the event thread. */
+    private final class EventListener implements AdapterEvents.CompletionQueueListener {
+        @Override
+        public void overran() {
+            breakDownIfOpen(Status.BUFFER_OVERFLOW);
+        }
+
+        @Override
+        public void deviceFailed() {
+            breakDownIfOpen(Status.INTERNAL_ERROR);
+        }
     }
 
     private void checkDepth(int depth) {
@@ -500,15 +515,21 @@ public final class CompletionQueue extends NativeObject {
         end.run(poller::close);
         end.run(events::close);
         if (callbacks != null) {
-            end.run(callbacks::join);
+            end.run(this::joinCallbacks);
         }
         end.finish();
+    }
+
+    private void joinCallbacks() {
+        if (!callbacks.join()) {
+            throw VerbenaException.stillRunning("its callback", CallbackLoop.CLOSE_TIMEOUT);
+        }
     }
 
     @Override
     void destroy() {
         Teardown end = new Teardown(this, adapter);
-        end.run(() -> adapter.events().remove(this));
+        end.run(() -> adapter.events().removeCompletionQueue(address));
         end.run(events::free);
         end.check(control.destroyCq(address), "ibv_destroy_cq");
         int answer = control.destroyChannel(channel);

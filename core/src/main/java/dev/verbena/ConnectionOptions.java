@@ -5,13 +5,14 @@ import java.time.Duration;
 import java.util.Objects;
 
 /**
- * How a step of a {@link Connector} is to be taken. Start from {@link #DEFAULTS} and change what
- * differs: {@code DEFAULTS.withDeadline(Duration.ofSeconds(3)).withPrivateData(hello)}.
+ * Options of a step of a {@link Connector}: deadline, private data, local address. Start from
+ * {@link #DEFAULTS} and change what differs: {@code
+ * DEFAULTS.withDeadline(Duration.ofSeconds(3)).withPrivateData(hello)}.
  *
  * <p>Immutable.
  */
 public final class ConnectionOptions {
-    /** 10 s, no private data, announced, the local address by device and route. */
+    /** 10 s, no private data, with announcement, the local address by device and route. */
     public static final ConnectionOptions DEFAULTS =
             new ConnectionOptions(Duration.ofSeconds(10), new byte[0], true, false, null, null);
 
@@ -42,9 +43,10 @@ public final class ConnectionOptions {
     }
 
     /**
-     * Changes how long the step may take. Then it fails with IO_TIMEOUT, and leaves nothing behind.
+     * Changes how long the step may take. At the deadline it fails with IO_TIMEOUT and releases
+     * what it used.
      *
-     * @param within longer than nothing
+     * @param within longer than zero
      * @return these options, otherwise the same
      */
     public ConnectionOptions withDeadline(Duration within) {
@@ -69,12 +71,12 @@ public final class ConnectionOptions {
     }
 
     /**
-     * Leaves the 12 bytes out that tell the peer, in front of the private data, what this side can
-     * do. For peers that are not of this library and take private data for their own; a peer that
-     * connects without them is answered without them anyway.
+     * Leaves out the announcement: the 12 bytes in front of the private data that tell the peer
+     * what this side can do. For peers that do not use this library and would take these bytes for
+     * the program's; a peer that connects without an announcement is answered without one anyway.
      *
-     * <p>A peer of this library then refuses to send-and-invalidate, and gets the private data with
-     * the transport's zeros behind them.
+     * <p>A peer that uses this library then refuses to send-and-invalidate, and gets the private
+     * data padded with the transport's zeros.
      *
      * @return these options, otherwise the same
      */
@@ -85,7 +87,8 @@ public final class ConnectionOptions {
 
     /**
      * Lets {@link QueuePair#sendAndInvalidate} through although the peer did not announce that its
-     * tokens can be invalidated: for peers of another make that are known to.
+     * tokens (verbs: remote keys) can be invalidated. For peers that do not use this library and
+     * are known to allow it.
      *
      * @return these options, otherwise the same
      */
@@ -94,8 +97,9 @@ public final class ConnectionOptions {
     }
 
     /**
-     * Connects from a certain local address, one of the adapter's device. Otherwise the route
-     * decides, and where it would lead by another device, this adapter's device wins.
+     * Connects from a certain local address, which has to be one of the adapter's device. Without
+     * it, the route to the peer decides; where the route leads by another device, an address of
+     * this adapter's device is used.
      *
      * @param address with a port, or port 0 for any
      * @return these options, otherwise the same
@@ -111,13 +115,13 @@ public final class ConnectionOptions {
     }
 
     /**
-     * Changes after which time a packet that was not acknowledged is sent again, which happens six
-     * times until a request ends in IO_TIMEOUT. Devices take four times as long, or less, and know
-     * steps of two. Otherwise the connection manager decides, by what it knows of the path: on RoCE
-     * one or two seconds, which makes up to 16 s until IO_TIMEOUT.
+     * Changes the time after which a packet that was not acknowledged is sent again. That happens
+     * six times until a request ends in IO_TIMEOUT. Devices round up to a power of two, and may
+     * take four times as long. Without this option the connection manager chooses, by the path: on
+     * RoCE one or two seconds, which makes up to 16 s until IO_TIMEOUT.
      *
-     * <p>On a fabric that loses packets this timeout decides the throughput: the loss of an answer
-     * to a read, or of the last packet of a request, is noticed by nothing else, and the requests
+     * <p>On a fabric that loses packets this timeout decides the throughput: only this timeout
+     * detects the loss of a reply to a read, or of the last packet of a request, and the requests
      * posted after it wait. A few round trips are enough. Each side chooses for the requests that
      * it posts.
      *

@@ -1,9 +1,12 @@
 package dev.verbena;
 
-import dev.verbena.internal.connect.ConnectionEvents;
-import dev.verbena.internal.connect.Dialogue;
+import dev.verbena.internal.connect.CloseReason;
+import dev.verbena.internal.connect.ConnectionStateMachine;
 import dev.verbena.internal.connect.Failure;
-import dev.verbena.internal.connect.Uncaught;
+import dev.verbena.internal.connect.PeerParameters;
+import dev.verbena.internal.connect.PrivateData;
+import dev.verbena.internal.runtime.Threads;
+import dev.verbena.internal.runtime.Uncaught;
 
 import java.net.InetSocketAddress;
 import java.util.List;
@@ -16,59 +19,53 @@ import java.util.function.Consumer;
  * One connection between a {@link QueuePair} here and one at the peer: NDK's connector, an {@code
  * rdma_cm_id} of librdmacm.
  *
- * <p>The connecting side: {@link #connect}, which ends when the peer has accepted; then {@link
- * #connectionData} has what the peer said, and {@link #completeConnect} establishes the connection,
- * or {@link #reject} refuses it after all. The other side gets its connector from a {@link
- * Listener}: {@link #connectionData}, then {@link #accept}, which ends when the peer has completed,
- * or {@link #reject}. {@link #disconnect} ends it from either side.
+ * <p>The connecting side calls {@link #connect}, which ends when the peer has accepted. {@link
+ * #connectionData} then has the peer's private data, and {@link #completeConnect} establishes the
+ * connection, or {@link #reject} refuses it after all. The accepting side gets its connector from a
+ * {@link Listener}: it reads {@link #connectionData}, then calls {@link #accept}, which ends when
+ * the peer has completed, or {@link #reject}. {@link #disconnect} ends the connection from either
+ * side.
  *
- * <p>Each step that waits exists twice: as a plain call, fit for virtual threads (waiting holds no
- * carrier thread), and with {@code Async} behind its name as a future. Each has a {@link
- * ConnectionOptions#withDeadline deadline}. Futures end in a {@link VerbenaException} where the
- * plain calls throw one. Whoever cancels a future, or ends it otherwise, gives the step up, if it
- * is not over already: what became of the connection then is to be seen by the next step, or to be
- * closed.
+ * <p><b>Waiting.</b> Each step that waits for the peer exists twice: as a plain call, which suits
+ * virtual threads (it holds no carrier thread while it waits), and as a future, with {@code Async}
+ * behind its name. Each has a {@link ConnectionOptions#withDeadline deadline}. Futures end with the
+ * {@link VerbenaException} that the plain call would throw. Cancelling or completing a future gives
+ * the step up, unless it has ended already: the next step shows in which state the connection is
+ * then, or close it.
  *
- * <p><b>Threads.</b> May be used from any thread, one step at a time. Callbacks, and what hangs on
- * futures, run on threads of their own, never under a lock of this library's; they may wait, and
- * close what they like.
+ * <p><b>Threads.</b> May be used from any thread, one step at a time. Callbacks, and stages that
+ * depend on futures, run on threads of their own, never under a lock of this library's. They may
+ * wait, and close any object.
  *
- * <p><b>Lifetime.</b> A connector whose attempt failed may connect again, and the queue pair too,
- * if the peer had not accepted. {@link #close} refuses what was not accepted, and cuts a
- * connection: its queue pair is flushed when it returns. The peer is told meanwhile, for which the
- * native objects stay until it answers, 10 s at most.
+ * <p><b>Lifetime.</b> A connector whose attempt failed may connect again, and so may the queue pair
+ * if the peer had not accepted. {@link #close} refuses a request that was not accepted. It cuts a
+ * connection: its queue pair is flushed when it returns, and the native objects stay until the peer
+ * has confirmed, for at most 10 s.
  */
 public final class Connector extends NativeObject {
     private final Adapter adapter;
-    private final Dialogue dialogue;
-    private volatile Failure expired; // why nobody can answer this request any more; or null
+    private final ConnectionStateMachine connection;
+    private volatile Failure expired; // why this request cannot be answered any more; or null
 
-    /** One that may connect. */
+    /** Makes one that may connect. */
     Connector(Adapter adapter) {
         super(adapter);
         this.adapter = adapter;
         try {
-            this.dialogue = new Dialogue(connections(adapter), adapter.name());
+            this.connection =
+                    new ConnectionStateMachine(adapter.connectionEvents(), adapter.name());
         } catch (Throwable t) {
             abandon();
             throw t;
         }
     }
 
-    /** One of a peer's request. */
-    Connector(Adapter adapter, Listener listener, Dialogue dialogue) {
+    /** Makes one of a peer's request. */
+    Connector(Adapter adapter, Listener listener, ConnectionStateMachine connection) {
         super(adapter, listener);
         this.adapter = adapter;
-        this.dialogue = dialogue;
-        dialogue.onAbandoned(this::expire);
-    }
-
-    private static ConnectionEvents connections(Adapter adapter) {
-        try {
-            return adapter.events().connections();
-        } catch (Failure f) {
-            throw VerbenaException.of(f);
-        }
+        this.connection = connection;
+        connection.onExpired(this::expire);
     }
 
     // ---- the connecting side
@@ -79,12 +76,12 @@ public final class Connector extends NativeObject {
      * @param queuePair this side's end, not connected before
      * @param peer where the peer listens
      * @param options deadline, private data, local address
-     * @throws VerbenaException CONNECTION_REFUSED when the peer refuses, nobody listens, with what
-     *     the peer said in {@link #connectionData}; NETWORK_UNREACHABLE, HOST_UNREACHABLE;
-     *     IO_TIMEOUT when it does not answer in time; INVALID_ADDRESS for what RDMA cannot reach
-     *     from this adapter; CONNECTION_ACTIVE when connector or queue pair are connected;
-     *     INVALID_BUFFER_SIZE for too much private data; CANCELLED when interrupted or closed;
-     *     DEVICE_REMOVED
+     * @throws VerbenaException CONNECTION_REFUSED when no program listens or the peer's refuses,
+     *     whose private data {@link #connectionData} has then; NETWORK_UNREACHABLE,
+     *     HOST_UNREACHABLE; IO_TIMEOUT when it does not answer in time; INVALID_ADDRESS for an
+     *     address that RDMA cannot reach from this adapter; CONNECTION_ACTIVE when connector or
+     *     queue pair are connected; INVALID_BUFFER_SIZE for too much private data; CANCELLED when
+     *     interrupted or closed; DEVICE_REMOVED
      */
     public void connect(QueuePair queuePair, InetSocketAddress peer, ConnectionOptions options) {
         await(begin(queuePair, peer, null, options));
@@ -113,7 +110,7 @@ public final class Connector extends NativeObject {
      */
     public CompletableFuture<Void> connectAsync(
             QueuePair queuePair, InetSocketAddress peer, ConnectionOptions options) {
-        return tell(() -> begin(queuePair, peer, null, options));
+        return async(() -> begin(queuePair, peer, null, options));
     }
 
     /**
@@ -152,7 +149,7 @@ public final class Connector extends NativeObject {
             InetSocketAddress peer,
             ConnectionOptions options) {
         Objects.requireNonNull(endpoint, "endpoint");
-        return tell(() -> begin(queuePair, peer, endpoint, options));
+        return async(() -> begin(queuePair, peer, endpoint, options));
     }
 
     private CompletableFuture<Void> begin(
@@ -185,12 +182,12 @@ public final class Connector extends NativeObject {
             throw t;
         }
         try {
-            return dialogue.connect(
+            return connection.connect(
                     end,
                     sources,
                     endpoint != null,
                     peer,
-                    new Dialogue.Words(options.privateData(), options.announced()),
+                    new PrivateData(options.privateData(), options.announced()),
                     options.deadline());
         } catch (Failure f) {
             end.release(true);
@@ -206,14 +203,14 @@ public final class Connector extends NativeObject {
      * the network; requests may be posted when it returns. The peer's accept ends no earlier than
      * this.
      *
-     * @param options only {@link ConnectionOptions#assumingInvalidatablePeer} is looked at
+     * @param options only {@link ConnectionOptions#assumingInvalidatablePeer} is used
      * @throws VerbenaException CONNECTION_ABORTED when the peer gave up meanwhile or the device
      *     refuses; CONNECTION_INVALID when no peer has accepted
      */
     public void completeConnect(ConnectionOptions options) {
         ensureOpen();
         try {
-            dialogue.complete(options.assumeInvalidatable());
+            connection.complete(options.assumeInvalidatable());
         } catch (Failure f) {
             throw VerbenaException.of(f);
         }
@@ -237,8 +234,8 @@ public final class Connector extends NativeObject {
      *     messages need are best posted before
      * @param options deadline and private data
      * @throws VerbenaException CONNECTION_ABORTED when the peer gave up or refused after all, or
-     *     was refused because this comes too late (see {@link Listener}); IO_TIMEOUT when it does
-     *     not complete in time; CONNECTION_ACTIVE when connector or queue pair are connected;
+     *     was refused because this call comes too late (see {@link Listener}); IO_TIMEOUT when it
+     *     does not complete in time; CONNECTION_ACTIVE when connector or queue pair are connected;
      *     CONNECTION_INVALID when this is no request; INVALID_BUFFER_SIZE for too much private
      *     data; CANCELLED when interrupted or closed; DEVICE_REMOVED
      */
@@ -266,20 +263,20 @@ public final class Connector extends NativeObject {
      *     ConnectionOptions)}
      */
     public CompletableFuture<Void> acceptAsync(QueuePair queuePair, ConnectionOptions options) {
-        return tell(() -> beginAccept(queuePair, options));
+        return async(() -> beginAccept(queuePair, options));
     }
 
     private CompletableFuture<Void> beginAccept(QueuePair queuePair, ConnectionOptions options) {
         ensureAnswerable();
         QueuePair.End end = queuePair.claim(adapter, options, SharedEndpoint.NO_USE);
         try {
-            return dialogue.accept(
+            return connection.accept(
                     end,
-                    new Dialogue.Words(options.privateData(), options.announced()),
+                    new PrivateData(options.privateData(), options.announced()),
                     options.assumeInvalidatable(),
                     options.deadline());
         } catch (Failure f) {
-            end.release(true); // does nothing where the dialogue let go of it already
+            end.release(true); // does nothing if it was released already
             throw VerbenaException.of(f);
         } catch (Throwable t) {
             end.release(true);
@@ -288,11 +285,11 @@ public final class Connector extends NativeObject {
     }
 
     /**
-     * Nobody has answered this request, and the peer was refused. It holds its adapter and its
-     * listener no longer; who wants to answer it after all hears why that is too late.
+     * The request was not answered, and the peer was refused. Closes this connector, so that it
+     * holds neither adapter nor listener; later answers throw the reason.
      */
     private void expire(Failure why) {
-        expired = why; // first: who finds this closed sees it
+        expired = why; // first: a thread that finds this closed reads it
         try {
             close();
         } finally {
@@ -321,7 +318,7 @@ public final class Connector extends NativeObject {
     /**
      * Refuses a peer's request, or a peer that has accepted (NdkReject).
      *
-     * @param privateData what the peer is told; may be empty
+     * @param privateData for the peer; may be empty
      * @throws VerbenaException CONNECTION_INVALID when there is nothing to refuse,
      *     CONNECTION_ABORTED when the peer gave up or was refused before, INVALID_BUFFER_SIZE for
      *     too much private data
@@ -329,19 +326,19 @@ public final class Connector extends NativeObject {
     public void reject(byte[] privateData) {
         ensureAnswerable();
         try {
-            dialogue.reject(new Dialogue.Words(privateData.clone(), true));
+            connection.reject(new PrivateData(privateData.clone(), true));
         } catch (Failure f) {
             throw VerbenaException.of(f);
         }
     }
 
     /**
-     * Ends the connection (NdkDisconnect), and waits until the peer knows. Posts are refused at
-     * once; requests that are under way may end, for half of the time given; then what is left,
+     * Ends the connection (NdkDisconnect), and waits until the peer has confirmed. Posts are
+     * refused at once. Outstanding requests may still end, for half of the deadline; then the rest,
      * receives too, is cancelled as by {@link QueuePair#flush}. Does nothing when it was
      * disconnected already.
      *
-     * @param options only the deadline is looked at
+     * @param options only the deadline is used
      * @throws VerbenaException IO_TIMEOUT when the peer does not confirm in time: the connection is
      *     over here all the same; CONNECTION_INVALID when there never was one
      */
@@ -350,7 +347,8 @@ public final class Connector extends NativeObject {
     }
 
     /**
-     * Ends the connection with {@link ConnectionOptions#DEFAULTS}, and waits until the peer knows.
+     * Ends the connection with {@link ConnectionOptions#DEFAULTS}, and waits until the peer has
+     * confirmed.
      *
      * @throws VerbenaException as {@link #disconnect(ConnectionOptions)}
      */
@@ -361,57 +359,59 @@ public final class Connector extends NativeObject {
     /**
      * Ends the connection (NdkDisconnect).
      *
-     * @param options only the deadline is looked at
-     * @return ends when the peer knows, as {@link #disconnect(ConnectionOptions)}
+     * @param options only the deadline is used
+     * @return ends when the peer has confirmed, as {@link #disconnect(ConnectionOptions)}
      */
     public CompletableFuture<Void> disconnectAsync(ConnectionOptions options) {
-        return tell(() -> beginDisconnect(options));
+        return async(() -> beginDisconnect(options));
     }
 
     private CompletableFuture<Void> beginDisconnect(ConnectionOptions options) {
         ensureOpen();
         try {
-            return dialogue.disconnect(options.deadline());
+            return connection.disconnect(options.deadline());
         } catch (Failure f) {
             throw VerbenaException.of(f);
         }
     }
 
     /**
-     * Has something called when the connection is over (NDK_FN_DISCONNECT_EVENT_CALLBACK): exactly
-     * once, whoever ended it, at once when it is over already, never when none was established.
+     * Sets a callback for the end of the connection (NDK_FN_DISCONNECT_EVENT_CALLBACK). It is
+     * called exactly once, whichever side ended it; at once when the connection has ended already;
+     * never when none was established.
      *
-     * <p>When the peer ended it, nothing that is under way is cancelled: receives stay until {@link
+     * <p>When the peer ended it, nothing outstanding is cancelled: receives stay until {@link
      * #disconnect}, {@link QueuePair#flush} or a close; requests fail, as the peer is gone.
      *
      * @param callback gets SUCCESS when this side disconnected or closed, CONNECTION_INVALID when
      *     the peer did or its process ended, CONNECTION_ABORTED when a request failed (as with
      *     IO_TIMEOUT, when the peer's host is gone) and its completion was polled, DEVICE_REMOVED,
-     *     or INTERNAL_ERROR when the adapter's event thread ended. May wait, and close what it
-     *     likes
+     *     or INTERNAL_ERROR when the adapter's event thread ended. May wait, and close any object
      */
     public void onDisconnect(Consumer<Status> callback) {
         Objects.requireNonNull(callback, "callback");
-        dialogue.over()
+        connection
+                .closeReason()
                 .thenAcceptAsync(
-                        over -> Threads.runCallback(() -> callback.accept(status(over))),
+                        reason -> Uncaught.run(() -> callback.accept(status(reason))),
                         Threads.CALLBACKS);
     }
 
-    private static Status status(Dialogue.Over over) {
-        return switch (over) {
-            case HERE -> Status.SUCCESS;
-            case THERE -> Status.CONNECTION_INVALID;
-            case BROKEN -> Status.CONNECTION_ABORTED;
+    private static Status status(CloseReason reason) {
+        return switch (reason) {
+            case LOCAL -> Status.SUCCESS;
+            case PEER -> Status.CONNECTION_INVALID;
+            case REQUEST_FAILED -> Status.CONNECTION_ABORTED;
             case DEVICE_REMOVED -> Status.DEVICE_REMOVED;
-            case UNKNOWN -> Status.INTERNAL_ERROR;
+            case EVENT_THREAD_ENDED -> Status.INTERNAL_ERROR;
         };
     }
 
     /**
-     * What the peer said last (NdkGetConnectionData): with its request, its answer, or its refusal.
+     * The peer's private data and parameters (NdkGetConnectionData), from its request, its reply or
+     * its rejection, whichever came last.
      *
-     * @return a copy; empty before the peer said anything
+     * @return a copy; empty before any of them came
      * @throws VerbenaException CONNECTION_ABORTED for a request that was not answered in time
      * @throws IllegalStateException when closed
      */
@@ -420,13 +420,13 @@ public final class Connector extends NativeObject {
         hold(); // may ask the device for its limits
         try {
             AdapterInfo info = adapter.queryInfo();
-            Dialogue.Heard heard = dialogue.heard();
+            PeerParameters peer = connection.peerParameters();
             return new ConnectionData(
-                    heard.data(),
-                    heard.exact(),
-                    heard.invalidatable(),
-                    Math.min(heard.outboundReads(), info.maxInboundReads()),
-                    Math.min(heard.inboundReads(), info.maxOutboundReads()));
+                    peer.data(),
+                    peer.exact(),
+                    peer.invalidatable(),
+                    Math.min(peer.outboundReads(), info.maxInboundReads()),
+                    Math.min(peer.inboundReads(), info.maxOutboundReads()));
         } finally {
             letGo();
         }
@@ -437,10 +437,10 @@ public final class Connector extends NativeObject {
      *
      * @return with its port
      * @throws VerbenaException CONNECTION_INVALID while there is none: before {@link #connect}, and
-     *     when the connection is over
+     *     after the connection has ended
      */
     public InetSocketAddress localAddress() {
-        return known(dialogue.local(), "local");
+        return known(connection.local(), "local");
     }
 
     /**
@@ -450,7 +450,7 @@ public final class Connector extends NativeObject {
      * @throws VerbenaException CONNECTION_INVALID before {@link #connect}
      */
     public InetSocketAddress peerAddress() {
-        return known(dialogue.peer(), "peer");
+        return known(connection.peer(), "peer");
     }
 
     private InetSocketAddress known(InetSocketAddress address, String which) {
@@ -463,7 +463,7 @@ public final class Connector extends NativeObject {
 
     // ---- waiting
 
-    /** What begins a step. */
+    /** Begins a step. */
     private interface Step {
         CompletableFuture<Void> begin();
     }
@@ -476,8 +476,8 @@ public final class Connector extends NativeObject {
                 break;
             } catch (InterruptedException e) {
                 interrupted = true;
-                // Then it ends, or has ended: as if the interrupt had come after.
-                dialogue.cancel(step, "Interrupted while waiting; the step was given up");
+                // If it has ended meanwhile, this does nothing: as if the interrupt came after.
+                connection.cancel(step, "Interrupted while waiting; the step was given up");
             } catch (ExecutionException e) {
                 if (interrupted) {
                     Thread.currentThread().interrupt();
@@ -490,43 +490,45 @@ public final class Connector extends NativeObject {
         }
     }
 
-    /** The internal future ends under the event thread; what callers hang on theirs must not. */
-    private CompletableFuture<Void> tell(Step step) {
-        CompletableFuture<Void> told = new CompletableFuture<>();
+    /**
+     * The internal future ends on the event thread; stages that depend on the caller's must not.
+     */
+    private CompletableFuture<Void> async(Step step) {
+        CompletableFuture<Void> forCaller = new CompletableFuture<>();
         CompletableFuture<Void> begun;
         try {
             begun = step.begin();
         } catch (VerbenaException e) {
-            told.completeExceptionally(e);
-            return told;
+            forCaller.completeExceptionally(e);
+            return forCaller;
         }
         begun.whenCompleteAsync(
                 (nothing, thrown) -> {
                     if (thrown == null) {
-                        told.complete(null);
+                        forCaller.complete(null);
                         return;
                     }
                     try {
-                        told.completeExceptionally(failure(thrown));
-                    } catch (Throwable t) { // of memory, say: it has to end all the same
-                        told.completeExceptionally(t);
+                        forCaller.completeExceptionally(failure(thrown));
+                    } catch (Throwable t) { // of memory, for example: it has to end all the same
+                        forCaller.completeExceptionally(t);
                     }
                 },
                 Threads.CALLBACKS);
-        told.whenComplete(
+        forCaller.whenComplete(
                 (nothing, thrown) -> {
-                    if (!begun.isDone()) { // ended by its holder: cancelled, timed out, completed
-                        dialogue.cancel(begun, "The future was ended; the step was given up");
+                    if (!begun.isDone()) { // the caller cancelled or completed it
+                        connection.cancel(begun, "The future was ended; the step was given up");
                     }
                 });
-        return told;
+        return forCaller;
     }
 
     private static VerbenaException failure(Throwable thrown) {
         if (thrown instanceof Failure f) {
             return VerbenaException.of(f);
         }
-        throw new AssertionError("steps fail with failures", thrown);
+        throw new AssertionError("steps end with a Failure", thrown);
     }
 
     // ---- its end
@@ -534,14 +536,14 @@ public final class Connector extends NativeObject {
     @Override
     void shut() {
         pend();
-        dialogue.close(this::letGo);
+        connection.close(this::letGo);
     }
 
     @Override
-    void destroy() {} // the dialogue has destroyed the identifier
+    void destroy() {} // the state machine has destroyed the identifier
 
     @Override
     String describe() {
-        return "Connector of %s: %s".formatted(adapter.name(), dialogue);
+        return "Connector of %s: %s".formatted(adapter.name(), connection);
     }
 }

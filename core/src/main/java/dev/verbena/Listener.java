@@ -1,8 +1,11 @@
 package dev.verbena;
 
-import dev.verbena.internal.connect.Dialogue;
+import dev.verbena.internal.connect.ConnectionStateMachine;
 import dev.verbena.internal.connect.Failure;
 import dev.verbena.internal.connect.Listening;
+import dev.verbena.internal.runtime.LimitedExecutor;
+import dev.verbena.internal.runtime.Threads;
+import dev.verbena.internal.runtime.Uncaught;
 
 import java.net.InetSocketAddress;
 import java.time.Duration;
@@ -14,16 +17,16 @@ import java.util.function.Consumer;
  * An address that peers connect to: NDK's listener.
  *
  * <p>Its handler gets each request as a {@link Connector}, on one of up to 16 threads; further
- * requests wait for one of them. A handler that serves its whole connection before it returns holds
- * its thread meanwhile: for more than 16 connections at a time, give {@link Adapter#listen(
- * InetSocketAddress, int, Executor, Consumer)} an executor of your own, or hand the connector over
- * to another thread.
+ * requests wait until a thread is free. A handler that serves its whole connection before it
+ * returns keeps its thread busy: for more than 16 connections at a time, give {@link
+ * Adapter#listen(InetSocketAddress, int, Executor, Consumer)} an executor of your own, or hand the
+ * connector to another thread.
  *
  * <p>Each request has to be accepted, rejected or closed, in the handler or later. One that is not
- * answered within 70 s is refused, its connector is closed, and that is reported to the handler of
- * uncaught exceptions. So is the oldest whose handler has returned 2 s ago or earlier, when another
- * request comes and the backlog is full. A request that cannot be served (no thread can be started,
- * the executor rejects it, the handler throws) is refused, alone.
+ * answered within 70 s is refused, its connector is closed, and the handler of uncaught exceptions
+ * gets a report. When the backlog is full and another request comes, the same happens to the oldest
+ * request whose handler returned at least 2 s before. A request that cannot be served (no thread
+ * can be started, the executor rejects it, the handler throws) is refused; the others go on.
  *
  * <p>May be used from any thread. When its adapter is closed, it refuses all peers.
  */
@@ -32,12 +35,12 @@ public final class Listener extends NativeObject {
     private static final int HANDLERS = 16;
 
     // InfiniBand's connection manager sends a request 16 times, 4.3 s apart, until it gives up
-    // (cma.c: CMA_MAX_CM_RETRIES, CMA_CM_RESPONSE_TIMEOUT), and the kernel here does not say so. A
-    // peer's kernel that was asked for more time (MRA, at the second try) waits longer, which few
-    // programs do.
+    // (cma.c: CMA_MAX_CM_RETRIES, CMA_CM_RESPONSE_TIMEOUT); no event reports that here. A peer's
+    // kernel that was asked for more time (MRA, at the second try) waits longer, which few programs
+    // need.
     private static final Duration ANSWER_WITHIN = Duration.ofSeconds(70);
 
-    // Who answers from a thread of its own has had time to by then, even in a burst.
+    // A program that answers on another thread has had time to do so by then, even in a burst.
     private static final Duration FORGOTTEN_AFTER = Duration.ofSeconds(2);
 
     private final Adapter adapter;
@@ -88,7 +91,7 @@ public final class Listener extends NativeObject {
             Addresses.check(adapter, address, "listen on");
             begun =
                     new Listening(
-                            adapter.events().connections(),
+                            adapter.connectionEvents(),
                             adapter.name(),
                             address,
                             new Listening.Limits(
@@ -113,26 +116,26 @@ public final class Listener extends NativeObject {
         }
     }
 
-    /** On the adapter's thread, which has other things to do than to wait for a handler. */
-    private void request(Dialogue dialogue) {
+    /** Called by the event thread, which must not wait for a handler. */
+    private void request(ConnectionStateMachine request) {
         Connector connector;
         try {
-            connector = new Connector(adapter, this, dialogue);
+            connector = new Connector(adapter, this, request);
         } catch (IllegalStateException e) {
-            dialogue.close(() -> {}); // this listener or the adapter closed meanwhile: refused
+            request.close(() -> {}); // this listener or the adapter closed meanwhile: refused
             return;
         }
         try {
-            executor.execute(() -> Threads.runCallback(() -> handle(connector, dialogue)));
+            executor.execute(() -> Uncaught.run(() -> handle(connector, request)));
         } catch (RejectedExecutionException e) {
-            connector.close(); // too many for the executor, which is its way to say so
+            connector.close(); // the executor has too many tasks
         } catch (Throwable t) {
             connector.close();
             throw t;
         }
     }
 
-    private void handle(Connector connector, Dialogue dialogue) {
+    private void handle(Connector connector, ConnectionStateMachine request) {
         if (connector.expired()) {
             return; // it waited too long for a thread
         }
@@ -143,10 +146,10 @@ public final class Listener extends NativeObject {
         try {
             handler.accept(connector);
         } catch (Throwable t) {
-            connector.close(); // nobody will answer it
+            connector.close(); // it will not be answered
             throw t;
         } finally {
-            listening.handled(dialogue);
+            listening.handled(request);
         }
     }
 
@@ -161,12 +164,12 @@ public final class Listener extends NativeObject {
 
     /**
      * Refuses peers from now on as if nobody listened (NdkControlConnectEvents with pause); the
-     * address is kept. Connectors that were handed out stay, and one may come that was on its way.
-     * Does nothing when it is paused.
+     * address is kept. Connectors that were handed out stay, and the handler may still get one that
+     * was on its way. Does nothing when it is paused.
      *
      * @throws IllegalStateException when closed
-     * @throws VerbenaException SHARING_VIOLATION when somebody else got the address in that very
-     *     moment: the listener is of no use any more
+     * @throws VerbenaException SHARING_VIOLATION when another program got the address in that very
+     *     moment: the listener cannot be used any more, close it
      */
     public void pause() {
         run(listening::pause);
@@ -198,14 +201,14 @@ public final class Listener extends NativeObject {
         }
     }
 
-    /** Stops at once; the address is kept while a connector from here lives. */
+    /** Stops at once; the address is kept while a connector that was accepted here is open. */
     @Override
     void shut() {
         stopped = true;
         try {
             listening.pause();
         } catch (Failure f) {
-            listening.close(); // somebody else has the address already
+            listening.close(); // another program has the address already
         }
     }
 

@@ -1,5 +1,7 @@
 package dev.verbena;
 
+import dev.verbena.internal.runtime.Threads;
+
 import java.time.Duration;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;

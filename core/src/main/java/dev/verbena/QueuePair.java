@@ -197,8 +197,8 @@ public final class QueuePair extends NativeObject {
                 this.receives = null;
                 undo.push(() -> receivePoller.share(number, null));
                 receivePoller.share(number, endpoint);
-                undo.push(() -> adapter.events().remove(this));
-                adapter.events().add(this);
+                undo.push(() -> adapter.events().removeSharingQueuePair(made));
+                adapter.events().addSharingQueuePair(made, this::lastReceiveReached);
             } else {
                 RequestLedger received =
                         new RequestLedger(endpoint, receiveSlot, limits.receiveDepth(), 1);
@@ -1247,7 +1247,7 @@ public final class QueuePair extends NativeObject {
         end.run(() -> initiatorCompletions.remove(this));
         end.run(() -> receiveCompletions.remove(this));
         if (receives == null) {
-            end.run(() -> adapter.events().remove(this));
+            end.run(() -> adapter.events().removeSharingQueuePair(address));
             end.run(() -> receiveCompletions.poller().share(number, null));
         }
         end.run(() -> initiatorCompletions.poller().release(initiatorSlot));

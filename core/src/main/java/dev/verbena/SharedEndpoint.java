@@ -9,13 +9,14 @@ import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 
 /**
- * A local address and port that several connectors connect from: NDK's shared endpoint. Each has
- * another peer.
+ * A local address and port that several connectors connect from: NDK's shared endpoint. No two of
+ * them connect to the same peer address and port.
  *
- * <p>May be used from any thread. Its close pends on the connections made from it.
+ * <p>May be used from any thread. When it is closed, the address stays in use until the connections
+ * made from it are closed.
  */
 public final class SharedEndpoint extends NativeObject {
-    /** That one connector uses it. */
+    /** One connector's use of it, until the queue pair is released. */
     interface Use {
         void end();
     }
@@ -23,7 +24,7 @@ public final class SharedEndpoint extends NativeObject {
     static final Use NO_USE = () -> {};
 
     private final Adapter adapter;
-    private final Listening held; // never listened to: it only has the address
+    private final Listening held; // only holds the address: it never listens
     private final Set<String> peers = ConcurrentHashMap.newKeySet();
 
     SharedEndpoint(Adapter adapter, InetSocketAddress address) {
@@ -33,7 +34,7 @@ public final class SharedEndpoint extends NativeObject {
             Addresses.check(adapter, address, "connect from");
             this.held =
                     new Listening(
-                            adapter.events().connections(),
+                            adapter.connectionEvents(),
                             adapter.name(),
                             address,
                             new Listening.Limits(0, Duration.ZERO, Duration.ZERO),
@@ -65,7 +66,7 @@ public final class SharedEndpoint extends NativeObject {
     }
 
     /**
-     * The address that is shared (NdkGetLocalAddress).
+     * The shared address (NdkGetLocalAddress).
      *
      * @return with the port that was chosen when 0 was asked for
      */

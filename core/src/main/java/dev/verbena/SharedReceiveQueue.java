@@ -2,6 +2,7 @@ package dev.verbena;
 
 import dev.verbena.internal.queue.SharedQueues;
 import dev.verbena.internal.queue.SharedReceives;
+import dev.verbena.internal.runtime.AdapterEvents;
 import dev.verbena.internal.verbs.DeviceControl;
 import dev.verbena.internal.verbs.NativeMemory;
 import dev.verbena.internal.verbs.ReceiveRequest;
@@ -70,7 +71,7 @@ public final class SharedReceiveQueue extends NativeObject {
                 table.enter(receives);
                 entered = receives;
             }
-            adapter.events().add(this);
+            adapter.events().addSharedQueue(address, new EventListener());
             if (adapter.failed()) { // perhaps before it was added
                 adapter.events().call(this::breakDown);
             }
@@ -82,6 +83,19 @@ public final class SharedReceiveQueue extends NativeObject {
             memory.free();
             abandon();
             throw t;
+        }
+    }
+
+    /** Called by a callback thread, one call at a time. */
+    private final class EventListener implements AdapterEvents.SharedQueueListener {
+        @Override
+        public void ranLow() {
+            SharedReceiveQueue.this.ranLow();
+        }
+
+        @Override
+        public void failed() {
+            breakDown();
         }
     }
 
@@ -199,13 +213,16 @@ public final class SharedReceiveQueue extends NativeObject {
         shut = true;
         threshold.set(0);
         receives.close();
-        domain.adapter().events().finish(); // no callback after the close
+        if (!domain.adapter().events().finishCallbacks()) { // no callback after the close
+            throw VerbenaException.stillRunning(
+                    "a callback of a shared receive queue", AdapterEvents.TIMEOUT);
+        }
     }
 
     @Override
     void destroy() {
         Teardown end = new Teardown(this, domain.adapter());
-        end.run(() -> domain.adapter().events().remove(this));
+        end.run(() -> domain.adapter().events().removeSharedQueue(address));
         end.run(() -> domain.adapter().sharedQueues().remove(receives));
         end.run(memory::free);
         end.check(control.destroySrq(address), "ibv_destroy_srq");

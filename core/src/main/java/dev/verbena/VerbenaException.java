@@ -4,6 +4,8 @@ import dev.verbena.internal.connect.Failure;
 import dev.verbena.internal.verbs.CallFailure;
 import dev.verbena.internal.verbs.Errno;
 
+import java.time.Duration;
+
 /** A control call failed. The message says what failed, why, and what to do about it. */
 public final class VerbenaException extends RuntimeException {
     private static final long serialVersionUID = 1L;
@@ -38,7 +40,7 @@ public final class VerbenaException extends RuntimeException {
         this.errno = failure.errno();
     }
 
-    /** For a step of a connection. Made anew for each who waits: the stack is the waiter's. */
+    /** For a step of a connection. Each caller that waits gets a new one, with its own stack. */
     static VerbenaException of(Failure failure) {
         return new VerbenaException(failure);
     }
@@ -80,6 +82,13 @@ public final class VerbenaException extends RuntimeException {
     /** For a call that failed in an internal package. */
     static VerbenaException of(CallFailure failure, String advice) {
         return new VerbenaException(failure.call(), failure.errno(), advice);
+    }
+
+    /** For a close that waited in vain for something to end. */
+    static VerbenaException stillRunning(String what, Duration timeout) {
+        return new VerbenaException(
+                Status.IO_TIMEOUT,
+                "Closed, but %s is still running after %d s".formatted(what, timeout.toSeconds()));
     }
 
     /** For a call that answered a negative errno. */

@@ -2,10 +2,10 @@ package dev.verbena;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.verbena.internal.runtime.AdapterEvents;
 import dev.verbena.internal.verbs.AsyncEvent;
 import dev.verbena.internal.verbs.Descriptors;
 import dev.verbena.internal.verbs.Errno;
-import dev.verbena.internal.verbs.FakeConnections;
 import dev.verbena.internal.verbs.FakeDevice;
 
 import org.junit.jupiter.api.AfterEach;
@@ -20,7 +20,7 @@ import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
 
-/** The thread on which everything depends that a device tells unasked. */
+/** The event loop of an adapter, on which all of its objects depend. */
 @Timeout(60)
 class AdapterEventsTest {
     private final FakeDevice device = new FakeDevice();
@@ -53,7 +53,7 @@ class AdapterEventsTest {
             device.tell(AsyncEvent.Kind.OTHER, 0);
             assertThat(report()).isInstanceOf(OutOfMemoryError.class);
             queue.arm(NotifyType.ANY);
-            device.tell(AsyncEvent.Kind.COMPLETION_QUEUE_BROKEN); // the next event is heard
+            device.tell(AsyncEvent.Kind.COMPLETION_QUEUE_BROKEN); // the next event is handled
             assertThat(queue.await(Duration.ofSeconds(30))).isEqualTo(Status.BUFFER_OVERFLOW);
         }
         assertThat(reported).isEmpty();
@@ -67,7 +67,7 @@ class AdapterEventsTest {
                 new AdapterEvents(
                         "fake0",
                         device,
-                        FakeConnections::new,
+                        VerbenaException::of,
                         (milliseconds, descriptors) -> {
                             if (failed.compareAndSet(false, true)) {
                                 throw new OutOfMemoryError("Java heap space");
@@ -82,12 +82,12 @@ class AdapterEventsTest {
     }
 
     @Test
-    void aPollThatFailsIsNotTakenForEventsAndEndsItWithAWord() throws Exception {
+    void aPollThatFailsIsNotTakenForEventsAndEndsTheThreadWithAReport() throws Exception {
         AdapterEvents events =
                 new AdapterEvents(
                         "fake0",
                         device,
-                        FakeConnections::new,
+                        VerbenaException::of,
                         (milliseconds, descriptors) -> -Errno.EINVAL);
         assertThat(report())
                 .isInstanceOf(VerbenaException.class)

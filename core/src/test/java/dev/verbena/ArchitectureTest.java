@@ -33,6 +33,7 @@ class ArchitectureTest {
     private static final String API = "dev.verbena";
     private static final String QUEUE = "dev.verbena.internal.queue";
     private static final String CONNECTIONS = "dev.verbena.internal.connect";
+    private static final String RUNTIME = "dev.verbena.internal.runtime";
     private static final String VERBS = "dev.verbena.internal.verbs";
     private static final String BINDINGS = "dev.verbena.bindings";
 
@@ -57,9 +58,10 @@ class ArchitectureTest {
 
     @Test
     void arrowsPointDownwards() {
-        check(onlySees(API, QUEUE, CONNECTIONS, VERBS));
-        check(onlySees(QUEUE, VERBS));
-        check(onlySees(CONNECTIONS, VERBS));
+        check(onlySees(API, QUEUE, CONNECTIONS, RUNTIME, VERBS));
+        check(onlySees(QUEUE, RUNTIME, VERBS));
+        check(onlySees(CONNECTIONS, RUNTIME, VERBS));
+        check(onlySees(RUNTIME, VERBS));
         check(onlySees(VERBS, BINDINGS));
         check(slices().matching("dev.verbena.(**)").should().beFreeOfCycles());
     }

@@ -244,9 +244,10 @@ class ConnectorTest {
         }
 
         @Test
-        void patienceIsFiniteForAQueueOfItsOwnAndEndlessForASharedOne() throws Exception {
+        void retriesForAReceiveAreFiniteForAQueueOfItsOwnAndEndlessForASharedOne()
+                throws Exception {
             connected();
-            assertThat(network.lastConnect.patience()).isEqualTo(6);
+            assertThat(network.lastConnect.rnrRetries()).isEqualTo(6);
             assertThat(network.lastConnect.sharedReceives()).isFalse();
             SharedReceiveQueue receives = domain.createSharedReceiveQueue(4, 1, s -> {});
             QueuePair shared =
@@ -256,7 +257,7 @@ class ConnectorTest {
                     Connector connector = adapter.createConnector()) {
                 connector.connectAsync(shared, listener().localAddress(), DEFAULTS);
                 request();
-                assertThat(network.lastConnect.patience()).isEqualTo(7);
+                assertThat(network.lastConnect.rnrRetries()).isEqualTo(7);
                 assertThat(network.lastConnect.sharedReceives()).isTrue();
             }
         }
@@ -383,7 +384,7 @@ class ConnectorTest {
             "CONNECTING, ADDRESS_CHANGED, 0, CONNECTION_ABORTED, failover"
         })
         void eachEventEndsItWithAStatusAndASentence(
-                String state, ConnectionEvent.Kind kind, int code, Status status, String words) {
+                String state, ConnectionEvent.Kind kind, int code, Status status, String part) {
             network.silent.addAll(List.of("resolveAddress", "resolveRoute", "connect"));
             List<String> order = List.of("RESOLVING", "ROUTING", "CONNECTING");
             if (!state.equals("RESOLVING")) {
@@ -402,7 +403,7 @@ class ConnectorTest {
             until(() -> network.emit(state, kind, code) > 0);
             VerbenaException e = failure(connecting);
             assertThat(e.status()).isEqualTo(status);
-            assertThat(e).hasMessageContaining(words);
+            assertThat(e).hasMessageContaining(part);
             assertThat(network.identifiers()).isZero();
         }
 
@@ -600,7 +601,7 @@ class ConnectorTest {
         }
 
         @Test
-        void whoHangsOnAFutureMayWait() throws Exception {
+        void aStageThatDependsOnAFutureMayWait() throws Exception {
             Listener listener = listener();
             Connector connector = connector();
             CompletableFuture<Void> whole =
@@ -729,7 +730,7 @@ class ConnectorTest {
         }
 
         @Test
-        void aDeviceThatIsGoneIsSaidToBe() throws Exception {
+        void aDeviceThatIsGoneIsReportedAsSuch() throws Exception {
             Connector request = asked();
             network.errors.put("fillIn 1", Errno.ENXIO);
             assertThat(failure(() -> request.accept(far)).status())
@@ -840,10 +841,8 @@ class ConnectorTest {
 
     @Nested
     class TheEnd {
-        private final List<Status> heard = new ArrayList<>();
-
         @Test
-        void eachSideHearsOnce() throws Exception {
+        void eachSideIsNotifiedOnce() throws Exception {
             Connector[] both = connected();
             BlockingQueue<String> callbacks = new LinkedBlockingQueue<>();
             both[0].onDisconnect(status -> callbacks.add("near " + status.name()));
@@ -878,7 +877,7 @@ class ConnectorTest {
         }
 
         @Test
-        void letsWhatIsUnderWayEnd() throws Exception {
+        void outstandingRequestsMayEnd() throws Exception {
             Connector[] both = connected();
             device.running = false;
             for (int i = 0; i < 3; i++) {
@@ -895,7 +894,7 @@ class ConnectorTest {
         }
 
         @Test
-        void cancelsWhatDoesNotEnd() throws Exception {
+        void requestsThatDoNotEndAreCancelled() throws Exception {
             Connector[] both = connected();
             device.running = false;
             near.write(5, new BufferList(1), 0, 0, OpFlags.SILENT_SUCCESS);
@@ -975,7 +974,7 @@ class ConnectorTest {
         }
 
         @Test
-        void theDeviceGoesWhileAStepIsUnderWayOrAClose() throws Exception {
+        void theDeviceGoesDuringAStepOrAClose() throws Exception {
             Connector[] both = connected();
             network.silent.addAll(List.of("confirm", "disconnect"));
             CompletableFuture<Void> ending = both[0].disconnectAsync(DEFAULTS);
@@ -987,7 +986,7 @@ class ConnectorTest {
         }
 
         @Test
-        void thePeerIsFirstWhileWhatIsUnderWayIsWaitedFor() throws Exception {
+        void thePeerDisconnectsFirstWhileThisSideDrains() throws Exception {
             Connector[] both = connected();
             device.running = false;
             near.send(1, new BufferList(1));
@@ -1012,7 +1011,7 @@ class ConnectorTest {
         }
 
         @Test
-        void aCloseCancelsWhatIsUnderWayAtOnce() throws Exception {
+        void aCloseCancelsOutstandingRequestsAtOnce() throws Exception {
             Connector[] both = connected();
             device.running = false;
             near.send(1, new BufferList(1)).orThrow();
@@ -1044,7 +1043,7 @@ class ConnectorTest {
         }
 
         @Test
-        void aCloseEndsADisconnectThatWaitsAndTellsThePeer() throws Exception {
+        void aCloseEndsADisconnectThatWaitsAndNotifiesThePeer() throws Exception {
             Connector[] both = connected();
             BlockingQueue<Status> peer = new LinkedBlockingQueue<>();
             both[1].onDisconnect(peer::add);
@@ -1058,7 +1057,7 @@ class ConnectorTest {
         }
 
         @Test
-        void aCloseAfterADisconnectTellsThePeerOnce() throws Exception {
+        void aCloseAfterADisconnectNotifiesThePeerOnce() throws Exception {
             Connector[] both = connected();
             network.silent.addAll(List.of("confirm", "disconnect"));
             CompletableFuture<Void> ending = both[0].disconnectAsync(DEFAULTS);
@@ -1066,7 +1065,7 @@ class ConnectorTest {
             both[0].close();
             assertThat(failure(ending).status()).isEqualTo(Status.CANCELLED);
             assertThat(network.calls).containsOnlyOnce("disconnect");
-            // Its end is heard of by the last event that an identifier has, if by no other.
+            // The last event that an identifier has reports its end, if no other does.
             network.emit("ESTABLISHED", ConnectionEvent.Kind.QUIET, 0);
             until(() -> network.identifiers() == 2); // the listener's, and the peer's
         }
@@ -1102,7 +1101,7 @@ class ConnectorTest {
 
         @ParameterizedTest
         @EnumSource(names = {"REJECTED", "UNREACHABLE", "QUIET"})
-        void thePeerGaveUpWhileTheWordOfItsEstablishmentWasUnderWay(ConnectionEvent.Kind kind)
+        void thePeerGaveUpBeforeItKnewThatTheConnectionWasEstablished(ConnectionEvent.Kind kind)
                 throws Exception {
             Connector[] both = connected();
             BlockingQueue<Status> callbacks = new LinkedBlockingQueue<>();
@@ -1131,10 +1130,10 @@ class ConnectorTest {
             assertThat(callbacks).isEmpty();
         }
 
-        /** Nothing but a disconnect tells the peer: its own queue pair may be as it was. */
+        /** Only a disconnect notifies the peer: its own queue pair may be as it was. */
         @ParameterizedTest
         @ValueSource(booleans = {true, false})
-        void thePeerHearsOfARequestThatFails(boolean ofTheConnectingSide) throws Exception {
+        void thePeerIsDisconnectedWhenARequestFails(boolean ofTheConnectingSide) throws Exception {
             Connector[] both = connected();
             int failing = ofTheConnectingSide ? 0 : 1;
             QueuePair here = ofTheConnectingSide ? near : far;
@@ -1181,7 +1180,7 @@ class ConnectorTest {
         }
 
         @Test
-        void whatNeverStoodCannotBeDisconnected() throws Exception {
+        void whatWasNeverConnectedCannotBeDisconnected() throws Exception {
             connecting(connector());
             Connector request = request();
             request.reject(HELLO);
@@ -1230,7 +1229,7 @@ class ConnectorTest {
         }
 
         @Test
-        void whoHearsOfTheCloseMayUseTheQueuePairAgain() throws Exception {
+        void theQueuePairMayBeUsedAgainWhenACloseEndsTheStep() throws Exception {
             network.silent.add("connect");
             InetSocketAddress nobody = new InetSocketAddress(HERE, 7);
             for (int i = 0; i < 200; i++) {
@@ -1354,7 +1353,7 @@ class ConnectorTest {
 
         @ParameterizedTest
         @EnumSource
-        void closingEndsTheStepThatIsUnderWay(Moment moment) throws Exception {
+        void closingEndsTheOutstandingStep(Moment moment) throws Exception {
             network.silent.addAll(moment.unanswered);
             Listener listener = listener();
             Connector connector = connector();
@@ -1427,7 +1426,7 @@ class ConnectorTest {
             Thread.setDefaultUncaughtExceptionHandler((thread, thrown) -> {}); // it is meant
             CompletableFuture<Status> over = new CompletableFuture<>();
             stood[0].onDisconnect(over::complete);
-            stood[1].close(); // its word to the peer will never be answered
+            stood[1].close(); // its message to the peer will never be answered
             try {
                 network.emit("CONNECTING", ConnectionEvent.Kind.QUIET, 0);
                 VerbenaException e = failure(connecting);
@@ -1437,7 +1436,7 @@ class ConnectorTest {
                 assertThat(failure(stood[0].disconnectAsync(DEFAULTS)).status())
                         .isEqualTo(Status.INTERNAL_ERROR);
                 assertThat(failure(lastListener::resume).status()).isEqualTo(Status.INTERNAL_ERROR);
-                // Its queue pairs are of no use either: nobody would hear of an overrun.
+                // Its queue pairs are of no use either: an overrun would not be reported.
                 assertThat(failure(ConnectorTest.this::listener).status())
                         .isEqualTo(Status.INTERNAL_ERROR);
             } finally {
@@ -1583,7 +1582,7 @@ class ConnectorTest {
         }
 
         @Test
-        void onAllAddressesHearsOfItsOwnDeviceOnly() throws Exception {
+        void onAllAddressesGetsRequestsForItsOwnDeviceOnly() throws Exception {
             Listener all = keep(adapter.listen(new InetSocketAddress(0), 0, requests::add));
             network.devices.put(all.localAddress().getAddress(), "fake1");
             network.request(all.localAddress(), new byte[56], 1);

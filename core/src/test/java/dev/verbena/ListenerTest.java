@@ -3,6 +3,8 @@ package dev.verbena;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.catchThrowableOfType;
 
+import dev.verbena.internal.runtime.LimitedExecutor;
+import dev.verbena.internal.runtime.Threads;
 import dev.verbena.internal.verbs.FakeConnections;
 import dev.verbena.internal.verbs.FakeDevice;
 

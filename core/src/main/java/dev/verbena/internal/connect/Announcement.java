@@ -4,9 +4,9 @@ import java.nio.ByteBuffer;
 import java.util.Arrays;
 
 /**
- * What one side tells the other of itself in front of the caller's private data, in the spirit of
- * RFC 8797: whether its tokens can be invalidated from afar, which limits it wants, and how long
- * the private data are, which the transport pads with zeros.
+ * A header in front of the caller's private data, in the spirit of RFC 8797: whether a side's
+ * remote keys (NDK: tokens) can be invalidated by a send, how many reads it lets in and wants, and
+ * how long the private data are, which the transport pads with zeros.
  *
  * <pre>
  * byte  0..3   56 62 6E 61 ("Vbna")
@@ -15,13 +15,13 @@ import java.util.Arrays;
  *       6      length of this header, 12; later versions may add to it
  *       7      length of the caller's private data, which follow the header
  *       8..9   reads and atomics it lets in at once, big-endian
- *       10..11 reads and atomics it wants to have under way, big-endian
+ *       10..11 reads and atomics it wants to have outstanding, big-endian
  * </pre>
  *
  * @param invalidatable whether it has tokens that a send may invalidate
  * @param sharedReceives whether its receives come from a shared queue
  * @param inboundReads how many reads and atomics it lets in at once
- * @param outboundReads how many reads and atomics it wants to have under way
+ * @param outboundReads how many reads and atomics it wants to have outstanding
  * @param data the caller's private data
  */
 public record Announcement(
@@ -39,7 +39,7 @@ public record Announcement(
     private static final int SHARED_RECEIVES = 2;
 
     /**
-     * Puts it into bytes.
+     * Encodes it.
      *
      * @return the header and the data behind it
      */
@@ -58,10 +58,10 @@ public record Announcement(
     }
 
     /**
-     * Looks for one in what came from the peer.
+     * Decodes what came from the peer.
      *
      * @param received private data, padded or not
-     * @return it, or null when these bytes are of a peer that sends none
+     * @return null when these bytes do not begin with such a header
      */
     public static Announcement read(byte[] received) {
         if (received.length < BYTES) {

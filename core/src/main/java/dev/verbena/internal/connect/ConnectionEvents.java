@@ -1,5 +1,8 @@
 package dev.verbena.internal.connect;
 
+import dev.verbena.internal.runtime.AdapterEvents;
+import dev.verbena.internal.runtime.Timers;
+import dev.verbena.internal.runtime.Uncaught;
 import dev.verbena.internal.verbs.ConnectionControl;
 import dev.verbena.internal.verbs.ConnectionEvent;
 
@@ -8,28 +11,29 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicLong;
 
 /**
- * The event channel of one adapter: passes events on to what they are about.
+ * The rdma_cm event channel of one adapter: hands each event to the connection or listener that it
+ * is about.
  *
- * <p>Has no thread of its own; the adapter's looks at {@link #descriptor} and calls {@link
- * #handle}. Events name what they are about by a key that is never used again, not by the
- * identifier's address, which the library may give to the next one.
+ * <p>Has no thread: the adapter's event loop waits for {@link #descriptor} and calls {@link
+ * #handle}. Events carry a key that is never used again, instead of the identifier's address, which
+ * the library may give to the next identifier.
  */
-public final class ConnectionEvents {
-    /** Whom events may be about. */
+public final class ConnectionEvents implements AdapterEvents.Source {
+    /** What events may be about. */
     public interface Handler {
         /**
-         * An event came; called by the adapter's thread.
+         * An event came; called by the adapter's event thread.
          *
          * @param event what it was
          */
         void handle(ConnectionEvent event);
 
         /**
-         * The adapter's thread is gone: no event will come any more.
+         * The adapter's event thread ended: no event will come any more.
          *
          * @param cause why
          */
-        void orphan(Throwable cause);
+        void eventThreadEnded(Throwable cause);
     }
 
     private final ConnectionControl control;
@@ -38,15 +42,15 @@ public final class ConnectionEvents {
     private final int descriptor;
     private final AtomicLong keys = new AtomicLong(1);
     private final Map<Long, Handler> handlers = new ConcurrentHashMap<>();
-    private final Map<Long, Dialogue> accepting = new ConcurrentHashMap<>();
-    private volatile Throwable death;
+    private final Map<Long, ConnectionStateMachine> awaitingData = new ConcurrentHashMap<>();
+    private volatile Throwable threadEnded; // why, or null
 
     /**
      * Opens the channel.
      *
      * @param control the connection manager
-     * @param timers the adapter thread's
-     * @throws Failure when there is none to be had
+     * @param timers those of the adapter's event loop
+     * @throws Failure when it cannot be opened
      */
     public ConnectionEvents(ConnectionControl control, Timers timers) throws Failure {
         this.control = control;
@@ -61,15 +65,6 @@ public final class ConnectionEvents {
         this.descriptor = control.descriptor(channel);
     }
 
-    /**
-     * What becomes readable with an event.
-     *
-     * @return an open descriptor
-     */
-    public int descriptor() {
-        return descriptor;
-    }
-
     ConnectionControl control() {
         return control;
     }
@@ -78,73 +73,86 @@ public final class ConnectionEvents {
         return timers;
     }
 
-    /** A new identifier, whose events go to a handler. */
-    Identifier create(Handler handler) throws Failure {
+    /** Creates an identifier whose events go to a handler. */
+    ConnectionIdentifier create(Handler handler) throws Failure {
         long key = keys.getAndIncrement();
         handlers.put(key, handler);
         long id;
         try {
-            ensureAlive(); // after the handler was put where its orphaning looks
+            ensureAlive(); // after the handler is where the end of the thread looks for it
             id = Failure.check(control.create(channel, key), "rdma_create_id", "");
         } catch (Failure f) {
             handlers.remove(key);
             throw f;
         }
-        return new Identifier(id, key);
+        return new ConnectionIdentifier(this, id, key);
     }
 
-    boolean alive() {
-        return death == null;
-    }
-
-    void ensureAlive() throws Failure {
-        if (death != null) {
-            throw broken(death);
-        }
-    }
-
-    /** Takes an identifier over that came with a request. */
-    Identifier adopt(long id, Handler handler) {
-        Identifier adopted = new Identifier(id, keys.getAndIncrement());
+    /** Takes over an identifier that came with a request. */
+    ConnectionIdentifier adopt(long id, Handler handler) {
+        ConnectionIdentifier adopted = new ConnectionIdentifier(this, id, keys.getAndIncrement());
         handlers.put(adopted.key(), handler);
         control.setKey(id, adopted.key());
         return adopted;
     }
 
     /** Destroys an identifier; its events end here. */
-    void destroy(Identifier identifier) {
+    void destroy(ConnectionIdentifier identifier) {
         handlers.remove(identifier.key());
         // It fails only for an identifier that the kernel does not know, which is as good.
         control.destroy(identifier.id());
     }
 
-    /** Tells a connection that data came for its queue pair. */
-    void accepting(long queuePair, Dialogue dialogue) {
-        accepting.put(queuePair, dialogue);
+    /** Whether events still come. */
+    boolean alive() {
+        return threadEnded == null;
     }
 
-    void notAccepting(long queuePair) {
-        accepting.remove(queuePair);
+    void ensureAlive() throws Failure {
+        if (threadEnded != null) {
+            throw broken(threadEnded);
+        }
     }
 
-    /**
-     * Data came for a queue pair that was not told of its connection yet.
-     *
-     * @param queuePair the address of the {@code ibv_qp}
-     */
-    public void dataCame(long queuePair) {
-        Dialogue dialogue = accepting.get(queuePair);
-        if (dialogue != null) {
-            dialogue.dataCame();
+    static Failure broken(Throwable cause) {
+        return new Failure(
+                Failure.Kind.BROKEN,
+                "The adapter's event thread ended (%s): close the adapter and open it again"
+                        .formatted(cause),
+                cause);
+    }
+
+    /** Has a connection informed of data that come for its queue pair. */
+    void awaitData(long queuePair, ConnectionStateMachine connection) {
+        awaitingData.put(queuePair, connection);
+    }
+
+    void awaitNoData(long queuePair) {
+        awaitingData.remove(queuePair);
+    }
+
+    // ---- called by the event loop
+
+    @Override
+    public int descriptor() {
+        return descriptor;
+    }
+
+    @Override
+    public void dataArrived(long queuePair) {
+        ConnectionStateMachine connection = awaitingData.get(queuePair);
+        if (connection != null) {
+            connection.dataArrived();
         }
     }
 
     /**
-     * Takes one event and passes it on. What goes wrong with it is reported and ends nothing else:
+     * Takes one event and hands it on. What goes wrong with it is reported and ends nothing else:
      * all connections and completion queues of the adapter depend on the thread that calls this.
      *
      * @throws IllegalStateException when the channel is of no use any more
      */
+    @Override
     public void handle() {
         ConnectionEvent event = control.takeEvent(channel);
         try {
@@ -166,34 +174,14 @@ public final class ConnectionEvents {
         }
     }
 
-    /**
-     * The adapter's thread is gone: whatever waits fails.
-     *
-     * @param cause why
-     */
-    public void die(Throwable cause) {
-        death = cause;
-        handlers.values().forEach(handler -> Uncaught.run(() -> handler.orphan(cause)));
+    @Override
+    public void threadEnded(Throwable cause) {
+        threadEnded = cause;
+        handlers.values().forEach(handler -> Uncaught.run(() -> handler.eventThreadEnded(cause)));
     }
 
-    static Failure broken(Throwable cause) {
-        return new Failure(
-                Failure.Kind.BROKEN,
-                "The adapter's event thread ended (%s): close the adapter and open it again"
-                        .formatted(cause),
-                cause);
-    }
-
-    /** Closes the channel; no identifier is left. */
+    @Override
     public void close() {
-        control.closeChannel(channel);
+        control.closeChannel(channel); // no identifier is left
     }
-
-    /**
-     * An {@code rdma_cm_id}.
-     *
-     * @param id its address
-     * @param key what its events carry
-     */
-    record Identifier(long id, long key) {}
 }

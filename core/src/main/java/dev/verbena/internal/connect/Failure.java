@@ -6,15 +6,18 @@ import dev.verbena.internal.verbs.Errno;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
 
-/** A step of a connection failed. The message is a sentence for the caller of this library. */
+/**
+ * A call or a step of a connection failed. The API turns it into a {@code VerbenaException}; the
+ * message is meant for the caller of this library.
+ */
 public final class Failure extends Exception {
     private static final long serialVersionUID = 1L;
 
     /** What kind of failure, for the caller's status. */
     public enum Kind {
-        /** The peer refused, or nobody listens. */
+        /** The peer refused, or no program listens. */
         REFUSED,
-        /** It broke off after it had begun well. */
+        /** The attempt broke off after the peer had been reached. */
         ABORTED,
         /** The peer did not answer in time. */
         TIMED_OUT,
@@ -24,7 +27,7 @@ public final class Failure extends Exception {
         HOST_UNREACHABLE,
         /** Not an address that RDMA can use here. */
         INVALID_ADDRESS,
-        /** Somebody listens on the address. */
+        /** Another program listens on the address. */
         ADDRESS_IN_USE,
         /** The same connection exists. */
         SAME_CONNECTION,
@@ -34,15 +37,15 @@ public final class Failure extends Exception {
         DEVICE_REMOVED,
         /** The caller gave up. */
         CANCELLED,
-        /** Not in this state. */
+        /** Not possible in this state. */
         WRONG_STATE,
-        /** Connected, or on the way there. */
+        /** Connected, or connecting. */
         ACTIVE,
         /** More private data than fit. */
         TOO_LONG,
         /** A call failed; its errno says more. */
         CALL,
-        /** The thread that hears of events is gone. */
+        /** The adapter's event thread ended. */
         BROKEN
     }
 
@@ -81,7 +84,7 @@ public final class Failure extends Exception {
         return answer;
     }
 
-    /** The same, for a call about something; named only when it failed. */
+    /** The same, with the call's argument in the message. */
     static void check(long answer, String call, Object about, String advice) throws Failure {
         if (answer < 0) {
             throw of("%s(%s)".formatted(call, about), answer, advice);
@@ -97,9 +100,9 @@ public final class Failure extends Exception {
     /**
      * Throws unless a call that takes a local address answered 0.
      *
-     * @param control which knows the addresses of this machine
-     * @param address what was asked for; port 0 is any
-     * @param taken what an address that is in use means to the caller
+     * @param control knows the addresses of this machine
+     * @param address the address asked for; port 0 is any
+     * @param taken the kind of failure if the address is in use
      */
     static void checkAddress(
             long answer,
@@ -122,7 +125,7 @@ public final class Failure extends Exception {
         if (errno == Errno.EADDRINUSE) {
             throw new Failure(taken, call, errno, advice);
         }
-        if (errno == Errno.EADDRNOTAVAIL) { // or somebody has the port on all addresses
+        if (errno == Errno.EADDRNOTAVAIL) { // also where the port is in use on all addresses
             throw new Failure(address.getPort() == 0 ? Kind.NO_PORT : taken, call, errno, advice);
         }
         if (errno == Errno.ENODEV) { // on all devices
@@ -142,9 +145,9 @@ public final class Failure extends Exception {
     }
 
     /**
-     * What kind of failure.
+     * The kind of failure.
      *
-     * @return as given
+     * @return one of the kinds above
      */
     public Kind kind() {
         return kind;

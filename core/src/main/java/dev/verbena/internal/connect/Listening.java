@@ -1,6 +1,6 @@
 package dev.verbena.internal.connect;
 
-import dev.verbena.internal.connect.ConnectionEvents.Identifier;
+import dev.verbena.internal.runtime.Timers;
 import dev.verbena.internal.verbs.ConnectionControl;
 import dev.verbena.internal.verbs.ConnectionEvent;
 import dev.verbena.internal.verbs.IdentifierInfo;
@@ -13,22 +13,22 @@ import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
 
 /**
- * An address that peers connect to.
+ * An address that peers connect to, and the requests that were not answered yet.
  *
- * <p>librdmacm has no way to stop listening but destroying the identifier, and the address goes
- * with it. So a pause binds another one to the address at once: peers are refused by their own
- * machine's word for "nobody listens", and nobody else can have the address meanwhile. Between the
- * two it is free for some microseconds; the kernel lets no second one bind an address that is
- * listened to.
+ * <p>librdmacm stops listening only when the identifier is destroyed, and the address goes with it.
+ * So a pause binds another identifier to the address at once: the kernel then refuses peers as if
+ * nobody listened, and no other program can have the address. Between the two identifiers it is
+ * free for some microseconds; the kernel binds no second one to an address that is listened to.
+ *
+ * <p>Calls come from any thread, events and expiries from the adapter's event thread.
  */
 public final class Listening implements ConnectionEvents.Handler {
     /**
-     * What requests may take.
+     * Limits for unanswered requests.
      *
-     * @param backlog how many may be unanswered
-     * @param forgottenAfter how long after its handler has returned an unanswered one is kept in a
-     *     full backlog
-     * @param answerWithin after which time an unanswered one is refused
+     * @param backlog how many there may be
+     * @param forgottenAfter how long a full backlog keeps one whose handler has returned
+     * @param answerWithin after which time one is refused
      */
     public record Limits(int backlog, Duration forgottenAfter, Duration answerWithin) {}
 
@@ -36,23 +36,24 @@ public final class Listening implements ConnectionEvents.Handler {
     private final ConnectionControl control;
     private final String device;
     private final Limits limits;
-    private final Consumer<Dialogue> onRequest;
-    private final Map<Dialogue, Waiting> unanswered = new LinkedHashMap<>(); // under its own lock
+    private final Consumer<ConnectionStateMachine> onRequest;
+    private final Map<ConnectionStateMachine, Waiting> unanswered =
+            new LinkedHashMap<>(); // under its own lock
 
     // All of these under this object's lock.
-    private Identifier identifier; // or null when closed
+    private ConnectionIdentifier identifier; // or null when closed
     private InetSocketAddress address;
     private boolean listening;
     private Failure broken; // or null
 
     /**
-     * Binds the address; nobody is listened to before {@link #resume}.
+     * Binds the address; peers are refused until {@link #resume}.
      *
      * @param events the adapter's
      * @param device the adapter's device
      * @param address the address; port 0 takes any
-     * @param limits what requests may take
-     * @param onRequest who answers them; called by the adapter's thread. When it throws, the
+     * @param limits for unanswered requests
+     * @param onRequest gets each request, on the adapter's event thread; when it throws, the
      *     request is refused
      * @throws Failure when the address cannot be had
      */
@@ -61,7 +62,7 @@ public final class Listening implements ConnectionEvents.Handler {
             String device,
             InetSocketAddress address,
             Limits limits,
-            Consumer<Dialogue> onRequest)
+            Consumer<ConnectionStateMachine> onRequest)
             throws Failure {
         this.events = events;
         this.control = events.control();
@@ -69,10 +70,10 @@ public final class Listening implements ConnectionEvents.Handler {
         this.limits = limits;
         this.onRequest = onRequest;
         this.identifier = bound(address);
-        IdentifierInfo info = control.describe(identifier.id());
+        IdentifierInfo info = identifier.describe();
         this.address = info.local();
         if (!info.device().isEmpty() && !info.device().equals(device)) {
-            events.destroy(identifier);
+            identifier.destroy();
             throw new Failure(
                     Failure.Kind.INVALID_ADDRESS,
                     "%s is an address of device %s, and this adapter is %s"
@@ -80,8 +81,8 @@ public final class Listening implements ConnectionEvents.Handler {
         }
     }
 
-    private Identifier bound(InetSocketAddress to) throws Failure {
-        Identifier made = events.create(this);
+    private ConnectionIdentifier bound(InetSocketAddress to) throws Failure {
+        ConnectionIdentifier made = events.create(this);
         try {
             Failure.checkAddress(
                     control.bind(made.id(), to),
@@ -93,7 +94,7 @@ public final class Listening implements ConnectionEvents.Handler {
                             .formatted(device));
             return made;
         } catch (Failure f) {
-            events.destroy(made);
+            made.destroy();
             throw f;
         }
     }
@@ -104,7 +105,7 @@ public final class Listening implements ConnectionEvents.Handler {
      * @throws Failure when the kernel refuses
      */
     public synchronized void share() throws Failure {
-        Failure.check(control.shareAddress(identifier.id()), "rdma_set_option(REUSEADDR)", "");
+        identifier.shareAddress();
     }
 
     /**
@@ -128,7 +129,7 @@ public final class Listening implements ConnectionEvents.Handler {
     /**
      * Lets peers connect.
      *
-     * @throws Failure when somebody else listens on the address, or the device is gone
+     * @throws Failure when another program listens on the address, or the device is gone
      */
     public synchronized void resume() throws Failure {
         if (broken != null) {
@@ -147,7 +148,7 @@ public final class Listening implements ConnectionEvents.Handler {
      * Refuses peers as if nobody listened, and keeps the address. Requests that were handed out
      * stay.
      *
-     * @throws Failure when somebody else got the address in that moment: this is of no use any more
+     * @throws Failure when another program got the address in that moment: this is of no use then
      */
     public synchronized void pause() throws Failure {
         if (listening && identifier != null) {
@@ -164,7 +165,7 @@ public final class Listening implements ConnectionEvents.Handler {
     /** Gives the address up. */
     public synchronized void close() {
         if (identifier != null) {
-            events.destroy(identifier);
+            identifier.destroy();
             identifier = null;
             listening = false;
         }
@@ -174,40 +175,36 @@ public final class Listening implements ConnectionEvents.Handler {
     public void handle(ConnectionEvent event) {
         switch (event.kind()) {
             case REQUEST -> request(event);
-            case DEVICE_REMOVED ->
-                    stop(
-                            new Failure(
-                                    Failure.Kind.DEVICE_REMOVED,
-                                    "Device %s is gone".formatted(device)));
-            default -> {} // an address that changes does so under all that listen on it
+            case DEVICE_REMOVED -> stop(FailureMessages.deviceRemoved(device));
+            default -> {} // a changed Ethernet address does not matter to those that listen on IP
         }
     }
 
     /** A request that was neither accepted nor rejected yet. */
     private static final class Waiting {
         Timers.Timer deadline;
-        boolean handled; // its handler has returned,
-        long since; // and when that was
+        boolean handled; // its handler has returned
+        long since; // when it returned
     }
 
     /**
      * Hands a request out. One that cannot be served, for want of a thread or of memory, is refused
-     * alone: what was thrown goes on to who called, once the peer is told.
+     * alone, and what was thrown is passed on.
      */
     private void request(ConnectionEvent event) {
-        Dialogue dialogue = null;
+        ConnectionStateMachine request = null;
         try {
             if (admits(event)) {
-                dialogue = new Dialogue(events, device, event, this::answered);
-                expect(dialogue);
-                onRequest.accept(dialogue);
+                request = new ConnectionStateMachine(events, device, event, this::answered);
+                expect(request);
+                onRequest.accept(request);
                 return;
             }
         } catch (Throwable t) {
-            if (dialogue == null) {
+            if (request == null) {
                 control.destroy(event.id());
             } else {
-                dialogue.abandon(
+                request.expire(
                         new Failure(
                                 Failure.Kind.ABORTED,
                                 "It could not be served (%s)".formatted(t),
@@ -219,16 +216,16 @@ public final class Listening implements ConnectionEvents.Handler {
     }
 
     /**
-     * Whether a request is for this adapter's device, and there is room for it: who listens on all
-     * addresses of the machine hears of peers of all its devices. In a full backlog the oldest
-     * request makes room whose handler has returned some time ago, without an answer: it was most
-     * likely forgotten, and those that are forgotten must not keep all others out.
+     * Whether a request is for this adapter's device, and there is room for it. A listener on all
+     * addresses of the machine gets requests for all devices. In a full backlog the oldest request
+     * makes room whose handler returned some time ago without an answer: it was most likely
+     * forgotten, and forgotten requests must not keep all others out.
      */
     private boolean admits(ConnectionEvent event) {
         if (!control.describe(event.id()).device().equals(device)) {
             return false;
         }
-        Dialogue oldest;
+        ConnectionStateMachine oldest;
         synchronized (unanswered) {
             if (unanswered.size() < limits.backlog()) {
                 return true;
@@ -243,8 +240,8 @@ public final class Listening implements ConnectionEvents.Handler {
         if (oldest == null) {
             return false;
         }
-        abandon(oldest, "when the backlog of %d was full".formatted(limits.backlog()));
-        return true; // it was refused, or answered just now; only this thread adds others
+        expire(oldest, "when the backlog of %d was full".formatted(limits.backlog()));
+        return true; // it was refused, or answered just now; only this thread adds requests
     }
 
     private boolean forgotten(Waiting waiting) {
@@ -253,34 +250,36 @@ public final class Listening implements ConnectionEvents.Handler {
                         >= TimeUnit.NANOSECONDS.convert(limits.forgottenAfter());
     }
 
-    private void expect(Dialogue dialogue) {
+    private void expect(ConnectionStateMachine request) {
         Waiting waiting = new Waiting();
         Duration within = limits.answerWithin();
         synchronized (unanswered) {
-            unanswered.put(dialogue, waiting);
+            unanswered.put(request, waiting);
         }
         waiting.deadline =
                 events.timers()
                         .after(
                                 TimeUnit.NANOSECONDS.convert(within),
                                 () ->
-                                        abandon(
-                                                dialogue,
-                                                "within %s".formatted(Reasons.seconds(within))));
+                                        expire(
+                                                request,
+                                                "within %s"
+                                                        .formatted(
+                                                                FailureMessages.seconds(within))));
     }
 
-    private void abandon(Dialogue dialogue, String when) {
-        dialogue.abandon(
+    private void expire(ConnectionStateMachine request, String when) {
+        request.expire(
                 new Failure(
                         Failure.Kind.ABORTED,
                         "The request of %s to %s was refused: nobody had accepted or rejected it %s. A listener's handler has to accept, reject or close each connector that it gets"
-                                .formatted(dialogue.peer(), address(), when)));
+                                .formatted(request.peer(), address(), when)));
     }
 
-    private void answered(Dialogue dialogue) {
+    private void answered(ConnectionStateMachine request) {
         Waiting waited;
         synchronized (unanswered) {
-            waited = unanswered.remove(dialogue);
+            waited = unanswered.remove(request);
         }
         if (waited != null && waited.deadline != null) {
             waited.deadline.cancel();
@@ -288,14 +287,14 @@ public final class Listening implements ConnectionEvents.Handler {
     }
 
     /**
-     * The handler of a request has returned. When it has not answered, somebody else may do so
-     * later, or nobody.
+     * Notes that the handler of a request has returned. If it has not answered, another thread may
+     * do so later, or the request was forgotten.
      *
-     * @param dialogue the request
+     * @param request the request
      */
-    public void handled(Dialogue dialogue) {
+    public void handled(ConnectionStateMachine request) {
         synchronized (unanswered) {
-            Waiting waiting = unanswered.get(dialogue);
+            Waiting waiting = unanswered.get(request);
             if (waiting != null) {
                 waiting.handled = true;
                 waiting.since = System.nanoTime();
@@ -309,7 +308,7 @@ public final class Listening implements ConnectionEvents.Handler {
     }
 
     @Override
-    public void orphan(Throwable cause) {
+    public void eventThreadEnded(Throwable cause) {
         stop(ConnectionEvents.broken(cause));
     }
 }

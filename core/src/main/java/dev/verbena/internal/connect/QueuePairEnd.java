@@ -2,7 +2,10 @@ package dev.verbena.internal.connect;
 
 import dev.verbena.internal.verbs.StateChange;
 
-/** What a connection needs of the queue pair at its end; the public queue pair hands it out. */
+/**
+ * What a connection needs of this side's queue pair. The public queue pair implements it, for one
+ * connector at a time.
+ */
 public interface QueuePairEnd {
     /**
      * Its number, by which the peer finds it.
@@ -26,7 +29,7 @@ public interface QueuePairEnd {
     boolean sharedReceives();
 
     /**
-     * Whether it has tokens that a send of the peer's may invalidate.
+     * Whether it has remote keys (NDK: tokens) that a send of the peer's may invalidate.
      *
      * @return true on devices with windows
      */
@@ -40,23 +43,23 @@ public interface QueuePairEnd {
     int inboundReads();
 
     /**
-     * How many reads and atomics it wants to have under way.
+     * How many reads and atomics it wants to have outstanding.
      *
      * @return 0 to 255
      */
     int outboundReads();
 
     /**
-     * Whether it may be connected still.
+     * Whether it can still be connected.
      *
      * @return false when it was closed or flushed meanwhile
      */
     boolean usable();
 
     /**
-     * Takes a step towards the connection, after changing what it wants otherwise.
+     * Moves it to its next state ({@code ibv_modify_qp}), after adapting the attributes.
      *
-     * @param change as the connection manager wants it
+     * @param change the attributes as the connection manager filled them in
      * @return 0, or a negative errno
      */
     int change(StateChange change);
@@ -65,31 +68,31 @@ public interface QueuePairEnd {
      * Lets posts through.
      *
      * @param peerInvalidatable whether sends may invalidate tokens of the peer's
-     * @param onDeath what to do when a request has failed, and with it the connection; called by
-     *     who polls
+     * @param onFailure called when a request has failed, and with it the connection, by the thread
+     *     that polled its completion
      */
-    void open(boolean peerInvalidatable, Runnable onDeath);
+    void open(boolean peerInvalidatable, Runnable onFailure);
 
-    /** Refuses posts from now on; nothing that is under way is touched. */
+    /** Refuses posts from now on; outstanding requests go on. */
     void shut();
 
-    /** Refuses posts, and sees to it that {@link #drained} can find out. */
+    /** Refuses posts, and has the device signal what {@link #drained} waits for. */
     void drain();
 
     /**
-     * Whether all initiator requests have ended.
+     * Whether all requests of the send queue have ended.
      *
-     * @return true when nothing is under way
+     * @return true when none is outstanding
      */
     boolean drained();
 
-    /** Cancels all that is under way: the queue pair goes to the error state. */
+    /** Moves it to the error state, which cancels everything that is posted. */
     void flush();
 
     /**
-     * The connection does not need it any more.
+     * Ends the connection's use of it; a second call does nothing.
      *
-     * @param fresh whether it was not touched, so that it may be connected
+     * @param fresh whether its state was not changed, so that it may be connected again
      */
     void release(boolean fresh);
 }

@@ -9,8 +9,8 @@ package dev.verbena.internal.verbs;
  * @param outboundReads how many reads this side wants to have under way, 0 to 255
  * @param retries how often a packet without an answer is sent again, 0 to 7; both sides go by what
  *     the connecting one says
- * @param patience how often the <em>peer</em> is to try again when no receive is posted here, 0 to
- *     7; 7 is for ever
+ * @param rnrRetries how often the <em>peer</em> tries again when no receive is posted here, 0 to 7;
+ *     7 is for ever
  * @param data private data
  */
 public record ConnectionParameters(
@@ -19,5 +19,5 @@ public record ConnectionParameters(
         int inboundReads,
         int outboundReads,
         int retries,
-        int patience,
+        int rnrRetries,
         byte[] data) {}

@@ -335,7 +335,7 @@ public final class LibraryConnections implements ConnectionControl {
         // A queue of its own can say in each answer how many receives it has; a shared one cannot.
         rdma_conn_param.flow_control(p, (byte) (parameters.sharedReceives() ? 0 : 1));
         rdma_conn_param.retry_count(p, (byte) parameters.retries());
-        rdma_conn_param.rnr_retry_count(p, (byte) parameters.patience());
+        rdma_conn_param.rnr_retry_count(p, (byte) parameters.rnrRetries());
         rdma_conn_param.srq(p, (byte) (parameters.sharedReceives() ? 1 : 0));
         rdma_conn_param.qp_num(p, parameters.queuePairNumber());
         return p;

@@ -78,6 +78,9 @@ public final class FakeConnections implements ConnectionControl {
     /** What looks at the next identifier meets this. */
     public final AtomicReference<Error> describing = new AtomicReference<>();
 
+    /** What creates the next identifier meets this. */
+    public final AtomicReference<Error> creating = new AtomicReference<>();
+
     /** How often an address is not found until it is. */
     public volatile int lateAnswers;
 
@@ -114,6 +117,18 @@ public final class FakeConnections implements ConnectionControl {
             }
         }
         return count;
+    }
+
+    /** An event for every identifier there is. */
+    public synchronized void emitToAll(ConnectionEvent.Kind kind, int status) {
+        for (Id id : List.copyOf(ids.values())) {
+            post(id, kind, status, new byte[0], 0, 0);
+        }
+    }
+
+    /** Whether events wait to be taken from any channel. */
+    public synchronized boolean hasEvents() {
+        return channels.values().stream().anyMatch(channel -> !channel.events.isEmpty());
     }
 
     /** A request from a peer that nothing else is known of. */
@@ -185,6 +200,10 @@ public final class FakeConnections implements ConnectionControl {
 
     @Override
     public synchronized long create(long channel, long key) {
+        Error thrown = creating.getAndSet(null);
+        if (thrown != null) {
+            throw thrown;
+        }
         int error = call("create");
         if (error != 0) {
             return error;

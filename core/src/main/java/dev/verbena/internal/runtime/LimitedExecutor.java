@@ -1,4 +1,4 @@
-package dev.verbena;
+package dev.verbena.internal.runtime;
 
 import java.util.ArrayDeque;
 import java.util.Queue;
@@ -6,13 +6,15 @@ import java.util.concurrent.Executor;
 import java.util.concurrent.RejectedExecutionException;
 
 /**
- * Runs tasks on at most so many threads of another executor at a time; the others wait, in order.
- * What a task throws is reported, and the next one runs all the same.
+ * Runs tasks on a limited number of threads of another executor; further tasks wait, in order.
+ *
+ * <p>What a task throws is reported, and the next task runs all the same. May be used from any
+ * thread.
  */
-final class LimitedExecutor implements Executor {
+public final class LimitedExecutor implements Executor {
     private final Executor threads;
     private final int limit;
-    private final int room;
+    private final int capacity;
 
     // Both under the queue's lock.
     private final Queue<Runnable> waiting = new ArrayDeque<>();
@@ -23,16 +25,16 @@ final class LimitedExecutor implements Executor {
      *
      * @param threads where the tasks run
      * @param limit how many run at a time
-     * @param room how many may wait; further ones are rejected
+     * @param capacity how many may wait; further ones are rejected
      */
-    LimitedExecutor(Executor threads, int limit, int room) {
+    public LimitedExecutor(Executor threads, int limit, int capacity) {
         this.threads = threads;
         this.limit = limit;
-        this.room = room;
+        this.capacity = capacity;
     }
 
     /**
-     * Has a task run.
+     * Runs a task, at once or after those that wait.
      *
      * @throws RejectedExecutionException when too many wait
      * @throws Error when no thread can be started for it; it does not run then
@@ -40,7 +42,7 @@ final class LimitedExecutor implements Executor {
     @Override
     public void execute(Runnable task) {
         synchronized (waiting) {
-            if (waiting.size() >= room) {
+            if (waiting.size() >= capacity) {
                 throw new RejectedExecutionException(
                         "%d run and %d wait already".formatted(running, waiting.size()));
             }
@@ -73,12 +75,16 @@ final class LimitedExecutor implements Executor {
                     return;
                 }
             }
-            Threads.runCallback(next);
+            Uncaught.run(next);
         }
     }
 
-    /** Whether no task runs or waits. */
-    boolean idle() {
+    /**
+     * Whether no task runs or waits.
+     *
+     * @return false also while a thread for a task is being started
+     */
+    public boolean idle() {
         synchronized (waiting) {
             return running == 0 && waiting.isEmpty();
         }

@@ -1,4 +1,4 @@
-package dev.verbena.internal.connect;
+package dev.verbena.internal.runtime;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
@@ -17,7 +17,7 @@ class TimersTest {
 
     @Test
     void wakesForTheFirstOnly() {
-        assertThat(timers.patience()).isEqualTo(-1);
+        assertThat(timers.sleepMillis()).isEqualTo(-1);
         timers.after(TimeUnit.HOURS.toNanos(1), () -> done.add("late"));
         timers.after(TimeUnit.HOURS.toNanos(2), () -> done.add("later"));
         assertThat(woken).hasValue(1);
@@ -25,16 +25,16 @@ class TimersTest {
         assertThat(woken).hasValue(2);
         timers.run();
         assertThat(done).containsExactly("now");
-        assertThat(timers.patience()).isBetween(3_500_000, 3_600_001);
+        assertThat(timers.sleepMillis()).isBetween(3_500_000, 3_600_001);
     }
 
     @Test
     void staysWithAMomentThatWasCalledOff() {
         timers.after(TimeUnit.HOURS.toNanos(1), () -> done.add("off")).cancel();
-        assertThat(timers.patience()).isBetween(3_500_000, 3_600_001);
+        assertThat(timers.sleepMillis()).isBetween(3_500_000, 3_600_001);
         timers.after(TimeUnit.HOURS.toNanos(2), () -> done.add("later"));
         assertThat(woken).hasValue(1);
-        assertThat(timers.patience()).isBetween(7_100_000, 7_200_001);
+        assertThat(timers.sleepMillis()).isBetween(7_100_000, 7_200_001);
         timers.after(TimeUnit.HOURS.toNanos(1), () -> done.add("sooner"));
         assertThat(woken).hasValue(2);
     }
@@ -42,11 +42,11 @@ class TimersTest {
     @Test
     void forEverHidesNothing() {
         timers.after(0, () -> done.add("overdue"));
-        while (timers.patience() > 0) {
+        while (timers.sleepMillis() > 0) {
             Thread.onSpinWait();
         }
         timers.after(Long.MAX_VALUE, () -> done.add("for ever"));
-        assertThat(timers.patience()).isZero();
+        assertThat(timers.sleepMillis()).isZero();
         timers.run();
         assertThat(done).containsExactly("overdue");
     }
@@ -56,6 +56,6 @@ class TimersTest {
         timers.after(0, () -> done.add("called off")).cancel();
         timers.run();
         assertThat(done).isEmpty();
-        assertThat(timers.patience()).isEqualTo(-1);
+        assertThat(timers.sleepMillis()).isEqualTo(-1);
     }
 }

@@ -1,6 +1,4 @@
-package dev.verbena;
-
-import dev.verbena.internal.connect.Uncaught;
+package dev.verbena.internal.runtime;
 
 import java.time.Duration;
 import java.util.concurrent.ThreadFactory;
@@ -11,23 +9,32 @@ import java.util.concurrent.locks.LockSupport;
  * The thread that waits for one completion queue and calls its callback. What goes wrong in a wait
  * or in the callback is reported, and the thread goes on.
  */
-final class CallbackLoop {
+public final class CallbackLoop {
     /** What the thread waits for, and what it calls. */
-    interface Work {
+    public interface Work {
         /** Waits once, and calls back if something has fired. */
         void waitAndCall();
 
-        /** Whether the next wait would end at once, by an event that cannot be taken. */
+        /**
+         * Whether the next wait would end at once, by an event that cannot be taken.
+         *
+         * @return true to pause before it
+         */
         boolean stuck();
 
-        /** Whether the thread is to end. */
+        /**
+         * Whether the thread is to end.
+         *
+         * @return true after the close
+         */
         boolean closed();
 
         /** The last thing that the thread does. */
         void ended();
     }
 
-    private static final Duration CLOSE_TIMEOUT = Duration.ofSeconds(10);
+    /** How long {@link #join} waits. */
+    public static final Duration CLOSE_TIMEOUT = Duration.ofSeconds(10);
 
     // The pause after a wait that failed doubles from one to the other.
     private static final long SHORTEST_PAUSE = TimeUnit.MILLISECONDS.toNanos(1);
@@ -43,7 +50,7 @@ final class CallbackLoop {
      * @param name its name
      * @param work what it does
      */
-    CallbackLoop(ThreadFactory threads, String name, Work work) {
+    public CallbackLoop(ThreadFactory threads, String name, Work work) {
         this.work = work;
         this.thread = threads.newThread(this::run);
         thread.setName(name);
@@ -73,9 +80,13 @@ final class CallbackLoop {
         }
     }
 
-    /** Waits until the thread has ended, after the work was closed; not on that thread itself. */
-    void join() {
+    /**
+     * Waits until the thread has ended, after the work was closed; not on that thread itself.
+     *
+     * @return false when it runs still after {@link #CLOSE_TIMEOUT}
+     */
+    public boolean join() {
         LockSupport.unpark(thread);
-        Threads.join(thread, CLOSE_TIMEOUT, "its callback");
+        return Threads.join(thread, CLOSE_TIMEOUT);
     }
 }

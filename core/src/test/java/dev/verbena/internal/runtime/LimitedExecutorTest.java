@@ -1,4 +1,4 @@
-package dev.verbena;
+package dev.verbena.internal.runtime;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
@@ -120,7 +120,7 @@ class LimitedExecutorTest {
                     });
             runs(callbacks);
             assertThat(reported.poll(30, TimeUnit.SECONDS)).isInstanceOf(OutOfMemoryError.class);
-            callbacks.finish(Duration.ofSeconds(30), "a callback");
+            assertThat(callbacks.finish(Duration.ofSeconds(30))).isTrue();
         }
 
         @Test
@@ -135,7 +135,7 @@ class LimitedExecutorTest {
         void needsNoThreadToFindThatNothingRuns() {
             SerialCallbacks callbacks = new SerialCallbacks(LimitedExecutorTest.this::thread);
             threadsToFail.set(1);
-            callbacks.finish(Duration.ofSeconds(30), "a callback");
+            assertThat(callbacks.finish(Duration.ofSeconds(30))).isTrue();
             assertThat(threadsToFail).hasValue(1);
         }
     }

@@ -1,8 +1,8 @@
-package dev.verbena.internal.connect;
+package dev.verbena.internal.runtime;
 
 /**
- * Reports what was thrown where no caller can catch it, as the JVM does for a thread that ends by
- * it: to the thread's handler of uncaught exceptions. The thread itself goes on.
+ * Reports what was thrown where no caller can catch it: to the thread's handler of uncaught
+ * exceptions, as the JVM does. The thread itself goes on.
  */
 public final class Uncaught {
     private Uncaught() {}
@@ -21,8 +21,8 @@ public final class Uncaught {
     }
 
     /**
-     * Reports a problem. Never throws: a handler that fails itself (it is the program's, and may
-     * find no memory to print with) must not end the thread either.
+     * Reports a problem. Never throws: a handler that itself fails (it is the program's, and may
+     * have no memory to print with) must not end the thread either.
      *
      * @param problem what was thrown
      */
@@ -31,7 +31,7 @@ public final class Uncaught {
             Thread current = Thread.currentThread();
             current.getUncaughtExceptionHandler().uncaughtException(current, problem);
         } catch (Throwable again) {
-            // There is nobody left to report to.
+            // There is no handler left to report to.
         }
     }
 }

@@ -1,6 +1,4 @@
-package dev.verbena;
-
-import dev.verbena.internal.connect.Uncaught;
+package dev.verbena.internal.runtime;
 
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.Executor;
@@ -8,10 +6,12 @@ import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 
 /**
- * Hands callbacks to threads. Where no thread can be started (pids.max of a container, ulimit -u),
- * a callback is kept until one can: it comes late then, and is not lost.
+ * Runs callbacks on threads of another executor, and loses none.
+ *
+ * <p>Where no thread can be started (pids.max of a container, ulimit -u), a callback is kept until
+ * one can: it comes late then.
  */
-final class Callbacks implements Executor {
+public final class Callbacks implements Executor {
     private static final long RETRY_MILLIS = 100;
 
     private final Executor threads;
@@ -23,15 +23,15 @@ final class Callbacks implements Executor {
      *
      * @param threads runs each callback at once on a thread of its own, or throws
      */
-    Callbacks(Executor threads) {
+    public Callbacks(Executor threads) {
         this.threads = threads;
     }
 
     /**
-     * Starts the thread that waits with the callbacks that are kept: it cannot be started any more
-     * when it is needed.
+     * Starts the thread that retries the callbacks that are kept. When it is needed it could not be
+     * started any more.
      */
-    synchronized void prepare() {
+    public synchronized void prepare() {
         if (keeper == null) {
             keeper = Thread.ofPlatform().daemon().name("verbena-kept-callbacks").start(this::keep);
         }
@@ -51,12 +51,12 @@ final class Callbacks implements Executor {
             try {
                 start(kept.take());
             } catch (InterruptedException e) {
-                continue; // nobody has a reason to
+                continue; // no code interrupts this thread
             }
         }
     }
 
-    /** Tries until there is a thread; why there is none is reported once. */
+    /** Tries until a thread can be started; the reason why not is reported once. */
     private void start(Runnable callback) throws InterruptedException {
         boolean reported = false;
         while (true) {

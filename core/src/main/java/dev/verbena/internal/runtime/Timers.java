@@ -1,19 +1,24 @@
-package dev.verbena.internal.connect;
+package dev.verbena.internal.runtime;
 
 import java.lang.invoke.VarHandle;
 import java.util.concurrent.ConcurrentSkipListMap;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
 
-/** What is to be done at some time, by one thread that looks here between its events. */
+/**
+ * Tasks for a later time, run by one thread that calls {@link #run} between its events and sleeps
+ * for {@link #sleepMillis} at most.
+ *
+ * <p>Any thread may add or cancel tasks.
+ */
 public final class Timers {
-    /** Something to be done, and how to call it off. */
+    /** A task that was added. */
     public interface Timer {
-        /** Calls it off; too late does nothing. */
+        /** Removes it; does nothing when it has run. */
         void cancel();
     }
 
-    /** Nanosecond clocks wrap around: only differences mean anything. */
+    /** When a task is due. Nanosecond clocks wrap around: only differences mean anything. */
     private record Moment(long time, long number) implements Comparable<Moment> {
         @Override
         public int compareTo(Moment other) {
@@ -29,32 +34,32 @@ public final class Timers {
     private final ConcurrentSkipListMap<Moment, Runnable> due = new ConcurrentSkipListMap<>();
     private final AtomicLong numbers = new AtomicLong();
     private final Runnable wake;
-    // When the thread looks here unless it is woken, or later than that. A connection's steps each
-    // have a deadline that is seconds away, and are over in milliseconds: the thread stays with the
-    // first moment it was told of, and need not be woken for each that is later.
+    // When the thread calls run() unless it is woken, or later than that. A connection's steps each
+    // have a deadline that is seconds away, and end within milliseconds: the thread keeps the first
+    // moment that was asked for, and is not woken for each that is later.
     private volatile long asleepUntil = System.nanoTime() + LONGEST;
 
     /**
-     * Makes it.
+     * Makes one without tasks.
      *
-     * @param wake makes the thread look here
+     * @param wake wakes the thread that runs them
      */
     public Timers(Runnable wake) {
         this.wake = wake;
     }
 
     /**
-     * Has something done.
+     * Adds a task.
      *
-     * @param nanoseconds when, from now
-     * @param task what
-     * @return how to call it off
+     * @param nanoseconds when to run it, from now
+     * @param task what to run; what it throws is reported
+     * @return cancels it
      */
     public Timer after(long nanoseconds, Runnable task) {
         long wait = Math.clamp(nanoseconds, 0, LONGEST);
         Moment moment = new Moment(System.nanoTime() + wait, numbers.getAndIncrement());
         due.put(moment, task);
-        VarHandle.fullFence(); // first the task is there, then this looks; patience() the reverse
+        VarHandle.fullFence(); // the task is stored before this reads; sleepMillis() the reverse
         if (moment.time - asleepUntil < 0) {
             asleepUntil = moment.time;
             wake.run();
@@ -62,13 +67,13 @@ public final class Timers {
         return () -> due.remove(moment);
     }
 
-    /** Does what is due. */
+    /** Runs the tasks that are due. */
     public void run() {
         for (var first = due.firstEntry();
                 first != null && first.getKey().time - System.nanoTime() <= 0;
                 first = due.firstEntry()) {
             if (due.remove(first.getKey()) != null) {
-                // May end in the last close of an object, of which the device may complain.
+                // May end in the last close of an object, which the device may refuse.
                 Uncaught.run(first.getValue());
             }
         }
@@ -77,17 +82,17 @@ public final class Timers {
     /**
      * How long the thread may sleep.
      *
-     * @return milliseconds, or -1 for ever
+     * @return milliseconds, or -1 without limit
      */
-    public int patience() {
+    public int sleepMillis() {
         long now = System.nanoTime();
         long before = asleepUntil;
         var first = due.firstEntry();
         long until =
                 first != null ? first.getKey().time : before - now > 0 ? before : now + LONGEST;
         asleepUntil = until;
-        // Whoever adds something earlier now wakes the thread; whoever did before is seen here. The
-        // map's own reads have no fence for that.
+        // A thread that adds an earlier task from now on wakes this one; what was added before is
+        // found by the next read. The map's own reads have no fence for that.
         VarHandle.fullFence();
         first = due.firstEntry();
         if (first != null && first.getKey().time - until < 0) {

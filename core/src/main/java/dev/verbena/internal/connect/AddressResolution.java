@@ -1,0 +1,78 @@
+package dev.verbena.internal.connect;
+
+import java.net.InetSocketAddress;
+import java.util.ArrayDeque;
+import java.util.Deque;
+import java.util.List;
+
+/**
+ * Finds out which device and which neighbour lead to a peer: {@code rdma_resolve_addr}, asked again
+ * after a timeout of the kernel's, and from one local address after the other.
+ */
+final class AddressResolution {
+    // Milliseconds that the kernel may take to find a neighbour's Ethernet address; doubled with
+    // each try. The kernel looks at the neighbour's reply when the neighbour's entry changes, which
+    // it may miss, or else at the end of this time (addr.c of 6.1 puts the request on the list of
+    // those to wake after the query went out. Seen on two devices of one machine, where the reply
+    // is
+    // there at once: each try took its whole time).
+    private static final int FIRST_TIMEOUT = 100;
+    private static final int LAST_TIMEOUT = 2000;
+
+    /** Stands for "by the route" where a collection takes no null. */
+    private static final InetSocketAddress BY_ROUTE = new InetSocketAddress(0);
+
+    private final Deque<InetSocketAddress> sources = new ArrayDeque<>();
+    private final InetSocketAddress peer;
+    private final ConnectionEvents events;
+    private final String device;
+    private int timeout = FIRST_TIMEOUT;
+
+    /**
+     * Makes one; nothing is asked yet.
+     *
+     * @param sources the local addresses to try, in this order; null leaves it to the route
+     * @param peer the peer's address
+     * @param events the adapter's
+     * @param device the adapter's device, for messages
+     */
+    AddressResolution(
+            List<InetSocketAddress> sources,
+            InetSocketAddress peer,
+            ConnectionEvents events,
+            String device) {
+        sources.forEach(source -> this.sources.add(source == null ? BY_ROUTE : source));
+        this.peer = peer;
+        this.events = events;
+        this.device = device;
+    }
+
+    /** Calls rdma_resolve_addr from the current local address. */
+    void resolve(ConnectionIdentifier identifier, int millisecondsLeft) throws Failure {
+        InetSocketAddress source = sources.element();
+        int most = Math.min(millisecondsLeft, timeout);
+        timeout = Math.min(2 * timeout, LAST_TIMEOUT);
+        int answer =
+                events.control()
+                        .resolveAddress(
+                                identifier.id(), source == BY_ROUTE ? null : source, peer, most);
+        if (answer != 0) {
+            Failure.checkAddress(
+                    answer,
+                    events.control(),
+                    source,
+                    Failure.Kind.SAME_CONNECTION,
+                    "rdma_resolve_addr(%s)".formatted(peer),
+                    source == BY_ROUTE
+                            ? "Is there a route to it (ip route get)?"
+                            : "Is %s an address of device %s (rdma link, ip address)?"
+                                    .formatted(source.getAddress(), device));
+        }
+    }
+
+    /** Goes on to the next local address; false when there is none. */
+    boolean next() {
+        sources.remove();
+        return !sources.isEmpty();
+    }
+}

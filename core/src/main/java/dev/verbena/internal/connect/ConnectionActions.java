@@ -1,0 +1,488 @@
+package dev.verbena.internal.connect;
+
+import dev.verbena.internal.runtime.Timers;
+import dev.verbena.internal.verbs.ConnectionEvent;
+import dev.verbena.internal.verbs.IdentifierInfo;
+
+import java.net.InetSocketAddress;
+import java.time.Duration;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.TimeUnit;
+import java.util.function.Consumer;
+
+/**
+ * What a connection does on a trigger: one method for each {@link ConnectionAction}, on the
+ * identifier, the queue pair and the step that the connection has at the time.
+ *
+ * <p>Knows no states and takes no lock: {@link ConnectionStateMachine} calls it, under its lock.
+ */
+final class ConnectionActions {
+    // How long the peer may take to confirm a close: the kernel repeats the message after 4.3 s.
+    private static final long CLOSE_TIMEOUT = TimeUnit.SECONDS.toNanos(10);
+
+    // How often a drain is looked at: the interval doubles from one to the other.
+    private static final long FIRST_INTERVAL = TimeUnit.MICROSECONDS.toNanos(200);
+    private static final long LAST_INTERVAL = TimeUnit.MILLISECONDS.toNanos(20);
+
+    private final ConnectionStateMachine machine;
+    private final ConnectionEvents events;
+    private final String device;
+    private final Consumer<ConnectionStateMachine> onAnswer;
+    private final CompletableFuture<CloseReason> closeReason = new CompletableFuture<>();
+
+    private ConnectionIdentifier identifier; // or null
+    private HeldQueuePair queuePair; // or null
+    private ConnectionStep step; // or null
+    private AddressResolution resolution; // of the last connect
+    private IdentifierInfo resolved; // by the last address resolution
+    private PrivateData requestData; // of the last connect
+    private InetSocketAddress peer; // or null
+    private InetSocketAddress local; // or null
+    private PeerParameters peerParameters = PeerParameters.NONE;
+    private boolean assumeInvalidatable;
+    private Failure storedReason; // or null
+    private long drainEnds;
+    private long drainInterval;
+    private Timers.Timer closeTimer; // or null
+    private Runnable whenClosed;
+    private Consumer<Failure> onExpired = why -> {};
+
+    /**
+     * Makes those of one connection, which has nothing yet.
+     *
+     * @param machine the connection
+     * @param events the adapter's
+     * @param device the adapter's device
+     * @param onAnswer called when a request is accepted, rejected, expired or lost
+     */
+    ConnectionActions(
+            ConnectionStateMachine machine,
+            ConnectionEvents events,
+            String device,
+            Consumer<ConnectionStateMachine> onAnswer) {
+        this.machine = machine;
+        this.events = events;
+        this.device = device;
+        this.onAnswer = onAnswer;
+    }
+
+    /** Takes over a peer's request. */
+    void takeRequest(ConnectionEvent request) {
+        IdentifierInfo info = events.control().describe(request.id());
+        peer = info.peer();
+        local = info.local();
+        peerParameters = PeerParameters.of(request);
+        // Last: when something above throws, the caller destroys the identifier.
+        identifier = events.adopt(request.id(), machine);
+    }
+
+    // ---- what the machine asks
+
+    /** Whether an event is about this attempt, and not about one before it. */
+    boolean concerns(ConnectionEvent event) {
+        return identifier != null && identifier.isSubjectOf(event);
+    }
+
+    /** Whether the way to the peer leads by the adapter's device. */
+    boolean resolvedByOwnDevice() {
+        resolved = identifier.describe();
+        return resolved.device().equals(device);
+    }
+
+    /** Whether nothing was begun that has to be given up. */
+    boolean nothingBegun() {
+        return identifier == null;
+    }
+
+    /** The step that is outstanding, or null. */
+    ConnectionStep step() {
+        return step;
+    }
+
+    CompletableFuture<CloseReason> closeReason() {
+        return closeReason;
+    }
+
+    PeerParameters peerParameters() {
+        return peerParameters.copy(peerInvalidatable());
+    }
+
+    InetSocketAddress local() {
+        return local;
+    }
+
+    InetSocketAddress peer() {
+        return peer;
+    }
+
+    Failure storedReason() {
+        return storedReason;
+    }
+
+    void onExpired(Consumer<Failure> callback) {
+        onExpired = callback;
+    }
+
+    /** Throws when an action cannot begin. */
+    void check(ConnectionAction action, ConnectionInput input, ConnectionState state)
+            throws Failure {
+        switch (action) {
+            case REFUSE -> throw FailureMessages.refusal(input.trigger(), state);
+            case REFUSE_WITH_REASON -> throw storedReason;
+            case REFUSE_SECOND_CLOSE -> throw new IllegalStateException("closed twice");
+            case START_CONNECT ->
+                    ((ConnectionInput.Connect) input)
+                            .data()
+                            .checkLength(PrivateData.REQUEST_BYTES, "connecting");
+            case SEND_REPLY -> {
+                events.ensureAlive();
+                reply(((ConnectionInput.Accept) input).data())
+                        .checkLength(PrivateData.REPLY_BYTES, "accepting");
+            }
+            case SEND_REJECT ->
+                    reply(((ConnectionInput.Reject) input).data())
+                            .checkLength(PrivateData.REJECT_BYTES, "rejecting");
+            case START_DRAIN -> events.ensureAlive();
+            default -> {}
+        }
+    }
+
+    private PrivateData reply(PrivateData data) {
+        return data.replyTo(peerParameters.exact());
+    }
+
+    /** Does what a transition says; {@code from} is the state before it. */
+    void perform(
+            ConnectionAction action, ConnectionInput input, ConnectionState from, Outcome outcome)
+            throws Failure {
+        switch (action) {
+            case IGNORE, REFUSE, REFUSE_WITH_REASON, REFUSE_SECOND_CLOSE -> {}
+            case START_CONNECT -> startConnect((ConnectionInput.Connect) input, outcome);
+            case RESOLVE_AGAIN -> resolution.resolve(identifier, step.millisecondsLeft());
+            case RESOLVE_FROM_NEXT -> resolveFromNext(reason(input, from));
+            case RESOLVE_ROUTE -> resolveRoute();
+            case SEND_REQUEST -> identifier.connect(queuePair.requestParameters(requestData), peer);
+            case TAKE_RESPONSE -> takeResponse(((ConnectionInput.Event) input).event(), outcome);
+            case ESTABLISH -> establish((ConnectionInput.Complete) input);
+            case SEND_REPLY -> sendReply((ConnectionInput.Accept) input, outcome);
+            case OPEN_QUEUE_PAIR -> openQueuePair(outcome);
+            case NOTIFY_DATA -> identifier.notifyData();
+            case SEND_REJECT -> sendReject((ConnectionInput.Reject) input, outcome);
+            case EXPIRE_REQUEST -> expireRequest(reason(input, from), outcome);
+            case STORE_REASON -> storedReason = reason(input, from);
+            case GIVE_UP -> giveUp(reason(input, from), outcome);
+            case GIVE_UP_WITH_REASON -> throw storedReason;
+            case START_DRAIN -> startDrain((ConnectionInput.Disconnect) input, outcome);
+            case CHECK_DRAIN -> checkDrain(outcome);
+            case FLUSH_AND_DISCONNECT -> flushAndDisconnect(outcome);
+            case CONFIRM_DISCONNECT -> confirmDisconnect(outcome);
+            case FINISH_DISCONNECT -> finishDisconnect(null, outcome);
+            case FAIL_DISCONNECT -> failDisconnect(reason(input, from), outcome);
+            case JOIN_DISCONNECT -> outcome.result = step.future();
+            case NOTHING_TO_DO -> outcome.result = CompletableFuture.completedFuture(null);
+            case FLUSH_AND_RELEASE -> flushAndRelease(outcome);
+            case REPORT_PEER_DISCONNECT -> reportPeerDisconnect();
+            case REPORT_FAILED_REQUEST -> reportFailedRequest(outcome);
+            case REPORT_LOST_EVENTS -> reportLostEvents(reason(input, from), outcome);
+            case DROP_WITH_DEVICE -> dropWithDevice(reason(input, from), outcome);
+            case END_WITH_DEVICE -> endWithDevice(reason(input, from), outcome);
+            case CLOSE_AND_DISCONNECT -> closeAlive((ConnectionInput.Close) input, true, outcome);
+            case CLOSE_DISCONNECTED -> closeAlive((ConnectionInput.Close) input, false, outcome);
+            case CLOSE_AT_ONCE -> closeAtOnce((ConnectionInput.Close) input, outcome);
+            case FINISH_CLOSE -> finishClose(outcome);
+        }
+    }
+
+    /** Why a trigger fails what it fails; takes the private data of a rejection with it. */
+    private Failure reason(ConnectionInput input, ConnectionState from) {
+        if (input instanceof ConnectionInput.Failing failing) {
+            return failing.reason();
+        }
+        ConnectionEvent event = ((ConnectionInput.Event) input).event();
+        if (event.kind() == ConnectionEvent.Kind.REJECTED
+                && event.status() == ConnectionEvent.REJECTED_BY_PROGRAM) {
+            peerParameters = peerParameters.rejected(event);
+        }
+        return FailureMessages.ofEvent(input.trigger(), event, from, peer, device, resolved);
+    }
+
+    // ---- actions of the connecting side
+
+    private void startConnect(ConnectionInput.Connect call, Outcome outcome) throws Failure {
+        identifier = events.create(machine);
+        if (call.sharedAddress()) {
+            identifier.shareAddress();
+        }
+        queuePair = new HeldQueuePair(call.queuePair());
+        requestData = call.data();
+        peer = call.peer();
+        peerParameters = PeerParameters.NONE;
+        resolution = new AddressResolution(call.sources(), peer, events, device);
+        begin(call.timeout(), outcome);
+        resolution.resolve(identifier, step.millisecondsLeft());
+    }
+
+    /** An identifier has one address for its life: another address takes another identifier. */
+    private void resolveFromNext(Failure otherwise) throws Failure {
+        if (!resolution.next()) {
+            throw otherwise;
+        }
+        ConnectionIdentifier old = identifier;
+        identifier = events.create(machine);
+        old.destroy();
+        resolution.resolve(identifier, step.millisecondsLeft());
+    }
+
+    private void resolveRoute() throws Failure {
+        local = resolved.local();
+        identifier.resolveRoute(step.millisecondsLeft());
+    }
+
+    private void takeResponse(ConnectionEvent event, Outcome outcome) {
+        peerParameters = PeerParameters.of(event);
+        succeed(outcome);
+    }
+
+    private void establish(ConnectionInput.Complete call) throws Failure {
+        assumeInvalidatable = call.assumeInvalidatable();
+        try {
+            queuePair.moveToReadyToSend(identifier);
+            identifier.establish();
+        } catch (Failure f) {
+            throw FailureMessages.whileAnswering(f, peer);
+        }
+        open();
+    }
+
+    private void open() {
+        queuePair.end().open(peerInvalidatable(), machine::workRequestFailed);
+    }
+
+    private boolean peerInvalidatable() {
+        return assumeInvalidatable || peerParameters.invalidatable();
+    }
+
+    // ---- actions of the accepting side
+
+    private void sendReply(ConnectionInput.Accept call, Outcome outcome) throws Failure {
+        queuePair = new HeldQueuePair(call.queuePair());
+        assumeInvalidatable = call.assumeInvalidatable();
+        begin(call.timeout(), outcome);
+        try {
+            queuePair.moveToReadyToSend(identifier);
+            events.awaitData(queuePair.end().address(), machine);
+            identifier.accept(queuePair.replyParameters(reply(call.data()), peerParameters));
+        } catch (Failure f) {
+            throw FailureMessages.whileAnswering(f, peer);
+        }
+        onAnswer.accept(machine);
+    }
+
+    private void openQueuePair(Outcome outcome) {
+        events.awaitNoData(queuePair.end().address());
+        open();
+        succeed(outcome);
+    }
+
+    private void sendReject(ConnectionInput.Reject call, Outcome outcome) {
+        int error = identifier.reject(reply(call.data()).rejectionBytes());
+        release(outcome, true);
+        if (error != 0) {
+            outcome.failure = FailureMessages.lateReject(error);
+        }
+    }
+
+    private void expireRequest(Failure why, Outcome outcome) {
+        storedReason = why;
+        identifier.destroy(); // which refuses the peer
+        identifier = null;
+        onAnswer.accept(machine);
+        Consumer<Failure> callback = onExpired;
+        outcome.later(() -> callback.accept(why));
+    }
+
+    // ---- actions that disconnect
+
+    private void startDrain(ConnectionInput.Disconnect call, Outcome outcome) {
+        begin(call.timeout(), outcome);
+        drainEnds = step.halfTime();
+        drainInterval = FIRST_INTERVAL;
+        queuePair.end().drain();
+        checkDrain(outcome);
+    }
+
+    /**
+     * The consumer's thread polls the completion queue and has its events, so there is no event to
+     * wait for here: looked at soon, then less often.
+     */
+    private void checkDrain(Outcome outcome) {
+        if (queuePair.end().drained() || System.nanoTime() - drainEnds >= 0) {
+            outcome.followedBy = ConnectionTrigger.DRAINED;
+        } else {
+            events.timers()
+                    .after(drainInterval, () -> machine.signal(ConnectionTrigger.DRAIN_TIMER));
+            drainInterval = Math.min(2 * drainInterval, LAST_INTERVAL);
+        }
+    }
+
+    private void flushAndDisconnect(Outcome outcome) {
+        queuePair.end().flush();
+        if (identifier.disconnect() != 0) {
+            outcome.followedBy = ConnectionTrigger.NO_CONFIRMATION;
+        }
+    }
+
+    private void confirmDisconnect(Outcome outcome) {
+        queuePair.end().flush();
+        identifier.disconnect();
+        finishDisconnect(null, outcome);
+    }
+
+    private void failDisconnect(Failure why, Outcome outcome) {
+        queuePair.end().flush();
+        finishDisconnect(why, outcome);
+    }
+
+    private void finishDisconnect(Failure failure, Outcome outcome) {
+        ConnectionStep ended = forgetStep();
+        release(outcome, true);
+        closeReason.complete(CloseReason.LOCAL);
+        outcome.later(() -> ended.complete(failure));
+    }
+
+    private void flushAndRelease(Outcome outcome) {
+        queuePair.end().flush();
+        release(outcome, true);
+        outcome.result = CompletableFuture.completedFuture(null);
+    }
+
+    // ---- actions when the connection ends from elsewhere
+
+    private void reportPeerDisconnect() {
+        queuePair.end().shut();
+        identifier.disconnect(); // confirms
+        closeReason.complete(CloseReason.PEER);
+    }
+
+    private void reportFailedRequest(Outcome outcome) {
+        boolean flushed = !queuePair.end().usable(); // requests failed because of that
+        queuePair.end().shut();
+        identifier.disconnect(); // the peer may still be there
+        CloseReason how = flushed ? CloseReason.LOCAL : CloseReason.REQUEST_FAILED;
+        outcome.later(() -> closeReason.complete(how));
+    }
+
+    private void reportLostEvents(Failure why, Outcome outcome) {
+        storedReason = why;
+        outcome.later(() -> closeReason.complete(CloseReason.EVENT_THREAD_ENDED));
+    }
+
+    private void endWithDevice(Failure why, Outcome outcome) {
+        closeReason.complete(CloseReason.DEVICE_REMOVED);
+        dropWithDevice(why, outcome);
+    }
+
+    private void dropWithDevice(Failure why, Outcome outcome) {
+        queuePair.flushIfChanged();
+        ConnectionStep ended = forgetStep();
+        release(outcome, false);
+        if (ended != null) {
+            outcome.later(() -> ended.complete(why));
+        }
+    }
+
+    // ---- actions that close
+
+    private void closeAlive(ConnectionInput.Close call, boolean disconnect, Outcome outcome) {
+        whenClosed = call.whenClosed();
+        queuePair.end().flush();
+        boolean sent = !disconnect || identifier.disconnect() == 0;
+        closeReason.complete(CloseReason.LOCAL);
+        if (!sent || !events.alive()) {
+            outcome.followedBy = ConnectionTrigger.NO_CONFIRMATION;
+            return;
+        }
+        closeTimer =
+                events.timers()
+                        .after(
+                                CLOSE_TIMEOUT,
+                                () -> machine.signal(ConnectionTrigger.CLOSE_TIMEOUT));
+        cancelStep(outcome);
+    }
+
+    private void closeAtOnce(ConnectionInput.Close call, Outcome outcome) {
+        whenClosed = call.whenClosed();
+        if (queuePair != null) {
+            queuePair.flushIfChanged();
+        }
+        finishClose(outcome);
+    }
+
+    /** What waits for the close may use the queue pair again: it is released before. */
+    private void finishClose(Outcome outcome) {
+        if (closeTimer != null) {
+            closeTimer.cancel();
+        }
+        release(outcome, true);
+        cancelStep(outcome);
+        outcome.later(whenClosed);
+    }
+
+    private void cancelStep(Outcome outcome) {
+        ConnectionStep ended = forgetStep();
+        if (ended != null) {
+            outcome.later(() -> ended.complete(FailureMessages.closed()));
+        }
+    }
+
+    // ---- what actions have in common
+
+    private void begin(Duration timeout, Outcome outcome) {
+        step = new ConnectionStep(events.timers(), timeout, machine::deadline);
+        outcome.result = step.future();
+    }
+
+    /** Returns the step that ends, or null. */
+    private ConnectionStep forgetStep() {
+        ConnectionStep ended = step;
+        step = null;
+        if (ended != null) {
+            ended.forget();
+        }
+        return ended;
+    }
+
+    private void succeed(Outcome outcome) {
+        ConnectionStep ended = forgetStep();
+        outcome.later(() -> ended.complete(null));
+    }
+
+    /** Not connected after all: the step fails, and everything is released. */
+    void giveUp(Failure why, Outcome outcome) {
+        ConnectionStep ended = forgetStep();
+        if (queuePair != null) {
+            queuePair.flushIfChanged();
+        }
+        release(outcome, true); // first: what waits for the step may connect the queue pair again
+        if (ended != null) {
+            outcome.later(() -> ended.complete(why));
+        }
+    }
+
+    /** Releases identifier and queue pair. */
+    private void release(Outcome outcome, boolean reusable) {
+        storedReason = null;
+        onAnswer.accept(machine);
+        local = null;
+        if (identifier != null) {
+            identifier.destroy();
+            identifier = null;
+        }
+        HeldQueuePair released = queuePair;
+        queuePair = null;
+        if (released != null) {
+            events.awaitNoData(released.end().address());
+            outcome.later(reusable ? released::release : released::releaseUsedUp);
+        }
+    }
+}

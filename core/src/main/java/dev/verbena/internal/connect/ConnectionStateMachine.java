@@ -1,0 +1,350 @@
+package dev.verbena.internal.connect;
+
+import dev.verbena.internal.verbs.ConnectionEvent;
+import dev.verbena.internal.verbs.Errno;
+
+import java.net.InetSocketAddress;
+import java.time.Duration;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.function.Consumer;
+import java.util.function.Supplier;
+
+/**
+ * One connection, from either side: applies {@link ConnectionTable} to calls, events and timers.
+ *
+ * <p>{@link #fire} looks a transition up and has {@link ConnectionActions} do what it says. One
+ * step is outstanding at a time; its future ends by an event, its deadline, a close, or the end of
+ * the event thread.
+ *
+ * <p>Any thread may call. Everything happens under this object's lock, except what may run code of
+ * others: that is collected in an {@link Outcome} and runs after the lock is released.
+ */
+public final class ConnectionStateMachine implements ConnectionEvents.Handler {
+    private final ConnectionActions actions; // under this object's lock, as is the state
+    private ConnectionState state;
+
+    /**
+     * Makes one that may connect.
+     *
+     * @param events the adapter's
+     * @param device the adapter's device
+     */
+    public ConnectionStateMachine(ConnectionEvents events, String device) {
+        this.actions = new ConnectionActions(this, events, device, request -> {});
+        this.state = ConnectionState.IDLE;
+    }
+
+    /**
+     * Makes one of a peer's request.
+     *
+     * @param events the adapter's
+     * @param device the adapter's device
+     * @param request the event that brought it
+     * @param onAnswer called under the lock when the request is accepted, rejected, expired or lost
+     */
+    ConnectionStateMachine(
+            ConnectionEvents events,
+            String device,
+            ConnectionEvent request,
+            Consumer<ConnectionStateMachine> onAnswer) {
+        this.actions = new ConnectionActions(this, events, device, onAnswer);
+        this.state = ConnectionState.REQUESTED;
+        actions.takeRequest(request);
+    }
+
+    // ---- calls
+
+    /**
+     * Begins to connect.
+     *
+     * @param queuePair this side's queue pair; released when it fails
+     * @param sources the local addresses to try, in this order; null among them leaves it to the
+     *     route
+     * @param sharedAddress whether others connect from the same address and port
+     * @param to the peer's address
+     * @param data the private data for the peer
+     * @param timeout how long it may take
+     * @return ends when the peer has accepted
+     * @throws Failure when it cannot begin
+     */
+    public CompletableFuture<Void> connect(
+            QueuePairEnd queuePair,
+            List<InetSocketAddress> sources,
+            boolean sharedAddress,
+            InetSocketAddress to,
+            PrivateData data,
+            Duration timeout)
+            throws Failure {
+        return call(
+                new ConnectionInput.Connect(queuePair, sources, sharedAddress, to, data, timeout));
+    }
+
+    /**
+     * Establishes a connection that the peer has accepted.
+     *
+     * @param assumeInvalidatable whether the peer's tokens may be invalidated although it did not
+     *     say so
+     * @throws Failure when it cannot be established any more; the attempt has failed then
+     */
+    public void complete(boolean assumeInvalidatable) throws Failure {
+        call(new ConnectionInput.Complete(assumeInvalidatable));
+    }
+
+    /**
+     * Accepts a request.
+     *
+     * @param queuePair this side's queue pair; released when it fails
+     * @param data the private data for the peer
+     * @param assumeInvalidatable whether the peer's tokens may be invalidated although it did not
+     *     say so
+     * @param timeout how long it may take
+     * @return ends when the peer has established the connection
+     * @throws Failure when it cannot be accepted any more
+     */
+    public CompletableFuture<Void> accept(
+            QueuePairEnd queuePair, PrivateData data, boolean assumeInvalidatable, Duration timeout)
+            throws Failure {
+        return call(new ConnectionInput.Accept(queuePair, data, assumeInvalidatable, timeout));
+    }
+
+    /**
+     * Rejects a request, or a peer that has accepted.
+     *
+     * @param data the private data for the peer
+     * @throws Failure when there is nothing to reject, or not any more
+     */
+    public void reject(PrivateData data) throws Failure {
+        call(new ConnectionInput.Reject(data));
+    }
+
+    /**
+     * Ends the connection: waits for outstanding requests, but for half of the timeout, cancels the
+     * rest, and calls rdma_disconnect.
+     *
+     * @param timeout how long it may take
+     * @return ends when the peer has confirmed
+     * @throws Failure when there is no connection
+     */
+    public CompletableFuture<Void> disconnect(Duration timeout) throws Failure {
+        return call(new ConnectionInput.Disconnect(timeout));
+    }
+
+    /**
+     * Ends everything. A request or an acceptance is refused; a connection is cut, with word to the
+     * peer.
+     *
+     * @param whenClosed run once, when everything is released
+     */
+    public void close(Runnable whenClosed) {
+        apply(() -> new ConnectionInput.Close(whenClosed));
+    }
+
+    /**
+     * Gives up a step that its caller does not want any more.
+     *
+     * @param which the step's future
+     * @param why the message of the failure that the future ends with
+     */
+    public void cancel(CompletableFuture<Void> which, String why) {
+        failStep(which, ConnectionTrigger.CANCEL, () -> new Failure(Failure.Kind.CANCELLED, why));
+    }
+
+    /**
+     * Sets what is called when this request is refused because it was not answered in time.
+     *
+     * @param callback gets the reason, outside of this object's lock
+     */
+    public synchronized void onExpired(Consumer<Failure> callback) {
+        actions.onExpired(callback);
+    }
+
+    /** Refuses this request, unless it was answered. Later answers get the reason. */
+    void expire(Failure why) {
+        apply(() -> new ConnectionInput.Failing(ConnectionTrigger.EXPIRE, why));
+    }
+
+    // ---- what can be asked
+
+    /**
+     * How the connection has ended.
+     *
+     * @return ends when an established connection does, and never fails
+     */
+    public CompletableFuture<CloseReason> closeReason() {
+        return actions.closeReason();
+    }
+
+    /**
+     * What the peer said last: with the request, the reply, or the rejection.
+     *
+     * @return a copy; empty before the peer said anything
+     */
+    public synchronized PeerParameters peerParameters() {
+        return actions.peerParameters();
+    }
+
+    /**
+     * This side's address.
+     *
+     * @return null while there is none
+     */
+    public synchronized InetSocketAddress local() {
+        return actions.local();
+    }
+
+    /**
+     * The peer's address.
+     *
+     * @return as named by the caller or by the request, or null
+     */
+    public synchronized InetSocketAddress peer() {
+        return actions.peer();
+    }
+
+    synchronized ConnectionState state() {
+        return state;
+    }
+
+    @Override
+    public synchronized String toString() {
+        InetSocketAddress peer = actions.peer();
+        Failure reason = actions.storedReason();
+        return (peer == null ? state.name() : "%s %s".formatted(state, peer))
+                + (reason == null ? "" : " (%s)".formatted(reason.getMessage()));
+    }
+
+    // ---- events
+
+    @Override
+    public void handle(ConnectionEvent event) {
+        apply(
+                () ->
+                        actions.concerns(event)
+                                ? new ConnectionInput.Event(trigger(event), event)
+                                : null);
+    }
+
+    /** What an event means depends on a fact or two beside its kind. */
+    private ConnectionTrigger trigger(ConnectionEvent event) {
+        ConnectionTrigger plain = ConnectionTrigger.of(event.kind());
+        if (state == ConnectionState.RESOLVING_ADDRESS) {
+            if (plain == ConnectionTrigger.ADDRESS_RESOLVED) {
+                return actions.resolvedByOwnDevice()
+                        ? plain
+                        : ConnectionTrigger.ADDRESS_RESOLVED_ELSEWHERE;
+            }
+            if (plain == ConnectionTrigger.ADDRESS_ERROR
+                    && event.status() == -Errno.ETIMEDOUT
+                    && actions.step().hasTimeLeft()) {
+                return ConnectionTrigger.ADDRESS_TIMEOUT;
+            }
+        }
+        return plain == ConnectionTrigger.PEER_DISCONNECTED && event.status() < 0
+                ? ConnectionTrigger.DISCONNECT_UNANSWERED
+                : plain;
+    }
+
+    @Override
+    public void eventThreadEnded(Throwable cause) {
+        Failure why = ConnectionEvents.broken(cause);
+        apply(() -> new ConnectionInput.Failing(ConnectionTrigger.EVENT_THREAD_ENDED, why));
+    }
+
+    /** Called by the thread that polled the completion of the failed request. */
+    void workRequestFailed() {
+        signal(ConnectionTrigger.WORK_REQUEST_FAILED);
+    }
+
+    void dataArrived() {
+        signal(ConnectionTrigger.DATA_ARRIVED);
+    }
+
+    void deadline(ConnectionStep which) {
+        failStep(
+                which.future(),
+                ConnectionTrigger.DEADLINE,
+                () -> FailureMessages.deadline(state, actions.peer(), which.timeout()));
+    }
+
+    private void failStep(
+            CompletableFuture<Void> which, ConnectionTrigger trigger, Supplier<Failure> why) {
+        apply(
+                () ->
+                        actions.step() != null && actions.step().future() == which
+                                ? new ConnectionInput.Failing(trigger, why.get())
+                                : null);
+    }
+
+    void signal(ConnectionTrigger trigger) {
+        apply(() -> new ConnectionInput.Signal(trigger));
+    }
+
+    // ---- the machine
+
+    /** Fires a call of this side; the caller gets the future or the failure. */
+    private CompletableFuture<Void> call(ConnectionInput input) throws Failure {
+        Outcome outcome = new Outcome();
+        try {
+            synchronized (this) {
+                fire(input, outcome);
+            }
+        } finally {
+            outcome.run();
+        }
+        if (outcome.failure != null) {
+            throw outcome.failure;
+        }
+        return outcome.result;
+    }
+
+    /**
+     * Fires an event, a timer or anything else that no caller waits for.
+     *
+     * @param input called under the lock; null where there is nothing to fire after all
+     */
+    void apply(Supplier<ConnectionInput> input) {
+        Outcome outcome = new Outcome();
+        try {
+            synchronized (this) {
+                ConnectionInput given = input.get();
+                if (given != null) {
+                    fire(given, outcome);
+                }
+            }
+        } catch (Failure f) {
+            throw new AssertionError("only calls are refused", f);
+        } finally {
+            outcome.run();
+        }
+    }
+
+    /**
+     * Makes one transition, and those that follow from it.
+     *
+     * @throws Failure for a call that is refused: nothing has changed then
+     */
+    private void fire(ConnectionInput input, Outcome outcome) throws Failure {
+        ConnectionState from = state;
+        Transition transition = ConnectionTable.get(from, input.trigger());
+        actions.check(transition.action(), input, from);
+        state = transition.next();
+        try {
+            actions.perform(transition.action(), input, from, outcome);
+        } catch (Failure f) {
+            state = transition.ifItFails();
+            actions.giveUp(f, outcome);
+            outcome.failure = f;
+        } catch (Error e) { // of memory, for example
+            if (actions.nothingBegun() && input.trigger() == ConnectionTrigger.CONNECT) {
+                state = from; // may be tried again
+            }
+            throw e;
+        }
+        ConnectionTrigger next = outcome.followedBy;
+        outcome.followedBy = null;
+        if (next != null) {
+            fire(new ConnectionInput.Signal(next), outcome);
+        }
+    }
+}

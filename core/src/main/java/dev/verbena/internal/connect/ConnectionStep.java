@@ -1,0 +1,73 @@
+package dev.verbena.internal.connect;
+
+import dev.verbena.internal.runtime.Timers;
+
+import java.time.Duration;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.TimeUnit;
+import java.util.function.Consumer;
+
+/** A call of NDK's that waits for the peer: its future and its deadline. */
+final class ConnectionStep {
+    private final CompletableFuture<Void> future = new CompletableFuture<>();
+    private final Duration timeout;
+    private final long deadline;
+    private final Timers.Timer timer;
+
+    /**
+     * Begins one.
+     *
+     * @param timers where the deadline is set
+     * @param timeout how long it may take
+     * @param onDeadline called by the event thread, unless {@link #forget} was called before
+     */
+    ConnectionStep(Timers timers, Duration timeout, Consumer<ConnectionStep> onDeadline) {
+        this.timeout = timeout;
+        long nanoseconds = nanoseconds();
+        this.deadline = System.nanoTime() + nanoseconds;
+        this.timer = timers.after(nanoseconds, () -> onDeadline.accept(this));
+    }
+
+    /** The longest that there is where the timeout is longer. */
+    private long nanoseconds() {
+        return TimeUnit.NANOSECONDS.convert(timeout);
+    }
+
+    CompletableFuture<Void> future() {
+        return future;
+    }
+
+    Duration timeout() {
+        return timeout;
+    }
+
+    /** When half of the time will have passed, by {@link System#nanoTime}. */
+    long halfTime() {
+        return System.nanoTime() + nanoseconds() / 2;
+    }
+
+    /** Whether the deadline is still to come. */
+    boolean hasTimeLeft() {
+        return System.nanoTime() - deadline < 0;
+    }
+
+    /** Milliseconds until the deadline, for calls that want a limit too. */
+    int millisecondsLeft() {
+        long left = TimeUnit.NANOSECONDS.toMillis(deadline - System.nanoTime());
+        return Math.clamp(left, 1, Integer.MAX_VALUE);
+    }
+
+    /** Takes the deadline back. */
+    void forget() {
+        timer.cancel();
+    }
+
+    /** Completes the future: what depends on it runs now. */
+    void complete(Failure failure) {
+        if (failure == null) {
+            future.complete(null);
+        } else {
+            future.completeExceptionally(failure);
+        }
+    }
+}

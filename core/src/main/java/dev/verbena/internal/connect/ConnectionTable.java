@@ -1,0 +1,268 @@
+package dev.verbena.internal.connect;
+
+import static dev.verbena.internal.connect.ConnectionAction.*;
+import static dev.verbena.internal.connect.ConnectionState.*;
+import static dev.verbena.internal.connect.ConnectionTrigger.*;
+
+import java.util.Arrays;
+import java.util.EnumMap;
+import java.util.EnumSet;
+import java.util.Map;
+import java.util.Set;
+
+/**
+ * The connection state machine as one table: for every trigger and every state, what is done and
+ * which state comes next.
+ *
+ * <p>A row reads: on these triggers, in these states, do this; then the next state (none: it stays)
+ * and, where the action can fail, the state after a failure. {@code elsewhere} names what happens
+ * in all other states. Every pair has exactly one row, which is checked when the class is loaded.
+ * The two sides of NDK's sequence are these paths:
+ *
+ * <pre>
+ * IDLE, RESOLVING_ADDRESS, RESOLVING_ROUTE, CONNECTING, ACCEPTED_BY_PEER, ESTABLISHED
+ * REQUESTED, ACCEPTING, ESTABLISHED
+ * </pre>
+ *
+ * and both end with DRAINING, DISCONNECTING, ENDED, or with PEER_LEFT, ENDED.
+ */
+final class ConnectionTable {
+    /** States with a step that connects: a failure leaves the connector as good as new. */
+    private static final Set<ConnectionState> CONNECT_STEP =
+            in(RESOLVING_ADDRESS, RESOLVING_ROUTE, CONNECTING);
+
+    /** States with a step that disconnects. */
+    private static final Set<ConnectionState> DISCONNECT_STEP = in(DRAINING, DISCONNECTING);
+
+    /** States that wait for a call of this side. */
+    private static final Set<ConnectionState> ACCEPTED = in(ACCEPTED_BY_PEER, ACCEPTANCE_LOST);
+
+    private static final Set<ConnectionState> REQUEST = in(REQUESTED, REQUEST_LOST);
+
+    private static final Map<ConnectionTrigger, Map<ConnectionState, Transition>> CELLS =
+            new EnumMap<>(ConnectionTrigger.class);
+
+    static {
+        calls();
+        endsOfSteps();
+        resolving();
+        replies();
+        endsOfConnections();
+        disconnecting();
+        requireEveryPair();
+    }
+
+    private ConnectionTable() {}
+
+    private static void calls() {
+        row(on(CONNECT), in(IDLE), START_CONNECT, RESOLVING_ADDRESS, IDLE);
+        elsewhere(on(CONNECT), REFUSE);
+
+        row(on(COMPLETE_CONNECT), in(ACCEPTED_BY_PEER), ESTABLISH, ESTABLISHED, IDLE);
+        row(on(COMPLETE_CONNECT), in(ACCEPTANCE_LOST), GIVE_UP_WITH_REASON, IDLE, IDLE);
+        elsewhere(on(COMPLETE_CONNECT), REFUSE);
+
+        row(on(ACCEPT), in(REQUESTED), SEND_REPLY, ACCEPTING, FAILED);
+        row(on(ACCEPT), in(REQUEST_LOST, REQUEST_EXPIRED), REFUSE_WITH_REASON);
+        elsewhere(on(ACCEPT), REFUSE);
+
+        row(on(REJECT), in(REQUESTED), SEND_REJECT, FAILED);
+        row(on(REJECT), in(REQUEST_LOST, REQUEST_EXPIRED), REFUSE_WITH_REASON);
+        row(on(REJECT), in(ACCEPTED_BY_PEER), SEND_REJECT, IDLE);
+        row(on(REJECT), in(ACCEPTANCE_LOST), GIVE_UP_WITH_REASON, IDLE, IDLE);
+        elsewhere(on(REJECT), REFUSE);
+
+        row(on(DISCONNECT), in(ESTABLISHED), START_DRAIN, DRAINING);
+        row(on(DISCONNECT), DISCONNECT_STEP, JOIN_DISCONNECT);
+        row(on(DISCONNECT), in(PEER_LEFT), FLUSH_AND_RELEASE, ENDED);
+        row(on(DISCONNECT), in(ENDED), NOTHING_TO_DO);
+        elsewhere(on(DISCONNECT), REFUSE);
+
+        row(on(CLOSE), in(ESTABLISHED, DRAINING), CLOSE_AND_DISCONNECT, CLOSING);
+        row(on(CLOSE), in(DISCONNECTING), CLOSE_DISCONNECTED, CLOSING);
+        row(on(CLOSE), in(CLOSING, CLOSED), REFUSE_SECOND_CLOSE);
+        elsewhere(on(CLOSE), CLOSE_AT_ONCE, CLOSED);
+    }
+
+    private static void endsOfSteps() {
+        // The event thread's end is more than that for a connection without a step, see below.
+        row(on(DEADLINE, CANCEL, EVENT_THREAD_ENDED), CONNECT_STEP, GIVE_UP, IDLE);
+        row(on(DEADLINE, CANCEL, EVENT_THREAD_ENDED), in(ACCEPTING), GIVE_UP, FAILED);
+        row(on(DEADLINE, CANCEL, EVENT_THREAD_ENDED), DISCONNECT_STEP, FAIL_DISCONNECT, ENDED);
+        elsewhere(on(DEADLINE, CANCEL), IGNORE);
+
+        row(on(EXPIRE), REQUEST, EXPIRE_REQUEST, REQUEST_EXPIRED);
+        elsewhere(on(EXPIRE), IGNORE);
+    }
+
+    private static void resolving() {
+        Set<ConnectionState> first = in(RESOLVING_ADDRESS);
+        row(on(ADDRESS_RESOLVED), first, RESOLVE_ROUTE, RESOLVING_ROUTE, IDLE);
+        row(on(ADDRESS_TIMEOUT), first, RESOLVE_AGAIN, RESOLVING_ADDRESS, IDLE);
+        row(on(ADDRESS_RESOLVED_ELSEWHERE), first, RESOLVE_FROM_NEXT, RESOLVING_ADDRESS, IDLE);
+        row(on(ADDRESS_ERROR), first, RESOLVE_FROM_NEXT, RESOLVING_ADDRESS, IDLE);
+        elsewhere(on(ADDRESS_RESOLVED, ADDRESS_RESOLVED_ELSEWHERE), IGNORE);
+        elsewhere(on(ADDRESS_TIMEOUT, ADDRESS_ERROR), IGNORE);
+
+        row(on(ROUTE_RESOLVED), in(RESOLVING_ROUTE), SEND_REQUEST, CONNECTING, IDLE);
+        elsewhere(on(ROUTE_RESOLVED), IGNORE);
+    }
+
+    private static void replies() {
+        row(
+                on(CONNECT_RESPONSE, PEER_ESTABLISHED),
+                in(CONNECTING),
+                TAKE_RESPONSE,
+                ACCEPTED_BY_PEER);
+        row(on(CONNECT_RESPONSE, PEER_ESTABLISHED), in(ACCEPTING), OPEN_QUEUE_PAIR, ESTABLISHED);
+        elsewhere(on(CONNECT_RESPONSE, PEER_ESTABLISHED), IGNORE);
+
+        row(on(DATA_ARRIVED), in(ACCEPTING), NOTIFY_DATA);
+        elsewhere(on(DATA_ARRIVED), IGNORE);
+
+        Set<ConnectionTrigger> failures = on(ROUTE_ERROR, CONNECT_ERROR, UNREACHABLE, REJECTED);
+        row(failures, CONNECT_STEP, GIVE_UP, IDLE);
+        row(failures, in(ACCEPTING), GIVE_UP, FAILED);
+        row(failures, ACCEPTED, STORE_REASON, ACCEPTANCE_LOST);
+        row(failures, REQUEST, STORE_REASON, REQUEST_LOST);
+
+        // A connection goes on, as its packets carry IP addresses. An attempt was promised to a
+        // neighbour that may not be there any more.
+        row(on(ADDRESS_CHANGED), CONNECT_STEP, GIVE_UP, IDLE);
+        row(on(ADDRESS_CHANGED), in(ACCEPTING), GIVE_UP, FAILED);
+        elsewhere(on(ADDRESS_CHANGED), IGNORE);
+
+        elsewhere(on(UNRELATED_EVENT), IGNORE);
+    }
+
+    private static void endsOfConnections() {
+        Set<ConnectionTrigger> disconnected = on(PEER_DISCONNECTED, DISCONNECT_UNANSWERED);
+        row(disconnected, in(ACCEPTING), GIVE_UP, FAILED);
+        row(disconnected, ACCEPTED, STORE_REASON, ACCEPTANCE_LOST);
+        row(disconnected, REQUEST, STORE_REASON, REQUEST_LOST);
+
+        // A peer that gives up before it has word that the connection is established is reported by
+        // an event of an attempt. TIMEWAIT_EXIT comes long after a disconnect; should that have
+        // been
+        // missed, the connection has ended all the same.
+        Set<ConnectionTrigger> ends =
+                on(PEER_DISCONNECTED, ROUTE_ERROR, CONNECT_ERROR, UNREACHABLE, REJECTED);
+        ends.addAll(on(DISCONNECT_UNANSWERED, TIMEWAIT_EXIT));
+        row(ends, in(ESTABLISHED), REPORT_PEER_DISCONNECT, PEER_LEFT);
+        row(ends, in(DRAINING), CONFIRM_DISCONNECT, ENDED);
+        row(ends, in(CLOSING), FINISH_CLOSE, CLOSED);
+        row(on(DISCONNECT_UNANSWERED), in(DISCONNECTING), FAIL_DISCONNECT, ENDED);
+        ends.remove(DISCONNECT_UNANSWERED);
+        row(ends, in(DISCONNECTING), FINISH_DISCONNECT, ENDED);
+        elsewhere(ends, IGNORE);
+        elsewhere(on(DISCONNECT_UNANSWERED), IGNORE);
+
+        row(on(DEVICE_REMOVED), CONNECT_STEP, DROP_WITH_DEVICE, FAILED);
+        row(on(DEVICE_REMOVED), in(ACCEPTING), DROP_WITH_DEVICE, FAILED);
+        row(on(DEVICE_REMOVED), ACCEPTED, STORE_REASON, ACCEPTANCE_LOST);
+        row(on(DEVICE_REMOVED), REQUEST, STORE_REASON, REQUEST_LOST);
+        row(on(DEVICE_REMOVED), in(ESTABLISHED, DRAINING, DISCONNECTING), END_WITH_DEVICE, ENDED);
+        row(on(DEVICE_REMOVED), in(PEER_LEFT), END_WITH_DEVICE, ENDED);
+        row(on(DEVICE_REMOVED), in(CLOSING), FINISH_CLOSE, CLOSED);
+        elsewhere(on(DEVICE_REMOVED), IGNORE);
+
+        row(on(EVENT_THREAD_ENDED), ACCEPTED, STORE_REASON, ACCEPTANCE_LOST);
+        row(on(EVENT_THREAD_ENDED), REQUEST, STORE_REASON, REQUEST_LOST);
+        row(on(EVENT_THREAD_ENDED), in(ESTABLISHED), REPORT_LOST_EVENTS);
+        row(on(EVENT_THREAD_ENDED), in(PEER_LEFT), STORE_REASON);
+        row(on(EVENT_THREAD_ENDED), in(CLOSING), FINISH_CLOSE, CLOSED);
+        elsewhere(on(EVENT_THREAD_ENDED), IGNORE);
+
+        row(on(WORK_REQUEST_FAILED), in(ESTABLISHED), REPORT_FAILED_REQUEST, PEER_LEFT);
+        elsewhere(on(WORK_REQUEST_FAILED), IGNORE);
+    }
+
+    private static void disconnecting() {
+        row(on(DRAIN_TIMER), in(DRAINING), CHECK_DRAIN);
+        elsewhere(on(DRAIN_TIMER), IGNORE);
+
+        row(on(DRAINED), in(DRAINING), FLUSH_AND_DISCONNECT, DISCONNECTING);
+        elsewhere(on(DRAINED), IGNORE);
+
+        row(on(NO_CONFIRMATION), in(DISCONNECTING), FINISH_DISCONNECT, ENDED);
+        row(on(NO_CONFIRMATION), in(CLOSING), FINISH_CLOSE, CLOSED);
+        elsewhere(on(NO_CONFIRMATION), IGNORE);
+
+        row(on(CLOSE_TIMEOUT), in(CLOSING), FINISH_CLOSE, CLOSED);
+        elsewhere(on(CLOSE_TIMEOUT), IGNORE);
+    }
+
+    /** What the transition is. */
+    static Transition get(ConnectionState state, ConnectionTrigger trigger) {
+        return CELLS.get(trigger).get(state);
+    }
+
+    // ---- how rows are written
+
+    private static Set<ConnectionTrigger> on(ConnectionTrigger... triggers) {
+        return EnumSet.copyOf(Arrays.asList(triggers));
+    }
+
+    private static Set<ConnectionState> in(ConnectionState... states) {
+        return EnumSet.copyOf(Arrays.asList(states));
+    }
+
+    /** A row whose action cannot fail, and after which the state is as before. */
+    private static void row(
+            Set<ConnectionTrigger> on, Set<ConnectionState> in, ConnectionAction action) {
+        in.forEach(state -> row(on, EnumSet.of(state), action, state));
+    }
+
+    /** A row whose action cannot fail. */
+    private static void row(
+            Set<ConnectionTrigger> on,
+            Set<ConnectionState> in,
+            ConnectionAction action,
+            ConnectionState next) {
+        row(on, in, action, next, null);
+    }
+
+    private static void row(
+            Set<ConnectionTrigger> on,
+            Set<ConnectionState> in,
+            ConnectionAction action,
+            ConnectionState next,
+            ConnectionState ifItFails) {
+        Transition transition = new Transition(action, next, ifItFails);
+        for (ConnectionTrigger trigger : on) {
+            for (ConnectionState state : in) {
+                if (cells(trigger).put(state, transition) != null) {
+                    throw new AssertionError("Two rows for %s in %s".formatted(trigger, state));
+                }
+            }
+        }
+    }
+
+    /** A row for all states that the rows above leave. */
+    private static void elsewhere(Set<ConnectionTrigger> on, ConnectionAction action) {
+        on.forEach(trigger -> row(EnumSet.of(trigger), left(trigger), action));
+    }
+
+    private static void elsewhere(
+            Set<ConnectionTrigger> on, ConnectionAction action, ConnectionState next) {
+        on.forEach(trigger -> row(EnumSet.of(trigger), left(trigger), action, next));
+    }
+
+    private static Set<ConnectionState> left(ConnectionTrigger trigger) {
+        Set<ConnectionState> left = EnumSet.allOf(ConnectionState.class);
+        left.removeAll(cells(trigger).keySet());
+        return left;
+    }
+
+    private static Map<ConnectionState, Transition> cells(ConnectionTrigger trigger) {
+        return CELLS.computeIfAbsent(trigger, t -> new EnumMap<>(ConnectionState.class));
+    }
+
+    private static void requireEveryPair() {
+        for (ConnectionTrigger trigger : ConnectionTrigger.values()) {
+            if (!left(trigger).isEmpty()) {
+                throw new AssertionError("%s has no row in %s".formatted(trigger, left(trigger)));
+            }
+        }
+    }
+}

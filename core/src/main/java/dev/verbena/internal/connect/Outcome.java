@@ -1,0 +1,41 @@
+package dev.verbena.internal.connect;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+
+/**
+ * What a trigger leaves behind: effects that run without the connection's lock, because they may
+ * run code of others (futures, callbacks, the release of a queue pair), and what a caller gets.
+ */
+final class Outcome {
+    private final List<Runnable> effects = new ArrayList<>();
+
+    /** The future of the step that the caller waits for, or null. */
+    CompletableFuture<Void> result;
+
+    /** What the caller gets instead, or null. */
+    Failure failure;
+
+    /** What the action found to have happened as well: fired next. Or null. */
+    ConnectionTrigger followedBy;
+
+    void later(Runnable effect) {
+        effects.add(effect);
+    }
+
+    /** Runs the effects; each runs although one before it throws. */
+    void run() {
+        run(0);
+    }
+
+    private void run(int from) {
+        if (from < effects.size()) {
+            try {
+                effects.get(from).run(); // perhaps an object's last close, which may fail
+            } finally {
+                run(from + 1);
+            }
+        }
+    }
+}

@@ -1,0 +1,63 @@
+package dev.verbena.internal.connect;
+
+/**
+ * What a call sends to the peer beside the connection's own parameters.
+ *
+ * @param data the caller's bytes
+ * @param announced whether an {@link Announcement} goes in front of them
+ */
+public record PrivateData(byte[] data, boolean announced) {
+    /** What InfiniBand's request carries: 92 bytes, of which 36 are the kernel's. */
+    static final int REQUEST_BYTES = 56;
+
+    /** What its reply carries. */
+    static final int REPLY_BYTES = 196;
+
+    /** What its rejection carries. */
+    static final int REJECT_BYTES = 148;
+
+    /**
+     * These data as a reply to a peer.
+     *
+     * @param peerAnnounced whether the peer sent an announcement; one that did not would take ours
+     *     for the caller's data
+     */
+    PrivateData replyTo(boolean peerAnnounced) {
+        return peerAnnounced ? this : new PrivateData(data, false);
+    }
+
+    /** Throws if these data do not fit into the message. */
+    void checkLength(int messageBytes, String when) throws Failure {
+        int most = messageBytes - (announced ? Announcement.BYTES : 0);
+        if (data.length > most) {
+            throw new Failure(
+                    Failure.Kind.TOO_LONG,
+                    "%d bytes of private data; when %s there is room for %d%s"
+                            .formatted(
+                                    data.length,
+                                    when,
+                                    most,
+                                    announced
+                                            ? " behind this layer's header of " + Announcement.BYTES
+                                            : ""));
+        }
+    }
+
+    /** The bytes of a request or a reply. */
+    byte[] bytes(QueuePairEnd queuePair) {
+        return announced
+                ? new Announcement(
+                                queuePair.invalidatable(),
+                                queuePair.sharedReceives(),
+                                queuePair.inboundReads(),
+                                queuePair.outboundReads(),
+                                data)
+                        .bytes()
+                : data;
+    }
+
+    /** The bytes of a rejection. */
+    byte[] rejectionBytes() {
+        return announced ? new Announcement(false, false, 0, 0, data).bytes() : data;
+    }
+}

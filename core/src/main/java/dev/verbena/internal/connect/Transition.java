@@ -1,0 +1,11 @@
+package dev.verbena.internal.connect;
+
+/**
+ * One cell of {@link ConnectionTable}.
+ *
+ * @param action what is done
+ * @param next the state meanwhile and afterwards
+ * @param ifItFails the state when the action fails, or null for an action that cannot; everything
+ *     is released then, as by {@link ConnectionAction#GIVE_UP}
+ */
+record Transition(ConnectionAction action, ConnectionState next, ConnectionState ifItFails) {}

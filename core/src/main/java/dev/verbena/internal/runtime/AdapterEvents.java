@@ -1,0 +1,412 @@
+package dev.verbena.internal.runtime;
+
+import dev.verbena.internal.verbs.AsyncEvent;
+import dev.verbena.internal.verbs.Descriptors;
+import dev.verbena.internal.verbs.DeviceControl;
+
+import java.time.Duration;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.locks.LockSupport;
+
+/**
+ * The event loop of one adapter: a thread that waits for the device's asynchronous events, for
+ * timers, and for rdma_cm's events once a {@link Source} of them is attached.
+ *
+ * <p>Objects register a listener under their native address, by which events name them. Listeners
+ * are called by the event thread and must not wait; callbacks of the program's run on other
+ * threads, because they may wait for what only this thread can bring. All other methods may be
+ * called from any thread.
+ */
+public final class AdapterEvents {
+    /** What a completion queue learns. */
+    public interface CompletionQueueListener {
+        /** The queue overran: IBV_EVENT_CQ_ERR. */
+        void overran();
+
+        /** The device failed or is gone, or no event will come any more. */
+        void deviceFailed();
+    }
+
+    /** What a shared receive queue learns; called by a callback thread, one call at a time. */
+    public interface SharedQueueListener {
+        /** Fewer receives are left than the limit: IBV_EVENT_SRQ_LIMIT_REACHED. */
+        void ranLow();
+
+        /** The queue or the device failed, or no event will come any more. */
+        void failed();
+    }
+
+    /** Where events come from beside the device. */
+    public interface Source {
+        /**
+         * What becomes readable with an event.
+         *
+         * @return an open descriptor
+         */
+        int descriptor();
+
+        /** Takes one event and handles it; what it throws ends the event thread. */
+        void handle();
+
+        /**
+         * Data came for a queue pair whose connection is not established yet: IBV_EVENT_COMM_EST.
+         *
+         * @param queuePair the address of the {@code ibv_qp}
+         */
+        void dataArrived(long queuePair);
+
+        /**
+         * The event thread ended: no event will be handled any more.
+         *
+         * @param cause why
+         */
+        void threadEnded(Throwable cause);
+
+        /** Closes the descriptor. */
+        void close();
+    }
+
+    /** Waits for descriptors, as {@link Descriptors#await} does. */
+    public interface Waiting {
+        /**
+         * Waits until one is readable.
+         *
+         * @param milliseconds how long at most; -1 is without limit
+         * @param descriptors what to wait for; -1 is left out
+         * @return a bit for each that is readable, or a negative errno
+         */
+        int await(int milliseconds, int... descriptors);
+    }
+
+    /** Makes the exception for a call that failed. */
+    public interface CallErrors {
+        /**
+         * Makes it.
+         *
+         * @param call the C function
+         * @param negativeErrno what it returned
+         * @param advice for the message; may be empty
+         * @return to be thrown
+         */
+        RuntimeException of(String call, long negativeErrno, String advice);
+    }
+
+    /** How long {@link #stop} and {@link #finishCallbacks} wait. */
+    public static final Duration TIMEOUT = Duration.ofSeconds(10);
+
+    private static final long PAUSE_NANOS = 100_000_000;
+
+    private final DeviceControl control;
+    private final CallErrors errors;
+    private final int alarm;
+    private final Thread thread;
+    private final Map<Long, CompletionQueueListener> completionQueues = new ConcurrentHashMap<>();
+    private final Map<Long, SharedQueueListener> sharedQueues = new ConcurrentHashMap<>();
+    private final Map<Long, Runnable> lastReceives = new ConcurrentHashMap<>();
+    private final SerialCallbacks callbacks = new SerialCallbacks(Threads.CALLBACKS);
+    private final Timers timers = new Timers(this::wake);
+    private final Waiting waiting;
+    private volatile Source source; // or null; attached under the lock
+    private volatile boolean stopped;
+    private boolean stoppedByItself; // then the thread closes the descriptors at its end
+    private volatile Throwable death; // why the thread ended early, or null
+    private volatile boolean deviceFailed;
+    private boolean deviceEnded; // of the thread: the device brings no events any more
+
+    /**
+     * Starts the event thread.
+     *
+     * @param device the device's name
+     * @param control its control calls
+     * @param errors makes exceptions
+     */
+    public AdapterEvents(String device, DeviceControl control, CallErrors errors) {
+        this(device, control, errors, Descriptors::await);
+    }
+
+    /**
+     * Starts the event thread with a wait of a test's.
+     *
+     * @param device the device's name
+     * @param control its control calls
+     * @param errors makes exceptions
+     * @param waiting waits for descriptors
+     */
+    public AdapterEvents(String device, DeviceControl control, CallErrors errors, Waiting waiting) {
+        this.control = control;
+        this.errors = errors;
+        this.waiting = waiting;
+        Threads.CALLBACKS.prepare();
+        this.alarm = (int) check(Descriptors.newAlarm(), "eventfd", "");
+        try {
+            this.thread =
+                    Thread.ofPlatform().daemon().name("verbena-events-" + device).start(this::run);
+        } catch (Throwable t) {
+            Descriptors.close(alarm);
+            throw t;
+        }
+    }
+
+    private long check(long answer, String call, String advice) {
+        if (answer < 0) {
+            throw errors.of(call, answer, advice);
+        }
+        return answer;
+    }
+
+    // ---- registrations
+
+    /**
+     * Registers a completion queue.
+     *
+     * @param address of the {@code ibv_cq}
+     * @param listener its listener
+     */
+    public void addCompletionQueue(long address, CompletionQueueListener listener) {
+        completionQueues.put(address, listener);
+    }
+
+    /**
+     * Removes a completion queue.
+     *
+     * @param address of the {@code ibv_cq}
+     */
+    public void removeCompletionQueue(long address) {
+        completionQueues.remove(address);
+    }
+
+    /**
+     * Registers a shared receive queue.
+     *
+     * @param address of the {@code ibv_srq}
+     * @param listener its listener
+     */
+    public void addSharedQueue(long address, SharedQueueListener listener) {
+        sharedQueues.put(address, listener);
+    }
+
+    /**
+     * Removes a shared receive queue.
+     *
+     * @param address of the {@code ibv_srq}
+     */
+    public void removeSharedQueue(long address) {
+        sharedQueues.remove(address);
+    }
+
+    /**
+     * Registers a queue pair that takes its receives from a shared queue.
+     *
+     * @param address of the {@code ibv_qp}
+     * @param lastReceiveReached run when no shared receive that it took is outstanding any more:
+     *     IBV_EVENT_QP_LAST_WQE_REACHED
+     */
+    public void addSharingQueuePair(long address, Runnable lastReceiveReached) {
+        lastReceives.put(address, lastReceiveReached);
+    }
+
+    /**
+     * Removes a queue pair that takes its receives from a shared queue.
+     *
+     * @param address of the {@code ibv_qp}
+     */
+    public void removeSharingQueuePair(long address) {
+        lastReceives.remove(address);
+    }
+
+    /**
+     * Attaches the second source of events, once; closed with this.
+     *
+     * @param attached learns at once when the thread has ended
+     */
+    public synchronized void attach(Source attached) {
+        source = attached;
+        if (death != null) {
+            attached.threadEnded(death);
+        }
+        wake();
+    }
+
+    /**
+     * The timers of the event thread.
+     *
+     * @return for any thread
+     */
+    public Timers timers() {
+        return timers;
+    }
+
+    /**
+     * Whether the device reported that it failed or was removed.
+     *
+     * @return false while it works
+     */
+    public boolean deviceFailed() {
+        return deviceFailed;
+    }
+
+    /**
+     * Runs a callback of a shared receive queue, after those before it.
+     *
+     * @param callback what to run
+     */
+    public void call(Runnable callback) {
+        callbacks.execute(callback);
+    }
+
+    /**
+     * Waits until the callbacks of shared receive queues that were called so far have run. Does not
+     * wait when such a callback calls it.
+     *
+     * @return false when one was still running after {@link #TIMEOUT}
+     */
+    public boolean finishCallbacks() {
+        return callbacks.finish(TIMEOUT);
+    }
+
+    /**
+     * Ends the thread; called when no object of the adapter is left.
+     *
+     * @return false when it was still running after {@link #TIMEOUT}: the descriptors stay open
+     */
+    public boolean stop() {
+        stopped = true;
+        stoppedByItself = Thread.currentThread() == thread;
+        if (!stoppedByItself) {
+            wake();
+            if (!Threads.join(thread, TIMEOUT)) {
+                return false;
+            }
+            closeDescriptors();
+        }
+        return true;
+    }
+
+    private void closeDescriptors() {
+        Source open = source;
+        if (open != null) {
+            open.close();
+        }
+        Descriptors.close(alarm);
+    }
+
+    private void wake() {
+        Descriptors.raise(alarm);
+    }
+
+    // ---- the event thread
+
+    private void run() {
+        try {
+            while (!stopped) {
+                try {
+                    waitAndHandle();
+                } catch (OutOfMemoryError e) {
+                    // For a moment, most likely: what is ready stays ready.
+                    Uncaught.report(e);
+                    LockSupport.parkNanos(PAUSE_NANOS);
+                }
+            }
+        } catch (Throwable t) {
+            die(t);
+            return;
+        }
+        if (stoppedByItself) {
+            closeDescriptors();
+        }
+    }
+
+    /**
+     * Waits for events and handles each. What goes wrong with one is reported and ends nothing
+     * else; this throws when events cannot be waited for, or taken, any more.
+     */
+    private void waitAndHandle() {
+        Source connections = source;
+        int ready =
+                waiting.await(
+                        timers.sleepMillis(),
+                        deviceEnded ? -1 : control.asyncDescriptor(),
+                        alarm,
+                        connections == null ? -1 : connections.descriptor());
+        check(ready, "poll", "The adapter gets no events any more");
+        if ((ready & 2) != 0) {
+            Descriptors.silence(alarm);
+        }
+        timers.run();
+        // Any of these may close the last object, and the device with it.
+        if (!stopped && (ready & 1) != 0) {
+            Uncaught.run(() -> handle(control.takeAsyncEvent()));
+        }
+        if (!stopped && (ready & 4) != 0) {
+            connections.handle();
+        }
+    }
+
+    /** No event will be handled any more: everything that waits for one fails. */
+    private synchronized void die(Throwable cause) {
+        death = cause;
+        if (source != null) {
+            Uncaught.run(() -> source.threadEnded(cause));
+        }
+        failQueues();
+        Uncaught.report(cause); // the descriptors stay open until stop()
+    }
+
+    private void deviceHasFailed() {
+        deviceFailed = true;
+        failQueues();
+    }
+
+    private void failQueues() {
+        completionQueues.values().forEach(queue -> Uncaught.run(queue::deviceFailed));
+        sharedQueues
+                .values()
+                .forEach(queue -> Uncaught.run(() -> callbacks.execute(queue::failed)));
+    }
+
+    private void handle(AsyncEvent event) {
+        switch (event.kind()) {
+            case COMPLETION_QUEUE_BROKEN -> {
+                CompletionQueueListener queue = completionQueues.get(event.object());
+                if (queue != null) {
+                    queue.overran();
+                }
+            }
+            case DEVICE_BROKEN -> deviceHasFailed();
+            case ENDED -> {
+                deviceEnded = true;
+                if (!deviceFailed) {
+                    deviceHasFailed();
+                }
+            }
+            // A device that was removed leaves its descriptor readable for ever.
+            case NONE -> deviceEnded = deviceFailed;
+            case RECEIVES_RAN_LOW -> {
+                SharedQueueListener queue = sharedQueues.get(event.object());
+                if (queue != null) {
+                    callbacks.execute(queue::ranLow);
+                }
+            }
+            case DATA_CAME -> {
+                Source connections = source;
+                if (connections != null) {
+                    connections.dataArrived(event.object());
+                }
+            }
+            case LAST_RECEIVE_REACHED -> {
+                Runnable lastReceiveReached = lastReceives.get(event.object());
+                if (lastReceiveReached != null) {
+                    lastReceiveReached.run();
+                }
+            }
+            case SHARED_QUEUE_BROKEN -> {
+                SharedQueueListener queue = sharedQueues.get(event.object());
+                if (queue != null) {
+                    callbacks.execute(queue::failed);
+                }
+            }
+            case OTHER -> {} // a queue pair's failure shows in its completions
+        }
+    }
+}
