@@ -1,7 +1,8 @@
 package dev.verbena;
 
 /**
- * The GID that an adapter's queue pairs have, and why.
+ * The GID that an adapter's queue pairs have, and why. A record: what was chosen is a port and an
+ * entry of its table, whatever choices are added.
  *
  * @param port the number of its port
  * @param gid the entry of the port's table

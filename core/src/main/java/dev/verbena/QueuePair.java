@@ -311,15 +311,15 @@ public final class QueuePair extends NativeObject {
      */
     public QueuePairAddress address() {
         Port.GidEntry own = ownGid();
-        return new QueuePairAddress(
-                number,
-                firstSequence,
-                own == null ? new Gid(0, 0) : own.gid(),
-                port.lid(),
-                port.mtuBytes(),
-                inboundReads,
-                info.invalidatableWindows(),
-                sharedReceives != null);
+        return QueuePairAddress.of(
+                        number,
+                        firstSequence,
+                        own == null ? new Gid(0, 0) : own.gid(),
+                        port.mtuBytes())
+                .withLid(port.lid())
+                .withInboundReads(inboundReads)
+                .withInvalidatable(info.invalidatableWindows())
+                .withSharedReceives(sharedReceives != null);
     }
 
     /**
