@@ -1,5 +1,7 @@
 package dev.verbena;
 
+import com.google.errorprone.annotations.CheckReturnValue;
+
 import dev.verbena.internal.queue.SharedQueues;
 import dev.verbena.internal.verbs.ConnectionControl;
 import dev.verbena.internal.verbs.DeviceAttributes;
@@ -92,6 +94,7 @@ public final class Adapter extends NativeObject {
      * @return the names; empty without any, see {@link #whyNone}
      * @throws VerbenaException when rdma-core is not installed, or its devices may not be looked at
      */
+    @CheckReturnValue
     public static List<String> names() {
         try (DeviceList devices = devices()) {
             return names(devices);
@@ -104,6 +107,7 @@ public final class Adapter extends NativeObject {
      * @return the names; empty on a machine without any
      * @throws VerbenaException when rdma-core is not installed, or a device may not be opened
      */
+    @CheckReturnValue
     public static List<String> activeNames() {
         List<String> active = new ArrayList<>();
         for (String name : names()) {
@@ -123,6 +127,7 @@ public final class Adapter extends NativeObject {
      * @return the opened device, to be closed by the caller
      * @throws VerbenaException when there is no such device, or it may not be opened
      */
+    @CheckReturnValue
     public static Adapter open(String name) {
         try (DeviceList devices = devices()) {
             int index = names(devices).indexOf(name);
@@ -399,6 +404,7 @@ public final class Adapter extends NativeObject {
      * @throws VerbenaException SHARING_VIOLATION when somebody listens on that address,
      *     INVALID_ADDRESS when the device does not have it
      */
+    @CheckReturnValue
     public Listener listen(InetSocketAddress address, int backlog, Consumer<Connector> handler) {
         return new Listener(this, address, backlog, Objects.requireNonNull(handler, "handler"));
     }
@@ -415,6 +421,7 @@ public final class Adapter extends NativeObject {
      * @return the listener, to be closed by the caller
      * @throws VerbenaException as there
      */
+    @CheckReturnValue
     public Listener listen(
             InetSocketAddress address,
             int backlog,
@@ -435,6 +442,7 @@ public final class Adapter extends NativeObject {
      * @throws VerbenaException NOT_SUPPORTED when librdmacm is not installed; ACCESS_VIOLATION or
      *     others when the connection manager may not be used
      */
+    @CheckReturnValue
     public Connector createConnector() {
         return new Connector(this);
     }
@@ -447,6 +455,7 @@ public final class Adapter extends NativeObject {
      * @throws VerbenaException SHARING_VIOLATION when the address is in use, INVALID_ADDRESS when
      *     the device does not have it
      */
+    @CheckReturnValue
     public SharedEndpoint createSharedEndpoint(InetSocketAddress address) {
         return new SharedEndpoint(this, address);
     }
@@ -457,6 +466,7 @@ public final class Adapter extends NativeObject {
      * @return a new one, to be closed by the caller
      * @throws VerbenaException when the device has no more
      */
+    @CheckReturnValue
     public ProtectionDomain createProtectionDomain() {
         return new ProtectionDomain(this);
     }
@@ -468,6 +478,7 @@ public final class Adapter extends NativeObject {
      * @return limits that hold together, and capabilities
      * @throws VerbenaException when the device does not answer
      */
+    @CheckReturnValue
     public AdapterInfo info() {
         hold();
         try {
@@ -480,9 +491,14 @@ public final class Adapter extends NativeObject {
     /** For those who hold this adapter, which may be closed already. */
     synchronized AdapterInfo queryInfo() {
         if (info == null) {
-            long maxTransfer =
-                    queryPorts().stream().mapToLong(Port::maxMessageBytes).max().orElse(0);
-            info = AdapterProbe.probe(control, attributes, provider, maxTransfer);
+            List<Port> ports = queryPorts();
+            info =
+                    new AdapterInfo(
+                            name,
+                            attributes,
+                            provider,
+                            ports,
+                            AdapterProbe.probe(control, attributes));
         }
         return info;
     }
@@ -496,6 +512,7 @@ public final class Adapter extends NativeObject {
      * @return a new one, to be closed by the caller
      * @throws VerbenaException when the depth is beyond the device, or the device has no more
      */
+    @CheckReturnValue
     public CompletionQueue createCompletionQueue(int depth) {
         return new CompletionQueue(this, depth, null);
     }
@@ -512,6 +529,7 @@ public final class Adapter extends NativeObject {
      * @return a new one, to be closed by the caller
      * @throws VerbenaException when the depth is beyond the device, or the device has no more
      */
+    @CheckReturnValue
     public CompletionQueue createCompletionQueue(int depth, Consumer<Status> callback) {
         return new CompletionQueue(this, depth, Objects.requireNonNull(callback, "callback"));
     }

@@ -91,9 +91,9 @@ public final class Dialogue implements ConnectionEvents.Handler {
     private static final String QUEUE_PAIR_CALL = "ibv_modify_qp";
 
     // What InfiniBand's messages carry; on connecting, 36 of 92 bytes are the kernel's.
-    private static final int REQUEST_BYTES = 56;
-    private static final int REPLY_BYTES = 196;
-    private static final int REJECT_BYTES = 148;
+    private static final int REQUEST_BYTES = PrivateData.REQUEST_BYTES;
+    private static final int REPLY_BYTES = PrivateData.REPLY_BYTES;
+    private static final int REJECT_BYTES = PrivateData.REJECT_BYTES;
 
     // Not seven, which rxe's completer never counts down.
     private static final int RETRIES = 6;
