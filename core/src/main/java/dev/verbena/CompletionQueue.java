@@ -1,5 +1,7 @@
 package dev.verbena;
 
+import com.google.errorprone.annotations.CheckReturnValue;
+
 import dev.verbena.internal.queue.CompletionPump;
 import dev.verbena.internal.queue.CompletionRecords;
 import dev.verbena.internal.verbs.Descriptors;
@@ -41,6 +43,7 @@ public final class CompletionQueue extends NativeObject {
     private static final long BREAK_DOWN = TimeUnit.SECONDS.toNanos(1);
 
     private final Adapter adapter;
+    private volatile int depth;
     private final DeviceControl control;
     private final long channel;
     private final long address;
@@ -64,6 +67,7 @@ public final class CompletionQueue extends NativeObject {
         undo.push(this::abandon);
         try {
             checkDepth(depth);
+            this.depth = depth;
             AdapterEvents adapterEvents = adapter.events();
             long madeChannel =
                     VerbenaException.check(control.createChannel(), "ibv_create_comp_channel", "");
@@ -224,6 +228,7 @@ public final class CompletionQueue extends NativeObject {
      *     stays armed), BUFFER_OVERFLOW or INTERNAL_ERROR when the queue broke
      * @throws IllegalStateException when it is not armed, has a callback, or is closed meanwhile
      */
+    @CheckReturnValue
     public Status await(Duration timeout) {
         hold();
         try {
@@ -242,6 +247,7 @@ public final class CompletionQueue extends NativeObject {
      * @return its number
      * @throws IllegalStateException when this queue has a callback, or is closed
      */
+    @CheckReturnValue
     public int eventDescriptor() {
         hold();
         try {
@@ -258,6 +264,7 @@ public final class CompletionQueue extends NativeObject {
      *     caller's business, BUFFER_OVERFLOW or INTERNAL_ERROR when the queue broke
      * @throws IllegalStateException when this queue has a callback, or is closed
      */
+    @CheckReturnValue
     public Status takeEvent() {
         hold();
         try {
@@ -284,6 +291,7 @@ public final class CompletionQueue extends NativeObject {
                     control.resizeCq(address, ROOM * depth),
                     "ibv_resize_cq(%d)".formatted(ROOM * depth),
                     "");
+            this.depth = depth;
         } finally {
             letGo();
         }
@@ -336,7 +344,21 @@ public final class CompletionQueue extends NativeObject {
         return pump;
     }
 
-    Adapter adapter() {
+    /**
+     * How many completions it holds.
+     *
+     * @return the depth it was made with, or was {@linkplain #resize resized} to last
+     */
+    public int depth() {
+        return depth;
+    }
+
+    /**
+     * The adapter it was made from.
+     *
+     * @return it may be closed
+     */
+    public Adapter adapter() {
         return adapter;
     }
 

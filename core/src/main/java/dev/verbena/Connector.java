@@ -1,5 +1,7 @@
 package dev.verbena;
 
+import com.google.errorprone.annotations.CheckReturnValue;
+
 import dev.verbena.internal.connect.ConnectionEvents;
 import dev.verbena.internal.connect.Dialogue;
 import dev.verbena.internal.connect.Failure;
@@ -184,6 +186,7 @@ public final class Connector extends NativeObject {
             use.end();
             throw t;
         }
+        end.towards(peer);
         try {
             return dialogue.connect(
                     end,
@@ -272,6 +275,7 @@ public final class Connector extends NativeObject {
     private CompletableFuture<Void> beginAccept(QueuePair queuePair, ConnectionOptions options) {
         ensureAnswerable();
         QueuePair.End end = queuePair.claim(adapter, options, SharedEndpoint.NO_USE);
+        end.towards(dialogue.peer());
         try {
             return dialogue.accept(
                     end,
@@ -415,6 +419,7 @@ public final class Connector extends NativeObject {
      * @throws VerbenaException CONNECTION_ABORTED for a request that was not answered in time
      * @throws IllegalStateException when closed
      */
+    @CheckReturnValue
     public ConnectionData connectionData() {
         ensureAnswerable();
         hold(); // may ask the device for its limits

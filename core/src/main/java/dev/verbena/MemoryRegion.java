@@ -1,5 +1,7 @@
 package dev.verbena;
 
+import com.google.errorprone.annotations.CheckReturnValue;
+
 import dev.verbena.internal.verbs.DeviceControl;
 import dev.verbena.internal.verbs.Errno;
 import dev.verbena.internal.verbs.Provider;
@@ -10,6 +12,8 @@ import java.io.UncheckedIOException;
 import java.lang.foreign.MemorySegment;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.Collections;
+import java.util.EnumSet;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.stream.Stream;
@@ -47,6 +51,7 @@ public final class MemoryRegion extends NativeObject {
     private final boolean bindable;
     private final int localToken;
     private final int remoteToken;
+    private final Set<Access> rights;
 
     MemoryRegion(ProtectionDomain domain, MemorySegment memory, Access... rights) {
         super(domain);
@@ -54,6 +59,9 @@ public final class MemoryRegion extends NativeObject {
         this.control = domain.adapter().control();
         int access = Access.verbs(rights, domain.adapter().attributes().iwarp());
         this.locallyWritable = (access & Rights.LOCAL_WRITE) != 0;
+        Set<Access> asked = EnumSet.noneOf(Access.class);
+        Collections.addAll(asked, rights);
+        this.rights = Collections.unmodifiableSet(asked);
         long made = 0;
         try {
             this.memory = usable(memory);
@@ -192,6 +200,7 @@ public final class MemoryRegion extends NativeObject {
      *
      * @return its address, token and length, for a message to the peer
      */
+    @CheckReturnValue
     public RemoteMemory remoteMemory() {
         return RemoteMemory.of(start, remoteToken, memory.byteSize());
     }
@@ -214,11 +223,30 @@ public final class MemoryRegion extends NativeObject {
         return start;
     }
 
-    long bytes() {
+    /**
+     * How much memory it is.
+     *
+     * @return in bytes
+     */
+    public long bytes() {
         return bytes;
     }
 
-    ProtectionDomain domain() {
+    /**
+     * The rights it was registered with.
+     *
+     * @return as asked for, in the order of {@link Access}; may not be changed
+     */
+    public Set<Access> rights() {
+        return rights;
+    }
+
+    /**
+     * The domain it was made from.
+     *
+     * @return it may be closed
+     */
+    public ProtectionDomain domain() {
         return domain;
     }
 

@@ -1,5 +1,7 @@
 package dev.verbena;
 
+import com.google.errorprone.annotations.CheckReturnValue;
+
 import java.util.ArrayList;
 import java.util.List;
 
@@ -27,6 +29,7 @@ import java.util.List;
  * <p>There is one object for each combination, made in advance: joining allocates nothing, and
  * equal ones are identical.
  */
+@CheckReturnValue
 public final class OpFlags {
     /** The same as numbers, for code that looks at single bits. */
     static final class Bits {

@@ -302,6 +302,39 @@ class ConnectorTest {
         }
 
         @Test
+        void theQueuePairSaysHowFarItIsAndWhomItServes() throws Exception {
+            Connector connector = connector();
+            CompletableFuture<Void> connecting = connecting(connector);
+            assertThat(near.state()).isEqualTo(QueuePairState.CONNECTING);
+            Connector request = request();
+            CompletableFuture<Void> accepting = request.acceptAsync(far, DEFAULTS);
+            get(connecting);
+            assertThat(near.state()).isEqualTo(QueuePairState.CONNECTING);
+            assertThat(near.peer()).isEmpty();
+            assertThat(far.peer()).isEmpty();
+            connector.completeConnect();
+            get(accepting);
+            assertThat(near.state()).isEqualTo(QueuePairState.CONNECTED);
+            assertThat(far.state()).isEqualTo(QueuePairState.CONNECTED);
+            assertThat(near.peer().orElseThrow().socketAddress()).contains(connector.peerAddress());
+            assertThat(far.peer().orElseThrow().socketAddress()).contains(request.peerAddress());
+            connector.disconnect();
+            assertThat(near.state()).isEqualTo(QueuePairState.FLUSHED);
+            until(() -> far.state() == QueuePairState.DISCONNECTED);
+            request.disconnect();
+            assertThat(far.state()).isEqualTo(QueuePairState.FLUSHED);
+            assertThat(far.peer()).isPresent();
+        }
+
+        @Test
+        void anAttemptThatFailsLeavesTheQueuePairInitialized() {
+            assertThat(failure(() -> connector().connect(near, new InetSocketAddress(HERE, 1))))
+                    .isNotNull();
+            assertThat(near.state()).isEqualTo(QueuePairState.INITIALIZED);
+            assertThat(near.peer()).isEmpty();
+        }
+
+        @Test
         void plainCallsWaitOnVirtualThreads() throws Exception {
             CompletableFuture<Void> served = new CompletableFuture<>();
             Listener listener =
