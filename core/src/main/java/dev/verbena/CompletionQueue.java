@@ -228,7 +228,6 @@ public final class CompletionQueue extends NativeObject {
      *     stays armed), BUFFER_OVERFLOW or INTERNAL_ERROR when the queue broke
      * @throws IllegalStateException when it is not armed, has a callback, or is closed meanwhile
      */
-    @CheckReturnValue
     public Status await(Duration timeout) {
         hold();
         try {

@@ -1,7 +1,5 @@
 package dev.verbena;
 
-import com.google.errorprone.annotations.CheckReturnValue;
-
 import dev.verbena.internal.connect.ConnectionEvents;
 import dev.verbena.internal.connect.Dialogue;
 import dev.verbena.internal.connect.Failure;
@@ -419,7 +417,6 @@ public final class Connector extends NativeObject {
      * @throws VerbenaException CONNECTION_ABORTED for a request that was not answered in time
      * @throws IllegalStateException when closed
      */
-    @CheckReturnValue
     public ConnectionData connectionData() {
         ensureAnswerable();
         hold(); // may ask the device for its limits

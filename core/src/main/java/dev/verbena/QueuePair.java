@@ -1,5 +1,6 @@
 package dev.verbena;
 
+import com.google.errorprone.annotations.CanIgnoreReturnValue;
 import com.google.errorprone.annotations.CheckReturnValue;
 
 import dev.verbena.OpFlags.Bits;
@@ -1098,6 +1099,7 @@ public final class QueuePair extends NativeObject {
         }
     }
 
+    @CanIgnoreReturnValue
     private int cancel() {
         flushed = true;
         disconnectInitiator();
@@ -1569,6 +1571,7 @@ public final class QueuePair extends NativeObject {
      *
      * @return false when this queue pair is closed, whose close has posted it
      */
+    @CanIgnoreReturnValue
     private boolean postStaged() {
         if (!initiator.enter()) {
             return false;

@@ -898,7 +898,7 @@ class ConnectorTest {
             CountDownLatch over = new CountDownLatch(1);
             both[1].onDisconnect(status -> over.countDown());
             MemoryRegion memory = keep(domain.register(arena.allocate(64), Access.LOCAL_WRITE));
-            far.receive(7, new BufferList(1).add(memory, 0, 64));
+            far.receive(7, new BufferList(1).add(memory, 0, 64)).orThrow();
             both[0].disconnect();
             waitFor(over);
             Completions completions = new Completions(4);
@@ -915,7 +915,7 @@ class ConnectorTest {
             Connector[] both = connected();
             device.running = false;
             for (int i = 0; i < 3; i++) {
-                near.write(i, new BufferList(1), 0, 0, OpFlags.SILENT_SUCCESS);
+                near.write(i, new BufferList(1), 0, 0, OpFlags.SILENT_SUCCESS).orThrow();
             }
             CompletableFuture<Void> ending = both[0].disconnectAsync(DEFAULTS);
             assertThat(near.send(1, new BufferList(1))).isEqualTo(Status.CONNECTION_INVALID);
@@ -931,7 +931,7 @@ class ConnectorTest {
         void cancelsWhatDoesNotEnd() throws Exception {
             Connector[] both = connected();
             device.running = false;
-            near.write(5, new BufferList(1), 0, 0, OpFlags.SILENT_SUCCESS);
+            near.write(5, new BufferList(1), 0, 0, OpFlags.SILENT_SUCCESS).orThrow();
             get(both[0].disconnectAsync(DEFAULTS.withDeadline(Duration.ofSeconds(1))));
             Completions completions = new Completions(4);
             assertThat(queue.poll(completions)).isEqualTo(1);
@@ -1023,7 +1023,7 @@ class ConnectorTest {
         void thePeerIsFirstWhileWhatIsUnderWayIsWaitedFor() throws Exception {
             Connector[] both = connected();
             device.running = false;
-            near.send(1, new BufferList(1));
+            near.send(1, new BufferList(1)).orThrow();
             CompletableFuture<Void> here = both[0].disconnectAsync(DEFAULTS);
             CompletableFuture<Void> there = both[1].disconnectAsync(DEFAULTS);
             get(here);
@@ -1154,7 +1154,7 @@ class ConnectorTest {
             both[0].onDisconnect(callbacks::add);
             device.failAt = device.sends.size();
             device.failStatus = 12; // IBV_WC_RETRY_EXC_ERR
-            near.send(1, new BufferList(1));
+            near.send(1, new BufferList(1)).orThrow();
             Completions completions = new Completions(1);
             until(() -> queue.poll(completions) == 1);
             assertThat(completions.status(0)).isEqualTo(Status.IO_TIMEOUT);
@@ -1175,10 +1175,10 @@ class ConnectorTest {
             BlockingQueue<String> callbacks = new LinkedBlockingQueue<>();
             both[failing].onDisconnect(status -> callbacks.add("here " + status.name()));
             both[1 - failing].onDisconnect(status -> callbacks.add("there " + status.name()));
-            there.receive(7, new BufferList(1));
+            there.receive(7, new BufferList(1)).orThrow();
             device.failAt = 0;
             device.failStatus = 10; // IBV_WC_REM_ACCESS_ERR
-            here.write(1, new BufferList(1), 0, 0, OpFlags.SILENT_SUCCESS);
+            here.write(1, new BufferList(1), 0, 0, OpFlags.SILENT_SUCCESS).orThrow();
             Completions completions = new Completions(1);
             until(() -> queue.poll(completions) == 1);
             assertThat(completions.status(0)).isEqualTo(Status.ACCESS_VIOLATION);

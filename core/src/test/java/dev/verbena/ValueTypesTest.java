@@ -226,6 +226,7 @@ class ValueTypesTest {
                     () -> Peer.of(socket),
                     Peer.of(queuePair),
                     Peer.of(new InetSocketAddress(socket.getAddress(), 1)));
+            equality(() -> Peer.of(queuePair), Peer.of(queuePair.withLid(3)));
         }
     }
 
