@@ -7,6 +7,7 @@
  */
 module dev.verbena {
     requires dev.verbena.bindings;
+    requires static com.google.errorprone.annotations; // of the API; nobody needs them to run it
 
     exports dev.verbena;
 }

@@ -1,5 +1,8 @@
 package dev.verbena;
 
+import com.google.errorprone.annotations.CheckReturnValue;
+
+
 import dev.verbena.internal.connect.ConnectionEvents;
 import dev.verbena.internal.connect.Failure;
 import dev.verbena.internal.queue.SharedQueues;
@@ -97,6 +100,7 @@ public final class Adapter extends NativeObject {
      * @return the names; empty without any, see {@link #whyNone}
      * @throws VerbenaException when rdma-core is not installed, or its devices may not be looked at
      */
+    @CheckReturnValue
     public static List<String> names() {
         try (DeviceList devices = devices()) {
             return names(devices);
@@ -109,6 +113,7 @@ public final class Adapter extends NativeObject {
      * @return the names; empty on a machine without any
      * @throws VerbenaException when rdma-core is not installed, or a device may not be opened
      */
+    @CheckReturnValue
     public static List<String> activeNames() {
         List<String> active = new ArrayList<>();
         for (String name : names()) {
@@ -128,6 +133,7 @@ public final class Adapter extends NativeObject {
      * @return the opened device, to be closed by the caller
      * @throws VerbenaException when there is no such device, or it may not be opened
      */
+    @CheckReturnValue
     public static Adapter open(String name) {
         try (DeviceList devices = devices()) {
             int index = names(devices).indexOf(name);
@@ -404,6 +410,7 @@ public final class Adapter extends NativeObject {
      * @throws VerbenaException SHARING_VIOLATION when somebody listens on that address,
      *     INVALID_ADDRESS when the device does not have it
      */
+    @CheckReturnValue
     public Listener listen(InetSocketAddress address, int backlog, Consumer<Connector> handler) {
         return new Listener(this, address, backlog, Objects.requireNonNull(handler, "handler"));
     }
@@ -420,6 +427,7 @@ public final class Adapter extends NativeObject {
      * @return the listener, to be closed by the caller
      * @throws VerbenaException as there
      */
+    @CheckReturnValue
     public Listener listen(
             InetSocketAddress address,
             int backlog,
@@ -440,6 +448,7 @@ public final class Adapter extends NativeObject {
      * @throws VerbenaException NOT_SUPPORTED when librdmacm is not installed; ACCESS_VIOLATION or
      *     others when the connection manager may not be used
      */
+    @CheckReturnValue
     public Connector createConnector() {
         return new Connector(this);
     }
@@ -452,6 +461,7 @@ public final class Adapter extends NativeObject {
      * @throws VerbenaException SHARING_VIOLATION when the address is in use, INVALID_ADDRESS when
      *     the device does not have it
      */
+    @CheckReturnValue
     public SharedEndpoint createSharedEndpoint(InetSocketAddress address) {
         return new SharedEndpoint(this, address);
     }
@@ -462,6 +472,7 @@ public final class Adapter extends NativeObject {
      * @return a new one, to be closed by the caller
      * @throws VerbenaException when the device has no more
      */
+    @CheckReturnValue
     public ProtectionDomain createProtectionDomain() {
         return new ProtectionDomain(this);
     }
@@ -473,6 +484,7 @@ public final class Adapter extends NativeObject {
      * @return limits that hold together, and capabilities
      * @throws VerbenaException when the device does not answer
      */
+    @CheckReturnValue
     public AdapterInfo info() {
         hold();
         try {
@@ -485,9 +497,14 @@ public final class Adapter extends NativeObject {
     /** For those who hold this adapter, which may be closed already. */
     synchronized AdapterInfo queryInfo() {
         if (info == null) {
-            long maxTransfer =
-                    queryPorts().stream().mapToLong(Port::maxMessageBytes).max().orElse(0);
-            info = AdapterProbe.probe(control, attributes, provider, maxTransfer);
+            List<Port> ports = queryPorts();
+            info =
+                    new AdapterInfo(
+                            name,
+                            attributes,
+                            provider,
+                            ports,
+                            AdapterProbe.probe(control, attributes));
         }
         return info;
     }
@@ -501,6 +518,7 @@ public final class Adapter extends NativeObject {
      * @return a new one, to be closed by the caller
      * @throws VerbenaException when the depth is beyond the device, or the device has no more
      */
+    @CheckReturnValue
     public CompletionQueue createCompletionQueue(int depth) {
         return new CompletionQueue(this, depth, null);
     }
@@ -538,6 +556,7 @@ public final class Adapter extends NativeObject {
      * @return a new one, to be closed by the caller
      * @throws VerbenaException when the depth is beyond the device, or the device has no more
      */
+    @CheckReturnValue
     public CompletionQueue createCompletionQueue(int depth, Consumer<Status> callback) {
         return new CompletionQueue(this, depth, Objects.requireNonNull(callback, "callback"));
     }

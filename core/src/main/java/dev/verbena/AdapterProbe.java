@@ -3,7 +3,6 @@ package dev.verbena;
 import dev.verbena.internal.queue.SendQueue;
 import dev.verbena.internal.verbs.DeviceAttributes;
 import dev.verbena.internal.verbs.DeviceControl;
-import dev.verbena.internal.verbs.Provider;
 import dev.verbena.internal.verbs.QueuePairShape;
 
 import java.util.function.IntPredicate;
@@ -19,6 +18,26 @@ final class AdapterProbe {
     private static final int INLINE_STEP = 4;
     private static final int SHALLOW = 128;
 
+    /**
+     * What was found. The limits of queue pairs hold together.
+     *
+     * @param windows whether a window of type 2 could be made
+     * @param maxBuffers the most buffers of a request
+     * @param maxInlineBytes the most bytes inline
+     * @param maxDepth the deepest queue of a queue pair
+     * @param maxSharedReceives the deepest shared receive queue, or 0
+     * @param maxCompletions the deepest completion queue that leaves room for internal signals
+     * @param resizes whether a completion queue could be resized
+     */
+    record Found(
+            boolean windows,
+            int maxBuffers,
+            int maxInlineBytes,
+            int maxDepth,
+            int maxSharedReceives,
+            int maxCompletions,
+            boolean resizes) {}
+
     private final DeviceControl control;
     private final DeviceAttributes device;
     private final long pd;
@@ -31,13 +50,12 @@ final class AdapterProbe {
         this.cq = cq;
     }
 
-    static AdapterInfo probe(
-            DeviceControl control, DeviceAttributes device, Provider provider, long maxTransfer) {
+    static Found probe(DeviceControl control, DeviceAttributes device) {
         long pd = VerbenaException.check(control.allocatePd(), "ibv_alloc_pd", "");
         try {
             long cq = VerbenaException.check(control.createCq(1, 0), "ibv_create_cq", "");
             try {
-                return new AdapterProbe(control, device, pd, cq).probe(provider, maxTransfer);
+                return new AdapterProbe(control, device, pd, cq).probe();
             } finally {
                 control.destroyCq(cq);
             }
@@ -46,7 +64,7 @@ final class AdapterProbe {
         }
     }
 
-    private AdapterInfo probe(Provider provider, long maxTransfer) {
+    private Found probe() {
         int buffers = halved(device.maxSge(), n -> works(new QueuePairShape(1, 1, n, n, 0)));
         int inline = mostInline(buffers);
         int completions = device.maxCompletions() / CompletionQueue.ROOM;
@@ -75,27 +93,8 @@ final class AdapterProbe {
                 halved(
                         Math.min(device.maxSharedReceives(), DEEPEST),
                         n -> sharedWorks(n, device.maxSharedSge()));
-        return new AdapterInfo(
-                device.maxRegistration(),
-                windows ? Math.min(device.maxRegistration(), provider.maxWindowBytes()) : 0,
-                buffers,
-                buffers,
-                device.maxReadSge() == 0 ? buffers : Math.min(device.maxReadSge(), buffers),
-                maxTransfer,
-                inline,
-                Math.min(device.maxInboundReads(), 0xFF), // 8 bits in ibv_qp_attr
-                Math.min(device.maxOutboundReads(), 0xFF),
-                depth,
-                depth,
-                shared,
-                shared == 0 ? 0 : device.maxSharedSge(),
-                completions,
-                control.resizeCq(cq, 2) == 0,
-                device.sendsWithInvalidate(),
-                windows,
-                device.atomics(),
-                !device.iwarp(), // iWARP has no immediate data
-                device.iwarp());
+        return new Found(
+                windows, buffers, inline, depth, shared, completions, control.resizeCq(cq, 2) == 0);
     }
 
     private int deepest(int atMost, int buffers, int inline) {

@@ -1,5 +1,7 @@
 package dev.verbena;
 
+import com.google.errorprone.annotations.CheckReturnValue;
+
 import dev.verbena.internal.queue.CompletionEvents;
 import dev.verbena.internal.queue.CompletionPoller;
 import dev.verbena.internal.queue.CompletionRecords;
@@ -46,6 +48,7 @@ public final class CompletionQueue extends NativeObject {
     private static final long BREAK_DOWN = TimeUnit.SECONDS.toNanos(1);
 
     private final Adapter adapter;
+    private volatile int depth;
     private final DeviceControl control;
     private final long channel;
     private final long address;
@@ -86,6 +89,7 @@ public final class CompletionQueue extends NativeObject {
         undo.push(this::abandon);
         try {
             checkDepth(depth);
+            this.depth = depth;
             AdapterEvents adapterEvents = adapter.events();
             long madeChannel =
                     VerbenaException.check(control.createChannel(), "ibv_create_comp_channel", "");
@@ -393,6 +397,7 @@ public final class CompletionQueue extends NativeObject {
      * @return its number
      * @throws IllegalStateException when this queue has a callback, or is closed
      */
+    @CheckReturnValue
     public int eventDescriptor() {
         hold();
         try {
@@ -413,6 +418,7 @@ public final class CompletionQueue extends NativeObject {
      *     caller's business, BUFFER_OVERFLOW or INTERNAL_ERROR when the queue broke
      * @throws IllegalStateException when this queue has a callback, or is closed
      */
+    @CheckReturnValue
     public Status takeEvent() {
         hold();
         try {
@@ -444,6 +450,7 @@ public final class CompletionQueue extends NativeObject {
                     control.resizeCq(address, ROOM * depth),
                     "ibv_resize_cq(%d)".formatted(ROOM * depth),
                     "");
+            this.depth = depth;
         } finally {
             letGo();
         }
@@ -496,7 +503,21 @@ public final class CompletionQueue extends NativeObject {
         return poller;
     }
 
-    Adapter adapter() {
+    /**
+     * How many completions it holds.
+     *
+     * @return the depth it was made with, or was {@linkplain #resize resized} to last
+     */
+    public int depth() {
+        return depth;
+    }
+
+    /**
+     * The adapter it was made from.
+     *
+     * @return it may be closed
+     */
+    public Adapter adapter() {
         return adapter;
     }
 

@@ -1,5 +1,7 @@
 package dev.verbena;
 
+import com.google.errorprone.annotations.CheckReturnValue;
+
 import dev.verbena.internal.queue.CompletionRecords;
 import dev.verbena.internal.queue.RequestType;
 import dev.verbena.internal.verbs.WorkCompletions;
@@ -12,6 +14,7 @@ import java.util.Objects;
  *
  * <p>For one thread at a time. What it says holds until the next poll.
  */
+@CheckReturnValue
 public final class Completions {
     private final CompletionRecords records;
 
@@ -38,7 +41,7 @@ public final class Completions {
     }
 
     /**
-     * Whose request it was (QPContext).
+     * Whose request it was.
      *
      * @param index below {@link #size}
      * @return the queue pair it was posted to, or whose message it received from a shared queue; it
@@ -46,6 +49,16 @@ public final class Completions {
      */
     public QueuePair queuePair(int index) {
         return (QueuePair) records.queuePair(checked(index));
+    }
+
+    /**
+     * The caller's object for that queue pair (QPContext).
+     *
+     * @param index below {@link #size}
+     * @return what {@link QueuePair#attach} was given last, as of now; null when there is none
+     */
+    public Object attachment(int index) {
+        return queuePair(index).attachment();
     }
 
     /**

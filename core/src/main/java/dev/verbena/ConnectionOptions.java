@@ -1,7 +1,10 @@
 package dev.verbena;
 
+import com.google.errorprone.annotations.CheckReturnValue;
+
 import java.net.InetSocketAddress;
 import java.time.Duration;
+import java.util.Arrays;
 import java.util.Objects;
 
 /**
@@ -9,8 +12,9 @@ import java.util.Objects;
  * {@link #DEFAULTS} and change what differs: {@code
  * DEFAULTS.withDeadline(Duration.ofSeconds(3)).withPrivateData(hello)}.
  *
- * <p>Immutable.
+ * <p>Immutable. Options that ask for the same are equal.
  */
+@CheckReturnValue
 public final class ConnectionOptions {
     /** 10 s, no private data, with announcement, the local address by device and route. */
     public static final ConnectionOptions DEFAULTS =
@@ -170,6 +174,29 @@ public final class ConnectionOptions {
         return exponent;
     }
 
+    @Override
+    public boolean equals(Object other) {
+        return other instanceof ConnectionOptions that
+                && deadline.equals(that.deadline)
+                && Arrays.equals(privateData, that.privateData)
+                && announced == that.announced
+                && assumeInvalidatable == that.assumeInvalidatable
+                && Objects.equals(local, that.local)
+                && Objects.equals(ackTimeout, that.ackTimeout);
+    }
+
+    @Override
+    public int hashCode() {
+        return Objects.hash(
+                deadline,
+                Arrays.hashCode(privateData),
+                announced,
+                assumeInvalidatable,
+                local,
+                ackTimeout);
+    }
+
+    /** Without the private data, which may be a secret: their length only. */
     @Override
     public String toString() {
         return "ConnectionOptions(within %s, %d bytes of private data%s%s%s%s)"

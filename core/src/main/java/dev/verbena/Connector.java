@@ -181,6 +181,7 @@ public final class Connector extends NativeObject {
             use.end();
             throw t;
         }
+        end.towards(peer);
         try {
             return connection.connect(
                     end,
@@ -269,6 +270,7 @@ public final class Connector extends NativeObject {
     private CompletableFuture<Void> beginAccept(QueuePair queuePair, ConnectionOptions options) {
         ensureAnswerable();
         QueuePair.End end = queuePair.claim(adapter, options, SharedEndpoint.NO_USE);
+        end.towards(connection.peer());
         try {
             return connection.accept(
                     end,

@@ -1,5 +1,7 @@
 package dev.verbena;
 
+import com.google.errorprone.annotations.CheckReturnValue;
+
 import java.net.Inet4Address;
 import java.net.Inet6Address;
 import java.net.InetAddress;
@@ -8,11 +10,12 @@ import java.nio.ByteBuffer;
 
 /**
  * A global identifier: the 128-bit address of a port. On RoCE v2 it is the IP address of the
- * network interface.
+ * network interface. A record: 128 bits stay 128 bits.
  *
  * @param high the first eight bytes as a big-endian number
  * @param low the last eight bytes as a big-endian number
  */
+@CheckReturnValue
 public record Gid(long high, long low) {
     private static final long MAPPED_IPV4 = 0xFFFFL;
     private static final int BYTES = 16;

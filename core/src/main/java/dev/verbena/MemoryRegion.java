@@ -1,5 +1,8 @@
 package dev.verbena;
 
+import com.google.errorprone.annotations.CheckReturnValue;
+
+
 import dev.verbena.internal.queue.RegisteredMemory;
 import dev.verbena.internal.verbs.DeviceControl;
 import dev.verbena.internal.verbs.Errno;
@@ -11,6 +14,8 @@ import java.io.UncheckedIOException;
 import java.lang.foreign.MemorySegment;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.Collections;
+import java.util.EnumSet;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.stream.Stream;
@@ -42,12 +47,16 @@ public final class MemoryRegion extends NativeObject {
     private final DeviceControl control;
     private final RegisteredMemory registered;
     private final int remoteToken;
+    private final Set<Access> rights;
 
     MemoryRegion(ProtectionDomain domain, MemorySegment memory, Access... rights) {
         super(domain);
         this.domain = domain;
         this.control = domain.adapter().control();
         int access = Access.verbs(rights, domain.adapter().attributes().iwarp());
+        Set<Access> asked = EnumSet.noneOf(Access.class);
+        Collections.addAll(asked, rights);
+        this.rights = Collections.unmodifiableSet(asked);
         long made = 0;
         try {
             checkUsable(memory);
@@ -190,6 +199,7 @@ public final class MemoryRegion extends NativeObject {
      *
      * @return its address, token and length, for a message to the peer
      */
+    @CheckReturnValue
     public RemoteMemory remoteMemory() {
         return RemoteMemory.of(start(), remoteToken, bytes());
     }
@@ -213,11 +223,30 @@ public final class MemoryRegion extends NativeObject {
         return registered.start();
     }
 
-    long bytes() {
+    /**
+     * How much memory it is.
+     *
+     * @return in bytes
+     */
+    public long bytes() {
         return registered.bytes();
     }
 
-    ProtectionDomain domain() {
+    /**
+     * The rights it was registered with.
+     *
+     * @return as asked for, in the order of {@link Access}; may not be changed
+     */
+    public Set<Access> rights() {
+        return rights;
+    }
+
+    /**
+     * The domain it was made from.
+     *
+     * @return it may be closed
+     */
+    public ProtectionDomain domain() {
         return domain;
     }
 

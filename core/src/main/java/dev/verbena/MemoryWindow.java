@@ -117,7 +117,12 @@ public final class MemoryWindow extends NativeObject {
         return window.bound();
     }
 
-    ProtectionDomain domain() {
+    /**
+     * The domain it was made from.
+     *
+     * @return it may be closed
+     */
+    public ProtectionDomain domain() {
         return domain;
     }
 

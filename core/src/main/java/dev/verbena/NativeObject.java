@@ -1,5 +1,7 @@
 package dev.verbena;
 
+import com.google.errorprone.annotations.CheckReturnValue;
+
 import dev.verbena.internal.runtime.Threads;
 
 import java.time.Duration;
@@ -168,6 +170,7 @@ abstract class NativeObject implements AutoCloseable {
      * @return a new future, which ends when {@link #awaitClosed} would return, and exceptionally,
      *     with what the native destroy threw, when that has failed
      */
+    @CheckReturnValue
     public final CompletableFuture<Void> closed() {
         return destroyed.whenCompleteAsync((nothing, thrown) -> {}, Threads.CALLBACKS);
     }

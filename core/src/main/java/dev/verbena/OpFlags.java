@@ -1,5 +1,7 @@
 package dev.verbena;
 
+import com.google.errorprone.annotations.CheckReturnValue;
+
 import dev.verbena.internal.queue.RequestFlags;
 
 import java.util.ArrayList;
@@ -29,6 +31,7 @@ import java.util.List;
  * <p>There is one object for each combination, made in advance: joining allocates nothing, and
  * equal ones are identical.
  */
+@CheckReturnValue
 public final class OpFlags {
     private static final OpFlags[] COMBINATIONS = new OpFlags[RequestFlags.ALL + 1];
 

@@ -1,29 +1,20 @@
 package dev.verbena;
 
+import com.google.errorprone.annotations.CheckReturnValue;
+
 import java.util.List;
+import java.util.Objects;
 
 /**
  * A port of an adapter, as it was when asked for.
  *
- * @param number from 1
- * @param active whether its link is up
- * @param linkLayer Ethernet (RoCE) or InfiniBand
- * @param mtuBytes the largest packet's payload
- * @param maxMessageBytes the longest message
- * @param lid the local identifier; 0 on Ethernet
- * @param gids the GIDs in use, in table order
+ * <p>Immutable. Ports with the same numbers and GIDs are equal.
  */
-public record Port(
-        int number,
-        boolean active,
-        LinkLayer linkLayer,
-        int mtuBytes,
-        long maxMessageBytes,
-        int lid,
-        List<GidEntry> gids) {
+@CheckReturnValue
+public final class Port {
     /** What carries the packets. */
     public enum LinkLayer {
-        /** RoCE. */
+        /** RoCE, or iWARP. */
         ETHERNET,
         /** InfiniBand. */
         INFINIBAND
@@ -40,7 +31,8 @@ public record Port(
     }
 
     /**
-     * An entry of the GID table.
+     * An entry of the GID table. A record: the kernel's table has these three columns (and the
+     * network interface, which is the kernel's business).
      *
      * @param index its place in the table
      * @param gid the address
@@ -53,9 +45,92 @@ public record Port(
         }
     }
 
-    /** Copies the list. */
-    public Port {
-        gids = List.copyOf(gids);
+    private final int number;
+    private final boolean active;
+    private final LinkLayer linkLayer;
+    private final int mtuBytes;
+    private final long maxMessageBytes;
+    private final int lid;
+    private final List<GidEntry> gids;
+
+    Port(
+            int number,
+            boolean active,
+            LinkLayer linkLayer,
+            int mtuBytes,
+            long maxMessageBytes,
+            int lid,
+            List<GidEntry> gids) {
+        this.number = number;
+        this.active = active;
+        this.linkLayer = linkLayer;
+        this.mtuBytes = mtuBytes;
+        this.maxMessageBytes = maxMessageBytes;
+        this.lid = lid;
+        this.gids = List.copyOf(gids);
+    }
+
+    /**
+     * Its number on its adapter.
+     *
+     * @return 1 or more
+     */
+    public int number() {
+        return number;
+    }
+
+    /**
+     * Whether its link is up.
+     *
+     * @return false for one that can carry nothing at the moment
+     */
+    public boolean active() {
+        return active;
+    }
+
+    /**
+     * What carries its packets.
+     *
+     * @return Ethernet (RoCE, iWARP) or InfiniBand
+     */
+    public LinkLayer linkLayer() {
+        return linkLayer;
+    }
+
+    /**
+     * The largest payload of a packet.
+     *
+     * @return in bytes
+     */
+    public int mtuBytes() {
+        return mtuBytes;
+    }
+
+    /**
+     * The longest message.
+     *
+     * @return in bytes
+     */
+    public long maxMessageBytes() {
+        return maxMessageBytes;
+    }
+
+    /**
+     * The local identifier.
+     *
+     * @return 16 bits; 0 on Ethernet
+     */
+    public int lid() {
+        return lid;
+    }
+
+    /**
+     * The GIDs in use.
+     *
+     * @return in table order; may not be changed
+     */
+    public List<GidEntry> gids() {
+        return gids;
     }
 
     /**
@@ -86,5 +161,34 @@ public record Port(
     private static int rank(GidEntry entry) {
         int address = entry.gid().isIpv4() ? 2 : entry.gid().isLinkLocal() ? 0 : 1;
         return address + (entry.type() == GidType.ROCE_V1 ? 0 : 10);
+    }
+
+    @Override
+    public boolean equals(Object other) {
+        return other instanceof Port that
+                && number == that.number
+                && active == that.active
+                && linkLayer == that.linkLayer
+                && mtuBytes == that.mtuBytes
+                && maxMessageBytes == that.maxMessageBytes
+                && lid == that.lid
+                && gids.equals(that.gids);
+    }
+
+    @Override
+    public int hashCode() {
+        return Objects.hash(number, active, linkLayer, mtuBytes, maxMessageBytes, lid, gids);
+    }
+
+    @Override
+    public String toString() {
+        return "Port %d (%s, %s, MTU %d%s, GIDs %s)"
+                .formatted(
+                        number,
+                        active ? "active" : "down",
+                        linkLayer,
+                        mtuBytes,
+                        lid == 0 ? "" : ", LID " + lid,
+                        gids);
     }
 }

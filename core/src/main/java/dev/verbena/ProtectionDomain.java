@@ -1,5 +1,7 @@
 package dev.verbena;
 
+import com.google.errorprone.annotations.CheckReturnValue;
+
 import dev.verbena.internal.queue.WindowTable;
 
 import java.lang.foreign.MemorySegment;
@@ -59,6 +61,7 @@ public final class ProtectionDomain extends NativeObject {
      * @throws VerbenaException when it cannot be pinned; most often the limit of lockable memory is
      *     too low
      */
+    @CheckReturnValue
     public MemoryRegion register(MemorySegment memory, Access... rights) {
         return new MemoryRegion(this, memory, rights);
     }
@@ -71,6 +74,7 @@ public final class ProtectionDomain extends NativeObject {
      * @return a new one, bound to nothing, to be closed by the caller
      * @throws VerbenaException with NOT_SUPPORTED on a device without such windows
      */
+    @CheckReturnValue
     public MemoryWindow createMemoryWindow() {
         return new MemoryWindow(this);
     }
@@ -88,6 +92,7 @@ public final class ProtectionDomain extends NativeObject {
      * @throws VerbenaException with INVALID_PARAMETER when a limit is beyond the device, with
      *     NOT_SUPPORTED when it has no shared receive queues
      */
+    @CheckReturnValue
     public SharedReceiveQueue createSharedReceiveQueue(
             int depth, int maxBuffers, Consumer<Status> callback) {
         return new SharedReceiveQueue(
@@ -104,6 +109,7 @@ public final class ProtectionDomain extends NativeObject {
      * @return a new one, to be closed by the caller
      * @throws VerbenaException with INVALID_PARAMETER when a limit is beyond the device
      */
+    @CheckReturnValue
     public QueuePair createQueuePair(
             CompletionQueue initiatorCompletions,
             CompletionQueue receiveCompletions,
@@ -127,6 +133,7 @@ public final class ProtectionDomain extends NativeObject {
      * @return a new one, to be closed by the caller
      * @throws VerbenaException with INVALID_PARAMETER when a limit is beyond the device
      */
+    @CheckReturnValue
     public QueuePair createQueuePair(
             CompletionQueue initiatorCompletions,
             CompletionQueue receiveCompletions,
@@ -146,7 +153,12 @@ public final class ProtectionDomain extends NativeObject {
         return windows;
     }
 
-    Adapter adapter() {
+    /**
+     * The adapter it was made from.
+     *
+     * @return it may be closed
+     */
+    public Adapter adapter() {
         return adapter;
     }
 

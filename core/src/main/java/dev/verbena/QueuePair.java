@@ -1,5 +1,8 @@
 package dev.verbena;
 
+import com.google.errorprone.annotations.CanIgnoreReturnValue;
+import com.google.errorprone.annotations.CheckReturnValue;
+
 import dev.verbena.internal.connect.QueuePairEnd;
 import dev.verbena.internal.queue.CompletionPoller;
 import dev.verbena.internal.queue.Endpoint;
@@ -23,10 +26,12 @@ import dev.verbena.internal.verbs.StateChange;
 import dev.verbena.internal.verbs.StateQuery;
 import dev.verbena.internal.verbs.VerbsContext;
 
+import java.net.InetSocketAddress;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Deque;
 import java.util.List;
+import java.util.Optional;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.TimeUnit;
@@ -65,6 +70,7 @@ import java.util.concurrent.atomic.AtomicBoolean;
  * post has returned); a {@link BufferList} is the caller's again when the post has returned, also
  * when the request is {@link OpFlags#DEFER deferred}.
  */
+@CheckReturnValue
 public final class QueuePair extends NativeObject {
     private static final int SEQUENCE_BITS = 0xFF_FFFF;
     private static final long CLOSE_TIMEOUT = TimeUnit.SECONDS.toNanos(1);
@@ -325,15 +331,15 @@ public final class QueuePair extends NativeObject {
      */
     public QueuePairAddress address() {
         Port.GidEntry own = ownGid();
-        return new QueuePairAddress(
-                number,
-                firstSequence,
-                own == null ? new Gid(0, 0) : own.gid(),
-                port.lid(),
-                port.mtuBytes(),
-                inboundReads,
-                info.invalidatableWindows(),
-                sharedReceives != null);
+        return QueuePairAddress.of(
+                        number,
+                        firstSequence,
+                        own == null ? new Gid(0, 0) : own.gid(),
+                        port.mtuBytes())
+                .withLid(port.lid())
+                .withInboundReads(inboundReads)
+                .withInvalidatable(info.invalidatableWindows())
+                .withSharedReceives(sharedReceives != null);
     }
 
     /**
@@ -400,7 +406,9 @@ public final class QueuePair extends NativeObject {
                 control.toReadyToSend(address, firstSequence, reads, peer.sharedReceives()),
                 "ibv_modify_qp(RTS)",
                 "");
+        this.peer = Peer.of(peer);
         sends.connect(peer.invalidatable(), reads);
+        established = true;
     }
 
     /**
@@ -413,6 +421,113 @@ public final class QueuePair extends NativeObject {
      */
     public boolean connected() {
         return sends.connected();
+    }
+
+    // What users ask for, and its fields.
+
+    private volatile Peer peer; // null until it was connected, and where it is not known
+    private volatile boolean established; // set when posts have been let through, not before
+    private volatile boolean failed; // by a failed request, before any flush
+    private volatile Object attachment; // the caller's, or null
+
+    /**
+     * How far it has come. Does not ask the device, and never throws.
+     *
+     * @return as of now; another thread, the peer or a poll may change it at any time
+     */
+    public QueuePairState state() {
+        if (isClosed()) {
+            return QueuePairState.CLOSED;
+        }
+        if (failed) {
+            return QueuePairState.FAILED;
+        }
+        if (flushed) {
+            return QueuePairState.FLUSHED;
+        }
+        boolean wasConnected = established; // first: it is set after posts are let through
+        if (connected()) {
+            return QueuePairState.CONNECTED;
+        }
+        if (wasConnected) {
+            return QueuePairState.DISCONNECTED;
+        }
+        return connecting.get() ? QueuePairState.CONNECTING : QueuePairState.INITIALIZED;
+    }
+
+    /**
+     * Whom it is connected to, or was connected to.
+     *
+     * @return empty before {@link #connect}, {@link Connector#completeConnect} or {@link
+     *     Connector#accept} has succeeded; afterwards the peer, also when the connection is over
+     */
+    public Optional<Peer> peer() {
+        return Optional.ofNullable(peer);
+    }
+
+    /**
+     * The limits it was made with.
+     *
+     * @return as given; what they say of receives has no meaning with a shared receive queue
+     */
+    public QueuePairLimits limits() {
+        return limits;
+    }
+
+    /**
+     * The domain it was made from.
+     *
+     * @return it may be closed
+     */
+    public ProtectionDomain domain() {
+        return domain;
+    }
+
+    /**
+     * Where the completions of its initiator requests go.
+     *
+     * @return it may be closed
+     */
+    public CompletionQueue initiatorCompletions() {
+        return initiatorCompletions;
+    }
+
+    /**
+     * Where the completions of its receives go.
+     *
+     * @return it may be closed; may be the same as {@link #initiatorCompletions}
+     */
+    public CompletionQueue receiveCompletions() {
+        return receiveCompletions;
+    }
+
+    /**
+     * The shared queue that its receives come from.
+     *
+     * @return empty with a receive queue of its own
+     */
+    public Optional<SharedReceiveQueue> sharedReceives() {
+        return Optional.ofNullable(sharedReceives);
+    }
+
+    /**
+     * Attaches an object of the caller's, such as the session that this queue pair serves (NDK:
+     * QPContext). {@link Completions#attachment} finds it again. May be called at any time, from
+     * any thread; the last call counts, for completions of earlier requests too.
+     *
+     * @param object the caller's object, or null for none
+     */
+    public void attach(Object object) {
+        attachment = object;
+    }
+
+    /**
+     * The object that {@link #attach} was given last.
+     *
+     * @return null when there is none
+     */
+    public Object attachment() {
+        return attachment;
     }
 
     /** Of the {@code ibv_qp}. */
@@ -451,10 +566,16 @@ public final class QueuePair extends NativeObject {
         private final ConnectionOptions options;
         private final SharedEndpoint.Use use;
         private final AtomicBoolean released = new AtomicBoolean();
+        private volatile InetSocketAddress towards; // null as long as it is not known
 
         private End(ConnectionOptions options, SharedEndpoint.Use use) {
             this.options = options;
             this.use = use;
+        }
+
+        /** Says where the peer is, before the connection is established. */
+        void towards(InetSocketAddress address) {
+            towards = address;
         }
 
         @Override
@@ -516,7 +637,10 @@ public final class QueuePair extends NativeObject {
         @Override
         public void open(boolean invalidatable, Runnable onDeath) {
             onBreak = onDeath;
+            InetSocketAddress there = towards;
+            peer = there == null ? null : Peer.of(there);
             sends.connect(invalidatable, outboundReads);
+            established = true;
         }
 
         @Override
@@ -817,6 +941,7 @@ public final class QueuePair extends NativeObject {
         }
     }
 
+    @CanIgnoreReturnValue
     private int cancel() {
         flushed = true;
         sends.disconnect();
@@ -1112,6 +1237,9 @@ public final class QueuePair extends NativeObject {
             return; // closed meanwhile
         }
         try {
+            if (!flushed) {
+                failed = true;
+            }
             sends.disconnect();
             if (receives != null) {
                 receives.flush(this::toError);

@@ -1,115 +1,275 @@
 package dev.verbena;
 
+import com.google.errorprone.annotations.CheckReturnValue;
+
+import java.util.Objects;
+import java.util.function.Consumer;
+
 /**
- * How deep and how wide a queue pair is, as NdkCreateQp takes it. Posts beyond a limit fail by what
- * was asked for here, not by what a device may have rounded it up to.
+ * How many requests and buffers a queue pair has room for: what NdkCreateQp takes. A post beyond a
+ * limit is refused by the number that stands here, also where the device has rounded it up.
  *
- * <p>Start from {@link #depths} and change what differs: {@code QueuePairLimits.depths(64,
- * 64).withBuffers(4, 1).withInlineBytes(128)}.
+ * <p>Start from {@link #depths} and change what differs:
  *
- * @param initiatorDepth how many initiator requests may be under way (InitiatorQueueDepth)
- * @param receiveDepth how many receives may be posted (ReceiveQueueDepth); of no meaning with a
- *     shared receive queue
- * @param maxInitiatorBuffers how many buffers an initiator request may name
- *     (MaxInitiatorRequestSge); reads not more than {@link AdapterInfo#maxReadBuffers} either
- * @param maxReceiveBuffers how many buffers a receive may name (MaxReceiveRequestSge); of no
- *     meaning with a shared receive queue
- * @param maxInlineBytes how many bytes a request may carry inline (InlineDataSize)
- * @param inboundReads how many reads and atomics of the peer may be under way towards here
- *     (InboundReadLimit), silently capped by the device; 0 lets the peer read nothing
- * @param outboundReads how many reads and atomics from here may be under way (OutboundReadLimit),
- *     silently capped by the device and by what the peer lets in; more are posted, and wait
- * @param maxDeferred how many requests may wait for each other with {@link OpFlags#DEFER}; 0 posts
- *     each at once, with the same results
+ * {@snippet :
+ * QueuePairLimits limits = QueuePairLimits.depths(64, 64).withBuffers(4, 1).withInlineBytes(128);
+ * }
+ *
+ * <p>There is no separate builder: the two depths are the only limits without a usual value, so
+ * they cannot be left out, and limits that differ in one number are made from a shared constant
+ * without copying the rest. {@link ConnectionOptions} works the same way.
+ *
+ * <p>Immutable. Limits with the same numbers are equal.
  */
-public record QueuePairLimits(
-        int initiatorDepth,
-        int receiveDepth,
-        int maxInitiatorBuffers,
-        int maxReceiveBuffers,
-        int maxInlineBytes,
-        int inboundReads,
-        int outboundReads,
-        int maxDeferred) {
+@CheckReturnValue
+public final class QueuePairLimits {
     private static final int READS = 16; // what NICs commonly have
     private static final int DEFERRED = 64;
+
+    private final int initiatorDepth;
+    private final int receiveDepth;
+    private final int maxInitiatorBuffers;
+    private final int maxReceiveBuffers;
+    private final int maxInlineBytes;
+    private final int inboundReads;
+    private final int outboundReads;
+    private final int maxDeferred;
+
+    /** The numbers while they are being changed. */
+    private static final class Draft {
+        private int initiatorDepth;
+        private int receiveDepth;
+        private int maxInitiatorBuffers = 1;
+        private int maxReceiveBuffers = 1;
+        private int maxInlineBytes;
+        private int inboundReads = READS;
+        private int outboundReads = READS;
+        private int maxDeferred = DEFERRED;
+    }
+
+    private QueuePairLimits(Draft draft) {
+        this.initiatorDepth = checked("initiator depth", draft.initiatorDepth, 1);
+        this.receiveDepth = checked("receive depth", draft.receiveDepth, 1);
+        this.maxInitiatorBuffers =
+                checked("number of buffers of an initiator request", draft.maxInitiatorBuffers, 1);
+        this.maxReceiveBuffers =
+                checked("number of buffers of a receive", draft.maxReceiveBuffers, 1);
+        this.maxInlineBytes = checked("number of inline bytes", draft.maxInlineBytes, 0);
+        this.inboundReads = checked("number of inbound reads", draft.inboundReads, 0);
+        this.outboundReads = checked("number of outbound reads", draft.outboundReads, 0);
+        this.maxDeferred = checked("number of deferred requests", draft.maxDeferred, 0);
+    }
+
+    private static int checked(String what, int number, int least) {
+        if (number < least) {
+            throw new IllegalArgumentException(
+                    "The %s of a queue pair is %d or more, not %d".formatted(what, least, number));
+        }
+        return number;
+    }
 
     /**
      * Limits with one buffer for each request, nothing inline, 16 reads each way, and up to 64
      * deferred requests.
      *
-     * @param initiatorDepth how many initiator requests may be under way
-     * @param receiveDepth how many receives may be posted
+     * @param initiatorDepth how many initiator requests may be outstanding, at least 1
+     * @param receiveDepth how many receives may be posted, at least 1
      * @return the limits
+     * @throws IllegalArgumentException for a depth below 1
      */
     public static QueuePairLimits depths(int initiatorDepth, int receiveDepth) {
-        return new QueuePairLimits(initiatorDepth, receiveDepth, 1, 1, 0, READS, READS, DEFERRED);
+        Draft draft = new Draft();
+        draft.initiatorDepth = initiatorDepth;
+        draft.receiveDepth = receiveDepth;
+        return new QueuePairLimits(draft);
+    }
+
+    private QueuePairLimits with(Consumer<Draft> change) {
+        Draft draft = new Draft();
+        draft.initiatorDepth = initiatorDepth;
+        draft.receiveDepth = receiveDepth;
+        draft.maxInitiatorBuffers = maxInitiatorBuffers;
+        draft.maxReceiveBuffers = maxReceiveBuffers;
+        draft.maxInlineBytes = maxInlineBytes;
+        draft.inboundReads = inboundReads;
+        draft.outboundReads = outboundReads;
+        draft.maxDeferred = maxDeferred;
+        change.accept(draft);
+        return new QueuePairLimits(draft);
     }
 
     /**
-     * Changes how many buffers requests may name.
+     * Changes how many initiator requests may be outstanding.
      *
-     * @param initiator for initiator requests
-     * @param receive for receives
+     * @param requests how many, at least 1
      * @return these limits, otherwise the same
+     * @throws IllegalArgumentException for less than 1
+     */
+    public QueuePairLimits withInitiatorDepth(int requests) {
+        return with(draft -> draft.initiatorDepth = requests);
+    }
+
+    /**
+     * Changes how many receives may be posted.
+     *
+     * @param receives how many, at least 1
+     * @return these limits, otherwise the same
+     * @throws IllegalArgumentException for less than 1
+     */
+    public QueuePairLimits withReceiveDepth(int receives) {
+        return with(draft -> draft.receiveDepth = receives);
+    }
+
+    /**
+     * Changes how many buffers a request may name.
+     *
+     * @param initiator for initiator requests, at least 1
+     * @param receive for receives, at least 1
+     * @return these limits, otherwise the same
+     * @throws IllegalArgumentException for less than 1
      */
     public QueuePairLimits withBuffers(int initiator, int receive) {
-        return new QueuePairLimits(
-                initiatorDepth,
-                receiveDepth,
-                initiator,
-                receive,
-                maxInlineBytes,
-                inboundReads,
-                outboundReads,
-                maxDeferred);
+        return with(
+                draft -> {
+                    draft.maxInitiatorBuffers = initiator;
+                    draft.maxReceiveBuffers = receive;
+                });
     }
 
     /**
      * Changes how many bytes a request may carry inline.
      *
-     * @param bytes how many
+     * @param bytes how many, or 0 for none
      * @return these limits, otherwise the same
+     * @throws IllegalArgumentException for a negative number
      */
     public QueuePairLimits withInlineBytes(int bytes) {
-        return new QueuePairLimits(
-                initiatorDepth,
-                receiveDepth,
-                maxInitiatorBuffers,
-                maxReceiveBuffers,
-                bytes,
-                inboundReads,
-                outboundReads,
-                maxDeferred);
+        return with(draft -> draft.maxInlineBytes = bytes);
     }
 
     /**
-     * Changes how many reads and atomics may be under way.
+     * Changes how many reads and atomics may be outstanding.
      *
-     * @param inbound towards here
-     * @param outbound from here
+     * @param inbound of the peer, towards this queue pair; 0 lets the peer read nothing
+     * @param outbound of this queue pair
      * @return these limits, otherwise the same
+     * @throws IllegalArgumentException for a negative number
      */
     public QueuePairLimits withReads(int inbound, int outbound) {
-        return new QueuePairLimits(
-                initiatorDepth,
-                receiveDepth,
-                maxInitiatorBuffers,
-                maxReceiveBuffers,
-                maxInlineBytes,
-                inbound,
-                outbound,
-                maxDeferred);
+        return with(
+                draft -> {
+                    draft.inboundReads = inbound;
+                    draft.outboundReads = outbound;
+                });
     }
 
     /**
-     * Changes how many requests may wait for each other.
+     * Changes how many requests may wait for each other with {@link OpFlags#DEFER}.
      *
      * @param requests how many; 0 turns deferral off
      * @return these limits, otherwise the same
+     * @throws IllegalArgumentException for a negative number
      */
     public QueuePairLimits withMaxDeferred(int requests) {
-        return new QueuePairLimits(
+        return with(draft -> draft.maxDeferred = requests);
+    }
+
+    /**
+     * How many initiator requests may be outstanding (InitiatorQueueDepth).
+     *
+     * @return 1 or more
+     */
+    public int initiatorDepth() {
+        return initiatorDepth;
+    }
+
+    /**
+     * How many receives may be posted (ReceiveQueueDepth). Has no meaning for a queue pair with a
+     * shared receive queue.
+     *
+     * @return 1 or more
+     */
+    public int receiveDepth() {
+        return receiveDepth;
+    }
+
+    /**
+     * How many buffers an initiator request may name (MaxInitiatorRequestSge). A read may name
+     * {@link AdapterInfo#maxReadBuffers} at most, too.
+     *
+     * @return 1 or more
+     */
+    public int maxInitiatorBuffers() {
+        return maxInitiatorBuffers;
+    }
+
+    /**
+     * How many buffers a receive may name (MaxReceiveRequestSge). Has no meaning for a queue pair
+     * with a shared receive queue.
+     *
+     * @return 1 or more
+     */
+    public int maxReceiveBuffers() {
+        return maxReceiveBuffers;
+    }
+
+    /**
+     * How many bytes a request may carry inline (InlineDataSize).
+     *
+     * @return 0 or more
+     */
+    public int maxInlineBytes() {
+        return maxInlineBytes;
+    }
+
+    /**
+     * How many reads and atomics of the peer may be outstanding towards this queue pair
+     * (InboundReadLimit). The device's own limit applies as well, without an error; with 0 the peer
+     * can read nothing.
+     *
+     * @return 0 or more
+     */
+    public int inboundReads() {
+        return inboundReads;
+    }
+
+    /**
+     * How many reads and atomics of this queue pair may be outstanding at the device
+     * (OutboundReadLimit). The device's own limit and the peer's inbound limit apply as well,
+     * without an error. More may be posted: they wait for their turn.
+     *
+     * @return 0 or more
+     */
+    public int outboundReads() {
+        return outboundReads;
+    }
+
+    /**
+     * How many requests may wait for each other with {@link OpFlags#DEFER}. With 0 each is posted
+     * at once, which changes no result.
+     *
+     * @return 0 or more
+     */
+    public int maxDeferred() {
+        return maxDeferred;
+    }
+
+    @Override
+    public boolean equals(Object other) {
+        return other instanceof QueuePairLimits that
+                && initiatorDepth == that.initiatorDepth
+                && receiveDepth == that.receiveDepth
+                && maxInitiatorBuffers == that.maxInitiatorBuffers
+                && maxReceiveBuffers == that.maxReceiveBuffers
+                && maxInlineBytes == that.maxInlineBytes
+                && inboundReads == that.inboundReads
+                && outboundReads == that.outboundReads
+                && maxDeferred == that.maxDeferred;
+    }
+
+    @Override
+    public int hashCode() {
+        return Objects.hash(
                 initiatorDepth,
                 receiveDepth,
                 maxInitiatorBuffers,
@@ -117,21 +277,20 @@ public record QueuePairLimits(
                 maxInlineBytes,
                 inboundReads,
                 outboundReads,
-                requests);
+                maxDeferred);
     }
 
-    /** Checks that depths and buffers are 1 or more, and the others not negative. */
-    public QueuePairLimits {
-        if (Math.min(
-                        Math.min(initiatorDepth, receiveDepth),
-                        Math.min(maxInitiatorBuffers, maxReceiveBuffers))
-                < 1) {
-            throw new IllegalArgumentException(
-                    "Depths and numbers of buffers of a queue pair are 1 or more");
-        }
-        if (Math.min(Math.min(maxInlineBytes, maxDeferred), Math.min(inboundReads, outboundReads))
-                < 0) {
-            throw new IllegalArgumentException("No limit of a queue pair is negative");
-        }
+    @Override
+    public String toString() {
+        return "QueuePairLimits(%d initiator requests of %d buffers and %d inline bytes, %d receives of %d buffers, %d reads in, %d reads out, %d deferred)"
+                .formatted(
+                        initiatorDepth,
+                        maxInitiatorBuffers,
+                        maxInlineBytes,
+                        receiveDepth,
+                        maxReceiveBuffers,
+                        inboundReads,
+                        outboundReads,
+                        maxDeferred);
     }
 }

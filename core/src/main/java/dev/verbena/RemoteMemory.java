@@ -1,5 +1,7 @@
 package dev.verbena;
 
+import com.google.errorprone.annotations.CheckReturnValue;
+
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.nio.ByteOrder;
@@ -31,6 +33,7 @@ import java.util.Objects;
  *
  * <p>Protocols of others have layouts of their own: {@link #of(long, int, long)}.
  */
+@CheckReturnValue
 public final class RemoteMemory {
     /** How many bytes it has in a message. */
     public static final int MESSAGE_BYTES = 20;

@@ -1,5 +1,7 @@
 package dev.verbena;
 
+import com.google.errorprone.annotations.CheckReturnValue;
+
 import dev.verbena.internal.queue.SharedQueues;
 import dev.verbena.internal.queue.SharedReceives;
 import dev.verbena.internal.runtime.AdapterEvents;
@@ -17,6 +19,7 @@ import java.util.function.Consumer;
  * <p>May be used from any thread. A flush of a queue pair leaves its receives alone: they belong to
  * the others too. What is still posted when it is closed ends without a completion.
  */
+@CheckReturnValue
 public final class SharedReceiveQueue extends NativeObject {
     private final ProtectionDomain domain;
     private final DeviceControl control;
@@ -184,6 +187,24 @@ public final class SharedReceiveQueue extends NativeObject {
         return receives.outstanding();
     }
 
+    /**
+     * How many receives may be posted.
+     *
+     * @return the depth it was made with
+     */
+    public int depth() {
+        return depth;
+    }
+
+    /**
+     * How many buffers a receive may name.
+     *
+     * @return the number it was made with
+     */
+    public int maxBuffers() {
+        return maxBuffers;
+    }
+
     /** Calls back, once. */
     void ranLow() {
         if (threshold.getAndSet(0) > 0) {
@@ -200,7 +221,12 @@ public final class SharedReceiveQueue extends NativeObject {
         }
     }
 
-    ProtectionDomain domain() {
+    /**
+     * The domain it was made from.
+     *
+     * @return it may be closed
+     */
+    public ProtectionDomain domain() {
         return domain;
     }
 

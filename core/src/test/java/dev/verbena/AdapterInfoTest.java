@@ -89,6 +89,126 @@ class AdapterInfoTest {
         }
     }
 
+    @Test
+    void whatTheDeviceIsComesFromItsAttributes() {
+        try (Rig rig = rig(device -> device.vendorId = FakeDevice.RXE)) {
+            AdapterInfo info = rig.adapter.info();
+            assertThat(info.name()).isEqualTo("fake0");
+            assertThat(info.vendorId()).isEqualTo(FakeDevice.RXE);
+            assertThat(info.vendorPartId()).isEqualTo(rig.device.vendorPartId);
+            assertThat(info.hardwareVersion()).isEqualTo(3);
+            assertThat(info.firmwareVersion()).isEqualTo("1.0");
+            assertThat(info.nodeGuid()).isEqualTo(FakeDevice.NODE_GUID);
+            assertThat(info.technology()).isEqualTo(AdapterInfo.Technology.ROCE);
+            assertThat(info.providerName()).isEqualTo("rxe");
+            assertThat(info.portCount()).isEqualTo(1);
+            assertThat(info.maxQueuePairs()).isEqualTo(100);
+            assertThat(info.maxCompletionQueues()).isEqualTo(101);
+            assertThat(info.maxMemoryRegions()).isEqualTo(102);
+            assertThat(info.maxProtectionDomains()).isEqualTo(103);
+            assertThat(info.maxMemoryWindows()).isEqualTo(104);
+            assertThat(info.maxSharedReceiveQueues()).isEqualTo(105);
+            assertThat(info.maxRegistrationBytes()).isEqualTo(Long.MAX_VALUE);
+            assertThat(info.toString())
+                    .contains(
+                            "fake0: ROCE, provider rxe, vendor 0xffffff",
+                            "firmware 1.0",
+                            "GUID 0200:5eff:fe00:5301",
+                            "1 port;",
+                            "windows yes",
+                            "atomics DEVICE")
+                    .doesNotContain("\n");
+        }
+        try (Rig rig =
+                rig(
+                        device -> {
+                            device.windows = false;
+                            device.sharedQueues = false;
+                        })) {
+            assertThat(rig.adapter.info().maxMemoryWindows()).isZero();
+            assertThat(rig.adapter.info().maxSharedReceiveQueues()).isZero();
+            assertThat(rig.adapter.info().maxSharedReceiveBuffers()).isZero();
+            assertThat(rig.adapter.info().providerName()).isEqualTo("other");
+        }
+    }
+
+    @Test
+    void theTechnologyIsThatOfTheTransportAndOfTheLink() {
+        technology(AdapterInfo.Technology.ROCE, device -> {});
+        technology(AdapterInfo.Technology.IWARP, device -> device.iwarp = true);
+        technology(AdapterInfo.Technology.INFINIBAND, device -> device.ethernet = false);
+        technology(AdapterInfo.Technology.OTHER, device -> device.transport = 5); // usNIC, over UDP
+    }
+
+    private static void technology(AdapterInfo.Technology expected, Consumer<FakeDevice> habits) {
+        try (Rig rig = rig(habits)) {
+            assertThat(rig.adapter.info().technology()).isEqualTo(expected);
+        }
+    }
+
+    @Test
+    void atomicsHaveALevel() {
+        atomics(AdapterInfo.AtomicsLevel.NONE, device -> device.atomics = false);
+        atomics(AdapterInfo.AtomicsLevel.DEVICE, device -> {});
+        atomics(AdapterInfo.AtomicsLevel.GLOBAL, device -> device.globalAtomics = true);
+    }
+
+    private static void atomics(AdapterInfo.AtomicsLevel expected, Consumer<FakeDevice> habits) {
+        try (Rig rig = rig(habits)) {
+            assertThat(rig.adapter.info().atomicsLevel()).isEqualTo(expected);
+            assertThat(rig.adapter.info().atomics())
+                    .isEqualTo(expected != AdapterInfo.AtomicsLevel.NONE);
+        }
+    }
+
+    /** ConnectorTest sends as much. */
+    @Test
+    void privateDataFitBehindTheAnnouncement() {
+        try (Rig rig = rig(device -> {})) {
+            AdapterInfo info = rig.adapter.info();
+            assertThat(info.maxCallerDataBytes()).isEqualTo(44);
+            assertThat(info.maxCalleeDataBytes()).isEqualTo(184);
+            assertThat(info.maxRejectDataBytes()).isEqualTo(136);
+            assertThat(info.announcementBytes()).isEqualTo(12);
+        }
+    }
+
+    @Test
+    void flagsHaveNames() {
+        try (Rig rig = rig(device -> {})) {
+            assertThat(rig.adapter.info().flags())
+                    .isEqualTo(
+                            AdapterInfo.RDMA_READ_SINK_NOT_REQUIRED
+                                    | AdapterInfo.CQ_RESIZE
+                                    | AdapterInfo.LOOPBACK_CONNECTIONS);
+        }
+        try (Rig rig =
+                rig(
+                        device -> {
+                            device.iwarp = true;
+                            device.resizeError = 95; // EOPNOTSUPP
+                        })) {
+            assertThat(rig.adapter.info().flags()).isEqualTo(AdapterInfo.LOOPBACK_CONNECTIONS);
+            assertThat(rig.adapter.info().completionQueueResize()).isFalse();
+        }
+    }
+
+    @Test
+    void whatIsSaidOfTheSameDeviceIsEqual() {
+        try (Rig one = rig(device -> {});
+                Rig same = rig(device -> {});
+                Rig other = rig(device -> device.maxInline = 8);
+                Rig without = rig(device -> device.atomics = false)) {
+            AdapterInfo info = one.adapter.info();
+            assertThat(info)
+                    .isEqualTo(same.adapter.info())
+                    .hasSameHashCodeAs(same.adapter.info())
+                    .isNotEqualTo(other.adapter.info())
+                    .isNotEqualTo(without.adapter.info())
+                    .isNotEqualTo(null);
+        }
+    }
+
     /** By what the library says of the device: cxgb4 and irdma are iWARP as well, or can be. */
     @Test
     void iwarpHasNoImmediateDataAndNeedsItsReadSinksRegistered() {

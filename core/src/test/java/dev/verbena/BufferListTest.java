@@ -77,9 +77,14 @@ class BufferListTest {
                     OpFlags inline = OpFlags.INLINE.and(OpFlags.DEFER).and(OpFlags.SILENT_SUCCESS);
                     BufferList empty = new BufferList(1);
                     for (int i = 0; i < 20_000; i++) {
-                        rig.a.write(1, list, Rig.REMOTE, 1, inline);
-                        rig.a.write(
-                                2, list, Rig.REMOTE, 1, OpFlags.DEFER.and(OpFlags.SILENT_SUCCESS));
+                        var _ = rig.a.write(1, list, Rig.REMOTE, 1, inline);
+                        var _ =
+                                rig.a.write(
+                                        2,
+                                        list,
+                                        Rig.REMOTE,
+                                        1,
+                                        OpFlags.DEFER.and(OpFlags.SILENT_SUCCESS));
                         if (rig.a.receive(3, list) == Status.SUCCESS) {
                             rig.b.send(4, empty).orThrow();
                         }

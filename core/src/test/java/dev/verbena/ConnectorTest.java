@@ -303,6 +303,39 @@ class ConnectorTest {
         }
 
         @Test
+        void theQueuePairSaysHowFarItIsAndWhomItServes() throws Exception {
+            Connector connector = connector();
+            CompletableFuture<Void> connecting = connecting(connector);
+            assertThat(near.state()).isEqualTo(QueuePairState.CONNECTING);
+            Connector request = request();
+            CompletableFuture<Void> accepting = request.acceptAsync(far, DEFAULTS);
+            get(connecting);
+            assertThat(near.state()).isEqualTo(QueuePairState.CONNECTING);
+            assertThat(near.peer()).isEmpty();
+            assertThat(far.peer()).isEmpty();
+            connector.completeConnect();
+            get(accepting);
+            assertThat(near.state()).isEqualTo(QueuePairState.CONNECTED);
+            assertThat(far.state()).isEqualTo(QueuePairState.CONNECTED);
+            assertThat(near.peer().orElseThrow().socketAddress()).contains(connector.peerAddress());
+            assertThat(far.peer().orElseThrow().socketAddress()).contains(request.peerAddress());
+            connector.disconnect();
+            assertThat(near.state()).isEqualTo(QueuePairState.FLUSHED);
+            until(() -> far.state() == QueuePairState.DISCONNECTED);
+            request.disconnect();
+            assertThat(far.state()).isEqualTo(QueuePairState.FLUSHED);
+            assertThat(far.peer()).isPresent();
+        }
+
+        @Test
+        void anAttemptThatFailsLeavesTheQueuePairInitialized() {
+            assertThat(failure(() -> connector().connect(near, new InetSocketAddress(HERE, 1))))
+                    .isNotNull();
+            assertThat(near.state()).isEqualTo(QueuePairState.INITIALIZED);
+            assertThat(near.peer()).isEmpty();
+        }
+
+        @Test
         void plainCallsWaitOnVirtualThreads() throws Exception {
             CompletableFuture<Void> served = new CompletableFuture<>();
             Listener listener =
@@ -864,7 +897,7 @@ class ConnectorTest {
             CountDownLatch over = new CountDownLatch(1);
             both[1].onDisconnect(status -> over.countDown());
             MemoryRegion memory = keep(domain.register(arena.allocate(64), Access.LOCAL_WRITE));
-            far.receive(7, new BufferList(1).add(memory, 0, 64));
+            far.receive(7, new BufferList(1).add(memory, 0, 64)).orThrow();
             both[0].disconnect();
             waitFor(over);
             Completions completions = new Completions(4);
@@ -881,7 +914,7 @@ class ConnectorTest {
             Connector[] both = connected();
             device.running = false;
             for (int i = 0; i < 3; i++) {
-                near.write(i, new BufferList(1), 0, 0, OpFlags.SILENT_SUCCESS);
+                near.write(i, new BufferList(1), 0, 0, OpFlags.SILENT_SUCCESS).orThrow();
             }
             CompletableFuture<Void> ending = both[0].disconnectAsync(DEFAULTS);
             assertThat(near.send(1, new BufferList(1))).isEqualTo(Status.CONNECTION_INVALID);
@@ -897,7 +930,7 @@ class ConnectorTest {
         void requestsThatDoNotEndAreCancelled() throws Exception {
             Connector[] both = connected();
             device.running = false;
-            near.write(5, new BufferList(1), 0, 0, OpFlags.SILENT_SUCCESS);
+            near.write(5, new BufferList(1), 0, 0, OpFlags.SILENT_SUCCESS).orThrow();
             get(both[0].disconnectAsync(DEFAULTS.withDeadline(Duration.ofSeconds(1))));
             Completions completions = new Completions(4);
             assertThat(queue.poll(completions)).isEqualTo(1);
@@ -989,7 +1022,7 @@ class ConnectorTest {
         void thePeerDisconnectsFirstWhileThisSideDrains() throws Exception {
             Connector[] both = connected();
             device.running = false;
-            near.send(1, new BufferList(1));
+            near.send(1, new BufferList(1)).orThrow();
             CompletableFuture<Void> here = both[0].disconnectAsync(DEFAULTS);
             CompletableFuture<Void> there = both[1].disconnectAsync(DEFAULTS);
             get(here);
@@ -1120,7 +1153,7 @@ class ConnectorTest {
             both[0].onDisconnect(callbacks::add);
             device.failAt = device.sends.size();
             device.failStatus = 12; // IBV_WC_RETRY_EXC_ERR
-            near.send(1, new BufferList(1));
+            near.send(1, new BufferList(1)).orThrow();
             Completions completions = new Completions(1);
             until(() -> queue.poll(completions) == 1);
             assertThat(completions.status(0)).isEqualTo(Status.IO_TIMEOUT);
@@ -1141,10 +1174,10 @@ class ConnectorTest {
             BlockingQueue<String> callbacks = new LinkedBlockingQueue<>();
             both[failing].onDisconnect(status -> callbacks.add("here " + status.name()));
             both[1 - failing].onDisconnect(status -> callbacks.add("there " + status.name()));
-            there.receive(7, new BufferList(1));
+            there.receive(7, new BufferList(1)).orThrow();
             device.failAt = 0;
             device.failStatus = 10; // IBV_WC_REM_ACCESS_ERR
-            here.write(1, new BufferList(1), 0, 0, OpFlags.SILENT_SUCCESS);
+            here.write(1, new BufferList(1), 0, 0, OpFlags.SILENT_SUCCESS).orThrow();
             Completions completions = new Completions(1);
             until(() -> queue.poll(completions) == 1);
             assertThat(completions.status(0)).isEqualTo(Status.ACCESS_VIOLATION);

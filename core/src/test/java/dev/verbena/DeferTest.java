@@ -3,6 +3,7 @@ package dev.verbena;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
@@ -114,7 +115,7 @@ class DeferTest {
             closed.close();
             MemoryRegion gone = rig.domain.register(rig.arena.allocate(8));
             gone.close();
-            List<Runnable> refusals =
+            List<ThrowingCallable> refusals =
                     List.of(
                             () -> rig.a.bind(9, closed, rig.memory, 0, 8, DEFER),
                             () -> rig.a.invalidate(9, closed, DEFER),
@@ -123,15 +124,15 @@ class DeferTest {
                             () -> rig.a.invalidate(9, (MemoryWindow) null, DEFER),
                             () -> rig.a.send(9, null, DEFER),
                             () -> rig.a.fetchAndAdd(9, null, Rig.REMOTE, 1, 1, DEFER));
-            for (Runnable refusal : refusals) {
+            for (ThrowingCallable refusal : refusals) {
                 rig.a.write(1, rig.bytes(8), Rig.REMOTE, 1, DEFER).orThrow();
                 rig.a.write(2, rig.bytes(8), Rig.REMOTE, 1, DEFER).orThrow();
-                assertThatThrownBy(refusal::run)
+                assertThatThrownBy(refusal)
                         .isInstanceOfAny(IllegalStateException.class, NullPointerException.class);
                 assertThat(rig.poll()).containsExactly("WRITE 1 SUCCESS", "WRITE 2 SUCCESS");
             }
             rig.a.close();
-            assertThatThrownBy(refusals.getFirst()::run).isInstanceOf(IllegalStateException.class);
+            assertThatThrownBy(refusals.getFirst()).isInstanceOf(IllegalStateException.class);
         }
     }
 

@@ -145,7 +145,7 @@ class RandomProgramTest {
                 context++;
             }
             // A program ends its chains.
-            rig.a.write(context, rig.bytes(1), Rig.REMOTE, 1, OpFlags.SILENT_SUCCESS);
+            var _ = rig.a.write(context, rig.bytes(1), Rig.REMOTE, 1, OpFlags.SILENT_SUCCESS);
             silent.add(context);
             sort(rig.poll(), initiator, receives);
             rig.a.flush();

@@ -86,7 +86,8 @@ class RemoteMemoryTest {
                     .isEqualTo(
                             RemoteMemory.of(
                                     rig.memory.memory().address() + 16, window.remoteToken(), 8));
-            rig.a.bind(2, window, rig.memory, 64, 32, OpFlags.ALLOW_REMOTE_READ); // refused
+            assertThat(rig.a.bind(2, window, rig.memory, 64, 32, OpFlags.ALLOW_REMOTE_READ))
+                    .isNotEqualTo(Status.SUCCESS);
             assertThat(window.remoteMemory().bytes()).isEqualTo(8);
             rig.a.invalidate(3, window, NONE).orThrow();
             rig.a.bind(4, window, rig.memory, 64, 32, OpFlags.ALLOW_REMOTE_READ).orThrow();

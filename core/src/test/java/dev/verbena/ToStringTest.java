@@ -57,4 +57,31 @@ class ToStringTest {
         assertThat(device.objects()).isZero();
         device.dispose();
     }
+
+    /** Values have one line each, with their names; what may be a secret is left out. */
+    @Test
+    void valuesPrintInOneLineWithTheirNames() {
+        try (Rig rig = Rig.connected(QueuePairLimits.depths(2, 2))) {
+            List<Object> values =
+                    List.of(
+                            rig.adapter.info(),
+                            rig.a.limits(),
+                            rig.a.address(),
+                            rig.adapter.ports().getFirst(),
+                            ConnectionOptions.DEFAULTS,
+                            new ConnectionData(new byte[3], true, true, 1, 1));
+            for (Object value : values) {
+                assertThat(value.toString())
+                        .startsWith(value.getClass().getSimpleName())
+                        .doesNotContain("\n", "@", "null");
+            }
+            assertThat(rig.a.peer().orElseThrow())
+                    .hasToString(
+                            "queue pair %d at ::ffff:10.0.0.1"
+                                    .formatted(rig.b.address().queuePairNumber()));
+            assertThat(rig.memory.remoteMemory().toString()).startsWith("4096 bytes at 0x");
+            assertThat(OpFlags.SILENT_SUCCESS.and(OpFlags.DEFER))
+                    .hasToString("SILENT_SUCCESS|DEFER");
+        }
+    }
 }

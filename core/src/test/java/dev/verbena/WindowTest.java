@@ -147,8 +147,8 @@ class WindowTest {
             }
             bound.orThrow();
             tokens.add(window.remoteToken());
-            rig.a.send(1, new BufferList(1), OpFlags.DEFER.and(OpFlags.SILENT_SUCCESS));
-            rig.b.receive(1, rig.bytes(8));
+            rig.a.send(1, new BufferList(1), OpFlags.DEFER.and(OpFlags.SILENT_SUCCESS)).orThrow();
+            var _ = rig.b.receive(1, rig.bytes(8));
             Status invalidated =
                     rig.a.invalidate(1, window, OpFlags.DEFER.and(OpFlags.SILENT_SUCCESS));
             while (invalidated == Status.NO_MORE_ENTRIES) {

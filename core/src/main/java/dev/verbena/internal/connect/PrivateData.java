@@ -8,13 +8,13 @@ package dev.verbena.internal.connect;
  */
 public record PrivateData(byte[] data, boolean announced) {
     /** What InfiniBand's request carries: 92 bytes, of which 36 are the kernel's. */
-    static final int REQUEST_BYTES = 56;
+    public static final int REQUEST_BYTES = 56;
 
     /** What its reply carries. */
-    static final int REPLY_BYTES = 196;
+    public static final int REPLY_BYTES = 196;
 
     /** What its rejection carries. */
-    static final int REJECT_BYTES = 148;
+    public static final int REJECT_BYTES = 148;
 
     /**
      * These data as a reply to a peer.

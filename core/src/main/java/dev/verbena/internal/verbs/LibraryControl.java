@@ -99,48 +99,16 @@ public final class LibraryControl implements DeviceControl {
                             (int)
                                     Calls.Devices.QUERY_DEVICE.invokeExact(
                                             scratch.state, context, a));
-            return new DeviceAttributes(
-                    error,
-                    ibv_device_attr.fw_ver(a).getString(0),
-                    Long.reverseBytes(ibv_device_attr.node_guid(a)),
-                    Byte.toUnsignedInt(ibv_device_attr.phys_port_cnt(a)),
-                    ibv_device_attr.vendor_id(a),
-                    ibv_device_attr.vendor_part_id(a),
-                    ibv_device_attr.max_qp_wr(a),
-                    ibv_device_attr.max_sge(a),
-                    ibv_device_attr.max_sge_rd(a),
-                    ibv_device_attr.max_cqe(a),
-                    ibv_device_attr.max_srq_wr(a),
-                    ibv_device_attr.max_srq_sge(a),
-                    unsigned(ibv_device_attr.max_mr_size(a)),
-                    ibv_device_attr.max_qp_rd_atom(a),
-                    ibv_device_attr.max_qp_init_rd_atom(a),
-                    has(a, Verbs.IBV_DEVICE_MEM_MGT_EXTENSIONS),
-                    ibv_device_attr.max_mw(a) > 0
-                            && has(
-                                    a,
-                                    Verbs.IBV_DEVICE_MEM_WINDOW_TYPE_2A
-                                            | Verbs.IBV_DEVICE_MEM_WINDOW_TYPE_2B),
-                    ibv_device_attr.atomic_cap(a) != Verbs.IBV_ATOMIC_NONE,
-                    isIwarp());
+            return new DeviceAttributes(error, a, transport());
         } catch (Throwable t) {
             throw Calls.mistake(t);
         }
     }
 
-    private boolean isIwarp() {
+    private int transport() {
         MemorySegment opened = Native.at(context.address(), ibv_context.sizeof());
         MemorySegment device = Native.at(ibv_context.device(opened).address(), ibv_device.sizeof());
-        return ibv_device.transport_type(device) == Verbs.IBV_TRANSPORT_IWARP;
-    }
-
-    /** A 64-bit number whose top bit may be set, as rxe's "no limit" has it. */
-    private static long unsigned(long number) {
-        return number < 0 ? Long.MAX_VALUE : number;
-    }
-
-    private static boolean has(MemorySegment attributes, int oneOf) {
-        return (ibv_device_attr.device_cap_flags(attributes) & oneOf) != 0;
+        return ibv_device.transport_type(device);
     }
 
     @Override

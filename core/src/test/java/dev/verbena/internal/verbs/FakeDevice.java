@@ -6,8 +6,10 @@ import static java.lang.foreign.ValueLayout.JAVA_INT_UNALIGNED;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 import static java.lang.foreign.ValueLayout.JAVA_LONG_UNALIGNED;
 
+import dev.verbena.bindings.Verbs;
 import dev.verbena.bindings.ibv_context;
 import dev.verbena.bindings.ibv_context_ops;
+import dev.verbena.bindings.ibv_device_attr;
 import dev.verbena.bindings.ibv_qp_attr;
 import dev.verbena.bindings.ibv_recv_wr;
 import dev.verbena.bindings.ibv_send_wr;
@@ -48,6 +50,8 @@ public final class FakeDevice implements DeviceControl {
     public static final int RXE = 0xFFFFFF;
     public static final int SIW = 0x626D74;
     public static final int MELLANOX = 0x02C9;
+
+    public static final long NODE_GUID = 0x0200_5EFF_FE00_5301L;
 
     private static final int SUCCESS = 0;
     private static final int QP_OP_ERROR = 2;
@@ -259,9 +263,14 @@ public final class FakeDevice implements DeviceControl {
     public boolean windows = true;
     public boolean invalidates = true;
     public boolean atomics = true;
+    public boolean globalAtomics;
     public boolean sharedQueues = true;
     public boolean portUp = true;
+    public boolean ethernet = true;
+    public int transport = Verbs.IBV_TRANSPORT_IB;
     public int controlError; // of the next call that makes something, once
+    public int resizeError; // of each resize of a completion queue
+    public int reachError; // of each queue pair's step to ready-to-receive
     public boolean keysCannotBeRead;
     public int initError; // of each queue pair's first step
     public boolean numbersCannotBeRead;
@@ -808,31 +817,46 @@ public final class FakeDevice implements DeviceControl {
 
     @Override
     public DeviceAttributes queryDevice() {
-        return new DeviceAttributes(
-                gone ? -Errno.EIO : 0,
-                "1.0",
-                1,
-                1,
-                vendorId,
-                vendorPartId,
-                maxDepth,
-                maxSge,
-                maxSge / 2,
-                4 * maxDepth,
-                sharedQueues ? maxDepth : 0,
-                maxSge / 2,
-                Long.MAX_VALUE,
-                8,
-                4,
-                invalidates,
-                windows,
-                atomics,
-                iwarp);
+        try (Arena call = Arena.ofConfined()) {
+            MemorySegment a = ibv_device_attr.allocate(call);
+            ibv_device_attr.fw_ver(a).setString(0, "1.0");
+            ibv_device_attr.node_guid(a, Long.reverseBytes(NODE_GUID));
+            ibv_device_attr.phys_port_cnt(a, (byte) 1);
+            ibv_device_attr.vendor_id(a, vendorId);
+            ibv_device_attr.vendor_part_id(a, vendorPartId);
+            ibv_device_attr.hw_ver(a, 3);
+            ibv_device_attr.max_qp(a, 100);
+            ibv_device_attr.max_cq(a, 101);
+            ibv_device_attr.max_mr(a, 102);
+            ibv_device_attr.max_pd(a, 103);
+            ibv_device_attr.max_mw(a, windows ? 104 : 0);
+            ibv_device_attr.max_srq(a, sharedQueues ? 105 : 0);
+            ibv_device_attr.max_qp_wr(a, maxDepth);
+            ibv_device_attr.max_sge(a, maxSge);
+            ibv_device_attr.max_sge_rd(a, maxSge / 2);
+            ibv_device_attr.max_cqe(a, 4 * maxDepth);
+            ibv_device_attr.max_srq_wr(a, sharedQueues ? maxDepth : 0);
+            ibv_device_attr.max_srq_sge(a, maxSge / 2);
+            ibv_device_attr.max_mr_size(a, -1); // as rxe says that there is no limit
+            ibv_device_attr.max_qp_rd_atom(a, 8);
+            ibv_device_attr.max_qp_init_rd_atom(a, 4);
+            ibv_device_attr.device_cap_flags(
+                    a,
+                    (invalidates ? Verbs.IBV_DEVICE_MEM_MGT_EXTENSIONS : 0)
+                            | (windows ? Verbs.IBV_DEVICE_MEM_WINDOW_TYPE_2B : 0));
+            ibv_device_attr.atomic_cap(
+                    a,
+                    !atomics
+                            ? Verbs.IBV_ATOMIC_NONE
+                            : globalAtomics ? Verbs.IBV_ATOMIC_GLOB : Verbs.IBV_ATOMIC_HCA);
+            return new DeviceAttributes(
+                    gone ? -Errno.EIO : 0, a, iwarp ? Verbs.IBV_TRANSPORT_IWARP : transport);
+        }
     }
 
     @Override
     public PortAttributes queryPort(int port) {
-        return new PortAttributes(0, portUp ? 4 : 1, 3, 1, 1 << 23, 0, 2);
+        return new PortAttributes(0, portUp ? 4 : 1, 3, 1, 1 << 23, 0, ethernet ? 2 : 1);
     }
 
     @Override
@@ -979,6 +1003,9 @@ public final class FakeDevice implements DeviceControl {
 
     @Override
     public synchronized int resizeCq(long cq, int depth) {
+        if (resizeError != 0) {
+            return -resizeError;
+        }
         cqs.get(cq).depth = depth;
         return 0;
     }
@@ -1060,6 +1087,9 @@ public final class FakeDevice implements DeviceControl {
 
     @Override
     public synchronized int toReadyToReceive(long qp, PathAttributes path) {
+        if (reachError != 0) {
+            return -reachError;
+        }
         qps.get(qp).state = "RTR";
         qps.get(qp).peer = path.peerNumber();
         return 0;

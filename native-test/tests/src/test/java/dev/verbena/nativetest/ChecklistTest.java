@@ -112,9 +112,17 @@ class ChecklistTest {
             try (Pair pair = new Pair(limits(4)).connect()) {
                 MemoryRegion source = pair.left.filled(8, 1);
                 MemoryRegion target = pair.right.filled(8, 2);
-                pair.left.queuePair.write(1, whole(source), 0, ~target.remoteToken(), SILENT);
-                pair.left.queuePair.write(
-                        2, whole(source), target.memory().address(), target.remoteToken(), SILENT);
+                pair.left
+                        .queuePair
+                        .write(1, whole(source), 0, ~target.remoteToken(), SILENT)
+                        .orThrow();
+                var _ =
+                        pair.left.queuePair.write(
+                                2,
+                                whole(source),
+                                target.memory().address(),
+                                target.remoteToken(),
+                                SILENT);
                 assertThat(pair.left.ends(2))
                         .containsExactly("WRITE 1 ACCESS_VIOLATION", "WRITE 2 CANCELLED");
             }

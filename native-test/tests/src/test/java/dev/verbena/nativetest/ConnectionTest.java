@@ -260,7 +260,7 @@ class ConnectionTest {
             Connector[] both = connect(listener, client.queuePair, server.queuePair);
             CompletableFuture<Status> over = new CompletableFuture<>();
             both[1].onDisconnect(over::complete);
-            server.queuePair.receive(3, Pair.whole(server.memory(64)));
+            server.queuePair.receive(3, Pair.whole(server.memory(64))).orThrow();
             both[0].disconnect();
             assertThat(over.get(30, TimeUnit.SECONDS)).isEqualTo(Status.CONNECTION_INVALID);
             assertThat(server.endsNow()).isEmpty();

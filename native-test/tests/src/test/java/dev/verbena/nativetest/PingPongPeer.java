@@ -94,15 +94,13 @@ final class PingPongPeer implements AutoCloseable {
         String[] words =
                 new String(message, StandardCharsets.US_ASCII).replace("\0", "").split(":");
         assertThat(words).as("the peer's address").hasSize(4);
-        return new QueuePairAddress(
-                Integer.parseInt(words[1], 16),
-                Integer.parseInt(words[2], 16),
-                Gid.of(HexFormat.of().parseHex(words[3])),
-                Integer.parseInt(words[0], 16),
-                mtuBytes(),
-                1,
-                false,
-                false);
+        return QueuePairAddress.of(
+                        Integer.parseInt(words[1], 16),
+                        Integer.parseInt(words[2], 16),
+                        Gid.of(HexFormat.of().parseHex(words[3])),
+                        mtuBytes())
+                .withLid(Integer.parseInt(words[0], 16))
+                .withInboundReads(1);
     }
 
     private void receive() {

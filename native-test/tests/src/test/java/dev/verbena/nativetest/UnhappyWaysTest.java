@@ -369,15 +369,12 @@ class UnhappyWaysTest {
             QueuePairAddress there = pair.right.queuePair.address();
             // 240.0.0.1 is in a block that is never routed.
             QueuePairAddress nowhere =
-                    new QueuePairAddress(
-                            there.queuePairNumber(),
-                            there.firstSequenceNumber(),
-                            new Gid(0, 0xFFFF_F000_0001L),
-                            there.lid(),
-                            there.mtuBytes(),
-                            1,
-                            false,
-                            false);
+                    QueuePairAddress.of(
+                                    there.queuePairNumber(),
+                                    there.firstSequenceNumber(),
+                                    new Gid(0, 0xFFFF_F000_0001L),
+                                    there.mtuBytes())
+                            .withLid(there.lid());
             assertThatThrownBy(() -> pair.left.queuePair.connect(nowhere))
                     .isInstanceOf(VerbenaException.class)
                     .hasMessageContaining("240.0.0.1");
