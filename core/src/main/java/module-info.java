@@ -7,6 +7,7 @@
  */
 module dev.verbena {
     requires dev.verbena.bindings;
+    requires static org.jspecify;
 
     exports dev.verbena;
 }

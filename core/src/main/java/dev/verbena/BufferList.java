@@ -124,6 +124,7 @@ public final class BufferList {
         return this;
     }
 
+    @SuppressWarnings("ReferenceEquality") // another object for the same scope is noted once more
     private void add(MemorySegment memory, long address, long length, int token) {
         if (length > 0xFFFF_FFFFL) {
             throw new IndexOutOfBoundsException(

@@ -392,10 +392,11 @@ public final class Connector extends NativeObject {
      */
     public void onDisconnect(Consumer<Status> callback) {
         Objects.requireNonNull(callback, "callback");
-        dialogue.over()
-                .thenAcceptAsync(
-                        over -> Threads.runCallback(() -> callback.accept(status(over))),
-                        Threads.CALLBACKS);
+        var _ =
+                dialogue.over()
+                        .thenAcceptAsync(
+                                over -> Threads.runCallback(() -> callback.accept(status(over))),
+                                Threads.CALLBACKS);
     }
 
     private static Status status(Dialogue.Over over) {
@@ -500,25 +501,29 @@ public final class Connector extends NativeObject {
             told.completeExceptionally(e);
             return told;
         }
-        begun.whenCompleteAsync(
-                (nothing, thrown) -> {
-                    if (thrown == null) {
-                        told.complete(null);
-                        return;
-                    }
-                    try {
-                        told.completeExceptionally(failure(thrown));
-                    } catch (Throwable t) { // of memory, say: it has to end all the same
-                        told.completeExceptionally(t);
-                    }
-                },
-                Threads.CALLBACKS);
-        told.whenComplete(
-                (nothing, thrown) -> {
-                    if (!begun.isDone()) { // ended by its holder: cancelled, timed out, completed
-                        dialogue.cancel(begun, "The future was ended; the step was given up");
-                    }
-                });
+        var _ =
+                begun.whenCompleteAsync(
+                        (nothing, thrown) -> {
+                            if (thrown == null) {
+                                told.complete(null);
+                                return;
+                            }
+                            try {
+                                told.completeExceptionally(failure(thrown));
+                            } catch (Throwable t) { // of memory, say: it has to end all the same
+                                told.completeExceptionally(t);
+                            }
+                        },
+                        Threads.CALLBACKS);
+        var _ =
+                told.whenComplete(
+                        (nothing, thrown) -> {
+                            if (!begun.isDone()) { // ended by its holder: cancelled, timed out,
+                                // completed
+                                dialogue.cancel(
+                                        begun, "The future was ended; the step was given up");
+                            }
+                        });
         return told;
     }
 

@@ -244,6 +244,7 @@ public final class Dialogue implements ConnectionEvents.Handler {
     /** Stands for "by the route" where a collection takes no null. */
     private static final InetSocketAddress ANY = new InetSocketAddress(0);
 
+    @SuppressWarnings("ReferenceEquality") // ANY stands for null in a queue that takes none
     private void resolve() throws Failure {
         InetSocketAddress source = sources.element();
         int asked = Math.min(left(), patience);
@@ -996,6 +997,7 @@ public final class Dialogue implements ConnectionEvents.Handler {
     }
 
     /** A step fails, if it is under way still. */
+    @SuppressWarnings("ReferenceEquality") // futures have no other equality
     private void failStep(CompletableFuture<Void> which, Supplier<Failure> why) {
         run(() -> step == which ? failStep(why.get()) : NOTHING);
     }

@@ -664,6 +664,7 @@ public final class CompletionPump {
         }
     }
 
+    @SuppressWarnings("NonAtomicVolatileUpdate") // changed under the gate only
     private void fail(Endpoint endpoint) {
         failuresEver++;
         if (endpoint.dies()) {
@@ -671,6 +672,7 @@ public final class CompletionPump {
         }
     }
 
+    @SuppressWarnings("NonAtomicVolatileUpdate") // changed under the gate only
     private void tell(
             Endpoint endpoint,
             Credit credit,

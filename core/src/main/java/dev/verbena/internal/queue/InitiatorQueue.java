@@ -294,7 +294,7 @@ public final class InitiatorQueue {
         try {
             disconnect();
             if (fifo.underWay() > 0) {
-                modifyToError.getAsInt();
+                var _ = modifyToError.getAsInt();
                 // The last requests may be silent and without a signal. In the error state this one
                 // is flushed behind them, and says that all before it have been heard of.
                 post(SendChain.SEND);
@@ -361,7 +361,7 @@ public final class InitiatorQueue {
             }
             pump.owe(fifo, first + at, lastOwed, CompletionPump.NOT_POSTED);
         }
-        modifyToError.getAsInt();
+        var _ = modifyToError.getAsInt();
         owed = true;
         return told;
     }

@@ -106,7 +106,7 @@ public final class ReceiveQueue {
     public void shut(long nanoseconds, IntSupplier modifyToError) {
         gate.shut();
         if (fifo.underWay() > 0) {
-            modifyToError.getAsInt();
+            var _ = modifyToError.getAsInt();
             pump.finish(fifo, nanoseconds, CompletionPump.FLUSHED);
         }
     }
