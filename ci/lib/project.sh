@@ -67,7 +67,7 @@ need_jdk() {
         fail 69 "a JDK 25 or newer is needed, and none could be installed: the package archives did not answer ($ARCHIVES_SILENT)"
     fi
     [ -n "$JDK" ] || fail 69 "$(no_jdk)"
-    export JAVA_25_HOME=$JDK # one more place where Maven's toolchains look
+    export JAVA_HOME=$JDK # of Maven, too: it checks the format of the sources only where it runs on a JDK that can read them
 }
 
 no_jdk() {

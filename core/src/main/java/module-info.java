@@ -8,6 +8,7 @@
 module dev.verbena {
     requires dev.verbena.bindings;
     requires static com.google.errorprone.annotations; // of the API; nobody needs them to run it
+    requires static org.jspecify;
 
     exports dev.verbena;
 }

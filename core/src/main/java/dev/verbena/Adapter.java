@@ -2,7 +2,6 @@ package dev.verbena;
 
 import com.google.errorprone.annotations.CheckReturnValue;
 
-
 import dev.verbena.internal.connect.ConnectionEvents;
 import dev.verbena.internal.connect.Failure;
 import dev.verbena.internal.queue.SharedQueues;

@@ -167,7 +167,7 @@ public final class ConnectionOptions {
             return 0;
         }
         int exponent = 1;
-        double steps = ackTimeout.toSeconds() * 1e9 + ackTimeout.getNano();
+        double steps = ackTimeout.getSeconds() * 1e9 + ackTimeout.getNano();
         while (exponent < LARGEST_EXPONENT && UNIT * (1L << exponent) < steps) {
             exponent++;
         }

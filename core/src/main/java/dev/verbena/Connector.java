@@ -392,11 +392,12 @@ public final class Connector extends NativeObject {
      */
     public void onDisconnect(Consumer<Status> callback) {
         Objects.requireNonNull(callback, "callback");
-        connection
-                .closeReason()
-                .thenAcceptAsync(
-                        reason -> Uncaught.run(() -> callback.accept(status(reason))),
-                        Threads.CALLBACKS);
+        var _ =
+                connection
+                        .closeReason()
+                        .thenAcceptAsync(
+                                reason -> Uncaught.run(() -> callback.accept(status(reason))),
+                                Threads.CALLBACKS);
     }
 
     private static Status status(CloseReason reason) {
@@ -504,25 +505,29 @@ public final class Connector extends NativeObject {
             forCaller.completeExceptionally(e);
             return forCaller;
         }
-        begun.whenCompleteAsync(
-                (nothing, thrown) -> {
-                    if (thrown == null) {
-                        forCaller.complete(null);
-                        return;
-                    }
-                    try {
-                        forCaller.completeExceptionally(failure(thrown));
-                    } catch (Throwable t) { // of memory, for example: it has to end all the same
-                        forCaller.completeExceptionally(t);
-                    }
-                },
-                Threads.CALLBACKS);
-        forCaller.whenComplete(
-                (nothing, thrown) -> {
-                    if (!begun.isDone()) { // the caller cancelled or completed it
-                        connection.cancel(begun, "The future was ended; the step was given up");
-                    }
-                });
+        var _ =
+                begun.whenCompleteAsync(
+                        (nothing, thrown) -> {
+                            if (thrown == null) {
+                                forCaller.complete(null);
+                                return;
+                            }
+                            try {
+                                forCaller.completeExceptionally(failure(thrown));
+                            } catch (Throwable t) { // of memory, for example: it has to end all the
+                                // same
+                                forCaller.completeExceptionally(t);
+                            }
+                        },
+                        Threads.CALLBACKS);
+        var _ =
+                forCaller.whenComplete(
+                        (nothing, thrown) -> {
+                            if (!begun.isDone()) { // the caller cancelled or completed it
+                                connection.cancel(
+                                        begun, "The future was ended; the step was given up");
+                            }
+                        });
         return forCaller;
     }
 

@@ -2,7 +2,6 @@ package dev.verbena;
 
 import com.google.errorprone.annotations.CheckReturnValue;
 
-
 import dev.verbena.internal.queue.RegisteredMemory;
 import dev.verbena.internal.verbs.DeviceControl;
 import dev.verbena.internal.verbs.Errno;
@@ -26,7 +25,7 @@ import java.util.stream.Stream;
  * <p>May be used from any thread. Closing it while requests that name it are under way makes those
  * fail. Closing it while a {@link MemoryWindow} is bound to it takes effect when that window is
  * bound to something else or closed; until then the memory has to stay allocated. {@link
- * #awaitClosed} and {@link #closed} tell when it may go.
+ * #awaitClosed} waits until it may go.
  */
 public final class MemoryRegion extends NativeObject {
     private static final String LOCKED = "Max locked memory";

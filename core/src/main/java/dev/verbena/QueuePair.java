@@ -241,6 +241,7 @@ public final class QueuePair extends NativeObject {
                 info.atomics());
     }
 
+    @CanIgnoreReturnValue
     private int toError() {
         return control.toError(address);
     }

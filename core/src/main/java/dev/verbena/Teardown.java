@@ -67,6 +67,7 @@ final class Teardown {
         return answer == -Errno.EBUSY && kept;
     }
 
+    @SuppressWarnings("ReferenceEquality") // the same object again, not an equal one
     private void add(Throwable thrown) {
         if (failure == null) {
             failure = thrown;

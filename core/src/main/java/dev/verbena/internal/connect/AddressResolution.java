@@ -9,6 +9,7 @@ import java.util.List;
  * Finds out which device and which neighbour lead to a peer: {@code rdma_resolve_addr}, asked again
  * after a timeout of the kernel's, and from one local address after the other.
  */
+@SuppressWarnings("ReferenceEquality") // BY_ROUTE is one object, and no address
 final class AddressResolution {
     // Milliseconds that the kernel may take to find a neighbour's Ethernet address; doubled with
     // each try. The kernel looks at the neighbour's reply when the neighbour's entry changes, which

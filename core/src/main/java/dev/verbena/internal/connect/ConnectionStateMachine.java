@@ -88,7 +88,7 @@ public final class ConnectionStateMachine implements ConnectionEvents.Handler {
      * @throws Failure when it cannot be established any more; the attempt has failed then
      */
     public void complete(boolean assumeInvalidatable) throws Failure {
-        call(new ConnectionInput.Complete(assumeInvalidatable));
+        var _ = call(new ConnectionInput.Complete(assumeInvalidatable));
     }
 
     /**
@@ -115,7 +115,7 @@ public final class ConnectionStateMachine implements ConnectionEvents.Handler {
      * @throws Failure when there is nothing to reject, or not any more
      */
     public void reject(PrivateData data) throws Failure {
-        call(new ConnectionInput.Reject(data));
+        var _ = call(new ConnectionInput.Reject(data));
     }
 
     /**
@@ -267,6 +267,7 @@ public final class ConnectionStateMachine implements ConnectionEvents.Handler {
                 () -> FailureMessages.deadline(state, actions.peer(), which.timeout()));
     }
 
+    @SuppressWarnings("ReferenceEquality") // the step that is meant, or a later one
     private void failStep(
             CompletableFuture<Void> which, ConnectionTrigger trigger, Supplier<Failure> why) {
         apply(

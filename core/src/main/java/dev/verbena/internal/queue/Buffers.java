@@ -15,6 +15,7 @@ import java.util.Objects;
  * request has room for, and compares the bytes of an inline request with the memory that they lie
  * in.
  */
+@SuppressWarnings("ReferenceEquality") // domains and scopes are the same object or another one
 public final class Buffers {
     /** What {@link #nameInline} returns when there are more bytes than fit into a request. */
     static final long TOO_MANY = -1;

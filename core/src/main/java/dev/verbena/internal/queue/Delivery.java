@@ -13,6 +13,7 @@ import java.util.Arrays;
  * records as a parameter, null when this library polls on its own: a field would be a reference
  * between old objects, of which the garbage collector is told twice a poll.
  */
+@SuppressWarnings("NonAtomicVolatileUpdate") // written under the lock only
 final class Delivery {
     private final UndeliveredCompletions store;
     private Endpoint[] failed = new Endpoint[8];

@@ -3,7 +3,6 @@ package dev.verbena.internal.queue;
 import dev.verbena.internal.verbs.ReceiveRequest;
 
 import java.lang.ref.Reference;
-import java.util.function.IntSupplier;
 
 /**
  * The receive queue of a queue pair. A receive that is posted to a flushed queue pair ends
@@ -153,10 +152,10 @@ public final class ReceiveQueue {
      * @param modifyToError moves it there; on a confined queue the owner does so once more, when it
      *     polls next: it may have posted a receive beside this call
      */
-    public void flush(IntSupplier modifyToError) {
+    public void flush(Runnable modifyToError) {
         if (lock.isForeign()) {
             flushed = true;
-            poller.runByOwner(modifyToError::getAsInt);
+            poller.runByOwner(modifyToError);
         } else if (lock.acquire()) {
             flushed = true;
             lock.release();
@@ -169,10 +168,10 @@ public final class ReceiveQueue {
      * @param nanoseconds how long to wait for the device
      * @param modifyToError moves the queue pair to the error state, so that the device flushes it
      */
-    public void close(long nanoseconds, IntSupplier modifyToError) {
+    public void close(long nanoseconds, Runnable modifyToError) {
         lock.close();
         if (ledger.outstanding() > 0) {
-            modifyToError.getAsInt();
+            modifyToError.run();
             poller.finish(ledger, nanoseconds, CompletionPoller.FLUSHED);
         }
     }

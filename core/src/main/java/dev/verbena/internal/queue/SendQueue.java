@@ -8,7 +8,6 @@ import dev.verbena.internal.verbs.VerbsContext;
 import java.lang.invoke.MethodHandles;
 import java.lang.invoke.VarHandle;
 import java.lang.ref.Reference;
-import java.util.function.IntSupplier;
 
 /**
  * The send queue of a queue pair (NDK: initiator queue): what NDK promises beyond {@code
@@ -53,7 +52,7 @@ public final class SendQueue {
     private final CompletionPoller poller;
     private final CompletionPoller receivePoller;
     private final int interval;
-    private final IntSupplier modifyToError;
+    private final Runnable modifyToError;
 
     private int state; // by STATE, from any thread
 
@@ -89,7 +88,7 @@ public final class SendQueue {
             CompletionPoller poller,
             CompletionPoller receivePoller,
             int interval,
-            IntSupplier modifyToError) {
+            Runnable modifyToError) {
         this.lock = new QueueLock(poller.lock().owner());
         this.rules = rules;
         this.ledger = ledger;
@@ -378,7 +377,7 @@ public final class SendQueue {
         boolean signaled = finish(flags, 0, silent);
         ledger.add(window, context, operation.type(), silent, signaled);
         Endpoint endpoint = ledger.endpoint();
-        if (operation == Operation.BIND) {
+        if (operation.opcode() == SendChain.BIND) {
             endpoint.windows().bind(window, endpoint);
         } else {
             endpoint.windows().invalidate(window);
@@ -532,7 +531,7 @@ public final class SendQueue {
             }
             poller.synthesize(ledger, first + at, lastSynthesized, CompletionPoller.NOT_POSTED);
         }
-        modifyToError.getAsInt();
+        modifyToError.run();
         announce = true;
         return answer;
     }
@@ -697,7 +696,7 @@ public final class SendQueue {
             postDeferredHere();
             end();
             if (ledger.outstanding() > 0) {
-                modifyToError.getAsInt();
+                modifyToError.run();
                 // The last requests may be silent and unsignaled. In the error state this one is
                 // flushed behind them, and shows that all before it have been reported.
                 postInternal(SendChain.SEND);

@@ -101,6 +101,7 @@ public record SendRules(
      *
      * @return {@link Refusal#NONE}, or a refusal's code
      */
+    @SuppressWarnings("ReferenceEquality") // a domain is the same object or another one
     int checkBind(Window window, RegisteredMemory region, long offset, long length, int flags) {
         if (window.domain() != domain || region.domain() != domain) {
             return Refusal.OTHER_DOMAIN.code();

@@ -7,6 +7,7 @@ package dev.verbena.internal.queue;
  *
  * <p>Guarded by the lock of its {@link WindowTable}.
  */
+@SuppressWarnings("NonAtomicVolatileUpdate") // changed under the gate, only read without it
 public final class Window {
     /**
      * A token's low 8 bits count binds; after 256 of them a stale token would fit again, so a

@@ -1,5 +1,7 @@
 package dev.verbena.internal.verbs;
 
+import org.jspecify.annotations.Nullable;
+
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
 
@@ -116,7 +118,8 @@ public interface ConnectionControl {
      * @param milliseconds until it is an error
      * @return 0, or a negative errno
      */
-    int resolveAddress(long id, InetSocketAddress from, InetSocketAddress to, int milliseconds);
+    int resolveAddress(
+            long id, @Nullable InetSocketAddress from, InetSocketAddress to, int milliseconds);
 
     /**
      * {@code rdma_resolve_route}.

@@ -1,5 +1,7 @@
 package dev.verbena.internal.verbs;
 
+import org.jspecify.annotations.Nullable;
+
 import java.net.InetSocketAddress;
 
 /**
@@ -11,4 +13,7 @@ import java.net.InetSocketAddress;
  * @param peer the other side's, or null
  */
 public record IdentifierInfo(
-        String device, int port, InetSocketAddress local, InetSocketAddress peer) {}
+        String device,
+        int port,
+        @Nullable InetSocketAddress local,
+        @Nullable InetSocketAddress peer) {}

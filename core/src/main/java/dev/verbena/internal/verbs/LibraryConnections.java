@@ -16,6 +16,8 @@ import dev.verbena.bindings.rdma_event_channel;
 import dev.verbena.bindings.rdma_route;
 import dev.verbena.bindings.sockaddr_storage;
 
+import org.jspecify.annotations.Nullable;
+
 import java.lang.foreign.MemorySegment;
 import java.lang.invoke.MethodHandle;
 import java.net.InetAddress;
@@ -285,7 +287,7 @@ public final class LibraryConnections implements ConnectionControl {
 
     @Override
     public int resolveAddress(
-            long id, InetSocketAddress from, InetSocketAddress to, int milliseconds) {
+            long id, @Nullable InetSocketAddress from, InetSocketAddress to, int milliseconds) {
         return call(
                 scratch -> {
                     MemorySegment source =
@@ -390,7 +392,7 @@ public final class LibraryConnections implements ConnectionControl {
         return ibv_device.name(Native.at(device.address(), ibv_device.sizeof())).getString(0);
     }
 
-    private static InetSocketAddress address(MemorySegment identifier, long offset) {
+    private static @Nullable InetSocketAddress address(MemorySegment identifier, long offset) {
         return SocketAddresses.decode(identifier.asSlice(offset, sockaddr_storage.sizeof()));
     }
 

@@ -2,6 +2,8 @@ package dev.verbena.internal.verbs;
 
 import dev.verbena.bindings.Verbs;
 
+import org.jspecify.annotations.Nullable;
+
 /**
  * What is peculiar to one provider, all in this place, each with the fact behind it. Told apart by
  * what {@code ibv_query_device} says, not by names, which users choose.
@@ -84,7 +86,7 @@ public record Provider(
      * @param bytes what was to be registered
      * @return a sentence, or null when nothing peculiar to this provider explains it
      */
-    public String adviceForLargeRegion(long bytes) {
+    public @Nullable String adviceForLargeRegion(long bytes) {
         return name.equals("rxe") && bytes > RXE_REGION_BYTES
                 ? "Soft-RoCE of this kernel may have a limit of 1 GiB for one registration, whatever"
                         + " memory may be locked (Linux 6.12.117 and 7.3 have it, 6.1 does not):"

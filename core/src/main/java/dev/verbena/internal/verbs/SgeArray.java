@@ -57,17 +57,20 @@ public final class SgeArray {
      * @param key the local token
      */
     public void set(int index, long address, int length, int key) {
-        long at = entry(index);
-        long lengthAndKey =
-                LENGTH_IS_LOWER
-                        ? Integer.toUnsignedLong(length) | (long) key << Integer.SIZE
-                        : (long) length << Integer.SIZE | Integer.toUnsignedLong(key);
-        put(at, address, lengthAndKey);
-        if (index == 0) {
-            firstAddress = address;
-            firstLengthAndKey = lengthAndKey;
+        try {
+            long at = entry(index);
+            long lengthAndKey =
+                    LENGTH_IS_LOWER
+                            ? Integer.toUnsignedLong(length) | (long) key << Integer.SIZE
+                            : (long) length << Integer.SIZE | Integer.toUnsignedLong(key);
+            put(at, address, lengthAndKey);
+            if (index == 0) {
+                firstAddress = address;
+                firstLengthAndKey = lengthAndKey;
+            }
+        } finally {
+            Reference.reachabilityFence(this);
         }
-        Reference.reachabilityFence(this);
     }
 
     /**

@@ -9,6 +9,8 @@ import dev.verbena.bindings.Verbs;
 import dev.verbena.bindings.sockaddr_in;
 import dev.verbena.bindings.sockaddr_in6;
 
+import org.jspecify.annotations.Nullable;
+
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.SegmentAllocator;
 import java.lang.foreign.ValueLayout;
@@ -48,7 +50,7 @@ final class SocketAddresses {
     }
 
     /** The address in a {@code sockaddr_storage}, or null when it is of no IP family. */
-    static InetSocketAddress decode(MemorySegment storage) {
+    static @Nullable InetSocketAddress decode(MemorySegment storage) {
         int family = storage.get(JAVA_SHORT, FAMILY);
         int port = Short.toUnsignedInt(storage.get(PORT, PORT_AT));
         try {

@@ -25,6 +25,7 @@ import java.lang.invoke.MethodHandle;
  * does not: for functions that stay in user space and are back in well under a microsecond, which
  * must not call Java. {@link #heeding} chooses.
  */
+@SuppressWarnings("ReferenceEquality") // First.FUNCTIONS is a constant where it is the same object
 public final class VerbsContext {
     // Apart from Calls, which opens the library: these need none.
 
@@ -110,8 +111,10 @@ public final class VerbsContext {
 
     /**
      * What {@link First} takes over when it is initialised, by the constructor below; with two
-     * devices at once, either's.
+     * devices at once, either's. Null until there is one: {@link First} is then compared with what
+     * is not null, and never called.
      */
+    @SuppressWarnings("NullAway.Init")
     private static volatile Functions candidate;
 
     private final Functions functions;
@@ -135,6 +138,7 @@ public final class VerbsContext {
                         false);
     }
 
+    @SuppressWarnings("StaticAssignmentInConstructor") // the first device's become constants
     private VerbsContext(Functions functions) {
         candidate = functions;
         this.functions = functions.equals(First.FUNCTIONS) ? First.FUNCTIONS : functions;

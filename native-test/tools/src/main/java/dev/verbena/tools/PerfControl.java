@@ -107,7 +107,6 @@ final class PerfControl implements AutoCloseable {
     private final CompletableFuture<Status> left = new CompletableFuture<>();
     private final Deque<Word> heard = new ArrayDeque<>();
     private int ownUnderWay;
-    private int inbox;
     private boolean armed;
 
     /**
@@ -161,7 +160,7 @@ final class PerfControl implements AutoCloseable {
     }
 
     private void postReceive(int box) {
-        queuePair.receive(box, new BufferList(1).add(memory, box * BYTES, BYTES)).orThrow();
+        queuePair.receive(box, new BufferList(1).add(memory, (long) box * BYTES, BYTES)).orThrow();
     }
 
     /** Says something, and waits until the peer has it. */
@@ -307,7 +306,7 @@ final class PerfControl implements AutoCloseable {
         }
         if (completion.type(0) == OperationType.RECEIVE) {
             int box = (int) completion.context(0);
-            heard.add(read(memory.memory().asSlice(box * BYTES, BYTES)));
+            heard.add(read(memory.memory().asSlice((long) box * BYTES, BYTES)));
             postReceive(box);
         } else {
             ownUnderWay--;

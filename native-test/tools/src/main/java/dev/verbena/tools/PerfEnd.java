@@ -60,7 +60,6 @@ final class PerfEnd implements AutoCloseable {
             Runtime.getRuntime().availableProcessors() == 1 ? 1 : 1 << 8;
 
     private final PerfPlan plan;
-    private final PerfTerms terms;
     private final String peer;
     private final Deque<AutoCloseable> made = new ArrayDeque<>();
     private final Arena arena = Arena.ofShared();
@@ -92,7 +91,6 @@ final class PerfEnd implements AutoCloseable {
      */
     PerfEnd(Adapter adapter, PerfPlan plan, PerfTerms terms, boolean server) {
         this.plan = plan;
-        this.terms = terms;
         this.peer = server ? "client" : "server";
         this.timeout = plan.timeout();
         made.push(arena::close);
@@ -220,12 +218,12 @@ final class PerfEnd implements AutoCloseable {
 
     /** Where the first byte that leaves from here lies, in this side's memory and in the peer's. */
     long sourceAt(int q) {
-        return 2 * q * area;
+        return 2L * q * area;
     }
 
     /** Where the first byte that arrives here lies, in this side's memory and in the peer's. */
     long targetAt(int q) {
-        return (2 * q + 1) * area;
+        return (2L * q + 1) * area;
     }
 
     /** Where a queue pair's credit is, in the memory of either side. */
@@ -261,7 +259,7 @@ final class PerfEnd implements AutoCloseable {
     /**
      * Makes ready for messages of a size.
      *
-     * @param count how many, of which those that arrive last are looked at
+     * @param size how many bytes each has
      * @param seed of what leaves from here; what arrives is made zero
      */
     void prepare(int size, int seed) {

@@ -1,5 +1,7 @@
 package dev.verbena.tools;
 
+import java.util.Locale;
+
 /** What perf measures of it. */
 enum PerfMeasure {
     /** How long one takes. */
@@ -9,6 +11,6 @@ enum PerfMeasure {
 
     @Override
     public String toString() {
-        return name().toLowerCase();
+        return name().toLowerCase(Locale.ROOT);
     }
 }

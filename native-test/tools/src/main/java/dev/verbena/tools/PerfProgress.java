@@ -47,7 +47,7 @@ final class PerfProgress implements AutoCloseable {
             timer =
                     Executors.newSingleThreadScheduledExecutor(
                             Thread.ofPlatform().name("perf-progress").daemon().factory());
-            timer.scheduleAtFixedRate(this::tell, 1, 1, TimeUnit.SECONDS);
+            var _ = timer.scheduleAtFixedRate(this::tell, 1, 1, TimeUnit.SECONDS);
         }
     }
 
