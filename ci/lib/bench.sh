@@ -129,7 +129,7 @@ bench_is_built() {
 # Measures rows on the stand-in for libibverbs, fork by fork: C, Java, C, Java.
 bench_here() {
     local fork row benchmarks jmh=(-f 1 -wi 3 -w 1 -i 3 -r 1) short=(--rounds 3 --ms 500) load=(--rounds 3)
-    [ "$QUICK" = no ] || load=(--ms 30 --rounds 3)
+    [ "$QUICK" = no ] || jmh=(-f 1 -wi 2 -w 1 -i 3 -r 500ms) load=(--ms 30 --rounds 3)
     for row in "${here[@]}"; do
         case $row in
             allocation) printf '%s\t%s\n' "$row" one "$row" chain ;;
@@ -149,7 +149,7 @@ bench_here() {
             bench_one post-poll-java-$fork.log "${java[@]}" -cp "$class_path" org.openjdk.jmh.Main \
                 "$benchmarks" "${jmh[@]}" -prof gc -rf json -rff "$outputs/post-poll-java-$fork.json"
         fi
-        if [[ " ${here[*]} " == *' load-'* ]]; then
+        if [[ " ${here[*]} " == *' load-'* ]] && { [ "$QUICK" = no ] || [ "$fork" = 1 ]; }; then # without a goal: once is enough for a look
             say "load-queue-pairs, load-depth, fork $fork of $BENCH_FORKS_HERE"
             bench_one load-c-$fork.txt "$programs/load" "${load[@]}"
             bench_one load-java-$fork.txt "${java[@]}" -cp "$class_path" dev.verbena.bench.Load "${load[@]}"

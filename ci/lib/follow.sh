@@ -45,7 +45,10 @@ follow() { # command|pair|engine BOOT_LIMIT
             engine) engine_event ;;
         esac
         case $EVENT in
-            started) PHASE=running DEADLINE=${LIMIT:+$((SECONDS + LIMIT))} ;;
+            started)
+                PHASE=running DEADLINE=${LIMIT:+$((SECONDS + LIMIT))}
+                detail "the command runs"
+                ;;
             ended) code=$VALUE ;;
             gone) code=70 ;;
             unread) code=141; deliver_to_command KILL ;;

@@ -7,7 +7,7 @@
 
 # Prints lines that run a command as ci/roce does where the devices are this machine's own, without asking for devices.
 run_on_host() { # LIMIT COMMAND…
-    echo "LIMIT=$1 GRACE=1
+    echo "LIMIT=$1 GRACE=4 VERBOSE=yes
         make_run_folder
         heed_signals
         run_here $(printf '%q ' "${@:2}")"
@@ -75,6 +75,7 @@ command_gets() { # SIGNAL EXIT_CODE
     fake_endless parent
     start_with_lib < <(run_on_host '' parent)
     await_begun
+    await_line "roce: the command runs"
     send_to_roce "$1"
     exits_with "$2"
     nothing_is_left
@@ -88,6 +89,7 @@ test_Ctrl_C_while_a_command_runs() {
     fake_endless parent
     start_with_lib < <(run_on_host '' parent)
     await_begun
+    await_line "roce: the command runs"
     press_ctrl_c
     exits_with 130
     nothing_is_left
@@ -101,6 +103,7 @@ while true; do sleep 0.1; done
 LINES
     start_with_lib < <(run_on_host '' handler)
     await_begun
+    await_line "roce: the command runs"
     send_to_roce TERM
     exits_with 7
     prints "cleaned up"
@@ -115,6 +118,7 @@ while true; do sleep 0.1; done
 LINES
     start_with_lib < <(run_on_host '' stubborn)
     await_begun
+    await_line "roce: the command runs"
     kill -s INT "$RUNNING"
     await_begun # the first has arrived
     send_to_roce INT
@@ -131,6 +135,7 @@ while true; do sleep 0.1; done
 LINES
     start_with_lib < <(run_on_host '' stubborn)
     await_begun
+    await_line "roce: the command runs"
     send_to_roce TERM
     exits_with 143
     nothing_is_left
