@@ -21,9 +21,8 @@ roce_up() { # [SUDO_FUNCTION]
 # Few processes, each given a batch: under emulation each one more takes a tenth of a second.
 roce_on_links() { # [SUDO_FUNCTION]
     local i root=${1-}
-    # Both ends of the veth pair are in one network namespace: what comes in at one has a source address of this very host, which
-    # the kernel drops as a martian unless told that it is meant. Without IPv6 duplicate detection the link-local GIDs are there
-    # at once.
+    # Both ends of the veth pair are in one network namespace: packets that come in at one have a source address of this very host.
+    # Without accept_local the kernel drops them as martians. Without IPv6 duplicate detection the link-local GIDs are there at once.
     # shellcheck disable=SC2016 # the shell that runs as root expands $link
     $root sh -c 'for link; do
             echo 1 >/proc/sys/net/ipv4/conf/$link/accept_local

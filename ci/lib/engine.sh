@@ -73,7 +73,7 @@ why_no_engine() {
     fi
 }
 
-# Where docker's engine is, which Testcontainers has to be told when it is not the usual place.
+# Prints where docker's engine is. Testcontainers needs DOCKER_HOST when that is not the usual place.
 engine_here() {
     if [ -n "${DOCKER_HOST-}" ]; then
         echo "$DOCKER_HOST"

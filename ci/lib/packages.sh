@@ -96,7 +96,7 @@ update_lists() {
     [ -z "${APT_CONFIG-}" ] || root='' # of apt_of_suite: lists of our own
     [ "$root" != as_root ] || as_root true || return # a password is asked for here, where there is a terminal
     log=$(mktemp -p "$SCRATCH")
-    # An archive that does not answer is only a warning to apt, unless told otherwise.
+    # By default apt only warns of an archive that does not answer.
     until LC_ALL=C step into "$log" "$log" $root apt-get -q -o APT::Update::Error-Mode=any update; do
         locked=no
         ! grep -q 'Could not get lock\|Unable to lock' "$log" || locked=yes

@@ -71,7 +71,7 @@ end_group() { # PROCESS_GROUP
     local until=$((SECONDS + GRACE))
     signal_group TERM "$1"
     { wait "$1" || true; } 2>/dev/null # bash would remark on its death
-    while is_alive "$1"; do # no event tells the end of a group
+    while is_alive "$1"; do # the end of a group is no event
         if [ "$SECONDS" -ge "$until" ]; then
             signal_group KILL "$1"
             return

@@ -228,9 +228,9 @@ kvm_verdict_file() {
     echo "$CACHE/vm/kvm-$({ cat /proc/sys/kernel/random/boot_id; qemu-system-x86_64 --version; } | sha256sum | cut -c1-12)"
 }
 
-# Prints "works", or why not. The real kernel with an init that powers off at once, under a limit. A QEMU that hangs in the kernel may
-# take its time to die even of KILL, so nothing waits for it beyond the limit. In a shell of its own, whose remarks on a QEMU that
-# aborts nobody sees.
+# Prints "works", or why not: boots the real kernel with an init that powers off at once, under a limit. A QEMU that hangs in the kernel
+# may live on after KILL for some time, so nothing waits for it beyond the limit. It runs in a shell of its own, whose messages about a
+# QEMU that aborts are discarded.
 probe_kvm() {
     local console code=0
     console=$(mktemp -p "$SCRATCH")

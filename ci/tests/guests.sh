@@ -218,6 +218,7 @@ test_a_pair_gives_the_exit_code_of_the_client() {
     fake_pair 'report listening'
     roce pair -- sleep 1 -- bash -c 'exit 5'
     exits_with 5
+    says_nothing_of "the server did not end"
 }
 
 test_a_pair_gives_the_exit_code_of_the_server_if_the_client_succeeds() {
