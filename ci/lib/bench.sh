@@ -1,27 +1,37 @@
 # shellcheck shell=bash
-# Benchmarks: this library against C, on the same machine, in the same run.
+# Measures this library against C, on the same machine, in the same run.
+#
+# Reads: PROJECT, RESULTS, RESULTS_GIVEN, QUICK, ON, LIMIT (roce), WAY (ways.sh), JDK, TEST_TOOLS (project.sh), CC,
+#        VERBENA_VM_PROCESSORS
+# Sets:  PLUGIN   (guest.sh) with the row that is counted: the plugin of QEMU that counts
+#        LIMIT, RESULTS (roce): a default, an absolute path
+#        VERBENA_VM_PROCESSORS, VERBENA_BRIEF_JVM, VERBENA_COUNTED   in the environment of native-test's `pairs`
+# For other files: bench. The functions below it use its local variables: here, devices, counted, there (the rows to measure here, by
+#        time and by count on devices, and both of these), bench, programs, outputs (folders), class_path, java, java_there (commands).
 
+BENCH_TOOLS=("${TEST_TOOLS[@]}" perftest)
 BENCH_LIMIT=7200 # seconds where the devices are; a full run takes 85 minutes under emulation
 BENCH_FORKS=3
-# Where no device is needed, more and shorter ones: how a process's memory happens to lie makes one fork half as slow again as another
+# Where no device is needed, forks are more and shorter: by how its memory happens to lie, one process is half as slow again as another
 # (C's post and poll 19 or 28 ns; always 19 without address space randomisation), and measuring it longer changes nothing.
 BENCH_FORKS_HERE=9
-# JVMs of the micro VM have this beside. Under software emulation (QEMU 7.2) some died when a method compiled by C1 gave way to the one
-# by C2: the JVM writes a jump over its first instruction while another thread calls it, and that thread went on four bytes into the
-# jump (hs_err: SIGILL or SIGSEGV just behind the entry). Without tiers methods are hardly ever replaced, and what is measured is C2's
-# either way. No garbage is made while anything is measured, so the collector is none of what is compared.
-# What is called 1,000 times is compiled; without tiers that would be 10,000 by default, and code that measurements of thousands of
-# rounds run only once each would partly be interpreted, and be compiled meanwhile (row events: a fifteenth of either side's time, and a
-# quarter of a processor beside).
+BENCH_FORKS_HERE_IF_QUICK=3
+# More options of the JVMs in the micro VM. Under software emulation (QEMU 7.2) some JVMs died when a method compiled by C1 gave way to
+# the one by C2: the JVM writes a jump over its first instruction while another thread calls it, and that thread went on four bytes into
+# the jump (hs_err: SIGILL or SIGSEGV just behind the entry). Without tiers methods are hardly ever replaced, and what is measured is
+# C2's code either way. No garbage is made in what is measured, so the choice of the collector does not matter.
+# A method is compiled after 1,000 calls. Without tiers the default is 10,000: code that measurements of thousands of rounds run once a
+# round would partly be interpreted, and compiled in the meantime (row events: a fifteenth of either side's time, and a quarter of a
+# processor besides).
 BENCH_JVM_IN_VM=(-XX:+UseSerialGC -XX:-TieredCompilation -XX:CompileThreshold=1000)
-# And this where hundreds of rounds are measured, not thousands: without tiers all of it would run in the interpreter. C1's code alone
+# And those of JVMs that run hundreds of rounds, not thousands: without tiers all of it would run in the interpreter. C1's code alone
 # is not replaced either. (200 calls are C1's own default, which the threshold above would change.)
 BENCH_BRIEF_JVM_IN_VM=(-XX:+TieredCompilation -XX:TieredStopAtLevel=1 -XX:CompileThreshold=200)
-# What needs no device, but a provider that only copies: post-poll and what comes with it are one program on either side.
+# Rows on the stand-in for libibverbs, whose provider only copies. The first four are one program on either side.
 ROWS_HERE=(post-poll chain arm-await allocation load-queue-pairs load-depth)
 ROWS_ON_DEVICES=(send-latency write-latency send-bandwidth write-bandwidth read-bandwidth message-rate events register connect
     first-message)
-# And this where the micro VM's processors are emulated, which can count. Once: a second time gives the same, within a hundredth.
+# The row that emulated processors can count. In one fork: a second one gives the same, within a hundredth.
 ROW_COUNTED=instructions
 
 bench() { # [ROW…]
@@ -40,10 +50,17 @@ bench() { # [ROW…]
             *) usage_error "bench has no row $row; it has ${ROWS_HERE[*]} ${ROWS_ON_DEVICES[*]} $ROW_COUNTED" ;;
         esac
     done
-    [ "$QUICK" = no ] || BENCH_FORKS=1 BENCH_FORKS_HERE=1
+    [ "$QUICK" = no ] || BENCH_FORKS=1 BENCH_FORKS_HERE=$BENCH_FORKS_HERE_IF_QUICK
+    if [ ${#devices[@]} -gt 0 ] || [ "$counted" = yes ]; then
+        choose_way "$ON" # now, and not after the rows that need no devices
+        [ "$WAY" != vm ] || prepare_vm
+    fi
+    if [ "$QUICK" = yes ] && [ $# = 0 ] && is_emulated; then
+        say "quick, on emulated processors: what can be counted is counted, and not timed; name a row to have it timed: ${devices[*]}"
+        devices=()
+    fi
     local there=("${devices[@]}") # all that needs devices
     [ "$counted" = no ] || there+=("$ROW_COUNTED")
-    [ ${#there[@]} = 0 ] || choose_way # rather than after half of it
     if bench_is_built; then need_jdk; else
         build -DskipTests -Dformat.skip package
         touch "$PROJECT/native-test/bench/target/bench-is-built"
@@ -65,7 +82,7 @@ bench() { # [ROW…]
     if [ ${#there[@]} -gt 0 ]; then
         LIMIT=${LIMIT:-$BENCH_LIMIT}
         if [ "$WAY" = vm ]; then
-            # Both sides of a pair poll: each needs a processor of its own.
+            # Both sides of a pair poll: each has a processor of its own.
             export VERBENA_VM_PROCESSORS=${VERBENA_VM_PROCESSORS:-2}
             java_there+=("${BENCH_JVM_IN_VM[@]}")
             export VERBENA_BRIEF_JVM="${BENCH_BRIEF_JVM_IN_VM[*]}" # the guest has the caller's environment
@@ -88,7 +105,10 @@ bench() { # [ROW…]
     return "$code"
 }
 
-# The rows on devices; fails only when it was interrupted, or is wrong.
+# Whether the devices are in a micro VM without KVM: 10 to 30 times slower than real, but it can count.
+is_emulated() { [ "$WAY" = vm ] && ! uses_kvm; }
+
+# Measures rows on devices; fails only when it was interrupted, or is wrong.
 bench_on_devices() { # FORKS ROW…
     local code=0
     run_with_devices "$bench/pairs" "$outputs" "$([ "$QUICK" = yes ] && echo quick || echo full)" "$1" "$programs" "$class_path" \
@@ -106,10 +126,10 @@ bench_is_built() {
         -newer "$mark" -print -quit)" ]
 }
 
-# The rows on the stand-in for libibverbs, fork by fork: C, Java, C, Java.
+# Measures rows on the stand-in for libibverbs, fork by fork: C, Java, C, Java.
 bench_here() {
     local fork row benchmarks jmh=(-f 1 -wi 3 -w 1 -i 3 -r 1) short=(--rounds 3 --ms 500) load=(--rounds 3)
-    [ "$QUICK" = no ] || load=(--ms 30 --rounds 3)
+    [ "$QUICK" = no ] || jmh=(-f 1 -wi 2 -w 1 -i 3 -r 500ms) load=(--ms 30 --rounds 3)
     for row in "${here[@]}"; do
         case $row in
             allocation) printf '%s\t%s\n' "$row" one "$row" chain ;;
@@ -129,7 +149,7 @@ bench_here() {
             bench_one post-poll-java-$fork.log "${java[@]}" -cp "$class_path" org.openjdk.jmh.Main \
                 "$benchmarks" "${jmh[@]}" -prof gc -rf json -rff "$outputs/post-poll-java-$fork.json"
         fi
-        if [[ " ${here[*]} " == *' load-'* ]]; then
+        if [[ " ${here[*]} " == *' load-'* ]] && { [ "$QUICK" = no ] || [ "$fork" = 1 ]; }; then # without a goal: once is enough for a look
             say "load-queue-pairs, load-depth, fork $fork of $BENCH_FORKS_HERE"
             bench_one load-c-$fork.txt "$programs/load" "${load[@]}"
             bench_one load-java-$fork.txt "${java[@]}" -cp "$class_path" dev.verbena.bench.Load "${load[@]}"
@@ -145,7 +165,7 @@ bench_one() { # OUTPUT COMMAND…
     cat "$outputs/$1" "$outputs/$1.errors" | tail -n 15 >&2
 }
 
-# On what it was measured: a line for each thing, which the report reads again.
+# Prints on what it was measured, a line for each fact; the report reads them.
 describe_machine() {
     local about
     echo "date: $(date -u +%Y-%m-%d)"

@@ -1,6 +1,10 @@
 # shellcheck shell=bash
-# Two Soft-RoCE devices at the two ends of a veth pair, and their removal; or one, on the end of the cable between two micro VMs.
-# Sourced by ci/roce and, as root, in the micro VM.
+# Makes and removes two Soft-RoCE devices on the two ends of a veth pair; or makes one, on the end of the cable between two micro VMs.
+# Sourced by ci/roce and, as root, by vm/session in the micro VM.
+#
+# Reads: nothing of other files
+# Sets:  ROCE_DEVICES, ROCE_LINKS, ROCE_ADDRESSES   the names of the devices, their network devices, and their IPv4 addresses
+# For other files: roce_up, roce_down, roce_up_on_cable
 #
 # 198.18.0.0/15 is set aside for tests between devices (RFC 2544): no ordinary network uses it.
 
@@ -17,10 +21,9 @@ roce_up() { # [SUDO_FUNCTION]
 # Few processes, each given a batch: under emulation each one more takes a tenth of a second.
 roce_on_links() { # [SUDO_FUNCTION]
     local i root=${1-}
-    # Both ends of the veth pair are in one network namespace: what comes in at one has a source address of this very host, which
-    # the kernel drops as a martian unless told that it is meant. Without IPv6 duplicate detection the link-local GIDs are there
-    # at once.
-    # shellcheck disable=SC2016 # for that shell
+    # Both ends of the veth pair are in one network namespace: packets that come in at one have a source address of this very host.
+    # Without accept_local the kernel drops them as martians. Without IPv6 duplicate detection the link-local GIDs are there at once.
+    # shellcheck disable=SC2016 # the shell that runs as root expands $link
     $root sh -c 'for link; do
             echo 1 >/proc/sys/net/ipv4/conf/$link/accept_local
             echo 0 >/proc/sys/net/ipv4/conf/$link/rp_filter

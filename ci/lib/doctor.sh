@@ -1,14 +1,18 @@
 # shellcheck shell=bash
-# What ci/roce would do here and what is missing. Changes nothing.
+# Says what ci/roce would do here and what is missing. Changes nothing.
+#
+# Reads: ON, CACHE (roce), WAYS, RDMA_TOOLS (ways.sh), VM_TOOLS (vm.sh), BUILD_TOOLS, TEST_TOOLS (project.sh), ENGINE_TOOLS (engine.sh)
+# Sets:  VM (vm.sh)
+# For other files: doctor
 
 doctor() {
     local way why taken='' missing jdk
     echo "Ways to RDMA devices, best first"
-    for way in host rxe vm; do
-        why=$("why_no_$way")
+    for way in "${WAYS[@]}"; do
+        why=$(why_not "$way")
         if [ -z "$why" ]; then
             if [ -z "$taken" ] && [[ $ON == auto || $ON == "$way" ]]; then taken=$way; fi
-            printf '  %-5s yes  %s\n' "$way" "$("about_$way")"
+            printf '  %-5s yes  %s\n' "$way" "$(about_way "$way")"
         else
             printf '  %-5s no   %s\n' "$way" "$why"
         fi
@@ -51,12 +55,12 @@ about_engine() {
     fi
 }
 
-about_host() {
-    echo "active: $(lasting_devices)"
-}
-
-about_rxe() {
-    if [ -e /sys/module/rdma_rxe ]; then echo "rdma_rxe is loaded"; else echo "kernel $(uname -r) has rdma_rxe"; fi
+about_way() { # WAY
+    case $1 in
+        host) echo "active: $(lasting_devices)" ;;
+        rxe) if [ -e /sys/module/rdma_rxe ]; then echo "rdma_rxe is loaded"; else echo "kernel $(uname -r) has rdma_rxe"; fi ;;
+        vm) about_vm ;;
+    esac
 }
 
 about_vm() {

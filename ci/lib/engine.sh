@@ -1,5 +1,4 @@
 # shellcheck shell=bash
-# shellcheck disable=SC2034,SC2154 # variables of ci/roce, guest.sh and follow.sh are set here and read there, and the reverse
 # A container engine and RDMA on one kernel, for a command that runs here: this machine's own where it has both, else one in the
 # micro VM, with its API on loopback.
 #
@@ -7,7 +6,20 @@
 #   engine   the port on this machine
 #   tls      the engine's key and certificate, and that of the authority that signed the client's
 #   ready    made by vm/engine when the engine answers
-# The engine's disk is filled here (vm/fill), once, and kept in $CACHE/engine; a guest writes to a copy that goes with it.
+# and its session reports more events (see follow.sh):
+#   listening engine        that file is there
+#   not-listening engine    it was not there until the session stopped looking
+# The engine's disk is filled on this machine (vm/fill), once, and kept in $CACHE/engine; a guest writes to a copy that goes with it.
+#
+# Reads: CI_DIR, CACHE, RESULTS, ON, VERBOSE (roce), WAY (ways.sh), IMAGE, IMAGE_LABEL, PROXIES (image.sh), RUN, WHO, PHASE,
+#        INTERRUPTED (follow.sh), DOCKER_HOST
+# Sets:  EVENT, VALUE       (follow.sh) those of the command here instead of the guest's
+#        ENGINE_DISK        the file with the engine's disk
+#        ENGINE_KEYS        the folder with the client's key and certificate
+#        BESIDE             the command to run once the engine is up
+#        DOCKER_HOST, DOCKER_TLS_VERIFY, DOCKER_CERT_PATH, TESTCONTAINERS_…   in the environment of the command
+# For other files: run_beside_engine, make_image, way_with_engine_here, why_no_engine; engine_event (follow.sh);
+#        options_of_engine (guest.sh)
 
 ENGINE_TOOLS=(docker.io docker-cli mmdebstrap e2fsprogs openssl util-linux)
 ENGINE_DISK_SIZE=16G # as far as written
@@ -19,8 +31,8 @@ run_beside_engine() { # COMMAND… : here, with DOCKER_HOST where that is not th
     way=$(way_with_engine_here) || exit
     make_run_folder
     if [ -n "$way" ]; then
-        [ "$ON" = auto ] || ON=$way
-        prepare_way # which may turn to the VM: Soft-RoCE is known to work only once it does
+        # Only `auto` may turn to the VM where Soft-RoCE could not be set up.
+        if [ "$ON" = auto ]; then prepare_way auto; else prepare_way "$way"; fi
         if [ "$WAY" != vm ]; then
             use_engine_here
             run_here "$@"
@@ -36,7 +48,7 @@ way_with_engine_here() {
     [ "$ON" != vm ] || return 0
     for way in host rxe; do
         [[ $ON == auto || $ON == "$way" ]] || continue
-        why=$("why_no_$way")
+        why=$(why_not "$way")
         [ -n "$why" ] || why=$(why_no_engine)
         if [ -z "$why" ]; then
             echo "$way"
@@ -61,7 +73,7 @@ why_no_engine() {
     fi
 }
 
-# Where docker's engine is, which Testcontainers has to be told when it is not the usual place.
+# Prints where docker's engine is. Testcontainers needs DOCKER_HOST when that is not the usual place.
 engine_here() {
     if [ -n "${DOCKER_HOST-}" ]; then
         echo "$DOCKER_HOST"
@@ -121,22 +133,15 @@ make_disk() {
 }
 
 run_beside_engine_in_vm() { # COMMAND… : here
-    ON=vm
-    prepare_way
+    prepare_way vm
     prepare_engine
-    local code=0
     make_guest engine "$CI_DIR/vm/engine"
     free_port >"$RUN/engine/engine"
     rm -f "$RESULTS/engine.log"
     make_keys || fail 69 "no keys for the container engine"
-    boot_guest engine
+    boot_guest engine "$VM_MEMORY"
     BESIDE=("$@")
-    # shellcheck disable=SC2317 # follow calls it
-    retell_event() {
-        case $event in started | listening | deaf | ended) "engine_$event" ;; esac
-    }
-    follow_guests || code=$?
-    return "$code"
+    follow_guests engine
 }
 
 free_port() {
@@ -149,7 +154,7 @@ free_port() {
     done
 }
 
-# Whoever holds the client's key is root in the guest, which sees all files of this machine: that is nobody but this run's command.
+# The client's key makes its holder root in the guest, which sees all files of this machine: only this run's command gets it.
 make_keys() {
     local authority=$RUN/authority signed
     signed=(-CA "$authority/cert.pem" -CAkey "$authority/key.pem" -addext 'basicConstraints=critical,CA:false')
@@ -168,21 +173,31 @@ make_key() { # FOLDER NAME OPENSSL_OPTIONS…
 }
 
 # Prints QEMU's options for the engine's guest: its disk, and a network that leads nowhere but from the port here to the engine.
-engine_of() { # GUEST
+options_of_engine() { # GUEST
     local port
     read -r port <"$RUN/$1/engine"
     printf '%s\n' -drive "file=${ENGINE_DISK//,/,,},format=raw,if=virtio,snapshot=on,cache=unsafe" \
         -netdev "user,id=api,restrict=on,hostfwd=tcp:127.0.0.1:$port-10.0.2.15:2376" -device virtio-net-pci,netdev=api,romfile=
 }
 
-# What the events mean for the whole, which is the command here.
-
-engine_started() {
-    UP["$who"]=yes
-    [ "$who" = here ] || event=noted
+# Turns an event of the guest into one of the command here.
+engine_event() {
+    case $EVENT in
+        started)
+            mark_up "$WHO"
+            [ "$WHO" = here ] || EVENT=noted
+            ;;
+        listening) start_beside_engine ;;
+        not-listening)
+            say "the container engine did not come up; the end of $RESULTS/engine.log:"
+            show_end_of_engine_log
+            EVENT=ended VALUE=70
+            ;;
+        ended) if [ "$WHO" = here ]; then command_ended; else engine_ended; fi ;;
+    esac
 }
 
-engine_listening() {
+start_beside_engine() {
     local port
     read -r port <"$RUN/engine/engine"
     say "the container engine in the VM is up"
@@ -190,38 +205,32 @@ engine_listening() {
     unset "${!DOCKER_@}"
     export DOCKER_HOST=tcp://127.0.0.1:$port DOCKER_TLS_VERIFY=1 DOCKER_CERT_PATH=$ENGINE_KEYS TESTCONTAINERS_RYUK_DISABLED=true
     start_here "${BESIDE[@]}"
-    at_exit deliver_to_command KILL
+    at_exit signal_here KILL
+}
+
+# Whether the engine still answers is asked only where a command failed by itself: after a time limit or a signal there is no time for
+# that, and a signal may come while the engine is asked.
+command_ended() {
+    if [ "$VALUE" != 0 ] && [ "$PHASE" = running ] && ! engine_answers && [ -z "$INTERRUPTED" ]; then
+        say "the container engine in the VM does not answer any more; the end of $RESULTS/engine.log:"
+        show_end_of_engine_log
+        show_end_of_console engine guest
+        VALUE=$ENGINE_LOST
+    fi
+    kill_vm engine
 }
 
 engine_ended() {
-    if [ "$who" = here ]; then
-        # Out of time or interrupted, it would have no time for this; and be it while the engine is asked.
-        if [ "$value" != 0 ] && [ "$PHASE" = running ] && ! engine_answers && [ -z "$INTERRUPTED" ]; then
-            explain_silent_engine
-            value=$ENGINE_LOST
-        fi
-        kill_vm engine
-    else
-        say "the container engine ended by itself, with exit code $value; the end of $RESULTS/engine.log:"
-        tail -n 20 "$RESULTS/engine.log" >&2 || true
-        event=ended value=70
-        deliver_to_command KILL
-    fi
+    say "the container engine ended by itself, with exit code $VALUE; the end of $RESULTS/engine.log:"
+    show_end_of_engine_log
+    EVENT=ended VALUE=70
+    deliver_to_command KILL
 }
 
 engine_answers() {
     timeout -k 1 20 docker version >/dev/null 2>&1
 }
 
-explain_silent_engine() {
-    say "the container engine in the VM does not answer any more; the end of $RESULTS/engine.log:"
+show_end_of_engine_log() {
     tail -n 20 "$RESULTS/engine.log" >&2 || true
-    say "the end of the guest's console:"
-    if [ -s "$RUN/engine/console" ]; then tail -n 40 "$RUN/engine/console" | tr -d '\r' >&2; else echo "(it printed nothing)" >&2; fi
-}
-
-engine_deaf() {
-    say "the container engine did not come up; the end of $RESULTS/engine.log:"
-    tail -n 20 "$RESULTS/engine.log" >&2 || true
-    event=ended value=70
 }

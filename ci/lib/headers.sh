@@ -1,10 +1,14 @@
 # shellcheck shell=bash
-# C headers of other versions of rdma-core than this machine's, from the packages of other releases, for the test of the layouts.
+# Fetches C headers of other versions of rdma-core than this machine's, from the packages of other releases, for the test of the layouts.
+#
+# Reads: CACHE (roce)
+# Sets:  HEADERS_FOUND   the folders with the headers, joined by colons
+# For other files: fetch_headers
 
 HEADER_SUITES=(bookworm trixie sid) # rdma-core 44, 56 and the newest
 HEADER_PACKAGES=(libibverbs-dev librdmacm-dev)
 
-# Unpacks the headers into $CACHE/headers and sets HEADERS_FOUND, folders joined by colons.
+# Unpacks the headers into $CACHE/headers and sets HEADERS_FOUND.
 fetch_headers() {
     local suite
     HEADERS_FOUND=''

@@ -1,20 +1,25 @@
 # shellcheck shell=bash
-# The image that ci/Dockerfile describes, and what it is made from where there is no registry: a base of the distribution's packages.
+# Makes the image that ci/Dockerfile describes; where no registry answers, on a base made of the distribution's packages.
 # Sourced by ci/roce and, as root, by vm/fill.
+#
+# Reads: CI_DIR (roce or vm/fill), SCRATCH (say.sh), the variables that PROXIES names
+# Sets:  FROM_RELEASE, for archive_line (packages.sh)
+# For other files: IMAGE, IMAGE_LABEL, PROXIES, image_recipe, build_image
 
 IMAGE=verbena/rdma-java:25
 IMAGE_BASE=debian:trixie-slim
 IMAGE_EPOCH=$(sed -n 's/^ARG EPOCH=//p' "$CI_DIR/Dockerfile")
 IMAGE_LABEL=dev.verbena.recipe
 PROXIES=(http_proxy https_proxy no_proxy)
-PULL_LIMIT=120 # seconds; no registry at all is told at once, or never
+PULL_LIMIT=120 # seconds; where there is no registry, docker fails at once or hangs
 
-# Changes whenever what is made here would, but for the packages.
+# Prints a name that changes whenever the image would, except for newer packages.
 image_recipe() {
     cat "$CI_DIR/Dockerfile" "$CI_DIR/lib/image.sh" "$CI_DIR/vm/fill" | sha256sum | cut -c1-12
 }
 
-# With the engine that docker talks to. The host's network is what has the package archive, and all there is in vm/fill.
+# Builds with the engine that docker talks to, on the host's network: the package archive is reached from there, and vm/fill has no
+# other.
 build_image() {
     local base=$IMAGE_BASE name arguments=()
     if ! timeout "$PULL_LIMIT" docker pull -q "$base" >/dev/null 2>&1; then
@@ -50,7 +55,7 @@ archives_of_base() {
     done
 }
 
-# What the image's own build would remove is not there in the first place: a layer notes what it removed, and when.
+# Leaves out the files that the Dockerfile would remove: a layer records what it removed, and when, and would differ each time.
 import_base() { # NAME
     local tar archives code=0
     archives=$(archives_of_base) || return

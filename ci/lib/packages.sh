@@ -1,21 +1,21 @@
 # shellcheck shell=bash
-# What a run needs from the distribution, by Debian's and Ubuntu's package names.
-# shellcheck disable=SC2034 # the lists are read by the other parts
+# Packages of the distribution, by their names in Debian and Ubuntu: which are missing, installing them, other releases' archives.
+# Sourced by ci/roce and, as root, by vm/fill.
+#
+# Reads: INSTALL, CACHE (roce), SCRATCH (say.sh), APT_CONFIG, FROM_RELEASE (image.sh), CC
+# Sets:  ARCHIVES_SILENT   what apt said when package archives did not answer, or empty
+# For other files: have_apt, missing_of, need, install_packages, with_fresh_lists, update_lists, as_root, apt_of_suite, archive_line,
+#        archive_of, of_os_release
 
-RDMA_TOOLS=(libibverbs1 ibverbs-providers librdmacm1 ibverbs-utils rdmacm-utils iproute2)
-VM_TOOLS=(qemu-system-x86 kmod xz-utils zstd)
-BUILD_TOOLS=(maven)
-TEST_TOOLS=(gcc libc6-dev libibverbs-dev librdmacm-dev)
-BENCH_TOOLS=("${TEST_TOOLS[@]}" perftest)
+ARCHIVES_SILENT=''
+LISTS_LIMIT=300 # seconds to wait for another apt-get that has locked the lists; unlike `install`, `update` does not wait by itself
 
 have_apt() { command -v apt-get >/dev/null && command -v dpkg-query >/dev/null; }
 
-installed() { # PACKAGE, or what replaced it under a name of its own (librdmacm1t64)
-    [[ $(dpkg-query -W -f ' ${db:Status-Status} ' "$1" "${1}t64" 2>/dev/null) == *' installed '* ]]
-}
-
 missing_of() { # PACKAGE… : prints those that are not installed
-    local package
+    local package installed
+    # Each, or its successor with 64-bit times (librdmacm1t64).
+    installed=$'\n'$(dpkg-query -W -f '${db:Status-Status} ${Package}\n' "$@" "${@/%/t64}" 2>/dev/null || true)$'\n'
     for package in "$@"; do
         case $package in
             maven) command -v mvn >/dev/null && continue ;;
@@ -23,7 +23,7 @@ missing_of() { # PACKAGE… : prints those that are not installed
             docker-cli) if command -v docker || ! apt-cache show docker-cli; then continue; fi >/dev/null 2>&1 ;; # docker.io's, up to Debian 12
             docker.io) PATH=$PATH:/usr/sbin:/sbin command -v dockerd >/dev/null && continue ;;
         esac
-        installed "$package" || printf '%s\n' "$package"
+        [[ $installed == *$'\n'"installed $package"?(t64)$'\n'* ]] || printf '%s\n' "$package"
     done
 }
 
@@ -81,36 +81,35 @@ of_os_release() { # NAME
     sed -nE "s/^$1=\"?([^\"]*)\"?\$/\1/p" /etc/os-release
 }
 
-# Package lists age: a package that cannot be had is tried once more with fresh ones. Where only some of the archives answered,
-# what is wanted may be in one that did.
+# Package lists age: a command that fails is tried once more with fresh ones, also where only some of the archives answered: the
+# package may be in one that did.
 with_fresh_lists() { # COMMAND…
     "$@" >/dev/null 2>&1 || { update_lists || [ -n "$ARCHIVES_SILENT" ]; } && quietly "$*" "$@"
 }
-
-ARCHIVES_SILENT='' # what apt said when package archives did not answer
-LISTS_LIMIT=300    # seconds for another apt-get that has the lists; unlike installing, updating does not wait by itself
 
 update_lists() {
     if [ "$INSTALL" = no ] && [ -z "${APT_CONFIG-}" ]; then
         say "apt's package lists are missing or old, and --no-install says not to touch them: apt-get update"
         return 1
     fi
-    local root=as_root log code=0 waited='' until=$((SECONDS + LISTS_LIMIT))
+    local root=as_root log code=0 locked waited='' until=$((SECONDS + LISTS_LIMIT))
     [ -z "${APT_CONFIG-}" ] || root='' # of apt_of_suite: lists of our own
     [ "$root" != as_root ] || as_root true || return # a password is asked for here, where there is a terminal
     log=$(mktemp -p "$SCRATCH")
-    # An archive that does not answer is only a warning to apt, unless told otherwise.
+    # By default apt only warns of an archive that does not answer.
     until LC_ALL=C step into "$log" "$log" $root apt-get -q -o APT::Update::Error-Mode=any update; do
-        if ! grep -q 'Could not get lock\|Unable to lock' "$log" || [ "$SECONDS" -ge "$until" ]; then
+        locked=no
+        ! grep -q 'Could not get lock\|Unable to lock' "$log" || locked=yes
+        if [ "$locked" = no ] || [ "$SECONDS" -ge "$until" ]; then
             code=1
             break
         fi
         [ -n "$waited" ] || say "waiting, as another apt-get has the package lists"
         waited=yes
         : >"$log"
-        sleep 1 # apt's locks are not flock's: nothing tells when one is free
+        sleep 1 # apt's locks are not flock's: there is no event to wait for
     done
-    if [ "$code" != 0 ] && [ -n "$waited" ] && [ "$SECONDS" -ge "$until" ]; then
+    if [ "$code" != 0 ] && [ "$locked" = yes ]; then
         say "another apt-get has had the package lists for $LISTS_LIMIT s"
     elif [ "$code" != 0 ]; then
         ARCHIVES_SILENT=$(sed -nE 's/^[EW]: //p' "$log" | head -n 1)
@@ -127,7 +126,7 @@ install_packages() { # PACKAGE…
         -o DPkg::Lock::Timeout=300 install --no-remove --no-install-recommends "$@"
 }
 
-# Sees to it that packages are there, or says which are not and ends.
+# Installs those of the packages that are missing; where that is not allowed or fails, says so and ends.
 need() { # WHAT_FOR PACKAGE…
     local what=$1 missing
     shift

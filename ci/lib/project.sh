@@ -1,6 +1,18 @@
 # shellcheck shell=bash
-# This project: building it, its demo, its tests.
+# Builds this project, runs its demo and its tests.
+#
+# Reads: CI_DIR, PROJECT, CACHE, RESULTS, LIMIT, INSTALL, HEADERS, PAIR, CONTAINERS (roce), WAY, RDMA_TOOLS (ways.sh), VM (vm.sh),
+#        ROCE_ADDRESSES (devices.sh), ENGINE_LOST (engine.sh), HEADERS_FOUND (headers.sh), ARCHIVES_SILENT (packages.sh), JAVA_HOME
+#        and JAVA*_HOME
+# Sets:  JDK       the home of a JDK 25 or newer
+#        FILTER    which tests to run, or empty
+#        COUNTED   how many tests passed, failed and were skipped
+#        LIMIT, RESULTS (roce): a default, an absolute path
+#        JAVA_25_HOME, in the environment of Maven
+# For other files: BUILD_TOOLS, TEST_TOOLS, demo, run_tests, build, up_to_date, jar_of, need_jdk, find_jdk, jdk_version
 
+BUILD_TOOLS=(maven)
+TEST_TOOLS=(gcc libc6-dev libibverbs-dev librdmacm-dev)
 JDK_PLACES=(/usr/lib/jvm /usr/lib64/jvm /usr/java /usr/jdk /usr/local/java /opt/java /opt/hostedtoolcache
     "$HOME/.sdkman/candidates/java" "$HOME/.jdks" "$HOME/.m2/jdks" "$HOME/.gradle/jdks" "$HOME/.local/share/mise/installs/java"
     "$HOME/.asdf/installs/java" "$HOME/.jenv/versions" "$HOME/.jabba/jdk" "$HOME/.jbang/cache/jdks")
@@ -85,19 +97,19 @@ can_be_installed() { # PACKAGE
 
 maven() { # ARGUMENTS…
     # Maven 3.8 ends each run with escape sequences, colours off or not.
-    (cd "$PROJECT" && mvn -B "${MAVEN_TELLS[@]}" "$@" 2>&1 | sed -u $'s/\x1b\\[[0-9;]*m//g' | tell_of_build)
+    (cd "$PROJECT" && mvn -B "${MAVEN_LOGGING[@]}" "$@" 2>&1 | sed -u $'s/\x1b\\[[0-9;]*m//g' | show_build)
 }
 
-# As -q, but for what tell_of_build wants to know.
-MAVEN_TELLS=(-Dorg.slf4j.simpleLogger.defaultLogLevel=error
+# As quiet as -q, except for the lines from which show_build reads the progress.
+MAVEN_LOGGING=(-Dorg.slf4j.simpleLogger.defaultLogLevel=error
     -Dorg.slf4j.simpleLogger.log.org.apache.maven.cli.transfer.Slf4jMavenTransferListener=info
     -Dorg.slf4j.simpleLogger.log.org.apache.maven.cli.event.ExecutionEventLogger=info)
-BUILD_PATIENCE=10 # seconds of silence
+PROGRESS_INTERVAL=10 # seconds without a line from Maven
 
-# Passes on what Maven prints; says how far the build is when it has been silent for long, as a first one that downloads is.
-# Guava in Debian's Maven 3.9 makes a JDK 25 warn of sun.misc.Unsafe, four lines at each start.
-tell_of_build() {
-    local line='' part='' code module='' downloads='' files=0 started=$SECONDS told=$SECONDS
+# Passes on what Maven prints; reports progress when Maven has printed nothing for some time, as in a first build, which downloads.
+# Leaves out a warning of sun.misc.Unsafe, four lines at each start, which a JDK 25 prints because of Guava in Debian's Maven 3.9.
+show_build() {
+    local line='' part='' code module='' downloads='' files=0 started=$SECONDS printed=$SECONDS
     while true; do
         code=0
         IFS= read -r -t 1 part || code=$?
@@ -107,15 +119,15 @@ tell_of_build() {
                 '[INFO] Downloaded from '*) files=$((files + 1)) downloads=", $files files downloaded" ;;
                 '[INFO] Building '*'['*/*']') module=${line#'[INFO] Building '} module=${module%%  *} ;;
                 '[INFO]'* | 'WARNING: '*sun.misc.Unsafe* | 'WARNING: Please consider reporting this to the maintainers of class com.google.'*) ;;
-                *) printf '%s\n' "$line"; told=$SECONDS ;;
+                *) printf '%s\n' "$line"; printed=$SECONDS ;;
             esac
             line=''
         elif [ "$code" -le 128 ]; then
             break # the end
         fi
-        if [ $((SECONDS - told)) -ge "$BUILD_PATIENCE" ]; then
+        if [ $((SECONDS - printed)) -ge "$PROGRESS_INTERVAL" ]; then
             say "still building${module:+ $module}: $((SECONDS - started)) s$downloads"
-            told=$SECONDS
+            printed=$SECONDS
         fi
     done
     [ -z "$line" ] || printf '%s\n' "$line"
@@ -133,7 +145,7 @@ need_writable_checkout() {
     need_writable "$PROJECT" "this checkout" "the build writes its target folders there; work in a copy that you may write to"
 }
 
-jar_of() { # MODULE : its jar
+jar_of() { # MODULE : prints its jar
     find "$PROJECT/native-test/$1/target" -maxdepth 1 -name "verbena-$1.jar" 2>/dev/null
 }
 
@@ -220,18 +232,18 @@ test_pair() {
     esac
 }
 
-# Services in containers, on the kernel that ci/roce would take for anything, and then those that have a network and a Soft-RoCE device
-# of their own on one that can do that, if the first could not.
+# Services in containers: all on the default kernel. If that kernel cannot give containers a network and a Soft-RoCE device of their
+# own, the tests that need these run on a newer kernel.
 test_containers() {
     local way kernel suite
     if ! way=$(way_with_engine_here); then
         one_more_failure
         return
     elif [ "$WAY" != vm ] && [ -n "$way" ]; then
-        ON=host # also where the devices are those that this run made, and still has
+        way=host # also where the devices are those that this run made, and still has
         kernel=$(uname -r)
     elif vm_can_be_made; then
-        ON=vm
+        way=vm
         prepare_vm
         kernel=$(cat "$VM/version")
     else
@@ -239,52 +251,51 @@ test_containers() {
         return
     fi
     if has_rxe_in_containers "$kernel"; then
-        tests_in_containers "$kernel" containers
+        tests_in_containers "$kernel" containers "$way"
         return
     fi
-    tests_in_containers "$kernel" 'containers & !own-network' || return
+    tests_in_containers "$kernel" 'containers & !own-network' "$way" || return
     suite=$(newer_kernel_suite)
     if [ -n "$suite" ]; then
-        VERBENA_KERNEL_SUITE=$suite ON=vm tests_in_containers "$suite" own-network
+        VERBENA_KERNEL_SUITE=$suite tests_in_containers "$suite" own-network vm
     else
         say "SKIPPED: containers with Soft-RoCE devices of their own: they need Linux $RXE_IN_CONTAINERS, $kernel was found, and it is" \
             "not known where $(of_os_release ID) $(of_os_release VERSION_ID) has a newer one (VERBENA_KERNEL_SUITE)"
     fi
 }
 
-# Where it cannot, prepare_vm ends the shell, which then is not this one; nor is what this one has to undo that one's.
-# shellcheck disable=SC2034 # run_at_exit reads it
+# In a subshell, which prepare_vm ends where the VM cannot be made.
 vm_can_be_made() (
-    AT_EXIT=()
+    nothing_to_undo
     heed_signals
     prepare_vm
 )
 
 # Fails only when it was interrupted, with the code for that.
-tests_in_containers() { # KERNEL TAGS
+tests_in_containers() { # KERNEL TAGS WAY
     local code=0 launcher name=containers-$1
     say "services in containers, kernel $1"
     mapfile -t launcher < <(junit "$name" verbena.containers=required --include-tag="$2")
-    tests_beside_engine || code=$?
-    # An emulated kernel that has gone silent (seen once in some dozens of runs, before the first container had started) says nothing
-    # about what is tested. Once: one that does so each time does.
+    tests_beside_engine "$name" "$3" "${launcher[@]}" || code=$?
+    # An emulated kernel may go silent (seen once in some dozens of runs, before the first container had started), which says nothing
+    # about the tests: they get a second try. If it goes silent again, that counts.
     if [ "$code" = "$ENGINE_LOST" ]; then
         say "once more, with another VM; what is left of this one is in $RESULTS/$name-silent"
         rm -rf "$RESULTS/$name-silent" "$RESULTS/$name-reports"
         mv "$RESULTS/$name" "$RESULTS/$name-silent"
         code=0
-        tests_beside_engine || code=$?
+        tests_beside_engine "$name" "$3" "${launcher[@]}" || code=$?
     fi
     count "tests in containers" "$code" "$RESULTS/$name-reports"/TEST-*.xml
     case $code in 130 | 137 | 143) return "$code" ;; esac
 }
 
-tests_beside_engine() {
-    VERBENA_KERNEL_SUITE=${VERBENA_KERNEL_SUITE-} nested engine --on "$ON" --timeout "$CONTAINERS_LIMIT" \
-        --results "$RESULTS/$name" -- "${launcher[@]}"
+tests_beside_engine() { # NAME WAY COMMAND…
+    VERBENA_KERNEL_SUITE=${VERBENA_KERNEL_SUITE-} nested engine --on "$2" --timeout "$CONTAINERS_LIMIT" \
+        --results "$RESULTS/$1" -- "${@:3}"
 }
 
-# A run of its own, with its own folder, that ends with this one. It is in the background, where Ctrl-C does not reach it.
+# Runs another ci/roce, which is ended when this one gets a signal. It is in the background, where Ctrl-C does not reach it.
 nested() { # WORDS_FOR_CI_ROCE…
     local pid code
     "$CI_DIR/roce" "$@" &
@@ -305,12 +316,12 @@ has_rxe_in_containers() { # KERNEL_VERSION
     [ "$(printf '%s\n' "$RXE_IN_CONTAINERS" "${1%%[^0-9.]*}" | sort -V | head -n 1)" = "$RXE_IN_CONTAINERS" ]
 }
 
-# Where Debian has a kernel that is newer than that of this machine's release.
+# Prints the suite of Debian with a newer kernel than that of this machine's release, or nothing.
 newer_kernel_suite() {
     if [ "$(of_os_release ID)" = debian ] && [[ $(of_os_release VERSION_ID) == 1[23] ]]; then echo trixie-backports; fi
 }
 
-# Prints, a line for each, the words of a command that runs tests of native-test/tests.
+# Prints the words of a command that runs tests of native-test/tests, one a line.
 junit() { # REPORTS PROPERTY JUNIT_OPTION…
     printf '%s\n' "$JDK/bin/java" "${BRISK_JVM[@]}" --enable-native-access=ALL-UNNAMED "-D$2" \
         -cp "$PROJECT/native-test/tests/target/test-classes:$(cat "$PROJECT/native-test/tests/target/test-class-path")" \
@@ -329,7 +340,7 @@ method_pattern() { # FILTER
 
 COUNTED=(0 0 0) # passed, failed, skipped
 
-# Adds the numbers of JUnit's reports. A run that ended badly without a failed test is a failure all the same.
+# Adds the numbers of JUnit's reports. A run that ended with another exit code than 0 and has no failed test counts as one failure.
 count() { # WHAT EXIT_CODE REPORT…
     local numbers i
     read -ra numbers < <(numbers "${@:3}")

@@ -1,5 +1,9 @@
 # shellcheck shell=bash
-# What ci/roce says goes to standard error: standard output belongs to the command it runs.
+# Messages, failures, and the folder for temporary files. Messages go to standard error: standard output belongs to the command.
+#
+# Reads: VERBOSE (roce), TMPDIR
+# Sets:  SCRATCH   this run's folder for temporary files, removed at its end
+# For other files: say, detail, fail, usage_error, take_lock, into, quietly, make_scratch, need_room, need_writable
 
 say() { printf 'roce: %s\n' "$*" >&2; }
 
@@ -41,7 +45,6 @@ quietly() { # WHAT COMMAND…
     rm -f "$log"
 }
 
-# A folder of this run for files of the moment, which goes with it.
 make_scratch() {
     local place=${TMPDIR:-/tmp}
     [ -d "$place" ] || fail 69 "TMPDIR is $place, and there is no such folder"

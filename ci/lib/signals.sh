@@ -1,19 +1,30 @@
 # shellcheck shell=bash
-# INT, TERM and HUP while ci/roce itself is at work: it ends what it runs, removes what it began, and answers 130, 143 or 129.
-# While a command runs on devices, follow.sh has these signals instead.
+# INT, TERM and HUP while ci/roce itself is at work: it ends what it runs, removes what it began, and exits with 130, 143 or 129.
+# While a command runs on devices, follow.sh handles these signals instead.
 #
-# bash looks at a signal only when the command in the foreground has ended. What may take long therefore runs as a step, in the background.
-# Installing packages does not: half installed ones are worse than waiting, and apt and dpkg ignore Ctrl-C for the same reason.
+# bash handles a signal only when the command in the foreground has ended. What may take long therefore runs as a step, in the
+# background. Installing packages does not: half installed ones are worse than waiting, and apt and dpkg ignore Ctrl-C for the same
+# reason.
+#
+# Reads: nothing of other files
+# Sets:  GRACE      seconds between asking something to end (TERM) and ending it (KILL)
+#        STEP       the process group of the step that runs, or empty; "inside" within a step
+#        MESSAGES   the descriptor of standard error: a trap runs with the redirections of the command that was waited for
+#        AT_EXIT    the commands that undo what this run has begun
+# For other files: at_exit, nothing_to_undo, heed_signals, step
 
-GRACE=10 # seconds between asking what runs to end and ending it
-STEP=''  # the process group of the step that runs
-TOLD=''  # standard error: a trap runs with the redirections of the command that was waited for
-
+GRACE=10
+STEP=''
+MESSAGES=''
 AT_EXIT=()
+
 at_exit() { # COMMAND… : undone last first
     AT_EXIT=("$(printf '%q ' "$@")" "${AT_EXIT[@]}")
     trap run_at_exit EXIT
 }
+
+# In a subshell: undoing is the caller's business.
+nothing_to_undo() { AT_EXIT=(); }
 
 run_at_exit() {
     local undo
@@ -22,7 +33,7 @@ run_at_exit() {
 }
 
 heed_signals() {
-    [ -n "$TOLD" ] || exec {TOLD}>&2
+    [ -n "$MESSAGES" ] || exec {MESSAGES}>&2
     trap 'end_by INT' INT
     trap 'end_by TERM' TERM
     trap 'end_by HUP' HUP
@@ -30,13 +41,13 @@ heed_signals() {
 
 end_by() { # SIGNAL
     trap '' INT TERM HUP
-    say "interrupted by $1" 2>&"$TOLD"
+    say "interrupted by $1" 2>&"$MESSAGES"
     [ -z "$STEP" ] || end_group "$STEP"
     exit $((128 + $(kill -l "$1")))
 }
 
-# Runs a command or a function, in a process group of its own, and returns its exit code. A step within a step is part of it.
-# Where it prints is up to what runs in it: what is redirected here swallows the word on a signal.
+# Runs a command or a function in a process group of its own, and returns its exit code. A step within a step is part of it.
+# Do not redirect the output of `step`: the message about a signal would go there too. Redirect inside (`into`, `quietly`).
 step() { # COMMAND…
     local code=0
     if [ "$STEP" = inside ]; then
@@ -45,7 +56,8 @@ step() { # COMMAND…
     fi
     set -m
     (
-        AT_EXIT=() STEP=inside # what the caller has to undo is not this shell's
+        nothing_to_undo
+        STEP=inside
         "$@"
     ) </dev/null &
     STEP=$!
@@ -59,7 +71,7 @@ end_group() { # PROCESS_GROUP
     local until=$((SECONDS + GRACE))
     signal_group TERM "$1"
     { wait "$1" || true; } 2>/dev/null # bash would remark on its death
-    while is_alive "$1"; do # no event tells the end of a group
+    while is_alive "$1"; do # the end of a group is no event
         if [ "$SECONDS" -ge "$until" ]; then
             signal_group KILL "$1"
             return
@@ -68,7 +80,7 @@ end_group() { # PROCESS_GROUP
     done
 }
 
-# Whether any process of a group still runs. In a container, nobody may take notice of those that have ended: they do not count.
+# Whether any process of a group still runs. Zombies do not count: in a container there may be no init that reaps them.
 is_alive() { # PROCESS_GROUP
     local file line fields
     for file in /proc/[0-9]*/stat; do
@@ -79,7 +91,7 @@ is_alive() { # PROCESS_GROUP
     return 1
 }
 
-# What runs under sudo is root's.
+# Processes under sudo belong to root.
 signal_group() { # SIGNAL PROCESS_GROUP
     kill -s "$1" -- "-$2" 2>/dev/null || true
     [ "$(id -u)" = 0 ] || sudo -n kill -s "$1" -- "-$2" 2>/dev/null || true

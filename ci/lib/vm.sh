@@ -4,7 +4,14 @@
 #
 # The kernel comes from the distribution's package, which is unpacked and not installed. What is made of it is kept in
 # $CACHE/vm, outside the checkout.
+#
+# Reads: CI_DIR, CACHE (roce), SCRATCH (say.sh), VERBENA_KERNEL_PACKAGE, VERBENA_KERNEL_SUITE
+# Sets:  VM            the folder with kernel, initramfs and version
+#        ACCELERATOR   kvm or tcg
+#        WHY_NO_KVM    why it is not kvm
+# For other files: VM_TOOLS, why_no_vm, prepare_vm, uses_kvm, vm_recipe, kernel_meta_package, why_kvm_cannot_be_tried, kvm_verdict_file
 
+VM_TOOLS=(qemu-system-x86 kmod xz-utils zstd)
 VM_ROOM=1000       # MiB while it is made, most of that for the kernel's package unpacked
 KVM_PROBE_LIMIT=15 # seconds for a guest that powers off at once; a working KVM needs 1 or 2
 
@@ -47,7 +54,7 @@ prepare_vm() {
     exec {lock}>&-
 }
 
-# Changes whenever what is made here would: the kernel asked for, the modules, this file, the guest's init.
+# Prints a name that changes whenever what is made here would: the kernel asked for, the modules, this file, the guest's init.
 vm_recipe() {
     printf '%s-%s\n' "$(kernel_meta_package)${VERBENA_KERNEL_SUITE:+-$VERBENA_KERNEL_SUITE}" \
         "$({ echo "${VM_MODULES[@]}" "${VM_ENGINE_MODULES[@]}"; cat "$CI_DIR/lib/vm.sh" "$CI_DIR/vm/init"; } | sha256sum | cut -c1-12)"
@@ -63,7 +70,7 @@ kernel_meta_package() {
     fi
 }
 
-# The package with the kernel itself, and on Ubuntu those with its modules, behind a name that only points at the newest.
+# Prints the package with the kernel itself, and on Ubuntu those with its modules: META only depends on the newest.
 kernel_packages() { # META
     local found image
     found=$(apt-cache depends --no-recommends --no-suggests --no-conflicts --no-breaks --no-replaces --no-enhances "$1" 2>/dev/null |
@@ -88,7 +95,7 @@ make_vm() {
         local -x APT_CONFIG
         APT_CONFIG=$(apt_of_suite "$VERBENA_KERNEL_SUITE") || return
     fi
-    # Package lists of another suite are read by nobody else, and so are as old as the last time.
+    # Package lists of another suite are read only here: they are as old as the last run.
     [ -z "${APT_CONFIG-}" ] || update_lists || return
     packages=$(kernel_packages "$meta") || {
         update_lists || return
@@ -101,7 +108,7 @@ make_vm() {
     made=$(mktemp -d "$CACHE/vm/making.XXXXXX") || return
     at_exit rm -rf "$made"
     mkdir "$made/debs" "$made/unpacked" "$made/busybox" || return
-    # shellcheck disable=SC2086 # a list of words
+    # shellcheck disable=SC2086 # $packages is a list of words
     (cd "$made/debs" && with_fresh_lists apt-get -q download $packages && unset APT_CONFIG &&
         with_fresh_lists apt-get -q download busybox-static) || return
     for deb in "$made"/debs/*.deb; do
@@ -120,7 +127,7 @@ make_vm() {
     forget_old_vms
 }
 
-# Each takes tens of MB, and an older recipe's is seldom wanted again.
+# Each takes tens of MB, and one of an older recipe is seldom used again.
 forget_old_vms() {
     find "$CACHE/vm" -mindepth 2 -maxdepth 2 -name complete -mtime +30 -printf '%h\0' | xargs -0 -r rm -rf
     find "$CACHE/vm" -mindepth 1 -maxdepth 1 -name 'making.*' -mtime +1 -print0 | xargs -0 -r rm -rf
@@ -203,9 +210,10 @@ find_accelerator() { # LOCK_DESCRIPTOR
         mv "$made" "$verdict"
     fi
     WHY_NO_KVM=$(cat "$verdict")
-    # shellcheck disable=SC2034 # for qemu
     [ "$WHY_NO_KVM" != works ] || ACCELERATOR=kvm WHY_NO_KVM=''
 }
+
+uses_kvm() { [ "$ACCELERATOR" = kvm ]; }
 
 why_kvm_cannot_be_tried() {
     if [ ! -e /dev/kvm ]; then
@@ -220,9 +228,9 @@ kvm_verdict_file() {
     echo "$CACHE/vm/kvm-$({ cat /proc/sys/kernel/random/boot_id; qemu-system-x86_64 --version; } | sha256sum | cut -c1-12)"
 }
 
-# Prints "works", or why not. The real kernel with an init that powers off at once, under a limit. A QEMU that hangs in the kernel may
-# take its time to die even of KILL, so nothing waits for it beyond the limit. In a shell of its own, whose remarks on a QEMU that
-# aborts nobody sees.
+# Prints "works", or why not: boots the real kernel with an init that powers off at once, under a limit. A QEMU that hangs in the kernel
+# may live on after KILL for some time, so nothing waits for it beyond the limit. It runs in a shell of its own, whose messages about a
+# QEMU that aborts are discarded.
 probe_kvm() {
     local console code=0
     console=$(mktemp -p "$SCRATCH")

@@ -1,6 +1,26 @@
 # shellcheck shell=bash
-# The three ways to two RDMA devices, best first: host, rxe, vm. Each has why_no_WAY, which says in a line why it cannot be
-# taken here or says nothing, and run_on_WAY.
+# The three ways to two RDMA devices, best first: host, rxe, vm. Chooses one, makes it ready, and runs a command there.
+#
+# Reads: ON, RESULTS, COMMAND (roce), GRACE (signals.sh), ROCE_DEVICES (devices.sh), VM, ACCELERATOR, WHY_NO_KVM (vm.sh),
+#        VERBENA_DEVICES
+# Sets:  WAY               host, rxe or vm
+#        RESULTS           as an absolute path
+#        ROCE_LOCK         with rxe: the descriptor of the lock on the devices
+#        VERBENA_DEVICES, VERBENA_RESULTS   in the environment of the command
+# For other files: WAYS, RDMA_TOOLS, why_not, choose_way, prepare_way, describe_way, lasting_devices, run_with_devices, run_here,
+#        interactive_with_devices
+
+WAYS=(host rxe vm)
+RDMA_TOOLS=(libibverbs1 ibverbs-providers librdmacm1 ibverbs-utils rdmacm-utils iproute2)
+
+# Prints in a line why a way cannot be taken here, or nothing.
+why_not() { # WAY
+    case $1 in
+        host) why_no_host ;;
+        rxe) why_no_rxe ;;
+        vm) why_no_vm ;;
+    esac
+}
 
 why_no_host() {
     local device active
@@ -18,8 +38,8 @@ why_no_host() {
     echo "device $active is active, but no /dev/infiniband/uverbs* may be opened by $(id -un)"
 }
 
-# Devices with a port that is up, with commas; but for those that another run made, or a dead one left: they may go at any moment. A
-# command that ci/roce runs may call it again, and then they are as good as any.
+# Prints the devices with a port that is up, with commas between. Leaves out Soft-RoCE devices that another run made, or left behind
+# when it died: they may go at any moment. In a command of ci/roce (VERBENA_DEVICES is set) they are this run's own, and count.
 lasting_devices() {
     local state device names=''
     for state in /sys/class/infiniband/*/ports/*/state; do
@@ -40,16 +60,16 @@ why_no_rxe() {
 }
 
 # Sets WAY, or ends with the reasons.
-choose_way() {
+choose_way() { # auto|host|rxe|vm
     local way why reasons=''
-    if [ "$ON" != auto ]; then
-        why=$("why_no_$ON")
-        [ -z "$why" ] || fail 69 "--on $ON cannot be had here: $why"
-        WAY=$ON
+    if [ "$1" != auto ]; then
+        why=$(why_not "$1")
+        [ -z "$why" ] || fail 69 "--on $1 cannot be had here: $why"
+        WAY=$1
         return
     fi
-    for way in host rxe vm; do
-        why=$("why_no_$way")
+    for way in "${WAYS[@]}"; do
+        why=$(why_not "$way")
         if [ -z "$why" ]; then
             WAY=$way
             detail "taking the way '$way'"
@@ -60,9 +80,9 @@ choose_way() {
     fail 69 "no way to RDMA devices here: ${reasons#; }"
 }
 
-# Sees to devices and gives the ready way in WAY.
-prepare_way() {
-    choose_way
+# Chooses a way and makes its devices ready; sets WAY.
+prepare_way() { # auto|host|rxe|vm
+    choose_way "$1"
     need "running on RDMA devices" "${RDMA_TOOLS[@]}"
     need_writable "$RESULTS" "the folder for results" "name another with --results"
     RESULTS=$(cd "$RESULTS" && pwd -P) # in the VM it is mounted before links into other places mean anything
@@ -71,7 +91,7 @@ prepare_way() {
     esac
     export VERBENA_RESULTS=$RESULTS
     if [ "$WAY" = rxe ] && ! prepare_rxe; then
-        [ "$ON" = auto ] || fail 69 "Soft-RoCE could not be set up on this kernel"
+        [ "$1" = auto ] || fail 69 "Soft-RoCE could not be set up on this kernel"
         say "Soft-RoCE could not be set up on this kernel: taking the micro VM"
         WAY=vm
     fi
@@ -88,7 +108,7 @@ describe_way() {
         host) echo "on this machine's kernel, devices $(lasting_devices)" ;;
         rxe) echo "on this machine's kernel, devices ${ROCE_DEVICES[0]}, ${ROCE_DEVICES[1]}" ;;
         vm)
-            if [ "$ACCELERATOR" = kvm ]; then
+            if uses_kvm; then
                 echo "$vm, kernel $(cat "$VM/version"), KVM"
             else
                 echo "$vm, kernel $(cat "$VM/version"), software emulation ($WHY_NO_KVM)"
@@ -98,7 +118,8 @@ describe_way() {
 }
 
 prepare_rxe() {
-    # The names of links and devices are fixed, so one at a time, whoever runs it: the lock is on the tool that makes them.
+    # The names of links and devices are fixed: only one run of any user at a time. The lock is on the tool that makes them, a file
+    # that all users can open.
     exec {ROCE_LOCK}<"$(PATH=$PATH:/usr/sbin:/sbin command -v rdma)"
     take_lock "$ROCE_LOCK" "another ci/roce has the Soft-RoCE devices"
     [ -e /sys/module/rdma_rxe ] || quietly "modprobe rdma_rxe" as_root modprobe rdma_rxe || return
@@ -112,21 +133,21 @@ prepare_rxe() {
 
 run_with_devices() { # COMMAND…
     make_run_folder
-    prepare_way
+    prepare_way "$ON"
     if [ "$WAY" = vm ]; then run_in_vm "$@"; else run_here "$@"; fi
 }
 
 run_here() { # COMMAND…
     local code=0
     start_here "$@"
-    at_exit deliver_to_command KILL
-    follow "$GRACE" || code=$?
+    at_exit signal_here KILL
+    follow command "$GRACE" || code=$?
     return "$code"
 }
 
 interactive_with_devices() { # COMMAND…
     make_run_folder
-    prepare_way
+    prepare_way "$ON"
     if [ "$WAY" = vm ]; then
         interactive_in_vm "$@"
     else

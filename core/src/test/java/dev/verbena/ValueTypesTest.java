@@ -22,7 +22,7 @@ class ValueTypesTest {
     private static void equality(Supplier<?> one, Object... others) {
         Object first = one.get();
         Object second = one.get();
-        assertThat(first).isEqualTo(first.equals(second).hasSameHashCodeAs(second)).isTrue();
+        assertThat(first).isEqualTo(second).hasSameHashCodeAs(second);
         assertThat(first).hasToString(second.toString());
         assertThat(first).isNotEqualTo(null).isNotEqualTo("text");
         for (Object other : others) {

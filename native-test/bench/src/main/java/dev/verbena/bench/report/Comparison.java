@@ -82,7 +82,7 @@ record Comparison(
         if (!isMeasured()) {
             return Verdict.NOT_MEASURED;
         }
-        return switch (row.goal()) {
+        return switch (row.goal(parameter)) {
             case Row.Ratio goal -> reached(goal.isReachedBy(ratio()));
             case Row.Nothing _ -> reached(java.most() < Row.NO_BYTES);
             case Row.Shown _ -> Verdict.SHOWN;
@@ -93,7 +93,9 @@ record Comparison(
         return so ? Verdict.REACHED : Verdict.MISSED;
     }
 
-    /** How bad it is: the larger, the worse, and what is not measured worst. */
+    /**
+     * How bad it is, measured by the goal: the larger, the worse, and what is not measured worst.
+     */
     double badness() {
         if (!isMeasured()) {
             return Double.POSITIVE_INFINITY;
@@ -101,7 +103,7 @@ record Comparison(
         if (row.isJavaOnly()) {
             return java.median();
         }
-        return row.goal() instanceof Row.Ratio goal && !goal.most() ? 1 / ratio() : ratio();
+        return row.goal(parameter) instanceof Row.Ratio goal ? goal.badness(ratio()) : ratio();
     }
 
     /** The ratio, and in brackets from where to where those of the pairs go. */

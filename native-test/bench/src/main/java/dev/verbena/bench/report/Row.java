@@ -33,12 +33,12 @@ enum Row {
     REGISTER("Register and deregister", Goal.atMost(1.1), Parameter.BYTES),
     /** c/connect.c. */
     CONNECT("Connect and disconnect", Goal.atMost(1.2), Parameter.NONE),
-    /** What c/count.c counts while other rows' programs run. */
+    /** What c/count.c counts while other rows' programs run; has the goals of those rows. */
     INSTRUCTIONS("Instructions executed for a packet", Goal.none(), Parameter.ROW),
     /** Of them, those outside the kernel. */
     INSTRUCTIONS_IN_PROCESSES(
             "Of them in processes, libraries among them", Goal.none(), Parameter.ROW),
-    /** The kernel's alone, of rows where processes look at memory until something is there. */
+    /** The kernel's alone, of rows where processes poll memory; has the goals of those rows. */
     INSTRUCTIONS_IN_KERNEL(
             "Instructions of the kernel for a packet, 64 KiB", Goal.none(), Parameter.ROW),
     /** Has no counterpart in C that means anything: a JVM starts. */
@@ -75,6 +75,11 @@ enum Row {
         static Goal none() {
             return new Shown();
         }
+
+        /** The same for what is the better the less it is, as instructions are. */
+        default Goal ofCost() {
+            return this;
+        }
     }
 
     /**
@@ -87,6 +92,16 @@ enum Row {
         /** Whether a ratio is within the bound. */
         boolean isReachedBy(double ratio) {
             return most ? ratio <= factor : ratio >= factor;
+        }
+
+        /** How near or far a ratio is: 1 at the bound, more beyond it. */
+        double badness(double ratio) {
+            return most ? ratio / factor : factor / ratio;
+        }
+
+        @Override
+        public Goal ofCost() {
+            return most ? this : Goal.atMost(1 / factor);
         }
 
         @Override
@@ -148,9 +163,14 @@ enum Row {
         return title;
     }
 
-    /** What it is measured against. */
-    Goal goal() {
-        return goal;
+    /**
+     * What it is measured against with a parameter. Instructions have the goal of the row whose
+     * programs run: at least 0.95 of C's rate is at most 1 / 0.95 of C's instructions.
+     */
+    Goal goal(String value) {
+        return List.of(INSTRUCTIONS, INSTRUCTIONS_IN_KERNEL).contains(this)
+                ? of(value).map(timed -> timed.goal.ofCost()).orElse(goal)
+                : goal;
     }
 
     /** Whether C has no counterpart. */

@@ -68,7 +68,7 @@ final class Table {
                 one.java().toString(),
                 one.unit(),
                 one.ratioWords(),
-                one.row().goal().toString(),
+                one.row().goal(one.parameter()).toString(),
                 verdict.toString());
     }
 

@@ -120,6 +120,28 @@ class ReportTest {
                 .containsSubsequence("4 KiB", "missed", "1 MiB", "1.20", "reached");
     }
 
+    @Test
+    void instructionsHaveTheGoalOfTheRowWhoseProgramsRan() {
+        given(Row.INSTRUCTIONS, "events", Side.C, 100)
+                .given(Row.INSTRUCTIONS, "events", Side.JAVA, 119)
+                .given(Row.INSTRUCTIONS, "message-rate", Side.C, 100)
+                .given(Row.INSTRUCTIONS, "message-rate", Side.JAVA, 106)
+                .given(Row.INSTRUCTIONS_IN_KERNEL, "read-bandwidth", Side.C, 100)
+                .given(Row.INSTRUCTIONS_IN_KERNEL, "read-bandwidth", Side.JAVA, 103)
+                .given(Row.INSTRUCTIONS_IN_PROCESSES, "events", Side.C, 100)
+                .given(Row.INSTRUCTIONS_IN_PROCESSES, "events", Side.JAVA, 300);
+        assertThat(compared(Row.INSTRUCTIONS, "events").verdict()).isEqualTo(Verdict.REACHED);
+        assertThat(compared(Row.INSTRUCTIONS, "message-rate").verdict()).isEqualTo(Verdict.MISSED);
+        assertThat(compared(Row.INSTRUCTIONS_IN_KERNEL, "read-bandwidth").verdict())
+                .isEqualTo(Verdict.REACHED);
+        assertThat(compared(Row.INSTRUCTIONS_IN_PROCESSES, "events").verdict())
+                .isEqualTo(Verdict.SHOWN);
+        // 1.06 misses 1.05 by more than 1.19 is within 1.20.
+        assertThat(lineOf(report(), Row.INSTRUCTIONS))
+                .containsSubsequence("message-rate", "106", "1.06", "<= 1.05")
+                .endsWith("missed");
+    }
+
     private static String lineOf(Report report, Row row) {
         return report.table()
                 .toString()

@@ -1,0 +1,49 @@
+# shellcheck shell=bash
+# Tests of `ci/roce bench` up to its build: which rows it takes, and what it does where they cannot be measured.
+#
+# Reads: BOX (run)
+# Sets:  nothing
+# For other files: nothing but tests
+
+test_bench_has_no_such_row() {
+    roce bench -- post-pole
+    exits_with 64
+    says "bench has no row post-pole; it has post-poll chain arm-await allocation load-queue-pairs load-depth send-latency"
+}
+
+test_bench_asks_for_devices_before_it_builds() {
+    fake_packages
+    fake uname <<<'echo riscv64'
+    fake mvn <<'LINES'
+touch "$BOX/built"
+LINES
+    roce bench --on vm -- post-poll connect
+    exits_with 69
+    says "--on vm cannot be had here"
+    [ ! -e "$BOX/built" ]
+}
+
+test_bench_on_the_stand_in_alone_asks_for_no_devices() {
+    fake_packages
+    fake uname <<<'echo riscv64'
+    fake mvn <<<'exit 1'
+    roce bench --on vm -- post-poll
+    exits_with 1
+    says "the build failed"
+}
+
+test_quick_bench_counts_on_emulated_processors_and_times_nothing_there() {
+    fake_vm
+    fake mvn <<<'exit 1'
+    roce bench --quick --on vm
+    exits_with 1
+    says "quick, on emulated processors: what can be counted is counted, and not timed; name a row to have it timed: send-latency"
+}
+
+test_quick_bench_times_rows_by_name() {
+    fake_vm
+    fake mvn <<<'exit 1'
+    roce bench --quick --on vm -- send-latency
+    exits_with 1
+    says_nothing_of "not timed"
+}
