@@ -31,7 +31,7 @@ import java.util.concurrent.ThreadLocalRandom;
 import java.util.stream.Collectors;
 
 /** Measures one operation with a server. */
-@Command(mixinStandardHelpOptions = true, sortOptions = false)
+@Command(mixinStandardHelpOptions = true, versionProvider = Versions.class, sortOptions = false)
 final class PerfClient implements Callable<Integer> {
     /**
      * How many small messages have the loops, and all below them, compiled before anything is
@@ -88,13 +88,13 @@ final class PerfClient implements Callable<Integer> {
     @Mixin private PerfOptions options;
 
     @Option(
-            names = "--from",
+            names = {"--from", "--source_ip"},
             paramLabel = "ADDRESS",
             description = "The local address to connect from (default: by the route).")
     private InetAddress from;
 
     @Option(
-            names = "--size",
+            names = {"-s", "--size"},
             paramLabel = "LIST",
             description =
                     "Bytes of a message: one number or several with commas, as in 64,4K,1M; or"
@@ -103,7 +103,12 @@ final class PerfClient implements Callable<Integer> {
     private String size;
 
     @Option(
-            names = "--iterations",
+            names = {"-a", "--all"},
+            description = "The same as --size all.")
+    private boolean allSizes;
+
+    @Option(
+            names = {"-n", "--iters", "--iterations"},
             paramLabel = "N",
             description =
                     "How many of each size, on each queue pair (default: 1000; of bw of writes"
@@ -119,19 +124,19 @@ final class PerfClient implements Callable<Integer> {
     private Integer warmUp;
 
     @Option(
-            names = "--depth",
+            names = {"-t", "--tx-depth", "--depth"},
             paramLabel = "N",
             description = "bw: requests under way on a queue pair (default: 128).")
     private Integer depth;
 
     @Option(
-            names = "--chain",
+            names = {"-l", "--post_list", "--chain"},
             paramLabel = "N",
             description = "bw: requests posted as one, by DEFER (default: 1).")
     private Integer chain;
 
     @Option(
-            names = "--signal-every",
+            names = {"-Q", "--cq-mod", "--signal-every"},
             paramLabel = "N",
             description =
                     "bw: each N-th request asks for a completion, the others are silent"
@@ -139,7 +144,7 @@ final class PerfClient implements Callable<Integer> {
     private Integer signalEvery;
 
     @Option(
-            names = "--inline",
+            names = {"-I", "--inline_size", "--inline"},
             defaultValue = "0",
             paramLabel = "BYTES",
             description =
@@ -148,18 +153,18 @@ final class PerfClient implements Callable<Integer> {
     private int inline;
 
     @Option(
-            names = "--events",
+            names = {"-e", "--events"},
             description = "Sleep until there is a completion, on both sides, instead of polling.")
     private boolean events;
 
     @Option(
-            names = "--qps",
+            names = {"-q", "--qp", "--qps"},
             paramLabel = "N",
             description = "bw: queue pairs, all on one completion queue (default: 1).")
     private Integer queuePairs;
 
     @Option(
-            names = "--qp-timeout",
+            names = {"-u", "--qp-timeout"},
             paramLabel = "N",
             description =
                     "After 4.096 us * 2^N, a packet that was not acknowledged is sent again"
@@ -201,7 +206,10 @@ final class PerfClient implements Callable<Integer> {
     // ---- the command line
 
     private PerfSizes sizes() {
-        String text = size;
+        if (allSizes && size != null) {
+            throw wrong("--all stands for --size all: give one of the two");
+        }
+        String text = allSizes ? "all" : size;
         if (text == null) {
             int usual = measure == PerfMeasure.LAT ? USUAL_LATENCY_SIZE : USUAL_SIZE;
             text = Integer.toString(Math.max(usual, least()));

@@ -28,6 +28,7 @@ import java.util.concurrent.TimeUnit;
 @Command(
         name = "server",
         mixinStandardHelpOptions = true,
+        versionProvider = Versions.class,
         sortOptions = false,
         description =
                 "Serves clients, one after the other, until it is stopped. What is measured, and"

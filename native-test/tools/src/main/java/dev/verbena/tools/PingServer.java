@@ -27,6 +27,7 @@ import java.util.concurrent.LinkedBlockingQueue;
 @Command(
         name = "server",
         mixinStandardHelpOptions = true,
+        versionProvider = Versions.class,
         sortOptions = false,
         description = "Serves one client, or several one after the other, and checks their data.")
 final class PingServer implements Callable<Integer> {
