@@ -76,8 +76,8 @@ final class PingClient implements Callable<Integer> {
                 Connector connector = adapter.createConnector()) {
             connect(connector, end);
             PrintWriter out = spec.commandLine().getOut();
-            String from = ToolDevices.words(connector.localAddress());
-            String to = ToolDevices.words(connector.peerAddress());
+            String from = ToolDevices.describe(connector.localAddress());
+            String to = ToolDevices.describe(connector.peerAddress());
             if (!json) {
                 out.printf("%s of %s is connected to %s%n", from, adapter.name(), to);
             }
