@@ -160,7 +160,7 @@ demo() {
     LIMIT=${LIMIT:-$DEMO_LIMIT}
     run_with_devices "$JDK/bin/java" "${BRISK_JVM[@]}" --enable-native-access=dev.verbena,dev.verbena.bindings \
         --module-path "$PROJECT/native-test/tools/target/lib:$(jar_of tools)" \
-        --module dev.verbena.tools/dev.verbena.tools.Demo
+        --module dev.verbena.tools/dev.verbena.tools.Verbena demo
 }
 
 # All unit tests here, then those of native-test/tests on devices; one line of numbers at the end.
@@ -217,7 +217,7 @@ tests_on_devices() {
 
 # Ping between two hosts, over a cable that loses and delays packets: slower, never wrong. Fails only when it was interrupted.
 test_pair() {
-    local ping=("$JDK/bin/java" "${BRISK_JVM[@]}" -jar "$(jar_of tools)") code=0
+    local ping=("$JDK/bin/java" "${BRISK_JVM[@]}" -jar "$(jar_of tools)" ping) code=0
     say "Ping between two micro VMs, $BAD_CABLE"
     nested pair --timeout "$PAIR_LIMIT" --results "$RESULTS" --netem "$BAD_CABLE" \
         -- "${ping[@]}" server --bind "${ROCE_ADDRESSES[0]}" \

@@ -3,28 +3,91 @@ package dev.verbena.nativetest;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.verbena.Adapter;
-import dev.verbena.tools.Doctor;
+import dev.verbena.Port;
 
 import org.junit.jupiter.api.Test;
 
-import java.io.ByteArrayOutputStream;
-import java.io.PrintStream;
-import java.nio.charset.StandardCharsets;
+import java.util.regex.Pattern;
 
-/** What the doctor says of a machine that is well. */
+/** What {@code doctor} and {@code devices} print on a machine where RDMA can be used. */
 @NeedsDevices
 class DoctorTest {
+    private static String outputOf(String command, String... arguments) throws Exception {
+        ToolRun run = ToolRun.of(command, arguments);
+        assertThat(run.exitCode()).as(run::toString).isZero();
+        return run.out();
+    }
+
     @Test
-    void saysWhichGidWouldBeUsedAndWhy() {
-        ByteArrayOutputStream said = new ByteArrayOutputStream();
-        boolean well = Doctor.examine(new PrintStream(said, true, StandardCharsets.UTF_8));
-        assertThat(well).as(said.toString(StandardCharsets.UTF_8)).isTrue();
+    void saysWhichGidWouldBeUsedAndWhy() throws Exception {
+        String said = outputOf("doctor");
         try (Adapter adapter = Adapter.open(RdmaDevices.active().getFirst())) {
-            assertThat(said.toString(StandardCharsets.UTF_8))
+            assertThat(said)
                     .contains("Device " + adapter.name())
                     .contains(adapter.gid().gid() + ", chosen: RoCE v2 before v1")
                     .contains("connections by IP address: yes")
                     .contains("Lockable memory: ");
         }
+    }
+
+    @Test
+    void doctorSaysTheSameInJson() throws Exception {
+        String said = outputOf("doctor", "--json");
+        assertThat(said)
+                .matches(Pattern.compile("\\{\"usable\":true,\"problems\":\\[],.*}\n"))
+                .containsPattern("\"lockable_bytes\":(null|\\d+),\"devices\":\\[\\{")
+                .contains(jsonOfFirst())
+                .contains("\"problem\":null,\"connections\":true,\"registration\":true}");
+    }
+
+    @Test
+    void devicesListsPortsAndTheGidThatWouldBeUsed() throws Exception {
+        String said = outputOf("devices");
+        try (Adapter adapter = Adapter.open(RdmaDevices.active().getFirst())) {
+            Port port = adapter.ports().getFirst();
+            assertThat(said)
+                    .contains("Device " + adapter.name())
+                    .contains(
+                            "port %d: link up, %s, MTU %d"
+                                    .formatted(port.number(), port.linkLayer(), port.mtuBytes()))
+                    .contains(adapter.gid().gid() + ", chosen: RoCE v2 before v1");
+        }
+    }
+
+    @Test
+    void devicesSaysTheSameInJson() throws Exception {
+        assertThat(outputOf("devices", "--json"))
+                .matches(Pattern.compile("\\{\"devices\":\\[\\{.*}]}\n"))
+                .contains(jsonOfFirst())
+                .contains("\"problem\":null}");
+    }
+
+    /** What both print of the first device, from its first port to the choice of its GID. */
+    private static String jsonOfFirst() {
+        try (Adapter adapter = Adapter.open(RdmaDevices.active().getFirst())) {
+            Port port = adapter.ports().getFirst();
+            StringBuilder gids = new StringBuilder();
+            for (Port.GidEntry gid : port.gids()) {
+                gids.append(gids.isEmpty() ? "" : ",").append('{').append(json(gid)).append('}');
+            }
+            return ("\"ports\":[{\"number\":%d,\"link_up\":true,\"link_layer\":\"%s\",\"mtu_bytes\":%d,"
+                            + "\"max_message_bytes\":%d,\"lid\":%d,\"gids\":[%s]}],"
+                            + "\"chosen_gid\":{\"port\":%d,%s,\"reason\":\"%s\"}")
+                    .formatted(
+                            port.number(),
+                            port.linkLayer().name().toLowerCase(),
+                            port.mtuBytes(),
+                            port.maxMessageBytes(),
+                            port.lid(),
+                            gids,
+                            adapter.gid().port(),
+                            json(adapter.gid().gid()),
+                            adapter.gid().reason());
+        }
+    }
+
+    private static String json(Port.GidEntry gid) {
+        return "\"index\":%d,\"gid\":\"%s\",\"type\":\"%s\""
+                .formatted(gid.index(), gid.gid(), gid.type().name().toLowerCase());
     }
 }

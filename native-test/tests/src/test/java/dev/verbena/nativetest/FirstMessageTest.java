@@ -11,15 +11,10 @@ import dev.verbena.MemoryRegion;
 import dev.verbena.OperationType;
 import dev.verbena.QueuePairLimits;
 import dev.verbena.Status;
-import dev.verbena.tools.Demo;
 
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
-
-import java.io.ByteArrayOutputStream;
-import java.io.PrintStream;
-import java.nio.charset.StandardCharsets;
 
 @NeedsDevices
 class FirstMessageTest {
@@ -118,10 +113,10 @@ class FirstMessageTest {
     }
 
     @Test
-    void theDemoNamesDevicesAddressesAndBytes() {
-        ByteArrayOutputStream out = new ByteArrayOutputStream();
-        Demo.run(new PrintStream(out, true, StandardCharsets.UTF_8));
-        assertThat(out.toString(StandardCharsets.UTF_8))
+    void theDemoNamesDevicesAddressesAndBytes() throws Exception {
+        ToolRun demo = ToolRun.of("demo");
+        assertThat(demo.exitCode()).as(demo::toString).isZero();
+        assertThat(demo.out())
                 .contains(RdmaDevices.active())
                 .containsAnyOf("GID ::", "GID fe80", "LID ")
                 .contains("All 65,536 bytes are those that were sent.");

@@ -4,7 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import dev.verbena.Adapter;
-import dev.verbena.tools.Perf;
+import dev.verbena.tools.Verbena;
 
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
@@ -216,7 +216,8 @@ class PerfRunTest {
                                     "--enable-native-access=ALL-UNNAMED",
                                     "-cp",
                                     System.getProperty("java.class.path"),
-                                    Perf.class.getName()));
+                                    Verbena.class.getName(),
+                                    "perf"));
             command.addAll(arguments);
             Process process = new ProcessBuilder(command).redirectErrorStream(true).start();
             return new Spawned(process, process.inputReader());

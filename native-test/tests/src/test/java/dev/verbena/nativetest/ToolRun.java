@@ -1,10 +1,11 @@
 package dev.verbena.nativetest;
 
-import dev.verbena.tools.Perf;
-import dev.verbena.tools.Ping;
+import dev.verbena.tools.Verbena;
 
 import java.io.PrintWriter;
 import java.io.StringWriter;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
@@ -12,7 +13,7 @@ import java.util.concurrent.TimeoutException;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
-/** Ping or perf beside a test, in this process. */
+/** A command of the launcher beside a test, in this process. */
 final class ToolRun implements AutoCloseable {
     private static final Pattern LISTENING = Pattern.compile("Listening on \\S+ port (\\d+) ");
 
@@ -22,33 +23,35 @@ final class ToolRun implements AutoCloseable {
     private final String name;
     private final Thread thread;
 
-    /** A tool's main method, but for the end of the process. */
-    private interface Tool {
-        int run(PrintWriter out, PrintWriter err, String... arguments);
-    }
-
     static ToolRun ping(String... arguments) {
-        return new ToolRun("Ping", Ping::run, arguments);
+        return new ToolRun("ping", arguments);
     }
 
     static ToolRun perf(String... arguments) {
-        return new ToolRun("perf", Perf::run, arguments);
+        return new ToolRun("perf", arguments);
     }
 
-    private ToolRun(String name, Tool tool, String... arguments) {
-        this.name = name;
+    /** Another of the launcher's commands. */
+    static ToolRun of(String command, String... arguments) {
+        return new ToolRun(command, arguments);
+    }
+
+    private ToolRun(String command, String... arguments) {
+        this.name = command;
+        List<String> words = new ArrayList<>(List.of(command));
+        words.addAll(List.of(arguments));
         thread =
                 Thread.ofPlatform()
-                        .name(name)
+                        .name(command)
                         .daemon()
                         .start(
                                 () ->
                                         exit.completeAsync(
                                                 () ->
-                                                        tool.run(
+                                                        Verbena.run(
                                                                 new PrintWriter(out, true),
                                                                 new PrintWriter(err, true),
-                                                                arguments),
+                                                                words.toArray(String[]::new)),
                                                 Runnable::run));
     }
 

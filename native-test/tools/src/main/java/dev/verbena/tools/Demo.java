@@ -11,66 +11,57 @@ import dev.verbena.ProtectionDomain;
 import dev.verbena.QueuePair;
 import dev.verbena.QueuePairLimits;
 import dev.verbena.Status;
-import dev.verbena.VerbenaException;
 
-import java.io.PrintStream;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Spec;
+
+import java.io.PrintWriter;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.util.List;
+import java.util.concurrent.Callable;
 import java.util.concurrent.TimeUnit;
 
 /**
- * The first message: 64 KiB from one RDMA device to another, told step by step. {@code ci/roce
- * demo} runs it.
+ * Sends 64 KiB from one RDMA device to another and prints each step. {@code ci/roce demo} runs it.
  *
  * <p>It uses the first two devices whose link is up, or one of them twice when there is only one.
  */
-public final class Demo {
+@Command(
+        name = "demo",
+        mixinStandardHelpOptions = true,
+        versionProvider = Versions.class,
+        description =
+                "Sends one message of 64 KiB between the first two devices here whose link is up, or"
+                        + " from one device to itself, and prints each step.")
+final class Demo implements Callable<Integer> {
     private static final int BYTES = 64 * 1024;
     private static final long DEADLINE = TimeUnit.SECONDS.toNanos(30);
 
-    private Demo() {}
+    @Spec private CommandSpec spec;
 
-    /**
-     * Runs the demo. Exit code 0 when the message arrived as it was sent, otherwise 1.
-     *
-     * @param arguments none
-     */
-    public static void main(String[] arguments) {
-        try {
-            run(System.out);
-        } catch (VerbenaException | IllegalStateException e) {
-            System.err.println(e.getMessage());
-            System.exit(1);
-        }
-    }
-
-    /**
-     * Runs the demo.
-     *
-     * @param out where it tells what it does
-     * @throws VerbenaException when a step fails
-     * @throws IllegalStateException when there is no device, or the message did not arrive as it
-     *     was sent
-     */
-    public static void run(PrintStream out) {
+    @Override
+    public Integer call() {
+        PrintWriter out = spec.commandLine().getOut();
         List<String> names = Adapter.names();
         out.printf("RDMA devices here: %s%n", names.isEmpty() ? "none" : String.join(", ", names));
         List<String> active = Adapter.activeNames();
         if (active.isEmpty()) {
             String none = Adapter.whyNone();
-            throw new IllegalStateException(
-                    "%s. The demo needs one whose link is up; \"ci/roce demo\" makes two, of Soft-RoCE"
-                            .formatted(none.isEmpty() ? "The links of all are down" : none));
+            throw new ToolFailure(
+                    "%s. The demo needs one whose link is up; \"ci/roce demo\" makes two, of Soft-RoCE",
+                    none.isEmpty() ? "The links of all are down" : none);
         }
         try (Adapter sending = Adapter.open(active.getFirst());
                 Adapter receiving = Adapter.open(active.get(Math.min(1, active.size() - 1)))) {
             sendOneMessage(out, sending, receiving);
         }
+        return 0;
     }
 
-    private static void sendOneMessage(PrintStream out, Adapter sending, Adapter receiving) {
+    private static void sendOneMessage(PrintWriter out, Adapter sending, Adapter receiving) {
         describe(out, "sender", sending);
         describe(out, "receiver", receiving);
         try (Arena arena = Arena.ofConfined();
@@ -109,21 +100,19 @@ public final class Demo {
                     receiving.name(), completions.bytes(0), micros, completions.status(0));
             long got = completions.bytes(0);
             await(sent, completions, sending);
-            out.printf(
-                    "%s was told that its send is over: %s%n",
-                    sending.name(), completions.status(0));
+            out.printf("The send of %s has completed: %s%n", sending.name(), completions.status(0));
 
             long difference = source.memory().mismatch(target.memory());
             if (got != BYTES || difference != -1) {
-                throw new IllegalStateException(
-                        "The message arrived wrong: %,d bytes, first difference at byte %,d"
-                                .formatted(got, difference));
+                throw new ToolFailure(
+                        "The message arrived wrong: %,d bytes, first difference at byte %,d",
+                        got, difference);
             }
             out.printf("All %,d bytes are those that were sent.%n", BYTES);
         }
     }
 
-    private static void describe(PrintStream out, String role, Adapter adapter) {
+    private static void describe(PrintWriter out, String role, Adapter adapter) {
         Port port = adapter.ports().stream().filter(Port::active).findFirst().orElseThrow();
         out.printf(
                 "%-9s %s, port %d, %s, MTU %d%s%n",
@@ -148,7 +137,7 @@ public final class Demo {
         return new BufferList(1).add(region, 0, region.memory().byteSize());
     }
 
-    private static void post(PrintStream out, Adapter adapter, String what, Status status) {
+    private static void post(PrintWriter out, Adapter adapter, String what, Status status) {
         status.orThrow();
         out.printf("%s posted a %s of %,d bytes%n", adapter.name(), what, BYTES);
     }
@@ -157,8 +146,7 @@ public final class Demo {
         long deadline = System.nanoTime() + DEADLINE;
         while (queue.poll(completions) == 0) {
             if (System.nanoTime() > deadline) {
-                throw new IllegalStateException(
-                        "No completion on " + adapter.name() + " within 30 s");
+                throw new ToolFailure("No completion on %s within 30 s", adapter.name());
             }
             Thread.onSpinWait();
         }

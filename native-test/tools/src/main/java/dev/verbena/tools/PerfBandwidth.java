@@ -15,8 +15,8 @@ import java.nio.ByteOrder;
 import java.util.Arrays;
 
 /**
- * The loops that measure bandwidth, of either side: as many requests under way as are allowed. For
- * one thread.
+ * The loops that measure bandwidth, of either side: as many outstanding requests as are allowed.
+ * For one thread.
  */
 final class PerfBandwidth implements PerfLoops {
     /** With more requests than that the clock is not read in the loop, as perftest has it. */
@@ -44,13 +44,13 @@ final class PerfBandwidth implements PerfLoops {
     private final int depth;
     private final int chain;
 
-    // Since the connection was made, by queue pair: what was posted, what arrived, and what the
-    // receiver said it had taken or handed out.
+    // Since the connection was made, by queue pair: what was posted, what arrived, and the tokens
+    // that the receiver sent.
     private final long[] ever;
     private final long[] arrived;
     private final int[][] tokens;
-    private final long[] told; // tokens that came, and messages that brought them
-    private final long[] tellings;
+    private final long[] tokensReceived;
+    private final long[] tokenMessages; // that brought them
     private final MemoryWindow[][] windows;
     private final BufferList[][] credits;
     private final BufferList[] inboxes;
@@ -58,7 +58,7 @@ final class PerfBandwidth implements PerfLoops {
 
     // Of this round.
     private int iterations;
-    private int width; // how many requests may be under way
+    private int width; // how many requests may be outstanding
     private int signalEvery;
     private OpFlags inline = OpFlags.NONE; // what each request has
     private long remoteAddress;
@@ -99,8 +99,8 @@ final class PerfBandwidth implements PerfLoops {
         posted = new int[count];
         completed = new int[count];
         tokens = new int[count][terms.windows()];
-        told = new long[count];
-        tellings = new long[count];
+        tokensReceived = new long[count];
+        tokenMessages = new long[count];
         inboxes = new BufferList[count];
         credits = new BufferList[count][];
         windows = new MemoryWindow[count][];
@@ -144,7 +144,7 @@ final class PerfBandwidth implements PerfLoops {
     }
 
     @Override
-    public void begin(int size, long address, int token, int firstWindow, int underWay) {
+    public void begin(int size, long address, int token, int firstWindow, int outstanding) {
         end.begin();
         remoteAddress = address;
         remoteToken = token;
@@ -152,12 +152,12 @@ final class PerfBandwidth implements PerfLoops {
                 operation != PerfOperation.READ && size <= plan.inline()
                         ? OpFlags.INLINE
                         : OpFlags.NONE;
-        int requests = underWay * chain;
-        width = underWay == AS_PLANNED ? depth : Math.min(requests, depth);
+        int requests = outstanding * chain;
+        width = outstanding == AS_PLANNED ? depth : Math.min(requests, depth);
         int most = width - chain + 1; // or a chain might wait for room, and no signal bring it
         int usual = chain > 1 ? chain : size <= LARGE ? USUAL_SIGNALS : 1;
         int wanted = signalEveryWanted > 0 ? signalEveryWanted : usual;
-        signalEvery = Math.min(underWay == AS_PLANNED ? wanted : requests, most);
+        signalEvery = Math.min(outstanding == AS_PLANNED ? wanted : requests, most);
         Arrays.fill(posted, 0);
         Arrays.fill(completed, 0);
         completedInAll = 0;
@@ -213,7 +213,7 @@ final class PerfBandwidth implements PerfLoops {
         if (operation == PerfOperation.SEND) {
             limit = (int) Math.min(limit, done + credit(q) - ever[q]);
         } else if (operation == PerfOperation.SEND_INV) {
-            limit = (int) Math.min(limit, done + told[q] - ever[q]);
+            limit = (int) Math.min(limit, done + tokensReceived[q] - ever[q]);
         }
         while (done < limit) {
             int next = Math.min(done + chain, iterations);
@@ -275,8 +275,8 @@ final class PerfBandwidth implements PerfLoops {
     private void collect() {
         int count = queue.poll(completions);
         if (count == 0) {
-            // Asleep only where an end is certain to come: of credit that is written here, nothing
-            // is told.
+            // Sleep only when a completion is certain to come: credits are written into memory and
+            // cause none.
             if (plan.events() && postedInAll > completedInAll) {
                 end.sleepAfterNextPoll();
             } else {
@@ -306,13 +306,13 @@ final class PerfBandwidth implements PerfLoops {
     }
 
     private void takeTokens(int q) {
-        int part = (int) (tellings[q]++ % PerfTerms.PARTS);
+        int part = (int) (tokenMessages[q]++ % PerfTerms.PARTS);
         int size = terms.part();
         long at = end.creditAt(q) + (long) part * size * Integer.BYTES;
         for (int i = 0; i < size; i++) {
             tokens[q][part * size + i] = memory.get(TOKEN, at + (long) i * Integer.BYTES);
         }
-        told[q] += size;
+        tokensReceived[q] += size;
         end.posted(queuePairs[q].receive(PerfEnd.RECEIVED | q, credits[q][part]));
     }
 
@@ -371,8 +371,8 @@ final class PerfBandwidth implements PerfLoops {
     }
 
     /**
-     * Tells how many messages were taken. The number may be written over before the device has read
-     * it: a newer one is as good.
+     * Writes the number of received messages into the sender's memory. A newer number may replace
+     * it before the device has read it, which does no harm.
      */
     private void giveCredit(int q, long number) {
         CREDIT.setRelease(memory, end.creditAt(q), number);
@@ -385,7 +385,7 @@ final class PerfBandwidth implements PerfLoops {
                         OpFlags.SILENT_SUCCESS));
     }
 
-    /** Binds a part of the windows and tells their tokens, in one chain. */
+    /** Binds a part of the windows and sends their tokens, in one chain. */
     private void handOut(int q, int part) {
         int size = terms.part();
         long at = end.creditAt(q) + (long) part * size * Integer.BYTES;

@@ -31,7 +31,7 @@ import java.util.concurrent.ThreadLocalRandom;
 import java.util.stream.Collectors;
 
 /** Measures one operation with a server. */
-@Command(mixinStandardHelpOptions = true, sortOptions = false)
+@Command(mixinStandardHelpOptions = true, versionProvider = Versions.class, sortOptions = false)
 final class PerfClient implements Callable<Integer> {
     /**
      * How many small messages have the loops, and all below them, compiled before anything is
@@ -43,11 +43,11 @@ final class PerfClient implements Callable<Integer> {
     private static final int COMPILING_SIZE = 64;
 
     /**
-     * How many posts are under way in those rounds, one after the other. With as many as planned,
-     * and a signal for the hundredth, what takes completions would be run too seldom to be
+     * How many posts may be outstanding in those rounds, by turns. With as many as planned, and
+     * each hundredth signaled, the code that handles completions would run too seldom to be
      * compiled.
      */
-    private static final int[] COMPILING_UNDER_WAY = {PerfLoops.AS_PLANNED, 1, 2};
+    private static final int[] COMPILING_OUTSTANDING = {PerfLoops.AS_PLANNED, 1, 2};
 
     /** In parts, before each of which the compilers may finish what they have begun. */
     private static final int COMPILING_FIRST = 250;
@@ -88,13 +88,13 @@ final class PerfClient implements Callable<Integer> {
     @Mixin private PerfOptions options;
 
     @Option(
-            names = "--from",
+            names = {"--from", "--source_ip"},
             paramLabel = "ADDRESS",
             description = "The local address to connect from (default: by the route).")
     private InetAddress from;
 
     @Option(
-            names = "--size",
+            names = {"-s", "--size"},
             paramLabel = "LIST",
             description =
                     "Bytes of a message: one number or several with commas, as in 64,4K,1M; or"
@@ -103,7 +103,12 @@ final class PerfClient implements Callable<Integer> {
     private String size;
 
     @Option(
-            names = "--iterations",
+            names = {"-a", "--all"},
+            description = "The same as --size all.")
+    private boolean allSizes;
+
+    @Option(
+            names = {"-n", "--iters", "--iterations"},
             paramLabel = "N",
             description =
                     "How many of each size, on each queue pair (default: 1000; of bw of writes"
@@ -119,27 +124,27 @@ final class PerfClient implements Callable<Integer> {
     private Integer warmUp;
 
     @Option(
-            names = "--depth",
+            names = {"-t", "--tx-depth", "--depth"},
             paramLabel = "N",
-            description = "bw: requests under way on a queue pair (default: 128).")
+            description = "bw: outstanding requests on a queue pair (default: 128).")
     private Integer depth;
 
     @Option(
-            names = "--chain",
+            names = {"-l", "--post_list", "--chain"},
             paramLabel = "N",
-            description = "bw: requests posted as one, by DEFER (default: 1).")
+            description = "bw: requests posted in one chain, by DEFER (default: 1).")
     private Integer chain;
 
     @Option(
-            names = "--signal-every",
+            names = {"-Q", "--cq-mod", "--signal-every"},
             paramLabel = "N",
             description =
-                    "bw: each N-th request asks for a completion, the others are silent"
+                    "bw: each N-th request is signaled, the others are not"
                             + " (default: 100 up to 8 KiB, 1 above; with chains, one for each).")
     private Integer signalEvery;
 
     @Option(
-            names = "--inline",
+            names = {"-I", "--inline_size", "--inline"},
             defaultValue = "0",
             paramLabel = "BYTES",
             description =
@@ -148,18 +153,18 @@ final class PerfClient implements Callable<Integer> {
     private int inline;
 
     @Option(
-            names = "--events",
+            names = {"-e", "--events"},
             description = "Sleep until there is a completion, on both sides, instead of polling.")
     private boolean events;
 
     @Option(
-            names = "--qps",
+            names = {"-q", "--qp", "--qps"},
             paramLabel = "N",
             description = "bw: queue pairs, all on one completion queue (default: 1).")
     private Integer queuePairs;
 
     @Option(
-            names = "--qp-timeout",
+            names = {"-u", "--qp-timeout"},
             paramLabel = "N",
             description =
                     "After 4.096 us * 2^N, a packet that was not acknowledged is sent again"
@@ -201,7 +206,10 @@ final class PerfClient implements Callable<Integer> {
     // ---- the command line
 
     private PerfSizes sizes() {
-        String text = size;
+        if (allSizes && size != null) {
+            throw wrong("--all stands for --size all: give one of the two");
+        }
+        String text = allSizes ? "all" : size;
         if (text == null) {
             int usual = measure == PerfMeasure.LAT ? USUAL_LATENCY_SIZE : USUAL_SIZE;
             text = Integer.toString(Math.max(usual, least()));
@@ -235,8 +243,8 @@ final class PerfClient implements Callable<Integer> {
             onlyForBandwidth("--qps", queuePairs);
             if (events && operation == PerfOperation.WRITE) {
                 throw wrong(
-                        "The target of a write is told nothing it could wait for: write lat knows"
-                                + " no --events");
+                        "The target of a write gets no event that it could wait for: write lat"
+                                + " knows no --events");
             }
         }
         if (operation == PerfOperation.READ && inline > 0) {
@@ -272,7 +280,7 @@ final class PerfClient implements Callable<Integer> {
 
     private void onlyForBandwidth(String option, Integer value) {
         if (value != null) {
-            throw wrong("%s is for bw: lat has one message under way", option);
+            throw wrong("%s is for bw: lat has one outstanding message", option);
         }
     }
 
@@ -300,7 +308,7 @@ final class PerfClient implements Callable<Integer> {
 
     // ---- the work
 
-    /** A server's and this client's, from the connection to the last result. */
+    /** Everything from the connection to the last result. */
     private final class Session implements AutoCloseable {
         private final Adapter adapter;
         private final PerfPlan plan;
@@ -331,9 +339,9 @@ final class PerfClient implements Callable<Integer> {
                         adapter.name(), adapter.info().maxTransferBytes(), sizes.largest());
             }
             PerfEnd.checkClient(adapter, plan);
-            Connector words = connect(control.queuePair(), plan);
-            control.watch(words);
-            terms = PerfTerms.decode(words.connectionData().privateData());
+            Connector connector = connect(control.queuePair(), plan);
+            control.watch(connector);
+            terms = PerfTerms.decode(connector.connectionData().privateData());
             if (!sizes.all() && terms.largest() < plan.largest()) {
                 throw new ToolFailure(
                         "The server's device takes messages up to %,d bytes, not %,d (--size)",
@@ -349,7 +357,7 @@ final class PerfClient implements Callable<Integer> {
                             ? new PerfLatency(plan, end, false)
                             : new PerfBandwidth(
                                     plan, terms, end, false, signalEvery == null ? 0 : signalEvery);
-            run = run(words);
+            run = run(connector);
         }
 
         private Connector connect(QueuePair queuePair, PerfPlan said) {
@@ -370,10 +378,10 @@ final class PerfClient implements Callable<Integer> {
 
         private RuntimeException explained(VerbenaException e, Connector connector) {
             if (e.status() == Status.CONNECTION_REFUSED) {
-                byte[] words = connector.connectionData().privateData();
-                if (words.length > 0) {
+                byte[] reason = connector.connectionData().privateData();
+                if (reason.length > 0) {
                     return new ToolFailure(
-                            "The server says: %s", new String(words, StandardCharsets.UTF_8));
+                            "The server says: %s", new String(reason, StandardCharsets.UTF_8));
                 }
             }
             if (e.status() == Status.IO_TIMEOUT) {
@@ -393,8 +401,8 @@ final class PerfClient implements Callable<Integer> {
                 int small = Math.max(least(), Math.min(COMPILING_SIZE, sizes.smallest()));
                 int part = COMPILING_FIRST;
                 for (int done = 0; done < COMPILING; done += part) {
-                    int underWay = COMPILING_UNDER_WAY[rounds % COMPILING_UNDER_WAY.length];
-                    round("compiling", small, Math.ceilDiv(part, plan.queuePairs()), underWay);
+                    int outstanding = COMPILING_OUTSTANDING[rounds % COMPILING_OUTSTANDING.length];
+                    round("compiling", small, Math.ceilDiv(part, plan.queuePairs()), outstanding);
                     part = Math.min(2 * part, COMPILING_PART);
                 }
             }
@@ -413,12 +421,12 @@ final class PerfClient implements Callable<Integer> {
             return round(what, bytes, count, PerfLoops.AS_PLANNED);
         }
 
-        private PerfResult round(String what, int bytes, int count, int underWay) {
+        private PerfResult round(String what, int bytes, int count, int outstanding) {
             PerfCompilers.awaitIdle(COMPILING_SECONDS);
             int number = rounds++;
             end.prepare(bytes, PerfData.seed(number, false));
-            control.say(
-                    new PerfControl.Word(
+            control.send(
+                    new PerfControl.Message(
                             PerfControl.Kind.ROUND,
                             number,
                             bytes,
@@ -427,8 +435,8 @@ final class PerfClient implements Callable<Integer> {
                             end.memory.remoteToken(),
                             0,
                             ""));
-            PerfControl.Word ready = control.hear(PerfControl.Kind.READY);
-            loops.begin(bytes, ready.address(), ready.token(), ready.window(), underWay);
+            PerfControl.Message ready = control.receive(PerfControl.Kind.READY);
+            loops.begin(bytes, ready.address(), ready.token(), ready.window(), outstanding);
             progress.begin(
                     "%s %s, %,d bytes, %s".formatted(operation, measure, bytes, what),
                     (long) count * plan.queuePairs());
@@ -436,12 +444,12 @@ final class PerfClient implements Callable<Integer> {
             try {
                 result = loops.measure(bytes, count, progress);
             } catch (ToolFailure e) {
-                throw control.lastWord(e);
+                throw control.withFailureOfPeer(e);
             } finally {
                 progress.end();
             }
-            control.say(new PerfControl.Word(PerfControl.Kind.OVER));
-            control.hear(PerfControl.Kind.CHECKED);
+            control.send(new PerfControl.Message(PerfControl.Kind.OVER));
+            control.receive(PerfControl.Kind.CHECKED);
             long wrong = loops.mismatch(bytes, count, PerfData.seed(number, true), false);
             if (wrong >= 0) {
                 throw new ToolFailure(
@@ -451,13 +459,13 @@ final class PerfClient implements Callable<Integer> {
             return result;
         }
 
-        private Map<String, Object> run(Connector words) {
+        private Map<String, Object> run(Connector connector) {
             Map<String, Object> all = new LinkedHashMap<>();
             all.put("operation", operation);
             all.put("measure", measure);
             all.put("device", adapter.name());
-            all.put("from", ToolDevices.words(words.localAddress()));
-            all.put("to", ToolDevices.words(words.peerAddress()));
+            all.put("from", ToolDevices.describe(connector.localAddress()));
+            all.put("to", ToolDevices.describe(connector.peerAddress()));
             all.put("warmup", warmUp == null ? USUAL_WARM_UP : warmUp);
             all.put("compiling", warmUp == null ? COMPILING : 0);
             all.put("depth", plan.latency() ? 1 : plan.depth());

@@ -30,37 +30,38 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 
 /**
- * The words between the two sides before and after each measurement, on a connection of their own:
- * while one runs, nobody looks here, and both sides are asleep where they have nothing to do.
+ * The messages between client and server before and after each measurement, on a connection of
+ * their own. Nothing polls this connection while a measurement runs; otherwise both sides sleep
+ * while they wait for the other.
  */
 final class PerfControl implements AutoCloseable {
-    /** What a word is about. */
+    /** What a message is for. */
     enum Kind {
-        /** The client: make ready for so many messages of a size. */
+        /** From the client: prepare for this many messages of this size. */
         ROUND,
-        /** The server: it is. */
+        /** From the server: it is prepared. */
         READY,
-        /** The client: that is over. */
+        /** From the client: the measurement is over. */
         OVER,
-        /** The server: all that came is what it ought to be. */
+        /** From the server: all data arrived as it was sent. */
         CHECKED,
-        /** Either: something failed, with a sentence. */
+        /** From either: something failed; a sentence says what. */
         FAILED
     }
 
     /**
-     * A word.
+     * A message.
      *
-     * @param kind what it is about
+     * @param kind what it is for
      * @param number of the round
      * @param size of messages, of a round
      * @param count of messages, of a round
-     * @param address of the memory of who says it, with a round and its answer
+     * @param address of the sender's memory, in ROUND and READY
      * @param token for that memory
      * @param window the token of the first window, in the answer to a round
      * @param text the sentence of a failure
      */
-    record Word(
+    record Message(
             Kind kind,
             int number,
             int size,
@@ -69,12 +70,12 @@ final class PerfControl implements AutoCloseable {
             int token,
             int window,
             String text) {
-        Word(Kind kind) {
+        Message(Kind kind) {
             this(kind, 0, 0, 0, 0, 0, 0, "");
         }
 
-        static Word failed(String text) {
-            return new Word(Kind.FAILED, 0, 0, 0, 0, 0, 0, text);
+        static Message failed(String text) {
+            return new Message(Kind.FAILED, 0, 0, 0, 0, 0, 0, text);
         }
     }
 
@@ -85,16 +86,16 @@ final class PerfControl implements AutoCloseable {
     private static final ValueLayout.OfLong LONG =
             ValueLayout.JAVA_LONG.withOrder(ByteOrder.LITTLE_ENDIAN);
 
-    private static final int INBOXES = 4; // more words than are under way at any time
+    private static final int RECEIVES = 4; // more messages than are outstanding at any time
     private static final int PAGE = 4096;
 
     /** After a request failed: how long until it is known whether the peer just left. */
     private static final long GRACE_SECONDS = 2;
 
     /**
-     * After the peer's requests failed: how long until it has said so, which it does after that.
+     * How long to wait for the peer's FAILED message after a failure here; the peer sends it last.
      */
-    private static final Duration LAST_WORD = Duration.ofSeconds(2 * GRACE_SECONDS);
+    private static final Duration PEERS_FAILURE_TIMEOUT = Duration.ofSeconds(2 * GRACE_SECONDS);
 
     private final Deque<AutoCloseable> made = new ArrayDeque<>();
     private final Arena arena = Arena.ofShared();
@@ -105,14 +106,14 @@ final class PerfControl implements AutoCloseable {
     private final MemoryRegion memory;
     private final Completions completion = new Completions(1);
     private final CompletableFuture<Status> left = new CompletableFuture<>();
-    private final Deque<Word> heard = new ArrayDeque<>();
-    private int ownUnderWay;
+    private final Deque<Message> received = new ArrayDeque<>();
+    private int outstanding;
     private boolean armed;
 
     /**
      * Makes one.
      *
-     * @param timeout how long a word of the client's, or the answer to it, may take
+     * @param timeout how long a client's message, or the answer to it, may take
      * @param server whether it is the server's
      */
     PerfControl(Adapter adapter, Duration timeout, boolean server) {
@@ -122,16 +123,17 @@ final class PerfControl implements AutoCloseable {
         try {
             ProtectionDomain domain = adapter.createProtectionDomain();
             made.push(domain::close);
-            queue = adapter.createCompletionQueue(2 * INBOXES);
+            queue = adapter.createCompletionQueue(2 * RECEIVES);
             made.push(queue::close);
             queuePair =
-                    domain.createQueuePair(queue, queue, QueuePairLimits.depths(INBOXES, INBOXES));
+                    domain.createQueuePair(
+                            queue, queue, QueuePairLimits.depths(RECEIVES, RECEIVES));
             made.push(queuePair::close);
             memory =
                     domain.register(
-                            arena.allocate((INBOXES + 1) * BYTES, PAGE), Access.LOCAL_WRITE);
+                            arena.allocate((RECEIVES + 1) * BYTES, PAGE), Access.LOCAL_WRITE);
             made.push(memory::close);
-            for (int i = 0; i < INBOXES; i++) {
+            for (int i = 0; i < RECEIVES; i++) {
                 postReceive(i);
             }
             made.push(PerfStop.waking(() -> peerLeft(Status.SUCCESS)));
@@ -145,7 +147,7 @@ final class PerfControl implements AutoCloseable {
         return queuePair;
     }
 
-    /** From now on, the peer's leaving ends all waiting. */
+    /** From now on, all waiting ends when the peer disconnects. */
     void watch(Connector connector) {
         connector.onDisconnect(this::peerLeft);
     }
@@ -155,7 +157,7 @@ final class PerfControl implements AutoCloseable {
         try {
             queuePair.flush();
         } catch (IllegalStateException e) {
-            // Closed: this side has left, too, and nobody waits.
+            // Closed already: nobody waits on it.
         }
     }
 
@@ -163,16 +165,17 @@ final class PerfControl implements AutoCloseable {
         queuePair.receive(box, new BufferList(1).add(memory, (long) box * BYTES, BYTES)).orThrow();
     }
 
-    /** Says something, and waits until the peer has it. */
-    void say(Word word) {
-        MemorySegment outbox = memory.memory().asSlice(INBOXES * BYTES, BYTES);
-        write(word, outbox);
-        BufferList buffer = new BufferList(1).add(memory, INBOXES * BYTES, BYTES);
+    /** Sends a message and waits until the peer has it. */
+    void send(Message message) {
+        MemorySegment outbox = memory.memory().asSlice(RECEIVES * BYTES, BYTES);
+        write(message, outbox);
+        BufferList buffer = new BufferList(1).add(memory, RECEIVES * BYTES, BYTES);
         own(queuePair.send(0, buffer));
-        while (ownUnderWay > 0) {
-            if (!look(timeout)) {
+        while (outstanding > 0) {
+            if (!awaitOne(timeout)) {
                 throw new ToolFailure(
-                        "The %s did not take a word within %d s", peer, timeout.toSeconds());
+                        "The %s did not receive a message within %d s (--timeout)",
+                        peer, timeout.toSeconds());
             }
         }
     }
@@ -181,35 +184,35 @@ final class PerfControl implements AutoCloseable {
         if (status != Status.SUCCESS) {
             throw gone("A request was refused: " + status);
         }
-        ownUnderWay++;
+        outstanding++;
     }
 
     /**
-     * Waits for what the peer says to this side's word.
+     * Waits for the peer's answer to this side's message.
      *
-     * @throws ToolFailure when it does not say anything in time, says that something failed, left,
-     *     or says something else
+     * @throws ToolFailure when there is no answer in time, the peer failed or left, or the answer
+     *     is of another kind
      */
-    Word hear(Kind kind) {
-        while (heard.isEmpty()) {
-            if (!look(timeout)) {
+    Message receive(Kind kind) {
+        while (received.isEmpty()) {
+            if (!awaitOne(timeout)) {
                 throw new ToolFailure(
                         "The %s did not answer within %d s (--timeout)", peer, timeout.toSeconds());
             }
         }
-        return checked(heard.remove(), kind);
+        return checked(received.remove(), kind);
     }
 
     /**
-     * Waits for what the peer says, as long as it is there: now and then, asks its device with a
-     * write of nothing.
+     * Waits for the peer's next message, for as long as the peer is there. Each time nothing came
+     * within the timeout, an empty write finds out whether the peer's device still answers.
      *
-     * @return what it says, or null when it left instead
+     * @return the message, or null when the peer left instead
      */
-    Word hearWhenever() {
-        while (heard.isEmpty()) {
+    Message receiveUnlessPeerLeft() {
+        while (received.isEmpty()) {
             try {
-                if (!look(timeout) && ownUnderWay == 0) {
+                if (!awaitOne(timeout) && outstanding == 0) {
                     own(queuePair.write(0, new BufferList(1), 0, 0, OpFlags.NONE));
                 }
             } catch (ToolFailure e) {
@@ -219,57 +222,61 @@ final class PerfControl implements AutoCloseable {
                 throw e;
             }
         }
-        return heard.remove();
+        return received.remove();
     }
 
     /**
-     * Makes sure of a word's kind.
+     * Checks a message's kind.
      *
      * @throws ToolFailure for another, with the sentence of a failure
      */
-    Word checked(Word word, Kind kind) {
-        if (word.kind() == Kind.FAILED) {
-            throw says(word);
+    Message checked(Message message, Kind kind) {
+        if (message.kind() == Kind.FAILED) {
+            throw says(message);
         }
-        if (word.kind() != kind) {
-            throw new ToolFailure("The %s says %s instead of %s", peer, word.kind(), kind);
+        if (message.kind() != kind) {
+            throw new ToolFailure(
+                    "The %s sent %s instead of %s; both sides need the same version",
+                    peer, message.kind(), kind);
         }
-        return word;
+        return message;
     }
 
-    /** Says what failed, to a peer that may have left already. */
-    void sayLast(String sentence) {
+    /** Sends what failed to a peer that may have left already. */
+    void sendFailure(String sentence) {
         try {
-            say(Word.failed(sentence));
+            send(Message.failed(sentence));
         } catch (ToolFailure e) {
-            // It has, and has said why, or cannot be helped.
+            // The peer left, or cannot be reached: there is nobody to inform.
         }
     }
 
     /**
-     * After something failed here: what the peer says failed there, if it does, beside. Its
-     * connections may end before it has said so.
+     * Adds the peer's FAILED message to a failure here, if one arrives. The peer's connections may
+     * end before it has sent that.
      *
      * @param here what failed here
      * @return what the user should see
      */
-    ToolFailure lastWord(ToolFailure here) {
+    ToolFailure withFailureOfPeer(ToolFailure here) {
         try {
             do {
-                for (Word word = heard.poll(); word != null; word = heard.poll()) {
-                    if (word.kind() == Kind.FAILED) {
+                for (Message message = received.poll();
+                        message != null;
+                        message = received.poll()) {
+                    if (message.kind() == Kind.FAILED) {
                         return new ToolFailure(
-                                "%s. The %s says: %s", here.getMessage(), peer, word.text());
+                                "%s. The %s says: %s", here.getMessage(), peer, message.text());
                     }
                 }
-            } while (look(LAST_WORD));
+            } while (awaitOne(PEERS_FAILURE_TIMEOUT));
         } catch (ToolFailure | VerbenaException e) {
             // The connection is over, and the peer had nothing to say.
         }
         return here;
     }
 
-    private ToolFailure says(Word failure) {
+    private ToolFailure says(Message failure) {
         return new ToolFailure("The %s says: %s", peer, failure.text());
     }
 
@@ -278,8 +285,8 @@ final class PerfControl implements AutoCloseable {
      *
      * @return false when nothing came in time
      */
-    private boolean look(Duration patience) {
-        long end = System.nanoTime() + patience.toNanos();
+    private boolean awaitOne(Duration timeout) {
+        long end = System.nanoTime() + timeout.toNanos();
         while (queue.poll(completion) == 0) {
             long rest = end - System.nanoTime();
             if (rest <= 0) {
@@ -306,10 +313,10 @@ final class PerfControl implements AutoCloseable {
         }
         if (completion.type(0) == OperationType.RECEIVE) {
             int box = (int) completion.context(0);
-            heard.add(read(memory.memory().asSlice((long) box * BYTES, BYTES)));
+            received.add(read(memory.memory().asSlice((long) box * BYTES, BYTES)));
             postReceive(box);
         } else {
-            ownUnderWay--;
+            outstanding--;
         }
     }
 
@@ -319,7 +326,7 @@ final class PerfControl implements AutoCloseable {
                 : new ToolFailure("The %s cannot be reached any more. %s", peer, otherwise);
     }
 
-    /** Whether the peer has disconnected; when its word may still be under way, waits for it. */
+    /** Whether the peer has disconnected; waits a moment, as that may not be known yet. */
     static boolean leftByPeer(CompletableFuture<Status> left) {
         try {
             return left.get(GRACE_SECONDS, TimeUnit.SECONDS) == Status.CONNECTION_INVALID;
@@ -331,30 +338,31 @@ final class PerfControl implements AutoCloseable {
         }
     }
 
-    // ---- words in memory
+    // ---- messages in memory
 
-    private static void write(Word word, MemorySegment to) {
-        byte[] text = word.text().getBytes(StandardCharsets.UTF_8);
+    private static void write(Message message, MemorySegment to) {
+        byte[] text = message.text().getBytes(StandardCharsets.UTF_8);
         int length = Math.min(text.length, BYTES - TEXT_AT);
-        to.set(INT, 0, word.kind().ordinal());
-        to.set(INT, 4, word.number());
-        to.set(INT, 8, word.size());
-        to.set(INT, 12, word.count());
-        to.set(LONG, 16, word.address());
-        to.set(INT, 24, word.token());
-        to.set(INT, 28, word.window());
+        to.set(INT, 0, message.kind().ordinal());
+        to.set(INT, 4, message.number());
+        to.set(INT, 8, message.size());
+        to.set(INT, 12, message.count());
+        to.set(LONG, 16, message.address());
+        to.set(INT, 24, message.token());
+        to.set(INT, 28, message.window());
         to.set(INT, 32, length);
         MemorySegment.copy(text, 0, to, ValueLayout.JAVA_BYTE, TEXT_AT, length);
     }
 
-    private static Word read(MemorySegment from) {
+    private static Message read(MemorySegment from) {
         int kind = from.get(INT, 0);
         int length = from.get(INT, 32);
         if (kind < 0 || kind >= Kind.values().length || length < 0 || length > BYTES - TEXT_AT) {
-            throw new ToolFailure("What came is no word of perf's");
+            throw new ToolFailure(
+                    "What arrived is no message of perf's; both sides need the same version");
         }
         byte[] text = from.asSlice(TEXT_AT, length).toArray(ValueLayout.JAVA_BYTE);
-        return new Word(
+        return new Message(
                 Kind.values()[kind],
                 from.get(INT, 4),
                 from.get(INT, 8),

@@ -87,7 +87,7 @@ final class PerfEnd implements AutoCloseable {
     /**
      * Makes one.
      *
-     * @param server whether it is the side that is told what to do
+     * @param server whether this is the server's side
      */
     PerfEnd(Adapter adapter, PerfPlan plan, PerfTerms terms, boolean server) {
         this.plan = plan;
@@ -184,7 +184,7 @@ final class PerfEnd implements AutoCloseable {
         }
         if (requests > info.maxInitiatorDepth()) {
             throw new ToolFailure(
-                    "%s has up to %d requests under way on a queue pair, not %d (--depth)",
+                    "%s takes up to %d outstanding requests on a queue pair, not %d (--depth)",
                     name, info.maxInitiatorDepth(), requests);
         }
         long completionsNeeded = (long) plan.queuePairs() * (requests + receives);
@@ -346,11 +346,11 @@ final class PerfEnd implements AutoCloseable {
     // ---- waiting
 
     /**
-     * A look at the completion queue, or at memory, was in vain: lets others have the processor,
-     * and looks at the clock, each from time to time.
+     * For the caller's polling loop, each time it found nothing: yields the processor now and then,
+     * and checks the timeout less often.
      *
-     * @param ended how much has ended until now: as long as that grows, nobody is impatient
-     * @throws ToolFailure when it has not grown for as long as a step may take, or the peer left
+     * @param ended how much has completed until now; the timeout starts anew when it grows
+     * @throws ToolFailure when it has not grown within the timeout, or the peer left
      */
     void lookedInVain(long ended) {
         looks++;
@@ -396,7 +396,7 @@ final class PerfEnd implements AutoCloseable {
         armed = false;
     }
 
-    /** Begins a new measurement: patience anew. */
+    /** Begins a new measurement, and with it the timeout. */
     void begin() {
         since = 0;
         progress = 0;

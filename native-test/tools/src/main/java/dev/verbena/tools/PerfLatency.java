@@ -14,8 +14,8 @@ import java.lang.invoke.VarHandle;
 import java.nio.ByteOrder;
 
 /**
- * The loops that measure latency, of either side: one message under way, and the next one when the
- * answer is there. For one thread.
+ * The loops that measure latency, of either side: one outstanding message, and the next one when
+ * the answer is there. For one thread.
  *
  * <p>They run a few iterations a call, so that the calls of the warm-up have them compiled: a
  * method that is called once and loops for long would begin each measurement in the interpreter.
@@ -94,7 +94,7 @@ final class PerfLatency implements PerfLoops {
     }
 
     @Override
-    public void begin(int size, long address, int token, int firstWindow, int underWay) {
+    public void begin(int size, long address, int token, int firstWindow, int outstanding) {
         end.begin();
         flags = size <= plan.inline() ? OpFlags.INLINE : OpFlags.NONE;
         sourceLast = sourceAt + size - 1;
@@ -272,7 +272,7 @@ final class PerfLatency implements PerfLoops {
         }
     }
 
-    /** Waits for the peer's write, of whose end nothing else is told. */
+    /** Polls memory for the peer's write, which causes no completion here. */
     private void awaitMark(byte expected) {
         MemorySegment where = memory;
         long last = targetLast;

@@ -14,10 +14,10 @@ interface PerfLoops {
      * @param address of the peer's memory
      * @param token for it
      * @param firstWindow what the peer's {@link #firstWindow} was
-     * @param underWay how many posts may be under way, the last of so many with a signal; {@link
+     * @param outstanding how many posts may be outstanding, the last of them signaled; {@link
      *     #AS_PLANNED} unless it is a client's round that warms up
      */
-    void begin(int size, long address, int token, int firstWindow, int underWay);
+    void begin(int size, long address, int token, int firstWindow, int outstanding);
 
     /** The client's side. */
     PerfResult measure(int size, int count, PerfProgress progress);

@@ -5,14 +5,14 @@ enum PerfOperation {
     /** Messages into the peer's receives. */
     SEND("send", "Messages, each into a receive of the server's."),
     /** Writes into the peer's memory. */
-    WRITE("write", "Writes into the server's memory, of which the server is not told."),
+    WRITE("write", "Writes into the server's memory; no server thread takes part."),
     /** Reads of the peer's memory. */
-    READ("read", "Reads of the server's memory, of which the server is not told."),
-    /** Messages that each kill a token which the peer has handed out, as NDK's consumers do. */
+    READ("read", "Reads of the server's memory; no server thread takes part."),
+    /** Messages that each invalidate a remote key that the peer has sent, as NDK's consumers do. */
     SEND_INV(
             "send-inv",
-            "Messages that each kill a token of the server's: there, a memory window is bound for"
-                    + " each of them.");
+            "Messages that each invalidate a remote key (token) of the server, which binds a memory"
+                    + " window for each of them.");
 
     private final String word;
     private final String description;

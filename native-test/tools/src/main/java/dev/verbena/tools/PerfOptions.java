@@ -6,14 +6,14 @@ import picocli.CommandLine.Option;
 /** What perf's two sides have in common on the command line. */
 final class PerfOptions {
     @Option(
-            names = "--port",
+            names = {"-p", "--port"},
             defaultValue = "7175",
             paramLabel = "PORT",
             description = "Where the server listens (default: ${DEFAULT-VALUE}).")
     int port;
 
     @Option(
-            names = "--device",
+            names = {"-d", "--ib-dev", "--device"},
             paramLabel = "NAME",
             description = "The RDMA device (default: the one that has the local address).")
     String device;

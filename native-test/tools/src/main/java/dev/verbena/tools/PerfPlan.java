@@ -6,16 +6,17 @@ import java.nio.ByteBuffer;
 import java.time.Duration;
 
 /**
- * What a client wants of a server, as its connections' private data say it. A session is one
- * connection for words, of index 0, and one for each queue pair that is measured, counted from 1.
+ * What a client wants to measure; its connections carry it as private data. A session has one
+ * connection for {@link PerfControl}, of index 0, and one for each queue pair that is measured,
+ * counted from 1.
  *
  * @param session a number that all connections of one client share, and no other client has
  * @param index which of its connections this is
  * @param operation what is done
  * @param measure what is measured of it
- * @param events whether completions are waited for asleep
+ * @param events whether both sides sleep until a completion comes
  * @param queuePairs how many are measured at once
- * @param depth how many requests are under way on each
+ * @param depth how many requests may be outstanding on each
  * @param chain how many requests are posted as one
  * @param inline up to how many bytes messages go inline
  * @param largest the largest message in bytes
@@ -39,7 +40,7 @@ record PerfPlan(
     /** A connection's private data have room for 44, beside the library's own. */
     static final int BYTES = 41;
 
-    private static final int WORD = 0x5662_7066; // "Vbpf"
+    private static final int MAGIC = 0x5662_7066; // "Vbpf"
     private static final byte VERSION = 2;
     private static final long ACK_TIMEOUT_UNIT = 4096; // ns
 
@@ -87,7 +88,7 @@ record PerfPlan(
     /** As private data. */
     byte[] encode() {
         return ByteBuffer.allocate(BYTES)
-                .putInt(WORD)
+                .putInt(MAGIC)
                 .put(VERSION)
                 .put((byte) operation.ordinal())
                 .put((byte) measure.ordinal())
@@ -111,8 +112,8 @@ record PerfPlan(
      */
     static PerfPlan decode(byte[] data) {
         ByteBuffer bytes = ByteBuffer.wrap(data);
-        if (data.length < 5 || bytes.getInt() != WORD) {
-            throw new ToolFailure("Somebody connected who is no client of perf");
+        if (data.length < 5 || bytes.getInt() != MAGIC) {
+            throw new ToolFailure("The peer that connected is no client of perf");
         }
         int version = bytes.get();
         if (version != VERSION || data.length != BYTES) {

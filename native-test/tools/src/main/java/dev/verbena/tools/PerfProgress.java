@@ -11,9 +11,8 @@ import java.util.concurrent.ScheduledExecutorService;
 import java.util.concurrent.TimeUnit;
 
 /**
- * Tells how far a measurement is: once a second, in one line that is written over, on a terminal;
- * otherwise rarely, and not about what is over soon. The measuring thread does nothing for it but
- * store a number.
+ * Prints how far a measurement is: on a terminal once a second, in one line that is overwritten;
+ * elsewhere every ten seconds. All that it costs the measuring thread is to store a number.
  */
 final class PerfProgress implements AutoCloseable {
     private static final int PLAIN_EVERY = 10;
@@ -37,7 +36,7 @@ final class PerfProgress implements AutoCloseable {
     private int seconds; // of the timer's thread
     private boolean shown; // under the lock
 
-    /** Tells it to a writer, or nobody when that is null. */
+    /** Prints to a writer, or nowhere when that is null. */
     PerfProgress(PrintWriter err) {
         this.err = err;
         this.terminal = onTerminal();
@@ -47,7 +46,7 @@ final class PerfProgress implements AutoCloseable {
             timer =
                     Executors.newSingleThreadScheduledExecutor(
                             Thread.ofPlatform().name("perf-progress").daemon().factory());
-            var _ = timer.scheduleAtFixedRate(this::tell, 1, 1, TimeUnit.SECONDS);
+            var _ = timer.scheduleAtFixedRate(this::print, 1, 1, TimeUnit.SECONDS);
         }
     }
 
@@ -72,7 +71,7 @@ final class PerfProgress implements AutoCloseable {
         DONE.setOpaque(this, iterations);
     }
 
-    private synchronized void tell() {
+    private synchronized void print() {
         String name = what;
         seconds++;
         if (name == null || (!terminal && seconds % PLAIN_EVERY != 0)) {

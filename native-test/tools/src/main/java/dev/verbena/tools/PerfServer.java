@@ -24,14 +24,15 @@ import java.util.concurrent.Callable;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 
-/** Serves clients, one after the other; each says what it wants to measure. */
+/** Serves clients, one after the other; each client's plan says what is measured. */
 @Command(
         name = "server",
         mixinStandardHelpOptions = true,
+        versionProvider = Versions.class,
         sortOptions = false,
         description =
-                "Serves clients, one after the other, until it is stopped. What is measured, and"
-                        + " how, each client says.")
+                "Serves clients, one after the other, until it is stopped. Clients choose what is"
+                        + " measured, and how.")
 final class PerfServer implements Callable<Integer> {
     private static final int REASON_BYTES = 136; // what a refusal carries
 
@@ -62,7 +63,7 @@ final class PerfServer implements Callable<Integer> {
                 Listener listener = adapter.listen(address, 0, requests::add)) {
             out().printf(
                             "Listening on %s of %s%n",
-                            ToolDevices.words(listener.localAddress()), adapter.name());
+                            ToolDevices.describe(listener.localAddress()), adapter.name());
             while (true) {
                 boolean well = serve(adapter, later.isEmpty() ? requests.take() : later.remove());
                 if (once) {
@@ -82,7 +83,7 @@ final class PerfServer implements Callable<Integer> {
         return spec.commandLine().getOut();
     }
 
-    /** Serves one client; when that fails, the next one may fare better. */
+    /** Serves one client; a failure ends that client's session only. */
     private boolean serve(Adapter adapter, Connector request) throws InterruptedException {
         try (request) {
             return serveRequest(adapter, request);
@@ -110,7 +111,7 @@ final class PerfServer implements Callable<Integer> {
                 throw e;
             }
             session.connect(request);
-            session.serve(ToolDevices.words(request.peerAddress()));
+            session.serve(ToolDevices.describe(request.peerAddress()));
             return true;
         } finally {
             PerfControl.closeAll(made);
@@ -174,7 +175,7 @@ final class PerfServer implements Callable<Integer> {
                 try {
                     theirs = PerfPlan.decode(request.connectionData().privateData());
                 } catch (ToolFailure e) {
-                    later.add(request); // told when it is its turn
+                    later.add(request); // refused when it is its turn
                     continue;
                 }
                 if (theirs.equals(plan.withIndex(index))) {
@@ -189,18 +190,18 @@ final class PerfServer implements Callable<Integer> {
             int rounds = 0;
             try {
                 while (true) {
-                    PerfControl.Word word = control.hearWhenever();
-                    if (word == null) {
+                    PerfControl.Message message = control.receiveUnlessPeerLeft();
+                    if (message == null) {
                         break;
                     }
-                    round(control.checked(word, PerfControl.Kind.ROUND));
+                    round(control.checked(message, PerfControl.Kind.ROUND));
                     rounds++;
                 }
             } catch (ToolFailure | VerbenaException e) {
-                control.sayLast(e.getMessage());
+                control.sendFailure(e.getMessage());
                 throw e;
-            } catch (RuntimeException e) { // a mistake of perf's own
-                control.sayLast(e.toString());
+            } catch (RuntimeException e) { // a bug of perf
+                control.sendFailure(e.toString());
                 throw e;
             }
             if (rounds == 0) {
@@ -209,38 +210,39 @@ final class PerfServer implements Callable<Integer> {
             out().printf("%s: done, all data as they ought to be%n", peer);
         }
 
-        private void round(PerfControl.Word word) {
-            int size = word.size();
-            if (size < 1 || size > terms.largest() || word.count() < 1) {
+        private void round(PerfControl.Message message) {
+            int size = message.size();
+            if (size < 1 || size > terms.largest() || message.count() < 1) {
                 throw new ToolFailure(
-                        "The client wants %,d messages of %,d bytes", word.count(), size);
+                        "The client wants %,d messages of %,d bytes", message.count(), size);
             }
             PerfCompilers.awaitIdle(plan.seconds() / 2);
-            end.prepare(size, PerfData.seed(word.number(), true));
-            loops.begin(size, word.address(), word.token(), 0, PerfLoops.AS_PLANNED);
-            control.say(
-                    new PerfControl.Word(
+            end.prepare(size, PerfData.seed(message.number(), true));
+            loops.begin(size, message.address(), message.token(), 0, PerfLoops.AS_PLANNED);
+            control.send(
+                    new PerfControl.Message(
                             PerfControl.Kind.READY,
-                            word.number(),
+                            message.number(),
                             size,
-                            word.count(),
+                            message.count(),
                             end.memory.memory().address(),
                             end.memory.remoteToken(),
                             loops.firstWindow(),
                             ""));
-            loops.serve(word.count());
-            PerfControl.Word over = control.hearWhenever();
+            loops.serve(message.count());
+            PerfControl.Message over = control.receiveUnlessPeerLeft();
             if (over == null) {
                 throw new ToolFailure("The client disconnected in the middle of a measurement");
             }
             control.checked(over, PerfControl.Kind.OVER);
             long wrong =
-                    loops.mismatch(size, word.count(), PerfData.seed(word.number(), false), true);
+                    loops.mismatch(
+                            size, message.count(), PerfData.seed(message.number(), false), true);
             if (wrong >= 0) {
                 throw new ToolFailure(
                         "What came from the client is wrong, from byte %,d of %,d on", wrong, size);
             }
-            control.say(new PerfControl.Word(PerfControl.Kind.CHECKED));
+            control.send(new PerfControl.Message(PerfControl.Kind.CHECKED));
         }
     }
 }

@@ -56,7 +56,7 @@ final class PerfSizes {
                 return (int) number << shift;
             }
         } catch (NumberFormatException | IndexOutOfBoundsException e) {
-            // told below
+            // reported below
         }
         throw new IllegalArgumentException(
                 "\"%s\" is no size: 1 to %d bytes, K and M allowed, several with commas, or \"all\""

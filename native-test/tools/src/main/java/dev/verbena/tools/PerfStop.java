@@ -10,7 +10,7 @@ import java.util.concurrent.TimeUnit;
  * already, and crash.
  */
 final class PerfStop {
-    private static final long PATIENCE_MILLIS = TimeUnit.SECONDS.toMillis(5);
+    private static final long STOP_TIMEOUT_MILLIS = TimeUnit.SECONDS.toMillis(5);
 
     private static final Set<Runnable> WAKERS = ConcurrentHashMap.newKeySet();
     private static volatile boolean asked;
@@ -31,7 +31,7 @@ final class PerfStop {
         asked = true;
         WAKERS.forEach(Runnable::run);
         worker.interrupt();
-        long end = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(PATIENCE_MILLIS);
+        long end = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(STOP_TIMEOUT_MILLIS);
         try {
             synchronized (PerfStop.class) {
                 while (!over && end - System.nanoTime() > 0) {

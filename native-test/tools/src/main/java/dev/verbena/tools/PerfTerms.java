@@ -5,7 +5,7 @@ import dev.verbena.AdapterInfo;
 import java.nio.ByteBuffer;
 
 /**
- * What a server makes of a plan, by what its device can do; it says so as it accepts.
+ * What a server's device allows of a plan; the server's acceptance carries it as private data.
  *
  * @param largest the largest message that it has room for
  * @param receives how many messages it has receives for on each queue pair
@@ -17,10 +17,10 @@ record PerfTerms(int largest, int receives, int windows) {
     /** As perftest's: enough that the sender hardly ever waits for the receiver. */
     private static final int USUAL_RECEIVES = 512;
 
-    /** More than are ever under way. */
+    /** More than are ever outstanding. */
     static final int LATENCY_RECEIVES = 16;
 
-    /** Of what is handed out at once, so many parts are told of by messages of their own. */
+    /** Windows are bound, and their tokens sent, in this many parts. */
     static final int PARTS = 4;
 
     /**
@@ -65,12 +65,12 @@ record PerfTerms(int largest, int receives, int windows) {
         return receives;
     }
 
-    /** How many messages a receiver takes until it tells the sender so. */
+    /** After how many messages a receiver returns credits to the sender. */
     static int creditEvery(int receives) {
         return receives / 3;
     }
 
-    /** How many windows are bound, and told of, in one go. */
+    /** How many windows are bound, and their tokens sent, at once. */
     int part() {
         return windows / PARTS;
     }
@@ -86,7 +86,7 @@ record PerfTerms(int largest, int receives, int windows) {
      */
     static PerfTerms decode(byte[] data) {
         if (data.length != BYTES) {
-            throw new ToolFailure("What answers there is no server of perf");
+            throw new ToolFailure("The peer that answered is no server of perf");
         }
         ByteBuffer bytes = ByteBuffer.wrap(data);
         return new PerfTerms(bytes.getInt(), bytes.getInt(), bytes.getInt());

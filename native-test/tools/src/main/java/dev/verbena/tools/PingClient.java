@@ -17,12 +17,15 @@ import picocli.CommandLine.Spec;
 import java.io.PrintWriter;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
+import java.util.LinkedHashMap;
+import java.util.Map;
 import java.util.concurrent.Callable;
 
 /** Has a server fetch data and bring it back, and takes the time. */
 @Command(
         name = "client",
         mixinStandardHelpOptions = true,
+        versionProvider = Versions.class,
         sortOptions = false,
         description = {
             "Has a server read data from here and write it back, round after round, checks what comes"
@@ -59,6 +62,9 @@ final class PingClient implements Callable<Integer> {
                             + " same number as its -S, and takes up to 65535.")
     private int size;
 
+    @Option(names = "--json", description = "One JSON object instead of text.")
+    private boolean json;
+
     @Override
     public Integer call() {
         options.check(spec, 1);
@@ -70,18 +76,37 @@ final class PingClient implements Callable<Integer> {
                 Connector connector = adapter.createConnector()) {
             connect(connector, end);
             PrintWriter out = spec.commandLine().getOut();
-            out.printf(
-                    "%s of %s is connected to %s%n",
-                    ToolDevices.words(connector.localAddress()),
-                    adapter.name(),
-                    ToolDevices.words(connector.peerAddress()));
+            String from = ToolDevices.describe(connector.localAddress());
+            String to = ToolDevices.describe(connector.peerAddress());
+            if (!json) {
+                out.printf("%s of %s is connected to %s%n", from, adapter.name(), to);
+            }
             RoundTrips times = rounds(end);
             connector.disconnect(options.connection());
-            out.printf(
-                    "%,d rounds of %,d bytes%s%n%s%n",
-                    count, size, options.verify ? ", all came back as they were sent" : "", times);
+            if (json) {
+                out.println(Json.of(json(adapter.name(), from, to, times)));
+            } else {
+                out.printf(
+                        "%,d rounds of %,d bytes%s%n%s%n",
+                        count,
+                        size,
+                        options.verify ? ", all came back as they were sent" : "",
+                        times);
+            }
         }
         return 0;
+    }
+
+    private Map<String, Object> json(String device, String from, String to, RoundTrips times) {
+        Map<String, Object> all = new LinkedHashMap<>();
+        all.put("rounds", count);
+        all.put("bytes", size);
+        all.put("verified", options.verify);
+        all.put("round_trip_usec", times.json());
+        all.put("device", device);
+        all.put("from", from);
+        all.put("to", to);
+        return all;
     }
 
     private void connect(Connector connector, PingEnd end) {

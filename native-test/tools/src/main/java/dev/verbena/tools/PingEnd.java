@@ -71,7 +71,7 @@ final class PingEnd implements AutoCloseable {
         return queuePair;
     }
 
-    /** Memory for this end, gone with it. */
+    /** Registers memory that is closed with this end. */
     MemoryRegion register(long bytes, Access... rights) {
         MemoryRegion region = domain.register(arena.allocate(bytes, PAGE), rights);
         made.push(region::close);
@@ -82,7 +82,7 @@ final class PingEnd implements AutoCloseable {
         return new BufferList(1).add(region, 0, region.memory().byteSize());
     }
 
-    /** From now on, the peer's leaving ends all waiting. */
+    /** From now on, all waiting ends when the peer disconnects. */
     void watch(Connector connector) {
         connector.onDisconnect(
                 status -> {
@@ -90,7 +90,7 @@ final class PingEnd implements AutoCloseable {
                     try {
                         queuePair.flush();
                     } catch (IllegalStateException e) {
-                        // Closed: this side has left, too, and nobody waits.
+                        // Closed already: nobody waits on it.
                     }
                 });
     }
@@ -99,7 +99,7 @@ final class PingEnd implements AutoCloseable {
         queuePair.receive(0, inboxBuffer).orThrow();
     }
 
-    /** Sends a message. Only its failure is heard of. */
+    /** Sends a message, without waiting; a failure shows at the next wait. */
     void send(BufferList message) {
         post(queuePair.send(0, message, OpFlags.SILENT_SUCCESS), "A message could not be sent");
     }
@@ -167,7 +167,7 @@ final class PingEnd implements AutoCloseable {
                 "A %s failed: %s", completion.type(0), completion.status(0).toString());
     }
 
-    /** Whether the peer has disconnected; when its word may still be under way, waits for it. */
+    /** Whether the peer has disconnected; waits a moment, as that may not be known yet. */
     private boolean peerLeft() {
         try {
             return left.get(GRACE_SECONDS, TimeUnit.SECONDS) != Status.SUCCESS;

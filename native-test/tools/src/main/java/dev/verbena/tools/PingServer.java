@@ -27,6 +27,7 @@ import java.util.concurrent.LinkedBlockingQueue;
 @Command(
         name = "server",
         mixinStandardHelpOptions = true,
+        versionProvider = Versions.class,
         sortOptions = false,
         description = "Serves one client, or several one after the other, and checks their data.")
 final class PingServer implements Callable<Integer> {
@@ -71,7 +72,7 @@ final class PingServer implements Callable<Integer> {
                 Listener listener = adapter.listen(address(), 0, requests::add)) {
             out().printf(
                             "Listening on %s of %s%n",
-                            ToolDevices.words(listener.localAddress()), adapter.name());
+                            ToolDevices.describe(listener.localAddress()), adapter.name());
             boolean allWell = true;
             for (int i = 0; clients.forever || i < clients.count; i++) {
                 allWell &= serve(adapter, requests.take());
@@ -95,11 +96,11 @@ final class PingServer implements Callable<Integer> {
                 : new InetSocketAddress(bind, options.port);
     }
 
-    /** Serves one client; when that fails, the next one may fare better. */
+    /** Serves one client; a failure ends that client's session only. */
     private boolean serve(Adapter adapter, Connector request) {
         try (PingEnd end = new PingEnd(adapter, options);
                 request) {
-            String peer = ToolDevices.words(request.peerAddress());
+            String peer = ToolDevices.describe(request.peerAddress());
             MemoryRegion data = end.register(size, Access.LOCAL_WRITE);
             request.accept(end.queuePair(), options.connection());
             end.watch(request);

@@ -1,6 +1,8 @@
 package dev.verbena.tools;
 
 import java.util.Arrays;
+import java.util.LinkedHashMap;
+import java.util.Map;
 
 /** How long rounds took. */
 final class RoundTrips {
@@ -14,10 +16,26 @@ final class RoundTrips {
         nanos[count++] = nano;
     }
 
-    @Override
-    public String toString() {
+    private long[] sorted() {
         long[] sorted = Arrays.copyOf(nanos, count);
         Arrays.sort(sorted);
+        return sorted;
+    }
+
+    /** In microseconds. */
+    Map<String, Object> json() {
+        long[] sorted = sorted();
+        Map<String, Object> all = new LinkedHashMap<>();
+        all.put("min", share(sorted, 0));
+        all.put("median", share(sorted, 0.5));
+        all.put("p99", share(sorted, 0.99));
+        all.put("max", share(sorted, 1));
+        return all;
+    }
+
+    @Override
+    public String toString() {
+        long[] sorted = sorted();
         return "Round trips in us: min %,.1f, median %,.1f, 99%% %,.1f, max %,.1f"
                 .formatted(
                         share(sorted, 0),

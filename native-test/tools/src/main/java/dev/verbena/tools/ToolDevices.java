@@ -66,7 +66,7 @@ final class ToolDevices {
         }
     }
 
-    static String words(InetSocketAddress address) {
+    static String describe(InetSocketAddress address) {
         InetAddress ip = address.getAddress();
         return "%s port %d"
                 .formatted(

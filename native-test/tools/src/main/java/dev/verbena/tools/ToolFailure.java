@@ -1,6 +1,6 @@
 package dev.verbena.tools;
 
-/** A tool did not do what it was to do; the message is the sentence for its user. */
+/** A tool failed; the message is the sentence that its user reads. */
 final class ToolFailure extends RuntimeException {
     private static final long serialVersionUID = 1L;
 

@@ -42,8 +42,10 @@ class PerfTest {
     private final StringWriter err = new StringWriter();
 
     private int run(String line) {
-        return Perf.run(
-                new PrintWriter(new StringWriter()), new PrintWriter(err, true), line.split(" "));
+        return Verbena.run(
+                new PrintWriter(new StringWriter()),
+                new PrintWriter(err, true),
+                ("perf " + line).split(" "));
     }
 
     // ---- the command line

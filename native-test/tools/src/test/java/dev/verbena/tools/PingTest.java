@@ -20,8 +20,10 @@ class PingTest {
     private final StringWriter err = new StringWriter();
 
     private int run(String line) {
-        return Ping.run(
-                new PrintWriter(new StringWriter()), new PrintWriter(err, true), line.split(" "));
+        return Verbena.run(
+                new PrintWriter(new StringWriter()),
+                new PrintWriter(err, true),
+                ("ping " + line).split(" "));
     }
 
     @ParameterizedTest

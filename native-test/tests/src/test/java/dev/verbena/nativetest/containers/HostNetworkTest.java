@@ -8,8 +8,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import com.github.dockerjava.api.model.Ulimit;
 
 import dev.verbena.testcontainers.RdmaHost;
-import dev.verbena.tools.Demo;
-import dev.verbena.tools.Doctor;
+import dev.verbena.tools.Verbena;
 
 import org.junit.jupiter.api.Test;
 import org.testcontainers.containers.GenericContainer;
@@ -35,8 +34,8 @@ class HostNetworkTest extends ServicesInContainers {
 
     @Test
     void withoutLockableMemoryDoctorAndExceptionSaySo() {
-        try (GenericContainer<?> doctor = memoryless(Doctor.class);
-                GenericContainer<?> demo = memoryless(Demo.class)) {
+        try (GenericContainer<?> doctor = memoryless("doctor");
+                GenericContainer<?> demo = memoryless("demo")) {
             doctor.start();
             demo.start();
             assertThat(awaitEnd(doctor)).as(doctor.getLogs()).isOne();
@@ -50,8 +49,8 @@ class HostNetworkTest extends ServicesInContainers {
         }
     }
 
-    private JavaContainer memoryless(Class<?> program) {
-        JavaContainer container = new JavaContainer(there(), program);
+    private JavaContainer memoryless(String tool) {
+        JavaContainer container = new JavaContainer(there(), Verbena.class, tool);
         container.withCreateContainerCmdModifier(
                 command ->
                         command.getHostConfig()
@@ -62,8 +61,8 @@ class HostNetworkTest extends ServicesInContainers {
 
     @Test
     void withoutDevicesDoctorAndExceptionSaySo() {
-        try (GenericContainer<?> doctor = deviceless(Doctor.class);
-                GenericContainer<?> demo = deviceless(Demo.class)) {
+        try (GenericContainer<?> doctor = deviceless("doctor");
+                GenericContainer<?> demo = deviceless("demo")) {
             doctor.start();
             demo.start();
             assertThat(awaitEnd(doctor)).as(doctor.getLogs()).isOne();
@@ -80,17 +79,17 @@ class HostNetworkTest extends ServicesInContainers {
     }
 
     /** An ordinary container, as somebody runs it who does not know better. */
-    private static GenericContainer<?> deviceless(Class<?> program) {
+    private static GenericContainer<?> deviceless(String tool) {
         GenericContainer<?> container = new GenericContainer<>(ProgramImage.name());
         container.withImagePullPolicy(image -> false);
         JavaContainer.asAService(container);
-        JavaContainer.runs(container, program);
+        JavaContainer.runs(container, Verbena.class, tool);
         return container;
     }
 
     @Test
     void withoutConnectionsDoctorSaysSo() {
-        try (JavaContainer doctor = new JavaContainer(there(), Doctor.class)) {
+        try (JavaContainer doctor = new JavaContainer(there(), Verbena.class, "doctor")) {
             doctor.withCreateContainerCmdModifier(
                     command -> {
                         var devices = command.getHostConfig().getDevices();
@@ -114,7 +113,7 @@ class HostNetworkTest extends ServicesInContainers {
 
     @Test
     void withAllItNeedsDoctorIsContent() {
-        try (JavaContainer doctor = new JavaContainer(there(), Doctor.class)) {
+        try (JavaContainer doctor = new JavaContainer(there(), Verbena.class, "doctor")) {
             doctor.withStartupCheckStrategy(new OneShotStartupCheckStrategy()).start();
             assertThat(doctor.getLogs())
                     .contains("Device " + there().device(), "connections by IP address: yes")

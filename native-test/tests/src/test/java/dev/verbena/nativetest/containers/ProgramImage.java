@@ -3,8 +3,9 @@ package dev.verbena.nativetest.containers;
 import dev.verbena.Adapter;
 import dev.verbena.bindings.Verbs;
 import dev.verbena.testcontainers.RdmaHost;
-import dev.verbena.tools.Ping;
+import dev.verbena.tools.Verbena;
 
+import org.HdrHistogram.Histogram;
 import org.testcontainers.images.builder.ImageFromDockerfile;
 import org.testcontainers.utility.DockerImageName;
 
@@ -17,7 +18,13 @@ import java.util.List;
 /** This project's image with its programs added, as somebody's service would be built on it. */
 final class ProgramImage {
     private static final List<Class<?>> WANTED =
-            List.of(Letters.class, Ping.class, Adapter.class, Verbs.class, CommandLine.class);
+            List.of(
+                    Letters.class,
+                    Verbena.class,
+                    Adapter.class,
+                    Verbs.class,
+                    CommandLine.class,
+                    Histogram.class);
 
     /** What {@code java -cp} takes in there. */
     static final String CLASS_PATH =

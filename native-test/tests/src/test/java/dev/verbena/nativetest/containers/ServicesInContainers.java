@@ -12,7 +12,7 @@ import com.github.dockerjava.api.model.HostConfig;
 import dev.verbena.nativetest.Rping;
 import dev.verbena.testcontainers.RdmaContainer;
 import dev.verbena.testcontainers.RdmaHost;
-import dev.verbena.tools.Ping;
+import dev.verbena.tools.Verbena;
 
 import org.junit.jupiter.api.Test;
 import org.testcontainers.containers.wait.strategy.Wait;
@@ -65,7 +65,8 @@ abstract class ServicesInContainers {
                 JavaContainer client =
                         new JavaContainer(
                                 here(),
-                                Ping.class,
+                                Verbena.class,
+                                "ping",
                                 "client",
                                 address(there()),
                                 "--from",
@@ -91,7 +92,8 @@ abstract class ServicesInContainers {
         try (JavaContainer server =
                         new JavaContainer(
                                 there(),
-                                Ping.class,
+                                Verbena.class,
+                                "ping",
                                 "server",
                                 "--bind",
                                 address(there()),

@@ -1,0 +1,247 @@
+package dev.verbena.tools;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
+
+import java.io.PrintWriter;
+import java.io.StringWriter;
+import java.util.Arrays;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.stream.Stream;
+
+/** The launcher: help, versions, exit codes, what it prints where. */
+class VerbenaTest {
+    private final StringWriter out = new StringWriter();
+    private final StringWriter err = new StringWriter();
+
+    private int run(String line) {
+        return Verbena.run(
+                new PrintWriter(out, true),
+                new PrintWriter(err, true),
+                Arrays.stream(line.split(" "))
+                        .filter(word -> !word.isEmpty())
+                        .toArray(String[]::new));
+    }
+
+    @ParameterizedTest
+    @ValueSource(
+            strings = {
+                "",
+                "devices",
+                "doctor",
+                "demo",
+                "ping",
+                "ping server",
+                "ping client",
+                "perf",
+                "perf server",
+                "perf send",
+                "perf write",
+                "perf read",
+                "perf send-inv"
+            })
+    void eachCommandHasHelpAndVersion(String command) {
+        assertThat(run(command + " --help")).isZero();
+        assertThat(out.toString())
+                .startsWith(("Usage: verbena " + command).strip())
+                .contains("--help", "--version");
+        out.getBuffer().setLength(0);
+        assertThat(run(command + " --version")).isZero();
+        assertThat(out.toString().lines())
+                .hasSize(3)
+                .satisfiesExactly(
+                        line -> assertThat(line).startsWith("verbena "),
+                        line -> assertThat(line).startsWith("rdma-core "),
+                        line -> assertThat(line).startsWith("Java "));
+        assertThat(err.toString()).isEmpty();
+    }
+
+    @Test
+    void helpNamesAllCommandsAndExitCodes() {
+        run("--help");
+        assertThat(out.toString()).contains("devices", "doctor", "demo", "ping", "perf");
+        assertThat(out.toString())
+                .containsPattern("\n +0 +done")
+                .containsPattern("\n +2 +the command");
+    }
+
+    @ParameterizedTest
+    @CsvSource(
+            delimiter = '|',
+            value = {
+                "''                             | Missing required subcommand | verbena",
+                "dotcor                         | Unmatched argument          | verbena",
+                "ping                           | Missing required subcommand | verbena ping",
+                "doctor --fast                  | Unknown option: '--fast'    | verbena doctor",
+                "perf send lat                  | 'ADDRESS'                   | verbena perf send",
+                "ping client nowhere.invalid    | no host of that name        | verbena ping client",
+                "perf write bw 192.0.2.1 -n one | 'one' is not an int         | verbena perf write",
+            })
+    void wrongUsageIsExplainedInTwoLines(String line, String explanation, String command) {
+        assertThat(run(line)).isEqualTo(2);
+        assertThat(out.toString()).isEmpty();
+        assertThat(err.toString())
+                .contains(explanation)
+                .endsWith("\"%s --help\" lists what it takes%n".formatted(command))
+                .doesNotContain("Exception", "\tat ");
+        assertThat(err.toString().lines().count()).isBetween(2L, 3L); // or with a suggestion
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"devices --device x", "doctor extra", "demo --json"})
+    void whatACommandDoesNotTakeIsRefused(String line) {
+        assertThat(run(line)).isEqualTo(2);
+    }
+
+    /** Whether this machine has a device or not: a failure is one sentence, and 1. */
+    @ParameterizedTest
+    @ValueSource(
+            strings = {
+                "demo",
+                "perf send lat 192.0.2.1 -d no-such",
+                "ping client 192.0.2.1 --device no-such"
+            })
+    void aFailureIsOneSentenceAndOne(String line) {
+        int code = run(line);
+        if (line.equals("demo") && code == 0) {
+            return; // there are devices here
+        }
+        assertThat(code).isEqualTo(1);
+        assertThat(err.toString().lines()).hasSize(1);
+        assertThat(err.toString()).doesNotContain("Exception", "\tat ");
+    }
+
+    // ---- versions
+
+    @Test
+    void rdmaCoresVersionIsThatOfTheLoadedLibrary() {
+        assertThat(
+                        Versions.rdmaCore(
+                                Stream.of(
+                                        "7f00-7f01 r--p 00000000 fe:01 123 /usr/lib/libc.so.6",
+                                        "7f02-7f03 r--p 00000000 fe:01 124 /usr/lib/x86_64-linux-gnu/libibverbs.so.1.14.44.0")))
+                .isEqualTo("44.0");
+        assertThat(Versions.rdmaCore(Stream.of("7f r--p 0 0 0 /opt/stand-in/libibverbs.so.1")))
+                .isEqualTo("of unknown version");
+        assertThat(Versions.rdmaCore(Stream.of("7f r--p 0 0 0 /usr/lib/librdmacm.so.1.3.44.0")))
+                .isEqualTo("not found");
+    }
+
+    // ---- JSON
+
+    @Test
+    void writesEveryKindOfValueAsJson() {
+        Map<String, Object> all = new LinkedHashMap<>();
+        all.put("text", "a\"b\\c\n");
+        all.put("long", Long.MAX_VALUE);
+        all.put("double", 0.5);
+        all.put("yes", true);
+        all.put("nothing", null);
+        all.put("list", List.of(1, Map.of("a", "b")));
+        all.put("empty", List.of());
+        assertThat(Json.of(all))
+                .isEqualTo(
+                        "{\"text\":\"a\\\"b\\\\c\\u000a\",\"long\":9223372036854775807,\"double\":0.500000,"
+                                + "\"yes\":true,\"nothing\":null,\"list\":[1,{\"a\":\"b\"}],\"empty\":[]}");
+    }
+
+    @Test
+    void roundTripsAsJsonAreInMicroseconds() {
+        RoundTrips times = new RoundTrips();
+        for (int i = 1; i <= 200; i++) {
+            times.add(i * 1000L);
+        }
+        assertThat(Json.of(times.json()))
+                .isEqualTo(
+                        "{\"min\":1.000000,\"median\":100.000000,\"p99\":198.000000,\"max\":200.000000}");
+    }
+
+    // ---- the doctor's verdict
+
+    private static DeviceFacts facts(String problem) {
+        return new DeviceFacts("mlx5_0", "16.35", "0011:2233", List.of(), null, problem);
+    }
+
+    private static DoctorReport report(DoctorReport.Device... devices) {
+        return new DoctorReport(null, List.of(devices), Long.MAX_VALUE);
+    }
+
+    @Test
+    void theDoctorNamesEachProblemWithItsDevice() {
+        DoctorReport report =
+                report(
+                        new DoctorReport.Device(facts(null), "no rdma_cm", ""),
+                        new DoctorReport.Device(facts(null), "", "too little"),
+                        new DoctorReport.Device(facts("may not be opened"), null, null));
+        assertThat(report.usable()).isFalse();
+        assertThat(report.problems())
+                .satisfiesExactly(
+                        one ->
+                                assertThat(one)
+                                        .isEqualTo(
+                                                "mlx5_0 cannot connect by IP address: no rdma_cm"),
+                        one ->
+                                assertThat(one)
+                                        .isEqualTo(
+                                                "mlx5_0 cannot register 16,777,216 bytes of memory: too little"),
+                        one -> assertThat(one).isEqualTo("may not be opened"),
+                        one -> assertThat(one).startsWith("No device has a port whose link is up"));
+    }
+
+    @Test
+    void theDoctorSaysWhyThereIsNoDeviceAndNothingElse() {
+        DoctorReport report = new DoctorReport("No RDMA device: load a driver", List.of(), 65_536);
+        assertThat(report.problems()).containsExactly("No RDMA device: load a driver");
+        assertThat(Json.of(report.json()))
+                .isEqualTo(
+                        "{\"usable\":false,\"problems\":[\"No RDMA device: load a driver\"],"
+                                + "\"lockable_bytes\":65536,\"devices\":[]}");
+    }
+
+    @Test
+    void aDeviceAsJson() {
+        DoctorReport.Device device = new DoctorReport.Device(facts("broken"), null, null);
+        assertThat(Json.of(Devices.json(List.of(device.facts()))))
+                .isEqualTo(
+                        "{\"devices\":[{\"name\":\"mlx5_0\",\"firmware\":\"16.35\",\"node_guid\":\"0011:2233\","
+                                + "\"ports\":[],\"chosen_gid\":null,\"problem\":\"broken\"}]}");
+        assertThat(Json.of(report(device).json()))
+                .contains("\"lockable_bytes\":null")
+                .endsWith("\"problem\":\"broken\",\"connections\":null,\"registration\":null}]}");
+    }
+
+    // ---- perftest's names
+
+    @ParameterizedTest
+    @CsvSource(
+            delimiter = '|',
+            value = {
+                "-p 0              | --port is 1 to",
+                "-s 0              | --size: \"0\" is no size",
+                "--all -s 4        | --all stands for --size all",
+                "-n 0              | --iterations is 1 to",
+                "--iters 0         | --iterations is 1 to",
+                "-t 0              | --depth is 1 to",
+                "--tx-depth 0      | --depth is 1 to",
+                "-l 129            | --chain is 1 to 128",
+                "--post_list 129   | --chain is 1 to 128",
+                "-Q 129            | --signal-every is 1 to",
+                "--cq-mod 129      | --signal-every is 1 to",
+                "-I -1             | --inline is 0 to",
+                "--inline_size -1  | --inline is 0 to",
+                "-q 0              | --qps is 1 to",
+                "--qp 0            | --qps is 1 to",
+                "-u 32             | --qp-timeout is 1 to 31",
+                "-d x -a -e --source_ip 192.0.2.2 --ib-dev y -n 0 | should be specified only once",
+            })
+    void takesPerftestsNamesForOptions(String options, String explanation) {
+        assertThat(run("perf write bw 192.0.2.1 " + options)).isEqualTo(2);
+        assertThat(err.toString()).contains(explanation);
+    }
+}
