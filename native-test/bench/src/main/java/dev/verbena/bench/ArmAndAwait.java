@@ -49,6 +49,7 @@ public class ArmAndAwait {
 
     /** Opens the stand-in's device and connects a queue pair to itself. */
     @Setup
+    @SuppressWarnings("MustBeClosed") // closed by the tear-down
     public void open() {
         arena = Arena.ofShared();
         adapter = Adapter.open(Adapter.names().getFirst());

@@ -6,6 +6,7 @@ import java.util.Locale;
 import java.util.Optional;
 
 /** What is compared, and how far apart the two may be: the one place where the goals stand. */
+@SuppressWarnings("ImmutableEnumChecker") // its functions capture nothing that changes
 enum Row {
     /** JMH's PostAndPoll.one and c/post_poll.c. */
     POST_POLL("Post and poll one send, provider that copies", Goal.atMost(1.5), Parameter.NONE),
