@@ -470,7 +470,7 @@ public final class CompletionQueue extends NativeObject {
         }
         boolean overrun = status == Status.BUFFER_OVERFLOW; // otherwise the device has failed
         int lost = overrun ? CompletionPoller.LOST : WorkCompletions.GENERAL_ERROR;
-        long timeout = overrun ? BREAK_DOWN : QueuePair.FAILED_DEVICE_TIMEOUT;
+        long timeout = overrun ? BREAK_DOWN : NativeQueuePair.FAILED_DEVICE_TIMEOUT;
         long start = System.nanoTime();
         for (QueuePair queuePair : queuePairs) {
             try {

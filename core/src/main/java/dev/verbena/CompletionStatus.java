@@ -2,6 +2,7 @@ package dev.verbena;
 
 import dev.verbena.internal.queue.CompletionPoller;
 import dev.verbena.internal.queue.RequestType;
+import dev.verbena.internal.verbs.Provider;
 
 /**
  * {@code enum ibv_wc_status} as NDK says it. NDK fixes SUCCESS and CANCELLED; the others follow
@@ -9,6 +10,23 @@ import dev.verbena.internal.queue.RequestType;
  */
 final class CompletionStatus {
     private CompletionStatus() {}
+
+    /**
+     * The status of a completion.
+     *
+     * @param raw the provider's, or {@link CompletionPoller#LOST}
+     * @param provider some of which say more, or less, than verbs asks for
+     */
+    static Status of(int raw, RequestType type, Provider provider) {
+        if (type.isReceive() && provider.isOverlongReceive(raw)) {
+            return Status.BUFFER_OVERFLOW;
+        }
+        if (type.isReceive() && provider.isBadTokenToInvalidate(raw)) {
+            return Status.ACCESS_VIOLATION;
+        }
+        boolean sends = type == RequestType.SEND || type == RequestType.WRITE;
+        return sends && provider.isBadLocalMemory(raw) ? Status.ACCESS_VIOLATION : of(raw, type);
+    }
 
     static Status of(int raw, RequestType type) {
         boolean receive = type.isReceive();

@@ -13,6 +13,8 @@ import java.util.List;
 import java.util.Objects;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
 import java.util.function.Consumer;
 
 /**
@@ -45,6 +47,7 @@ import java.util.function.Consumer;
 public final class Connector extends NativeObject {
     private final Adapter adapter;
     private final ConnectionStateMachine connection;
+    private volatile ConnectionEnd end; // of the last attempt; or null
     private volatile Failure expired; // why this request cannot be answered any more; or null
 
     /** Makes one that may connect. */
@@ -174,13 +177,14 @@ public final class Connector extends NativeObject {
         InetSocketAddress local = endpoint == null ? options.local() : endpoint.localAddress();
         List<InetSocketAddress> sources = Addresses.sources(adapter, local, peer);
         SharedEndpoint.Use use = endpoint == null ? SharedEndpoint.NO_USE : endpoint.use(peer);
-        QueuePair.End end;
+        ConnectionEnd end;
         try {
             end = queuePair.claim(adapter, options, use);
         } catch (Throwable t) {
             use.end();
             throw t;
         }
+        this.end = end;
         end.towards(peer);
         try {
             return connection.connect(
@@ -269,7 +273,8 @@ public final class Connector extends NativeObject {
 
     private CompletableFuture<Void> beginAccept(QueuePair queuePair, ConnectionOptions options) {
         ensureAnswerable();
-        QueuePair.End end = queuePair.claim(adapter, options, SharedEndpoint.NO_USE);
+        ConnectionEnd end = queuePair.claim(adapter, options, SharedEndpoint.NO_USE);
+        this.end = end;
         end.towards(connection.peer());
         try {
             return connection.accept(
@@ -475,7 +480,7 @@ public final class Connector extends NativeObject {
         boolean interrupted = false;
         while (true) {
             try {
-                step.get();
+                awaitOnce(step);
                 break;
             } catch (InterruptedException e) {
                 interrupted = true;
@@ -490,6 +495,27 @@ public final class Connector extends NativeObject {
         }
         if (interrupted) {
             Thread.currentThread().interrupt();
+        }
+    }
+
+    /**
+     * Waits for a step. The owner of a queue pair that is confined polls meanwhile: a disconnect
+     * waits for outstanding requests, and no other thread may poll their completion queue.
+     */
+    private void awaitOnce(CompletableFuture<Void> step)
+            throws InterruptedException, ExecutionException {
+        ConnectionEnd confined = end;
+        if (confined == null || !confined.confinedHere()) {
+            step.get();
+            return;
+        }
+        while (true) {
+            try {
+                step.get(1, TimeUnit.MILLISECONDS);
+                return;
+            } catch (TimeoutException e) {
+                confined.serve();
+            }
         }
     }
 

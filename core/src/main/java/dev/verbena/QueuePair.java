@@ -1,41 +1,14 @@
 package dev.verbena;
 
-import com.google.errorprone.annotations.CanIgnoreReturnValue;
 import com.google.errorprone.annotations.CheckReturnValue;
 
-import dev.verbena.internal.connect.QueuePairEnd;
-import dev.verbena.internal.queue.CompletionPoller;
-import dev.verbena.internal.queue.Endpoint;
 import dev.verbena.internal.queue.Operation;
 import dev.verbena.internal.queue.ReceiveQueue;
 import dev.verbena.internal.queue.Refusal;
-import dev.verbena.internal.queue.RequestLedger;
 import dev.verbena.internal.queue.RequestType;
 import dev.verbena.internal.queue.SendQueue;
-import dev.verbena.internal.queue.SendRules;
-import dev.verbena.internal.queue.WindowTable;
-import dev.verbena.internal.verbs.DeviceControl;
-import dev.verbena.internal.verbs.NativeMemory;
-import dev.verbena.internal.verbs.PathAttributes;
-import dev.verbena.internal.verbs.Provider;
-import dev.verbena.internal.verbs.QueuePairShape;
-import dev.verbena.internal.verbs.ReceiveRequest;
-import dev.verbena.internal.verbs.Rights;
-import dev.verbena.internal.verbs.SendChain;
-import dev.verbena.internal.verbs.StateChange;
-import dev.verbena.internal.verbs.StateQuery;
-import dev.verbena.internal.verbs.VerbsContext;
 
-import java.net.InetSocketAddress;
-import java.util.ArrayDeque;
-import java.util.ArrayList;
-import java.util.Deque;
-import java.util.List;
 import java.util.Optional;
-import java.util.concurrent.CountDownLatch;
-import java.util.concurrent.ThreadLocalRandom;
-import java.util.concurrent.TimeUnit;
-import java.util.concurrent.atomic.AtomicBoolean;
 
 /**
  * One end of a reliable connection, with an initiator queue and a receive queue: NDK's QP, verbs'
@@ -72,45 +45,20 @@ import java.util.concurrent.atomic.AtomicBoolean;
  */
 @CheckReturnValue
 public final class QueuePair extends NativeObject {
-    private static final int SEQUENCE_BITS = 0xFF_FFFF;
-    private static final long CLOSE_TIMEOUT = TimeUnit.SECONDS.toNanos(1);
-
-    /** How long a device that has failed has for what is outstanding, in nanoseconds. */
-    static final long FAILED_DEVICE_TIMEOUT = TimeUnit.MILLISECONDS.toNanos(10);
-
     private final Adapter adapter;
-    private final DeviceControl control;
     private final ProtectionDomain domain;
     private final CompletionQueue initiatorCompletions;
     private final CompletionQueue receiveCompletions;
     private final SharedReceiveQueue sharedReceives; // or null
     private final QueuePairLimits limits;
-    private final AdapterInfo info;
-    private final int inboundReads;
-    private final Port port;
-    private volatile Port.GidEntry gid; // or null as long as nobody has asked for it
-    private final long address;
-    private final int number;
-    private final int firstSequence = ThreadLocalRandom.current().nextInt() & SEQUENCE_BITS;
-    private final NativeMemory memory;
-    private final StateQuery stateQuery;
-    private final Endpoint endpoint;
-
-    private final long initiatorSlot;
+    private final NativeQueuePair half;
     private final SendQueue sends;
-    private final AtomicBoolean connecting = new AtomicBoolean();
-    private volatile Runnable onBreak = () -> {}; // of the connector
-    private volatile boolean flushed; // for good, whatever a connector says
-    private volatile int outboundReads; // as negotiated, before the connection
+    private final ReceiveQueue receives; // null with a shared receive queue
+    private volatile Object attachment; // the caller's, or null
 
-    private final long receiveSlot;
-    private final ReceiveQueue receives; // null with a shared one
-    private final CountDownLatch lastReceive = new CountDownLatch(1); // with a shared one
-    private volatile boolean reachable; // ready to receive, once
-
-    // Windows and regions that were closed while requests of this queue pair named them; null when
-    // it is gone.
-    private List<MemoryWindow.Remains> remains = new ArrayList<>();
+    // What was refused last, for messages: of the thread that posts.
+    private String refusedOperation = "";
+    private int refusal = Refusal.NONE;
 
     QueuePair(
             ProtectionDomain domain,
@@ -126,200 +74,28 @@ public final class QueuePair extends NativeObject {
                         });
         this.domain = domain;
         this.adapter = domain.adapter();
-        this.control = adapter.control();
         this.initiatorCompletions = initiatorCompletions;
         this.receiveCompletions = receiveCompletions;
         this.sharedReceives = sharedReceives;
         this.limits = limits;
-        this.endpoint = new Endpoint(this, domain.windows(), this::fail);
-        Deque<Runnable> undo = new ArrayDeque<>();
-        undo.push(this::abandon);
         try {
-            this.info = adapter.queryInfo();
-            checkLimits();
-            this.inboundReads = Math.min(limits.inboundReads(), info.maxInboundReads());
-            GidChoice chosen = adapter.chosenGid();
-            this.gid = chosen == null ? null : chosen.gid();
-            this.port = adapter.portOf(chosen);
-            this.initiatorSlot = reserve(initiatorCompletions, false);
-            undo.push(() -> initiatorCompletions.poller().release(initiatorSlot));
-            this.receiveSlot = reserve(receiveCompletions, true);
-            undo.push(() -> receiveCompletions.poller().release(receiveSlot));
-            int interval = SendQueue.interval(limits.initiatorDepth());
-            boolean shared = sharedReceives != null;
-            long made =
-                    control.createQp(
-                            domain.address(),
-                            initiatorCompletions.address(),
-                            receiveCompletions.address(),
-                            shared ? sharedReceives.address() : 0,
-                            new QueuePairShape(
-                                    // Requests take one less: a disconnect and a close post one
-                                    // of their own.
-                                    limits.initiatorDepth() + interval,
-                                    shared ? 0 : limits.receiveDepth(),
-                                    limits.maxInitiatorBuffers(),
-                                    shared ? 0 : limits.maxReceiveBuffers(),
-                                    limits.maxInlineBytes()));
-            if (made < 0) {
-                throw VerbenaException.of(
-                        "ibv_create_qp",
-                        made,
-                        "The device takes each of these limits, perhaps not with the memory there is: "
-                                + limits);
-            }
-            undo.push(() -> control.destroyQp(made));
-            this.address = made;
-            VerbenaException.check(
-                    control.toInit(made, port.number(), remoteRights()), "ibv_modify_qp(INIT)", "");
-            this.number = control.queuePairNumber(made);
-            this.memory = new NativeMemory();
-            undo.push(memory::free);
-            this.stateQuery = new StateQuery(made, memory);
-            RequestLedger requests =
-                    new RequestLedger(endpoint, initiatorSlot, limits.initiatorDepth(), interval);
-            SendChain chain =
-                    new SendChain(
-                            adapter.provider(),
-                            Math.clamp(limits.maxDeferred(), 1, limits.initiatorDepth()),
-                            limits.maxInitiatorBuffers(),
-                            limits.maxInlineBytes(),
-                            memory);
-            CompletionPoller sendPoller = initiatorCompletions.poller();
-            CompletionPoller receivePoller = receiveCompletions.poller();
-            this.sends =
-                    new SendQueue(
-                            rules(),
-                            requests,
-                            chain,
-                            adapter.context(),
-                            made,
-                            sendPoller,
-                            receivePoller,
-                            interval,
-                            this::toError);
-            sendPoller.enter(requests);
-            if (shared) {
-                this.receives = null;
-                undo.push(() -> receivePoller.share(number, null));
-                receivePoller.share(number, endpoint);
-                undo.push(() -> adapter.events().removeSharingQueuePair(made));
-                adapter.events().addSharingQueuePair(made, this::lastReceiveReached);
-            } else {
-                RequestLedger received =
-                        new RequestLedger(endpoint, receiveSlot, limits.receiveDepth(), 1);
-                this.receives =
-                        new ReceiveQueue(
-                                received,
-                                made,
-                                new ReceiveRequest(adapter.context(), memory),
-                                receivePoller,
-                                domain,
-                                limits.maxReceiveBuffers());
-                receivePoller.enter(received);
-            }
-            undo.push(() -> initiatorCompletions.remove(this));
-            initiatorCompletions.add(this);
-            undo.push(() -> receiveCompletions.remove(this));
-            receiveCompletions.add(this);
+            this.half =
+                    new NativeQueuePair(
+                            this,
+                            domain,
+                            initiatorCompletions,
+                            receiveCompletions,
+                            sharedReceives,
+                            limits);
         } catch (Throwable t) {
-            undo.forEach(Runnable::run);
+            abandon();
             throw t;
         }
-    }
-
-    private SendRules rules() {
-        return new SendRules(
-                domain,
-                limits.maxInitiatorBuffers(),
-                Math.min(limits.maxInitiatorBuffers(), info.maxReadBuffers()),
-                limits.maxInlineBytes(),
-                port.maxMessageBytes(),
-                info.maxWindowBytes(),
-                info.sendsWithInvalidate(),
-                info.immediateData(),
-                info.atomics());
-    }
-
-    @CanIgnoreReturnValue
-    private int toError() {
-        return control.toError(address);
-    }
-
-    private void checkLimits() {
-        if (initiatorCompletions.adapter() != adapter
-                || receiveCompletions.adapter() != adapter
-                || (sharedReceives != null && sharedReceives.domain() != domain)) {
-            throw new VerbenaException(
-                    Status.INVALID_PARAMETER_MIX,
-                    "A queue pair and its completion queues are of one adapter, and it and its shared receives of one domain; this domain is of "
-                            + adapter.name());
-        }
-        if (initiatorCompletions.owner() != receiveCompletions.owner()) {
-            throw new VerbenaException(
-                    Status.INVALID_PARAMETER_MIX,
-                    "Both completion queues of a queue pair are shared, or both are confined to one thread");
-        }
-        boolean receivesFit =
-                sharedReceives != null
-                        || (limits.receiveDepth() <= info.maxReceiveDepth()
-                                && limits.maxReceiveBuffers() <= info.maxReceiveBuffers());
-        if (!receivesFit
-                || limits.initiatorDepth() > info.maxInitiatorDepth()
-                || limits.maxInitiatorBuffers() > info.maxInitiatorBuffers()
-                || limits.maxInlineBytes() > info.maxInlineBytes()) {
-            throw new VerbenaException(
-                    Status.INVALID_PARAMETER,
-                    "%s has queues of %d initiator requests with %d buffers and %d bytes inline, and %d receives with %d buffers, at most; asked for: %s"
-                            .formatted(
-                                    adapter.name(),
-                                    info.maxInitiatorDepth(),
-                                    info.maxInitiatorBuffers(),
-                                    info.maxInlineBytes(),
-                                    info.maxReceiveDepth(),
-                                    info.maxReceiveBuffers(),
-                                    limits));
-        }
-    }
-
-    private static long reserve(CompletionQueue queue, boolean receive) {
-        long slot = queue.poller().reserve(receive);
-        if (slot == CompletionPoller.NO_SLOT) {
-            throw new VerbenaException(
-                    Status.INSUFFICIENT_RESOURCES,
-                    "One completion queue serves 65536 queues at most");
-        }
-        if (slot == CompletionPoller.CLOSED) {
-            throw new ClosedException(queue);
-        }
-        return slot;
-    }
-
-    private int remoteRights() {
-        return Rights.REMOTE_WRITE
-                | (inboundReads > 0 ? Rights.REMOTE_READ : 0)
-                | (inboundReads > 0 && info.atomics() ? Rights.REMOTE_ATOMIC : 0);
+        this.sends = half.sends();
+        this.receives = half.receives();
     }
 
     // ---- the connection
-
-    /** The GID that peers know it by, or null on InfiniBand, where the LID is enough. */
-    private Port.GidEntry ownGid() {
-        if (port.linkLayer() != Port.LinkLayer.ETHERNET) {
-            return null;
-        }
-        Port.GidEntry known = gid;
-        if (known == null) {
-            hold();
-            try {
-                known = adapter.preferredGidOf(port.number());
-                gid = known;
-            } finally {
-                letGo();
-            }
-        }
-        return known;
-    }
 
     /**
      * Where this queue pair can be reached: what the peer's {@link #connect} takes. Its GID is the
@@ -331,16 +107,7 @@ public final class QueuePair extends NativeObject {
      * @throws IllegalStateException for a closed queue pair that was never asked before
      */
     public QueuePairAddress address() {
-        Port.GidEntry own = ownGid();
-        return QueuePairAddress.of(
-                        number,
-                        firstSequence,
-                        own == null ? new Gid(0, 0) : own.gid(),
-                        port.mtuBytes())
-                .withLid(port.lid())
-                .withInboundReads(inboundReads)
-                .withInvalidatable(info.invalidatableWindows())
-                .withSharedReceives(sharedReceives != null);
+        return half.address();
     }
 
     /**
@@ -358,58 +125,21 @@ public final class QueuePair extends NativeObject {
     public void connect(QueuePairAddress peer) {
         hold();
         try {
-            if (!connecting.compareAndSet(false, true)) {
+            if (!half.beginConnecting()) {
                 throw new IllegalStateException(this + " is connected or flushed already");
             }
             boolean done = false;
             try {
-                modifyToConnected(peer);
+                half.connect(peer);
                 done = true;
             } finally {
                 if (!done) {
-                    connecting.set(false);
+                    half.giveUpConnecting();
                 }
             }
         } finally {
             letGo();
         }
-    }
-
-    /**
-     * Not in the gate: the step to ready-to-receive may ask the network for the peer's Ethernet
-     * address.
-     */
-    private void modifyToConnected(QueuePairAddress peer) {
-        Port.GidEntry own = ownGid();
-        int mtu = Math.min(port.mtuBytes(), peer.mtuBytes());
-        reachable = true;
-        VerbenaException.check(
-                control.toReadyToReceive(
-                        address,
-                        new PathAttributes(
-                                port.number(),
-                                own == null ? 0 : own.index(),
-                                own != null,
-                                VerbsContext.mtuOf(mtu),
-                                peer.queuePairNumber(),
-                                peer.firstSequenceNumber(),
-                                peer.lid(),
-                                peer.gid().high(),
-                                peer.gid().low(),
-                                inboundReads)),
-                "ibv_modify_qp(RTR, peer %s)".formatted(peer.gid()),
-                "Is the peer's address reachable from GID %s (ip route get)?".formatted(own));
-        int reads =
-                Math.min(
-                        Math.min(limits.outboundReads(), info.maxOutboundReads()),
-                        peer.inboundReads());
-        VerbenaException.check(
-                control.toReadyToSend(address, firstSequence, reads, peer.sharedReceives()),
-                "ibv_modify_qp(RTS)",
-                "");
-        this.peer = Peer.of(peer);
-        sends.connect(peer.invalidatable(), reads);
-        established = true;
     }
 
     /**
@@ -424,36 +154,13 @@ public final class QueuePair extends NativeObject {
         return sends.connected();
     }
 
-    // What users ask for, and its fields.
-
-    private volatile Peer peer; // null until it was connected, and where it is not known
-    private volatile boolean established; // set when posts have been let through, not before
-    private volatile boolean failed; // by a failed request, before any flush
-    private volatile Object attachment; // the caller's, or null
-
     /**
      * How far it has come. Does not ask the device, and never throws.
      *
      * @return as of now; another thread, the peer or a poll may change it at any time
      */
     public QueuePairState state() {
-        if (isClosed()) {
-            return QueuePairState.CLOSED;
-        }
-        if (failed) {
-            return QueuePairState.FAILED;
-        }
-        if (flushed) {
-            return QueuePairState.FLUSHED;
-        }
-        boolean wasConnected = established; // first: it is set after posts are let through
-        if (connected()) {
-            return QueuePairState.CONNECTED;
-        }
-        if (wasConnected) {
-            return QueuePairState.DISCONNECTED;
-        }
-        return connecting.get() ? QueuePairState.CONNECTING : QueuePairState.INITIALIZED;
+        return isClosed() ? QueuePairState.CLOSED : half.state();
     }
 
     /**
@@ -463,7 +170,7 @@ public final class QueuePair extends NativeObject {
      *     Connector#accept} has succeeded; afterwards the peer, also when the connection is over
      */
     public Optional<Peer> peer() {
-        return Optional.ofNullable(peer);
+        return Optional.ofNullable(half.peer());
     }
 
     /**
@@ -473,6 +180,25 @@ public final class QueuePair extends NativeObject {
      */
     public QueuePairLimits limits() {
         return limits;
+    }
+
+    /**
+     * How many initiator requests are outstanding: accepted, and not known to have ended. Of silent
+     * requests that is known when a later completion was polled.
+     *
+     * @return 0 to the depth, and some more while silent requests are outstanding
+     */
+    public int outstandingRequests() {
+        return sends.outstanding();
+    }
+
+    /**
+     * How many receives of its own are outstanding.
+     *
+     * @return 0 to the depth; 0 with a shared receive queue
+     */
+    public int outstandingReceives() {
+        return receives == null ? 0 : receives.outstanding();
     }
 
     /**
@@ -531,17 +257,16 @@ public final class QueuePair extends NativeObject {
         return attachment;
     }
 
-    /** Of the {@code ibv_qp}. */
     long nativeAddress() {
-        return address;
+        return half.nativeAddress();
     }
 
     /**
-     * Takes this queue pair for a connector, which lets go of it by {@link End#release}.
+     * Takes this queue pair for a connector, which gives it back by {@link ConnectionEnd#release}.
      *
      * @throws VerbenaException when it is or was connected, or flushed
      */
-    End claim(Adapter of, ConnectionOptions options, SharedEndpoint.Use use) {
+    ConnectionEnd claim(Adapter of, ConnectionOptions options, SharedEndpoint.Use use) {
         if (of != adapter) {
             throw new VerbenaException(
                     Status.INVALID_PARAMETER_MIX,
@@ -549,134 +274,14 @@ public final class QueuePair extends NativeObject {
                             + adapter.name());
         }
         hold();
-        if (!connecting.compareAndSet(false, true)) {
+        if (!half.beginConnecting()) {
             letGo();
             throw new VerbenaException(
-                    flushed ? Status.CONNECTION_INVALID : Status.CONNECTION_ACTIVE,
+                    half.flushed() ? Status.CONNECTION_INVALID : Status.CONNECTION_ACTIVE,
                     this
                             + " is connected, or was connected or flushed: each serves one connection");
         }
-        return new End(options, use);
-    }
-
-    /** What a connector does with its queue pair. */
-    final class End implements QueuePairEnd {
-        private static final int MOST_READS = 255; // the connection manager's messages have a byte
-        private static final int MOST_RETRIES = 6; // 7, which others say, never ends on rxe
-
-        private final ConnectionOptions options;
-        private final SharedEndpoint.Use use;
-        private final AtomicBoolean released = new AtomicBoolean();
-        private volatile InetSocketAddress towards; // null as long as it is not known
-
-        private End(ConnectionOptions options, SharedEndpoint.Use use) {
-            this.options = options;
-            this.use = use;
-        }
-
-        /** Says where the peer is, before the connection is established. */
-        void towards(InetSocketAddress address) {
-            towards = address;
-        }
-
-        @Override
-        public int number() {
-            return number;
-        }
-
-        @Override
-        public long address() {
-            return address;
-        }
-
-        @Override
-        public boolean sharedReceives() {
-            return sharedReceives != null;
-        }
-
-        @Override
-        public boolean invalidatable() {
-            return info.invalidatableWindows();
-        }
-
-        @Override
-        public int inboundReads() {
-            return Math.min(inboundReads, MOST_READS);
-        }
-
-        @Override
-        public int outboundReads() {
-            return Math.min(Math.min(limits.outboundReads(), info.maxOutboundReads()), MOST_READS);
-        }
-
-        @Override
-        public int change(StateChange change) {
-            switch (change.state()) {
-                case StateChange.INITIALIZED -> change.access(remoteRights());
-                case StateChange.READY_TO_RECEIVE -> {
-                    reachable = true;
-                    change.inboundReads(Math.min(change.inboundReads(), inboundReads()));
-                }
-                default -> {
-                    int reads = Math.min(change.outboundReads(), outboundReads());
-                    change.outboundReads(reads);
-                    change.retries(Math.min(change.retries(), MOST_RETRIES));
-                    if (options.ackTimeout() > 0) {
-                        change.ackTimeout(options.ackTimeout());
-                    }
-                    QueuePair.this.outboundReads = reads;
-                }
-            }
-            return control.change(address, change);
-        }
-
-        @Override
-        public boolean usable() {
-            return !flushed;
-        }
-
-        @Override
-        public void open(boolean invalidatable, Runnable onDeath) {
-            onBreak = onDeath;
-            InetSocketAddress there = towards;
-            peer = there == null ? null : Peer.of(there);
-            sends.connect(invalidatable, outboundReads);
-            established = true;
-        }
-
-        @Override
-        public void shut() {
-            sends.disconnect();
-        }
-
-        @Override
-        public void drain() {
-            sends.drain();
-        }
-
-        @Override
-        public boolean drained() {
-            return sends.drained();
-        }
-
-        @Override
-        public void flush() {
-            cancel();
-        }
-
-        @Override
-        public void release(boolean fresh) {
-            if (released.compareAndSet(false, true)) {
-                if (fresh) {
-                    connecting.set(false);
-                    if (flushed) { // looked at after: whoever flushes sets it before
-                        connecting.set(true);
-                    }
-                }
-                use.end();
-                letGo();
-            }
-        }
+        return new ConnectionEnd(half, options, use);
     }
 
     // ---- NDK's requests
@@ -820,10 +425,11 @@ public final class QueuePair extends NativeObject {
      *     SharedReceiveQueue}, or the provider's refusal
      */
     public Status receive(long context, BufferList buffers) {
-        if (receives == null) {
-            return Status.INVALID_DEVICE_REQUEST;
-        }
-        return status(receives.post(context, buffers.buffers));
+        return answer(
+                "receive",
+                receives == null
+                        ? Refusal.SHARED_RECEIVES.code()
+                        : receives.post(context, buffers.buffers));
     }
 
     /**
@@ -867,7 +473,7 @@ public final class QueuePair extends NativeObject {
             try {
                 synchronized (window) {
                     window.ensureOpen(); // again: its close waits for this lock
-                    int refusal =
+                    int answer =
                             sends.bind(
                                     context,
                                     window.window(),
@@ -875,8 +481,8 @@ public final class QueuePair extends NativeObject {
                                     offset,
                                     length,
                                     flags.bits);
-                    kept = refusal == Refusal.NONE && window.bind(region, offset, length);
-                    return status(refusal);
+                    kept = answer == Refusal.NONE && window.bind(region, offset, length);
+                    return answer(Operation.BIND.name(), answer);
                 }
             } finally {
                 if (!kept) {
@@ -912,7 +518,9 @@ public final class QueuePair extends NativeObject {
             window.ensureOpen();
             synchronized (window) {
                 window.ensureOpen(); // again: its close waits for this lock
-                return status(sends.invalidate(context, window.window(), flags.bits));
+                return answer(
+                        Operation.INVALIDATE.name(),
+                        sends.invalidate(context, window.window(), flags.bits));
             }
         } catch (RuntimeException | Error e) {
             sends.postDeferred();
@@ -934,22 +542,10 @@ public final class QueuePair extends NativeObject {
     public void flush() {
         hold();
         try {
-            flushed = true;
-            connecting.set(true); // or connect() finds the initiator queue ended
-            VerbenaException.check(cancel(), "ibv_modify_qp(ERR)", "");
+            VerbenaException.check(half.flush(), "ibv_modify_qp(ERR)", "");
         } finally {
             letGo();
         }
-    }
-
-    @CanIgnoreReturnValue
-    private int cancel() {
-        flushed = true;
-        sends.disconnect();
-        if (receives != null) {
-            receives.flush(this::toError);
-        }
-        return toError();
     }
 
     // ---- what verbs has beyond NDK
@@ -1166,7 +762,8 @@ public final class QueuePair extends NativeObject {
             sends.postDeferred();
             throw new NullPointerException(buffers == null ? "buffers" : "flags");
         }
-        return status(
+        return answer(
+                operation.name(),
                 sends.post(
                         operation,
                         context,
@@ -1192,7 +789,8 @@ public final class QueuePair extends NativeObject {
             throw new NullPointerException(memory == null ? "memory" : "buffers");
         }
         if (!memory.holds(offset, buffers.bytes())) {
-            return status(sends.refuseOutside(operation, Refusal.OUTSIDE_REMOTE_MEMORY.code()));
+            return answer(
+                    operation.name(), sends.refuseOutside(Refusal.OUTSIDE_REMOTE_MEMORY.code()));
         }
         return post(
                 operation,
@@ -1205,198 +803,69 @@ public final class QueuePair extends NativeObject {
                 flags);
     }
 
-    static Status status(int refusal) {
-        return refusal == Refusal.NONE ? Status.SUCCESS : Refusals.status(refusal);
+    private Status answer(String operation, int code) {
+        if (code == Refusal.NONE) {
+            return Status.SUCCESS;
+        }
+        refusedOperation = operation;
+        refusal = code;
+        return Refusals.status(code);
+    }
+
+    /** The exception for a post that was refused just now: {@link Status#orThrow(QueuePair)}. */
+    VerbenaException refused(Status status) {
+        boolean known = refusal != Refusal.NONE && Refusals.status(refusal) == status;
+        Peer peer = half.peer();
+        return new VerbenaException(
+                status,
+                "%s of %s%s was refused: %s. %s"
+                        .formatted(
+                                known ? refusedOperation : "A request",
+                                this,
+                                peer == null ? "" : " to " + peer,
+                                known ? Refusals.reason(refusal) : status.meaning(),
+                                status));
+    }
+
+    /** The status of one of its completions. */
+    Status completionStatus(int raw, RequestType type) {
+        return CompletionStatus.of(raw, type, adapter.provider());
     }
 
     // ---- its end
 
-    Status completionStatus(int raw, RequestType type) {
-        Provider provider = adapter.provider();
-        if (type.isReceive() && provider.isOverlongReceive(raw)) {
-            return Status.BUFFER_OVERFLOW;
-        }
-        if (type.isReceive() && provider.isBadTokenToInvalidate(raw)) {
-            return Status.ACCESS_VIOLATION;
-        }
-        boolean sends = type == RequestType.SEND || type == RequestType.WRITE;
-        return sends && provider.isBadLocalMemory(raw)
-                ? Status.ACCESS_VIOLATION
-                : CompletionStatus.of(raw, type);
-    }
-
-    /**
-     * One of its requests has failed, which in verbs is the end of the connection: initiator
-     * requests are refused from now on, with a connector or without. Receives posted from now on
-     * end cancelled; those that were posted since are flushed by asking again: rxe's library does
-     * not tell the kernel of receives, which has flushed already.
-     */
-    private void fail() {
-        try {
-            hold();
-        } catch (IllegalStateException e) {
-            return; // closed meanwhile
-        }
-        try {
-            if (!flushed) {
-                failed = true;
-            }
-            sends.disconnect();
-            if (receives != null) {
-                receives.flush(this::toError);
-            }
-            toError();
-            onBreak.run();
-        } finally {
-            letGo();
-        }
-    }
-
-    /**
-     * Finds out about a death that no completion tells of: the peer's mistake, with nothing under
-     * way here. On rxe a receive posted since would never end.
-     */
+    /** See {@link NativeQueuePair#lookForFailure}. */
     void lookForFailure() {
-        if (receives != null && receives.waiting()) {
-            try {
-                hold();
-            } catch (IllegalStateException e) {
-                return; // closed meanwhile
-            }
-            try {
-                if (control.inError(address, stateQuery)) {
-                    fail();
-                }
-            } finally {
-                letGo();
-            }
-        }
+        half.lookForFailure();
     }
 
-    /**
-     * Ends what is under way after {@link #flush}, when a completion queue of this queue pair may
-     * have lost completions or has none to come.
-     *
-     * @param queue the completion queue
-     * @param nanoseconds how long to wait for the device
-     * @param rest the provider's status of what the device does not end
-     */
+    /** See {@link NativeQueuePair#finish}. */
     void finish(CompletionQueue queue, long nanoseconds, int rest) {
-        hold();
-        try {
-            if (queue == initiatorCompletions) {
-                sends.finish(nanoseconds, rest);
-            }
-            if (queue == receiveCompletions && receives != null) {
-                receives.finish(nanoseconds, rest);
-            }
-        } finally {
-            letGo();
-        }
+        half.finish(queue, nanoseconds, rest);
+    }
+
+    /** See {@link NativeQueuePair#keep}. */
+    boolean keep(MemoryWindow.Remains left) {
+        return half.keep(left);
     }
 
     @Override
     void checkMayClose() {
-        initiatorCompletions.poller().lock().adopt();
-        receiveCompletions.poller().lock().adopt();
-        sends.lock().adopt();
-        if (receives != null) {
-            receives.lock().adopt();
-        }
+        half.checkMayClose();
     }
 
     @Override
     void shut() {
-        flushed = true;
-        connecting.set(true);
-        Teardown end = new Teardown(this);
-        end.run(() -> sends.close(closeTimeout()));
-        end.run(this::shutReceives);
-        end.finish();
-    }
-
-    private void shutReceives() {
-        if (receives == null) {
-            // From here on it takes no more of the shared receives; what it has used up is told.
-            if (control.toError(address) == 0) {
-                awaitLastReceive();
-            }
-            receiveCompletions.poller().drain();
-        } else {
-            receives.close(closeTimeout(), this::toError);
-        }
-    }
-
-    /** Waits until it has ended the shared receives that it took, where the provider says so. */
-    private void awaitLastReceive() {
-        if (!reachable || !adapter.provider().announcesLastReceive()) {
-            return;
-        }
-        long deadline = System.nanoTime() + closeTimeout();
-        boolean interrupted = false;
-        boolean waiting = true;
-        while (waiting) {
-            try {
-                // When the time runs out, it is destroyed all the same, and may lose a receive.
-                lastReceive.await(deadline - System.nanoTime(), TimeUnit.NANOSECONDS);
-                waiting = false;
-            } catch (InterruptedException e) {
-                interrupted = true; // closing is not given up half way
-            }
-        }
-        if (interrupted) {
-            Thread.currentThread().interrupt();
-        }
-    }
-
-    /** The device says that no shared receive that this queue pair took is outstanding. */
-    void lastReceiveReached() {
-        lastReceive.countDown();
-    }
-
-    /** For how long a close waits for the device to end what is outstanding. */
-    private long closeTimeout() {
-        return adapter.failed() ? FAILED_DEVICE_TIMEOUT : CLOSE_TIMEOUT;
-    }
-
-    /** Frees something when no request can name it any more; false when that is so already. */
-    synchronized boolean keep(MemoryWindow.Remains left) {
-        return remains != null && remains.add(left);
-    }
-
-    private synchronized List<MemoryWindow.Remains> takeRemains() {
-        List<MemoryWindow.Remains> taken = remains;
-        remains = null;
-        return taken;
+        half.close();
     }
 
     @Override
     void destroy() {
-        Teardown end = new Teardown(this, adapter);
-        end.run(() -> initiatorCompletions.remove(this));
-        end.run(() -> receiveCompletions.remove(this));
-        if (receives == null) {
-            end.run(() -> adapter.events().removeSharingQueuePair(address));
-            end.run(() -> receiveCompletions.poller().share(number, null));
-        }
-        end.run(() -> initiatorCompletions.poller().release(initiatorSlot));
-        end.run(() -> receiveCompletions.poller().release(receiveSlot));
-        end.run(memory::free);
-        // Before the queue pair: rxe waits for the windows that are bound on it.
-        end.run(
-                () -> {
-                    for (WindowTable.Lost lost : domain.windows().lost(endpoint)) {
-                        end.check(control.freeWindow(lost.address()), "ibv_dealloc_mw");
-                        end.run(lost.window()::freeFormer);
-                    }
-                });
-        takeRemains().forEach(left -> left.free(control, end));
-        end.check(control.destroyQp(address), "ibv_destroy_qp");
-        end.finish();
+        half.destroy();
     }
 
     @Override
     String describe() {
-        return "QueuePair %d".formatted(number);
+        return "QueuePair %d".formatted(half.number());
     }
 }

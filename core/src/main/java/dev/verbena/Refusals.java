@@ -1,13 +1,17 @@
 package dev.verbena;
 
 import dev.verbena.internal.queue.Refusal;
+import dev.verbena.internal.verbs.Errno;
 
 /** What posts of the queues return, as a status. */
 final class Refusals {
     private Refusals() {}
 
-    /** The status of a post that was refused. */
+    /** The status of a post. */
     static Status status(int code) {
+        if (code == Refusal.NONE) {
+            return Status.SUCCESS;
+        }
         if (code > 0) {
             return VerbenaException.statusOf(code);
         }
@@ -36,7 +40,7 @@ final class Refusals {
     /** The reason of a post that was refused, as half a sentence. */
     static String reason(int code) {
         return code > 0
-                ? "the provider refused it, " + dev.verbena.internal.verbs.Errno.describe(code)
+                ? "the provider refused it, " + Errno.describe(code)
                 : Refusal.of(code).reason();
     }
 }

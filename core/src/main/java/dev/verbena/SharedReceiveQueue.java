@@ -139,7 +139,7 @@ public final class SharedReceiveQueue extends NativeObject {
      *     provider's refusal
      */
     public Status receive(long context, BufferList buffers) {
-        return QueuePair.status(receives.post(context, buffers.buffers));
+        return Refusals.status(receives.post(context, buffers.buffers));
     }
 
     /**

@@ -134,6 +134,24 @@ public enum Status {
         }
     }
 
+    /**
+     * For callers of posts who want exceptions that say more: does nothing on success. To be called
+     * by the thread that posted, with the status that the post returned.
+     *
+     * {@snippet :
+     * queuePair.send(1, message).orThrow(queuePair);
+     * }
+     *
+     * @param queuePair to which the request was posted just now
+     * @throws VerbenaException on any other status; says which operation was refused, on which
+     *     queue pair, connected to which peer, and why
+     */
+    public void orThrow(QueuePair queuePair) {
+        if (!isSuccess()) {
+            throw queuePair.refused(this);
+        }
+    }
+
     /** Name, value and meaning, as in {@code NO_MORE_ENTRIES (0x8000001A): the queue is full…}. */
     @Override
     public String toString() {

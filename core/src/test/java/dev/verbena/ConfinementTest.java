@@ -4,17 +4,25 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.verbena.internal.verbs.AsyncEvent;
+import dev.verbena.internal.verbs.FakeConnections;
 import dev.verbena.internal.verbs.FakeDevice;
 
 import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
+import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Nested;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
 import java.time.Duration;
 import java.util.List;
+import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.Callable;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.FutureTask;
+import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 
 /** Queues that belong to one thread: what others may not do, and what becomes of what they may. */
@@ -204,6 +212,103 @@ class ConfinementTest {
             assertThat(rig.queue.poll(completions)).isEqualTo(1);
             assertThat(completions.context(0)).isEqualTo(1);
             assertThat(completions.status(0)).isEqualTo(Status.CANCELLED);
+        }
+    }
+
+    @Nested
+    class OfAConnector {
+        private final FakeDevice device = new FakeDevice();
+        private final FakeConnections network = new FakeConnections();
+        private final Adapter adapter = new Adapter("fake0", device, device.open(), () -> network);
+        private final ProtectionDomain domain = adapter.createProtectionDomain();
+        private final CompletionQueue queue = adapter.createConfinedCompletionQueue(64);
+        private final CompletionQueue farQueue = adapter.createCompletionQueue(64);
+        private final QueuePair near = domain.createQueuePair(queue, queue, LIMITS);
+        private final QueuePair far = domain.createQueuePair(farQueue, farQueue, LIMITS);
+        private final BlockingQueue<Connector> requests = new LinkedBlockingQueue<>();
+        private final Connector connector = adapter.createConnector();
+        private final Connector other;
+
+        OfAConnector() throws Exception {
+            InetAddress here = InetAddress.ofLiteral("10.0.0.1");
+            network.devices.put(here, "fake0");
+            try (Listener listener =
+                    adapter.listen(new InetSocketAddress(here, 0), 0, requests::add)) {
+                CompletableFuture<Void> connecting =
+                        connector.connectAsync(
+                                near, listener.localAddress(), ConnectionOptions.DEFAULTS);
+                other = requests.poll(30, TimeUnit.SECONDS);
+                CompletableFuture<Void> accepting =
+                        other.acceptAsync(far, ConnectionOptions.DEFAULTS);
+                connecting.get(30, TimeUnit.SECONDS);
+                connector.completeConnect();
+                accepting.get(30, TimeUnit.SECONDS);
+            }
+        }
+
+        @AfterEach
+        void close() throws Exception {
+            connector.close();
+            other.close();
+            near.close();
+            far.close();
+            queue.close();
+            farQueue.close();
+            domain.close();
+            adapter.close();
+            adapter.awaitClosed(Duration.ofSeconds(30));
+            device.dispose();
+            Rig.nobodyThrew();
+        }
+
+        private void write(long context, OpFlags flags) {
+            near.write(context, new BufferList(1), Rig.REMOTE, 1, flags).orThrow(near);
+        }
+
+        /** Requests have ended, and nobody has polled; the deadline would allow 5 seconds. */
+        @Test
+        void theOwnerThatDisconnectsPollsMeanwhile() {
+            write(1, OpFlags.NONE);
+            write(2, OpFlags.SILENT_SUCCESS);
+            long start = System.nanoTime();
+            connector.disconnect();
+            assertThat(System.nanoTime() - start).isLessThan(TimeUnit.SECONDS.toNanos(3));
+            assertThat(near.outstandingRequests()).isZero();
+            Completions completions = new Completions(4);
+            assertThat(queue.poll(completions)).isEqualTo(1);
+            assertThat(completions.context(0)).isEqualTo(1);
+            assertThat(completions.status(0)).isEqualTo(Status.SUCCESS);
+        }
+
+        @Test
+        void thePeersDisconnectRefusesPostsAndAPollPostsWhatWasDeferred() throws Exception {
+            write(1, OpFlags.DEFER);
+            other.disconnect();
+            CountDownLatch over = new CountDownLatch(1);
+            connector.onDisconnect(status -> over.countDown());
+            assertThat(over.await(30, TimeUnit.SECONDS)).isTrue();
+            assertThat(near.connected()).isFalse();
+            assertThat(near.outstandingRequests()).isEqualTo(1);
+            Completions completions = new Completions(4);
+            int came = queue.poll(completions);
+            if (came == 0) {
+                came = queue.poll(completions); // the first has posted it
+            }
+            assertThat(came).isEqualTo(1);
+            assertThat(completions.context(0)).isEqualTo(1);
+            assertThat(near.outstandingRequests()).isZero();
+        }
+
+        @Test
+        void anotherThreadDisconnectsAndTheOwnersPollsLetItEnd() throws Exception {
+            write(1, OpFlags.NONE);
+            CompletableFuture<Void> disconnecting =
+                    elsewhere(() -> connector.disconnectAsync(ConnectionOptions.DEFAULTS));
+            assertThat(near.write(2, new BufferList(1), Rig.REMOTE, 1, OpFlags.NONE))
+                    .isEqualTo(Status.CONNECTION_INVALID);
+            Completions completions = new Completions(4);
+            assertThat(queue.poll(completions)).isEqualTo(1);
+            disconnecting.get(3, TimeUnit.SECONDS);
         }
     }
 

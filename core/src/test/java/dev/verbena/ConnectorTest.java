@@ -643,9 +643,15 @@ class ConnectorTest {
                             .thenRun(connector::completeConnect)
                             .thenRun(connector::disconnect);
             Connector request = request();
-            request.onDisconnect(status -> request.disconnect());
+            CountDownLatch ended = new CountDownLatch(1);
+            request.onDisconnect(
+                    status -> {
+                        request.disconnect();
+                        ended.countDown();
+                    });
             request.accept(far);
             get(whole);
+            waitFor(ended); // the test closes the connector
         }
 
         @Test

@@ -63,8 +63,6 @@ public final class SendQueue {
     // Guarded by the lock.
     private int unsignaled; // silent requests since the last signal
     private boolean announce; // completions were synthesized: to be announced without the lock
-    private Operation lastOperation; // what was refused last, for messages; or null
-    private int lastRefusal;
 
     /**
      * Makes a queue that is not connected.
@@ -137,7 +135,7 @@ public final class SendQueue {
             long swap,
             int flags) {
         if (!lock.acquire()) {
-            return closed(operation);
+            return Refusal.NOT_CONNECTED.code();
         }
         try {
             int count = buffers.size();
@@ -148,7 +146,7 @@ public final class SendQueue {
                                 operation, buffers, count, flags, peerInvalidatable, outboundReads);
             }
             if (refusal != Refusal.NONE) {
-                return refuse(operation, refusal);
+                return refuse(refusal);
             }
             chain.begin(operation.opcode());
             fill(operation, remoteAddress, remoteKey, operand, swap);
@@ -210,7 +208,6 @@ public final class SendQueue {
         long bytes = buffers.nameInline(chain, count, rules.maxInlineBytes(), gather);
         if (bytes < 0) {
             return refuse(
-                    operation,
                     bytes == Buffers.TOO_MANY
                             ? Refusal.TOO_MANY_INLINE_BYTES.code()
                             : Refusal.UNREADABLE.code());
@@ -229,7 +226,7 @@ public final class SendQueue {
         ledger.add(context, operation.type(), silent, signaled);
         return (flags & RequestFlags.DEFER) != 0 && !chain.full()
                 ? Refusal.NONE
-                : postFinished(operation, before);
+                : postFinished(before);
     }
 
     private boolean finish(int flags, int inline, boolean silent) {
@@ -247,11 +244,10 @@ public final class SendQueue {
         return signaled;
     }
 
-    private int postFinished(Operation operation, int before) {
+    private int postFinished(int before) {
         int refusal = postChain(true);
         if (refusal != Refusal.NONE) {
             unsignaled = before;
-            note(operation, refusal);
         }
         return refusal;
     }
@@ -277,7 +273,7 @@ public final class SendQueue {
             long length,
             int flags) {
         if (!lock.acquire()) {
-            return closed(Operation.BIND);
+            return Refusal.NOT_CONNECTED.code();
         }
         try {
             int refusal = admit(Operation.BIND, flags);
@@ -288,21 +284,21 @@ public final class SendQueue {
                 refusal = checkFree(window);
             }
             if (refusal != Refusal.NONE) {
-                return refuse(Operation.BIND, refusal);
+                return refuse(refusal);
             }
             if (!window.idle()) {
                 // Providers read the window's old key when its bind is posted, so the bind before
                 // must have been.
                 postDeferredHere();
                 if (!connected()) {
-                    return refuse(Operation.BIND, Refusal.NOT_CONNECTED.code());
+                    return refuse(Refusal.NOT_CONNECTED.code());
                 }
             }
             Endpoint endpoint = ledger.endpoint();
             endpoint.windows().claim(window, endpoint);
             int error = window.prepare();
             if (error != 0) {
-                return refuse(Operation.BIND, error);
+                return refuse(error);
             }
             chain.begin(SendChain.BIND);
             chain.bind(
@@ -346,7 +342,7 @@ public final class SendQueue {
      */
     public int invalidate(long context, Window window, int flags) {
         if (!lock.acquire()) {
-            return closed(Operation.INVALIDATE);
+            return Refusal.NOT_CONNECTED.code();
         }
         try {
             int refusal = admit(Operation.INVALIDATE, flags);
@@ -357,7 +353,7 @@ public final class SendQueue {
                 }
             }
             if (refusal != Refusal.NONE) {
-                return refuse(Operation.INVALIDATE, refusal);
+                return refuse(refusal);
             }
             chain.begin(SendChain.INVALIDATE);
             chain.invalidate(window.token());
@@ -384,7 +380,7 @@ public final class SendQueue {
         }
         return (flags & RequestFlags.DEFER) != 0 && !chain.full()
                 ? Refusal.NONE
-                : postFinished(operation, before);
+                : postFinished(before);
     }
 
     // ---- refusals
@@ -393,52 +389,23 @@ public final class SendQueue {
      * Refuses a request that was not begun, for a reason that its caller has found; posts what was
      * deferred.
      *
-     * @param operation what was refused
      * @param refusal a refusal's code
      * @return the same, or NOT_CONNECTED where the queue is closed
      */
-    public int refuseOutside(Operation operation, int refusal) {
+    public int refuseOutside(int refusal) {
         if (!lock.acquire()) {
-            return closed(operation);
+            return Refusal.NOT_CONNECTED.code();
         }
         try {
-            return refuse(operation, refusal);
+            return refuse(refusal);
         } finally {
             release();
         }
     }
 
-    private int closed(Operation operation) {
-        return note(operation, Refusal.NOT_CONNECTED.code());
-    }
-
-    private int refuse(Operation operation, int refusal) {
+    private int refuse(int refusal) {
         postDeferredHere();
-        return note(operation, refusal);
-    }
-
-    private int note(Operation operation, int refusal) {
-        lastOperation = operation;
-        lastRefusal = refusal;
         return refusal;
-    }
-
-    /**
-     * What the last refused post was; exact only for the thread that posted it.
-     *
-     * @return null before the first refusal
-     */
-    public Operation lastOperation() {
-        return lastOperation;
-    }
-
-    /**
-     * Why the last refused post was refused; exact only for the thread that posted it.
-     *
-     * @return what that post returned
-     */
-    public int lastRefusal() {
-        return lastRefusal;
     }
 
     /** Posts what was deferred: a request was refused by an exception before it got here. */
@@ -636,6 +603,12 @@ public final class SendQueue {
             poller.drain();
         }
         return ledger.outstanding() == 0;
+    }
+
+    /** Polls, and does what other threads have left for the owner of this confined queue. */
+    public void serve() {
+        poller.runOwnerTasks();
+        poller.drain();
     }
 
     /**

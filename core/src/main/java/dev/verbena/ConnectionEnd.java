@@ -1,0 +1,138 @@
+package dev.verbena;
+
+import dev.verbena.internal.connect.QueuePairEnd;
+import dev.verbena.internal.verbs.StateChange;
+
+import java.net.InetSocketAddress;
+import java.util.concurrent.atomic.AtomicBoolean;
+
+/**
+ * What a connector does with its queue pair, from the call that names it to {@link #release}. Holds
+ * the queue pair meanwhile.
+ */
+final class ConnectionEnd implements QueuePairEnd {
+    private static final int MOST_READS = 255; // the connection manager's messages have a byte
+    private static final int MOST_RETRIES = 6; // 7, which others say, never ends on rxe
+
+    private final NativeQueuePair queuePair;
+    private final ConnectionOptions options;
+    private final SharedEndpoint.Use use;
+    private final AtomicBoolean released = new AtomicBoolean();
+    private volatile InetSocketAddress towards; // null as long as it is not known
+    private volatile int reads; // as negotiated
+
+    /** For a queue pair that is held, and reserved for this connection. */
+    ConnectionEnd(NativeQueuePair queuePair, ConnectionOptions options, SharedEndpoint.Use use) {
+        this.queuePair = queuePair;
+        this.options = options;
+        this.use = use;
+    }
+
+    /** Says where the peer is, before the connection is established. */
+    void towards(InetSocketAddress address) {
+        towards = address;
+    }
+
+    /** Whether its queues are confined to the current thread. */
+    boolean confinedHere() {
+        return queuePair.sends().lock().owner() == Thread.currentThread();
+    }
+
+    /** Does what a poll would do, while the owner of confined queues waits for something else. */
+    void serve() {
+        queuePair.sends().serve();
+    }
+
+    @Override
+    public int number() {
+        return queuePair.number();
+    }
+
+    @Override
+    public long address() {
+        return queuePair.nativeAddress();
+    }
+
+    @Override
+    public boolean sharedReceives() {
+        return queuePair.sharesReceives();
+    }
+
+    @Override
+    public boolean invalidatable() {
+        return queuePair.info().invalidatableWindows();
+    }
+
+    @Override
+    public int inboundReads() {
+        return Math.min(queuePair.inboundReads(), MOST_READS);
+    }
+
+    @Override
+    public int outboundReads() {
+        return Math.min(queuePair.outboundReads(), MOST_READS);
+    }
+
+    @Override
+    public int change(StateChange change) {
+        switch (change.state()) {
+            case StateChange.INITIALIZED -> change.access(queuePair.remoteRights());
+            case StateChange.READY_TO_RECEIVE -> {
+                queuePair.becomesReachable();
+                change.inboundReads(Math.min(change.inboundReads(), inboundReads()));
+            }
+            default -> {
+                reads = Math.min(change.outboundReads(), outboundReads());
+                change.outboundReads(reads);
+                change.retries(Math.min(change.retries(), MOST_RETRIES));
+                if (options.ackTimeout() > 0) {
+                    change.ackTimeout(options.ackTimeout());
+                }
+            }
+        }
+        return queuePair.control().change(queuePair.nativeAddress(), change);
+    }
+
+    @Override
+    public boolean usable() {
+        return !queuePair.flushed();
+    }
+
+    @Override
+    public void open(boolean invalidatable, Runnable onFailure) {
+        queuePair.onFailure(onFailure);
+        InetSocketAddress there = towards;
+        queuePair.connected(there == null ? null : Peer.of(there), invalidatable, reads);
+    }
+
+    @Override
+    public void shut() {
+        queuePair.sends().disconnect();
+    }
+
+    @Override
+    public void drain() {
+        queuePair.sends().drain();
+    }
+
+    @Override
+    public boolean drained() {
+        return queuePair.sends().drained();
+    }
+
+    @Override
+    public void flush() {
+        queuePair.flush();
+    }
+
+    @Override
+    public void release(boolean fresh) {
+        if (released.compareAndSet(false, true)) {
+            if (fresh) {
+                queuePair.giveUpConnecting();
+            }
+            use.end();
+            queuePair.owner().letGo();
+        }
+    }
+}
