@@ -54,7 +54,7 @@ public class ArmAndAwait {
         arena = Arena.ofShared();
         adapter = Adapter.open(Adapter.names().getFirst());
         domain = adapter.createProtectionDomain();
-        queue = adapter.createCompletionQueue(32);
+        queue = adapter.createConfinedCompletionQueue(32);
         queuePair = domain.createQueuePair(queue, queue, QueuePairLimits.depths(16, 1));
         queuePair.connect(queuePair.address());
         region = domain.register(arena.allocate(4096, 64), Access.LOCAL_WRITE);

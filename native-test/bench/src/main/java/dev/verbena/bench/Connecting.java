@@ -48,7 +48,7 @@ public final class Connecting {
                                         ? options.address().getAddress()
                                         : options.from());
                 ProtectionDomain domain = adapter.createProtectionDomain();
-                CompletionQueue queue = adapter.createCompletionQueue(64)) {
+                CompletionQueue queue = adapter.createConfinedCompletionQueue(64)) {
             Connecting program = new Connecting(domain, queue);
             if (options.server()) {
                 program.serve(adapter, options.address(), warmup + rounds * count);

@@ -51,8 +51,8 @@ public final class Events implements AutoCloseable {
 
     private Events(Adapter adapter, Arena arena) {
         domain = adapter.createProtectionDomain();
-        sent = adapter.createCompletionQueue(DEPTH);
-        received = adapter.createCompletionQueue(DEPTH);
+        sent = adapter.createConfinedCompletionQueue(DEPTH);
+        received = adapter.createConfinedCompletionQueue(DEPTH);
         queuePair = domain.createQueuePair(sent, received, QueuePairLimits.depths(DEPTH, DEPTH));
         region = domain.register(arena.allocate(4096, 4096), Access.LOCAL_WRITE);
         outgoing = new BufferList(1).add(region, 0, BYTES);

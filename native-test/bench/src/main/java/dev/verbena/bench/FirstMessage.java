@@ -54,8 +54,8 @@ public final class FirstMessage {
                     MemoryRegion target =
                             receivingDomain.register(arena.allocate(BYTES), Access.LOCAL_WRITE)) {
                 reached[1] = System.nanoTime();
-                try (CompletionQueue sent = sending.createCompletionQueue(2);
-                        CompletionQueue received = receiving.createCompletionQueue(2);
+                try (CompletionQueue sent = sending.createConfinedCompletionQueue(2);
+                        CompletionQueue received = receiving.createConfinedCompletionQueue(2);
                         QueuePair sender =
                                 sendingDomain.createQueuePair(
                                         sent, sent, QueuePairLimits.depths(1, 1));

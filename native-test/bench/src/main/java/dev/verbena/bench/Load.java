@@ -89,7 +89,7 @@ public final class Load {
     }
 
     private double measure(int count, int depth, int times) {
-        try (CompletionQueue queue = adapter.createCompletionQueue(count * depth)) {
+        try (CompletionQueue queue = adapter.createConfinedCompletionQueue(count * depth)) {
             QueuePair[] pairs = new QueuePair[count];
             for (int i = 0; i < count; i++) {
                 pairs[i] = domain.createQueuePair(queue, queue, QueuePairLimits.depths(depth, 1));

@@ -18,6 +18,7 @@ import org.openjdk.jmh.annotations.CompilerControl;
 import org.openjdk.jmh.annotations.Mode;
 import org.openjdk.jmh.annotations.OperationsPerInvocation;
 import org.openjdk.jmh.annotations.OutputTimeUnit;
+import org.openjdk.jmh.annotations.Param;
 import org.openjdk.jmh.annotations.Scope;
 import org.openjdk.jmh.annotations.Setup;
 import org.openjdk.jmh.annotations.State;
@@ -41,6 +42,17 @@ public class PostAndPoll {
     private static final int CHAIN = 16;
     private static final int BYTES = 64;
 
+    /** Whether any thread may use the queues, which take locks then, or one only. */
+    public enum Mode {
+        /** Any thread. */
+        SHARED,
+        /** The thread that made them. */
+        CONFINED
+    }
+
+    /** The mode that is measured. */
+    @Param public Mode mode;
+
     private Arena arena;
     private Adapter adapter;
     private ProtectionDomain domain;
@@ -57,7 +69,10 @@ public class PostAndPoll {
         arena = Arena.ofShared();
         adapter = Adapter.open(Adapter.names().getFirst());
         domain = adapter.createProtectionDomain();
-        queue = adapter.createCompletionQueue(256);
+        queue =
+                mode == Mode.CONFINED
+                        ? adapter.createConfinedCompletionQueue(256)
+                        : adapter.createCompletionQueue(256);
         queuePair = domain.createQueuePair(queue, queue, QueuePairLimits.depths(128, 1));
         queuePair.connect(queuePair.address());
         region = domain.register(arena.allocate(4096, 64), Access.LOCAL_WRITE);

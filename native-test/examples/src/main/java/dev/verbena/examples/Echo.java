@@ -63,7 +63,7 @@ public final class Echo {
         try (request; // closing it ends the connection, or refuses a request that was not accepted
                 Arena arena = Arena.ofShared();
                 ProtectionDomain domain = adapter.createProtectionDomain();
-                CompletionQueue queue = adapter.createCompletionQueue(2);
+                CompletionQueue queue = adapter.createConfinedCompletionQueue(2);
                 QueuePair queuePair =
                         domain.createQueuePair(queue, queue, QueuePairLimits.depths(1, 1));
                 MemoryRegion region = domain.register(arena.allocate(BYTES), Access.LOCAL_WRITE)) {
@@ -87,7 +87,7 @@ public final class Echo {
         byte[] bytes = text.getBytes(StandardCharsets.UTF_8);
         try (Arena arena = Arena.ofShared();
                 ProtectionDomain domain = adapter.createProtectionDomain();
-                CompletionQueue queue = adapter.createCompletionQueue(2);
+                CompletionQueue queue = adapter.createConfinedCompletionQueue(2);
                 QueuePair queuePair =
                         domain.createQueuePair(queue, queue, QueuePairLimits.depths(1, 1));
                 MemoryRegion out = domain.register(arena.allocate(BYTES));

@@ -67,8 +67,8 @@ final class Demo implements Callable<Integer> {
         try (Arena arena = Arena.ofConfined();
                 ProtectionDomain sendingDomain = sending.createProtectionDomain();
                 ProtectionDomain receivingDomain = receiving.createProtectionDomain();
-                CompletionQueue sent = sending.createCompletionQueue(2);
-                CompletionQueue received = receiving.createCompletionQueue(2);
+                CompletionQueue sent = sending.createConfinedCompletionQueue(2);
+                CompletionQueue received = receiving.createConfinedCompletionQueue(2);
                 QueuePair sender =
                         sendingDomain.createQueuePair(sent, sent, QueuePairLimits.depths(1, 1));
                 QueuePair receiver =

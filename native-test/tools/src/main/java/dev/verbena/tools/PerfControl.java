@@ -123,7 +123,7 @@ final class PerfControl implements AutoCloseable {
         try {
             ProtectionDomain domain = adapter.createProtectionDomain();
             made.push(domain::close);
-            queue = adapter.createCompletionQueue(2 * RECEIVES);
+            queue = adapter.createConfinedCompletionQueue(2 * RECEIVES);
             made.push(queue::close);
             queuePair =
                     domain.createQueuePair(

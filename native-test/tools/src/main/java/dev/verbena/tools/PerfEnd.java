@@ -109,7 +109,7 @@ final class PerfEnd implements AutoCloseable {
             domain = adapter.createProtectionDomain();
             made.push(domain::close);
             int all = plan.queuePairs() * (requests + receives);
-            queue = adapter.createCompletionQueue(all);
+            queue = adapter.createConfinedCompletionQueue(all);
             made.push(queue::close);
             int count = plan.queuePairs();
             area = (Math.max(terms.largest(), CYCLE) + CYCLE - 1L) / CYCLE * CYCLE;

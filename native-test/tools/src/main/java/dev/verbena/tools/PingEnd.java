@@ -54,7 +54,7 @@ final class PingEnd implements AutoCloseable {
         try {
             domain = adapter.createProtectionDomain();
             made.push(domain::close);
-            queue = adapter.createCompletionQueue(DEPTH + 1);
+            queue = adapter.createConfinedCompletionQueue(DEPTH + 1);
             made.push(queue::close);
             queuePair = domain.createQueuePair(queue, queue, QueuePairLimits.depths(DEPTH, 1));
             made.push(queuePair::close);

@@ -28,6 +28,11 @@ final class Outputs {
     static final String PERCENTILES = "-percentiles";
 
     /** Where perftest's curves have their points; Perf gives its own. */
+    private static final Map<String, String> CONFINED =
+            Map.of(
+                    Row.POST_POLL.key(), Row.POST_POLL_CONFINED.key(),
+                    Row.CHAIN.key(), Row.CHAIN_CONFINED.key());
+
     private static final double[] PERCENTS = {
         0, 10, 25, 50, 75, 90, 95, 97.5, 99, 99.5, 99.75, 99.9, 99.95, 99.99
     };
@@ -148,12 +153,14 @@ final class Outputs {
         counted(fields[1], fields[2])
                 .or(() -> place(fields[1] + " " + fields[2]))
                 .ifPresent(
-                        place ->
-                                add(
-                                        place.getFirst(),
-                                        place.getLast(),
-                                        Double.parseDouble(fields[3]),
-                                        fields[4]));
+                        place -> {
+                            double value = Double.parseDouble(fields[3]);
+                            add(place.getFirst(), place.getLast(), value, fields[4]);
+                            // C has no locks: it is the other side of both modes.
+                            if (CONFINED.containsKey(place.getFirst())) {
+                                add(CONFINED.get(place.getFirst()), "", value, fields[4]);
+                            }
+                        });
     }
 
     /** What the emulator counted: there the parameter is the row whose programs ran. */
@@ -277,10 +284,13 @@ final class Outputs {
             Map<String, Object> result = members(one);
             String benchmark = result.get("benchmark").toString();
             String name = benchmark.substring(benchmark.lastIndexOf('.') + 1);
+            boolean confined =
+                    result.get("params") instanceof Map<?, ?> params
+                            && "CONFINED".equals(params.get("mode"));
             Row measured =
                     switch (name) {
-                        case "one" -> Row.POST_POLL;
-                        case "chain" -> Row.CHAIN;
+                        case "one" -> confined ? Row.POST_POLL_CONFINED : Row.POST_POLL;
+                        case "chain" -> confined ? Row.CHAIN_CONFINED : Row.CHAIN;
                         case "wake" -> Row.ARM_AWAIT;
                         default ->
                                 throw new IllegalArgumentException(
@@ -298,7 +308,8 @@ final class Outputs {
                     .forEach(
                             (metric, values) -> {
                                 if (metric.endsWith("gc.alloc.rate.norm")) {
-                                    allocation(name, members(values));
+                                    allocation(
+                                            confined ? name + "-confined" : name, members(values));
                                 }
                             });
         }

@@ -8,10 +8,14 @@ import java.util.Optional;
 /** What is compared, and how far apart the two may be: the one place where the goals stand. */
 @SuppressWarnings("ImmutableEnumChecker") // its functions capture nothing that changes
 enum Row {
-    /** JMH's PostAndPoll.one and c/post_poll.c. */
-    POST_POLL("Post and poll one send, provider that copies", Goal.atMost(1.5), Parameter.NONE),
-    /** JMH's PostAndPoll.chain and c/post_poll.c. */
-    CHAIN("The same in chains of 16 (DEFER), each", Goal.atMost(1.2), Parameter.NONE),
+    /** JMH's PostAndPoll.one on shared queues, which take locks, and c/post_poll.c. */
+    POST_POLL("Post and poll one send, provider that copies", Goal.atMost(1.75), Parameter.NONE),
+    /** JMH's PostAndPoll.one on queues that are confined to a thread, and c/post_poll.c. */
+    POST_POLL_CONFINED("The same on confined queues", Goal.atMost(1.35), Parameter.NONE),
+    /** JMH's PostAndPoll.chain on shared queues, and c/post_poll.c. */
+    CHAIN("The same in chains of 16 (DEFER), each", Goal.none(), Parameter.NONE),
+    /** JMH's PostAndPoll.chain on confined queues, and c/post_poll.c. */
+    CHAIN_CONFINED("Such chains on confined queues, each", Goal.atMost(1.85), Parameter.NONE),
     /** JMH's ArmAndAwait.wake and c/arm_await.c. */
     ARM_AWAIT("Arm, wait, wake, poll, provider that copies", Goal.atMost(1.2), Parameter.NONE),
     /** JMH's gc.alloc.rate.norm, the worst of both benchmarks. */

@@ -176,7 +176,9 @@ class OutputsTest {
                         tuple("connect", "", 4000.0),
                         tuple("events", "", 40.0),
                         tuple("chain", "", 20.0),
+                        tuple("chain-confined", "", 20.0),
                         tuple("post-poll", "", 40.0),
+                        tuple("post-poll-confined", "", 40.0),
                         tuple("arm-await", "", 900.0),
                         tuple("load-depth", "4096", 45.0),
                         tuple("instructions", "message-rate", 22000.0),
@@ -199,6 +201,10 @@ class OutputsTest {
                   { "benchmark" : "dev.verbena.bench.PostAndPoll.one",
                     "primaryMetric" : { "score" : 90 },
                     "secondaryMetrics" : { "\\u00b7gc.alloc.rate.norm" : { "rawData" : [ [ 16.0 ] ] } } },
+                  { "benchmark" : "dev.verbena.bench.PostAndPoll.one",
+                    "params" : { "mode" : "CONFINED" },
+                    "primaryMetric" : { "score" : 80 },
+                    "secondaryMetrics" : { "\\u00b7gc.alloc.rate.norm" : { "rawData" : [ [ 0 ] ] } } },
                   { "benchmark" : "dev.verbena.bench.ArmAndAwait.wake",
                     "primaryMetric" : { "score" : 1200 },
                     "secondaryMetrics" : { "gc.alloc.rate.norm" : { "rawData" : [ [ 0.05 ] ] } } } ]
@@ -210,6 +216,8 @@ class OutputsTest {
                         "allocation\tchain\tjava\t1\t6.5E-4\tB",
                         "post-poll\t\tjava\t1\t90.0\tns",
                         "allocation\tone\tjava\t1\t16.0\tB",
+                        "post-poll-confined\t\tjava\t1\t80.0\tns",
+                        "allocation\tone-confined\tjava\t1\t0.0\tB",
                         "arm-await\t\tjava\t1\t1200.0\tns");
     }
 
