@@ -43,7 +43,7 @@ public class PostAndPoll {
     private static final int BYTES = 64;
 
     /** Whether any thread may use the queues, which take locks then, or one only. */
-    public enum Mode {
+    public enum Threads {
         /** Any thread. */
         SHARED,
         /** The thread that made them. */
@@ -51,7 +51,7 @@ public class PostAndPoll {
     }
 
     /** The mode that is measured. */
-    @Param public Mode mode;
+    @Param public Threads threads;
 
     private Arena arena;
     private Adapter adapter;
@@ -70,7 +70,7 @@ public class PostAndPoll {
         adapter = Adapter.open(Adapter.names().getFirst());
         domain = adapter.createProtectionDomain();
         queue =
-                mode == Mode.CONFINED
+                threads == Threads.CONFINED
                         ? adapter.createConfinedCompletionQueue(256)
                         : adapter.createCompletionQueue(256);
         queuePair = domain.createQueuePair(queue, queue, QueuePairLimits.depths(128, 1));

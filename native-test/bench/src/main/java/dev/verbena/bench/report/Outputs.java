@@ -286,7 +286,7 @@ final class Outputs {
             String name = benchmark.substring(benchmark.lastIndexOf('.') + 1);
             boolean confined =
                     result.get("params") instanceof Map<?, ?> params
-                            && "CONFINED".equals(params.get("mode"));
+                            && "CONFINED".equals(params.get("threads"));
             Row measured =
                     switch (name) {
                         case "one" -> confined ? Row.POST_POLL_CONFINED : Row.POST_POLL;

@@ -202,7 +202,7 @@ class OutputsTest {
                     "primaryMetric" : { "score" : 90 },
                     "secondaryMetrics" : { "\\u00b7gc.alloc.rate.norm" : { "rawData" : [ [ 16.0 ] ] } } },
                   { "benchmark" : "dev.verbena.bench.PostAndPoll.one",
-                    "params" : { "mode" : "CONFINED" },
+                    "params" : { "threads" : "CONFINED" },
                     "primaryMetric" : { "score" : 80 },
                     "secondaryMetrics" : { "\\u00b7gc.alloc.rate.norm" : { "rawData" : [ [ 0 ] ] } } },
                   { "benchmark" : "dev.verbena.bench.ArmAndAwait.wake",
