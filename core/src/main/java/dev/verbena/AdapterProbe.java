@@ -67,7 +67,7 @@ final class AdapterProbe {
     private Found probe() {
         int buffers = halved(device.maxSge(), n -> works(new QueuePairShape(1, 1, n, n, 0)));
         int inline = mostInline(buffers);
-        int completions = device.maxCompletions() / CompletionQueue.ROOM;
+        int completions = device.maxCompletions() / CompletionQueue.DEPTH_FACTOR;
         // One completion queue is to do for both queues of a queue pair.
         int deepest =
                 Math.min(

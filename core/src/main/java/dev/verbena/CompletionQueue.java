@@ -22,21 +22,22 @@ import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
 
 /**
- * Where the ends of requests are told: NDK's CQ, verbs' {@code ibv_cq} with a completion channel.
+ * Where completions of requests are delivered: NDK's CQ, verbs' {@code ibv_cq} with a completion
+ * channel.
  *
  * <p>Polling and arming are to be serialised by the caller, as NDK asks; everything else may be
  * done from any thread.
  *
  * <p>To sleep until there is something, arm it and then poll until nothing comes: what arrives
- * after that last poll fires. Who is told depends on how it was made: a callback, or {@link
- * #await}, or a loop of the caller's over {@link #eventDescriptor}.
+ * after that last poll fires. How the program hears of it depends on how it was made: by a
+ * callback, by {@link #await}, or by a loop of its own over {@link #eventDescriptor}.
  */
 public final class CompletionQueue extends NativeObject {
     /**
-     * The native queue has room for so many times the depth: signals of silent requests, which are
-     * for this layer only, are never more than the requests themselves.
+     * The native queue is so many times as deep: signals of silent requests, which are for this
+     * layer only, are never more than the requests themselves.
      */
-    static final int ROOM = 2;
+    static final int DEPTH_FACTOR = 2;
 
     /** How many polls may find nothing until the clock is looked at, */
     private static final int LOOK_EVERY = 1 << 12;
@@ -97,8 +98,8 @@ public final class CompletionQueue extends NativeObject {
             this.channel = madeChannel;
             long made =
                     VerbenaException.check(
-                            control.createCq(ROOM * depth, channel),
-                            "ibv_create_cq(depth %d)".formatted(ROOM * depth),
+                            control.createCq(DEPTH_FACTOR * depth, channel),
+                            "ibv_create_cq(depth %d)".formatted(DEPTH_FACTOR * depth),
                             "");
             undo.push(() -> control.destroyCq(made));
             this.address = made;
@@ -212,7 +213,7 @@ public final class CompletionQueue extends NativeObject {
     }
 
     private void checkDepth(int depth) {
-        int max = adapter.attributes().maxCompletions() / ROOM;
+        int max = adapter.attributes().maxCompletions() / DEPTH_FACTOR;
         if (depth < 1 || depth > max) {
             throw new VerbenaException(
                     Status.INVALID_PARAMETER,
@@ -317,7 +318,8 @@ public final class CompletionQueue extends NativeObject {
 
     private void checkNoCallback() {
         if (callback != null) {
-            throw new IllegalStateException("This completion queue tells its callback");
+            throw new IllegalStateException(
+                    "This completion queue has a callback, which is notified instead");
         }
     }
 
@@ -330,16 +332,16 @@ public final class CompletionQueue extends NativeObject {
     }
 
     /**
-     * Asks to be told once of what comes (NdkArmCq). Arming again before that joins both: ANY
+     * Asks for one notification of what comes (NdkArmCq). Arming again before that joins both: ANY
      * absorbs everything, SOLICITED absorbs ERRORS.
      *
-     * <p>It fires at once when something is there that came after the caller was told last, and
-     * under every type when the queue breaks. A callback too many is possible, one too few is not.
+     * <p>It fires at once when something is there that came after the last notification, and under
+     * every type when the queue breaks. A callback too many is possible, one too few is not.
      *
-     * <p>Without a callback, what has fired and was not told before the queue is armed again is
+     * <p>Without a callback, what has fired and was not taken before the queue is armed again is
      * forgotten: a caller that always finds something to poll may arm each time and never wait.
      *
-     * @param type what to be told of
+     * @param type what to be notified of
      * @return whether it has fired already: a callback comes then; {@link #await} returns at once,
      *     unless all that was there is polled before; and a loop of the caller's need not sleep
      * @throws IllegalStateException when this queue is closed
@@ -435,7 +437,7 @@ public final class CompletionQueue extends NativeObject {
     }
 
     /**
-     * Changes how many completions it holds (NdkResizeCq). Requests may be under way.
+     * Changes how many completions it holds (NdkResizeCq). Requests may be outstanding.
      *
      * @param depth how many; not fewer than are there
      * @throws IllegalStateException when this queue is closed
@@ -447,8 +449,8 @@ public final class CompletionQueue extends NativeObject {
         try {
             checkDepth(depth);
             VerbenaException.check(
-                    control.resizeCq(address, ROOM * depth),
-                    "ibv_resize_cq(%d)".formatted(ROOM * depth),
+                    control.resizeCq(address, DEPTH_FACTOR * depth),
+                    "ibv_resize_cq(%d)".formatted(DEPTH_FACTOR * depth),
                     "");
             this.depth = depth;
         } finally {
@@ -458,7 +460,8 @@ public final class CompletionQueue extends NativeObject {
 
     /**
      * The device said that the queue is of no use any more; neither are its queue pairs. What they
-     * have under way ends first: who is told that the queue is broken finds all completions there.
+     * have outstanding ends first: a consumer that hears of the broken queue finds all completions
+     * there.
      */
     private void breakDown(Status status) {
         for (QueuePair queuePair : queuePairs) {

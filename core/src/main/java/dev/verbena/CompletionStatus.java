@@ -41,7 +41,8 @@ final class CompletionStatus {
             case 5 -> Status.CANCELLED; // WR_FLUSH_ERR
             case 6 -> Status.ACCESS_VIOLATION; // MW_BIND_ERR
             case 8 -> Status.ACCESS_VIOLATION; // LOC_ACCESS_ERR
-            // The receiver cannot tell a message that is too long from a bad token to invalidate.
+            // For the receiver a message that is too long and a bad token to invalidate look the
+            // same.
             case 9 -> receive ? Status.BUFFER_OVERFLOW : Status.REMOTE_RESOURCES; // REM_INV_REQ_ERR
             case 10 -> Status.ACCESS_VIOLATION; // REM_ACCESS_ERR
             case CompletionPoller.LOST -> Status.BUFFER_OVERFLOW; // of the completion queue

@@ -9,8 +9,8 @@ import dev.verbena.internal.verbs.WorkCompletions;
 import java.util.Objects;
 
 /**
- * What {@link CompletionQueue#poll} found: room for a number of NDK_RESULT_EX, made once and filled
- * anew by each poll.
+ * What {@link CompletionQueue#poll} found: an array of NDK_RESULT_EX, made once and filled anew by
+ * each poll.
  *
  * <p>For one thread at a time. What it says holds until the next poll.
  */
@@ -19,7 +19,7 @@ public final class Completions {
     private final CompletionRecords records;
 
     /**
-     * Makes room.
+     * Makes an empty array.
      *
      * @param capacity how many completions one poll may bring, at least 1
      */

@@ -126,14 +126,19 @@ final class NativeQueuePair {
                 undo.push(() -> adapter.events().removeSharingQueuePair(made));
                 adapter.events().addSharingQueuePair(made, lastReceive::countDown);
             }
-            undo.push(() -> sendCompletions.remove(owner));
-            sendCompletions.add(owner);
-            undo.push(() -> receiveCompletions.remove(owner));
-            receiveCompletions.add(owner);
         } catch (Throwable t) {
             undo.forEach(Runnable::run);
             throw t;
         }
+    }
+
+    /**
+     * Makes its owner known to the completion queues, whose breakdown ends it. Apart from the
+     * constructor: from then on other threads call the owner.
+     */
+    void register() {
+        sendCompletions.add(owner);
+        receiveCompletions.add(owner);
     }
 
     private void checkLimits() {

@@ -29,11 +29,16 @@ import java.util.Optional;
  *   <tr><td>–</td><td>{@link #compareAndSwap}, {@link #fetchAndAdd}</td><td>IBV_WR_ATOMIC_CMP_AND_SWP, IBV_WR_ATOMIC_FETCH_AND_ADD</td></tr>
  * </table>
  *
- * <p><b>Threads.</b> Posts to one of the two queues are to be serialised by the caller, as NDK
- * asks; an initiator request and a receive may be posted at the same time, and flushing and closing
- * may run beside both.
+ * <p>Its initiator queue is what verbs calls the send queue.
  *
- * <p><b>What a post answers.</b> SUCCESS: exactly one completion follows, or none if it was {@link
+ * <p><b>Threads.</b> With completion queues of {@link Adapter#createCompletionQueue}: posts to one
+ * of the two queues are to be serialised by the caller, as NDK asks; an initiator request and a
+ * receive may be posted at the same time, and flushing and closing may run beside both. With
+ * {@linkplain Adapter#createConfinedCompletionQueue confined} ones: posts, binds, invalidates and
+ * the close are for the thread that owns them, and others get a {@link WrongThreadException};
+ * {@link #flush}, {@link #connect} and whatever only asks may be called from any thread.
+ *
+ * <p><b>What a post returns.</b> SUCCESS: exactly one completion follows, or none if it was {@link
  * OpFlags#SILENT_SUCCESS silent} and succeeds. Anything else: it had no effect, no completion
  * follows, and the connection is as it was, unless {@link #connected} says otherwise. What was
  * {@link OpFlags#DEFER deferred} before is posted before any refusal, an exception included. No
@@ -93,6 +98,13 @@ public final class QueuePair extends NativeObject {
         }
         this.sends = half.sends();
         this.receives = half.receives();
+        try {
+            half.register();
+        } catch (Throwable t) {
+            half.destroy();
+            abandon();
+            throw t;
+        }
     }
 
     // ---- the connection
@@ -295,7 +307,7 @@ public final class QueuePair extends NativeObject {
      * @param flags {@link OpFlags}: SILENT_SUCCESS, READ_FENCE, SEND_AND_SOLICIT_EVENT, INLINE,
      *     DEFER
      * @return SUCCESS; or, with no effect: CONNECTION_INVALID when not connected, flushed or
-     *     closed, NO_MORE_ENTRIES when as many requests as the queue is deep are under way,
+     *     closed, NO_MORE_ENTRIES when as many requests as the queue is deep are outstanding,
      *     INVALID_PARAMETER for flags it does not know, too many buffers or too many bytes,
      *     ACCESS_VIOLATION for memory that has no token, whose arena is closed or, inline, that is
      *     confined to another thread, or the provider's refusal
@@ -321,9 +333,9 @@ public final class QueuePair extends NativeObject {
      * nobody reads or writes through it any more. Ends in a completion of type {@link
      * OperationType#SEND} here.
      *
-     * <p>A token that is not good ends the connection, from the peer's side: this side may still be
-     * told SUCCESS, and sees the end with its next request. Never send one a second time: kernels
-     * with Soft-RoCE as of 6.12 at the other end panic.
+     * <p>A token that is not good ends the connection, from the peer's side: this side may still
+     * see SUCCESS, and learns of the end with its next request. Never send one a second time:
+     * kernels with Soft-RoCE as of 6.12 at the other end panic.
      *
      * @param context what the completion will carry
      * @param buffers the message's bytes
@@ -340,8 +352,8 @@ public final class QueuePair extends NativeObject {
     }
 
     /**
-     * Writes into the peer's memory (NdkWrite). The peer is not told. Ends in a completion of type
-     * {@link OperationType#WRITE}.
+     * Writes into the peer's memory (NdkWrite). The peer does not notice. Ends in a completion of
+     * type {@link OperationType#WRITE}.
      *
      * @param context what the completion will carry
      * @param buffers the bytes
@@ -373,8 +385,8 @@ public final class QueuePair extends NativeObject {
     }
 
     /**
-     * Reads from the peer's memory (NdkRead). The peer is not told. Ends in a completion of type
-     * {@link OperationType#READ}, and the bytes are here then.
+     * Reads from the peer's memory (NdkRead). The peer does not notice. Ends in a completion of
+     * type {@link OperationType#READ}, and the bytes are here then.
      *
      * @param context what the completion will carry
      * @param buffers where the bytes go; at most {@link AdapterInfo#maxReadBuffers}
@@ -411,8 +423,8 @@ public final class QueuePair extends NativeObject {
     }
 
     /**
-     * Makes room for a message (NdkReceive). May be posted before the connection exists, and after
-     * a flush, where it ends in CANCELLED. Ends in a completion of type {@link
+     * Posts a receive for one message (NdkReceive). May be posted before the connection exists, and
+     * after a flush, where it ends in CANCELLED. Ends in a completion of type {@link
      * OperationType#RECEIVE}, {@link OperationType#RECEIVE_AND_INVALIDATE} or {@link
      * OperationType#RECEIVE_OF_WRITE} on the receive completion queue.
      *
@@ -456,7 +468,7 @@ public final class QueuePair extends NativeObject {
      *     another domain; ACCESS_VIOLATION for ALLOW_REMOTE_WRITE on a region without LOCAL_WRITE,
      *     and for a region that is not {@linkplain MemoryRegion#bindable bindable} or whose
      *     memory's arena is closed; INVALID_DEVICE_REQUEST for a window that is bound; DEVICE_BUSY
-     *     for one whose requests on another queue pair are under way
+     *     for one whose requests on another queue pair are outstanding
      * @throws IllegalStateException for a closed window or region
      */
     public Status bind(
@@ -529,8 +541,8 @@ public final class QueuePair extends NativeObject {
     }
 
     /**
-     * Cancels what is under way (NdkFlush): each request and receive ends in CANCELLED, silent and
-     * deferred ones too, unless it was over already. Returns at once; poll to see the ends. In
+     * Cancels what is outstanding (NdkFlush): each request and receive ends in CANCELLED, silent
+     * and deferred ones too, unless it was over already. Returns at once; poll to see the ends. In
      * verbs this ends the connection: initiator requests posted later are refused with
      * CONNECTION_INVALID, receives end in CANCELLED. Receives in a {@link SharedReceiveQueue} stay.
      *
@@ -552,7 +564,7 @@ public final class QueuePair extends NativeObject {
 
     /**
      * Beyond NDK: sends a message with 32 bits of its own, which the peer's receive completion
-     * tells ({@link Completions#immediate}).
+     * carries ({@link Completions#immediate}).
      *
      * @param context what the completion will carry
      * @param buffers the message's bytes
@@ -566,7 +578,7 @@ public final class QueuePair extends NativeObject {
     }
 
     /**
-     * Beyond NDK: writes into the peer's memory and tells the peer so: one of its receives ends,
+     * Beyond NDK: writes into the peer's memory and notifies the peer: one of its receives ends,
      * with {@link OperationType#RECEIVE_OF_WRITE} and the 32 bits, its buffers untouched.
      *
      * @param context what the completion will carry
@@ -596,8 +608,8 @@ public final class QueuePair extends NativeObject {
     }
 
     /**
-     * Beyond NDK: writes and tells the peer, as {@link #writeWithImmediate(long, BufferList, long,
-     * int, int, OpFlags)} does.
+     * Beyond NDK: writes and notifies the peer, as {@link #writeWithImmediate(long, BufferList,
+     * long, int, int, OpFlags)} does.
      *
      * @param context what the completion will carry
      * @param buffers the bytes

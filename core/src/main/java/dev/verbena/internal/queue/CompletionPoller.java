@@ -49,7 +49,7 @@ public final class CompletionPoller {
         }
     }
 
-    /** What the poller tells the completion queue's events. */
+    /** What the poller reports to the completion queue's events. */
     public interface Listener {
         /** Completions came up that the device gives no event for. Called without any lock. */
         void synthesized();
@@ -585,7 +585,7 @@ public final class CompletionPoller {
     /**
      * The provider refused requests without saying which, and may have kept any of them.
      * Completions of those that have not ended are synthesized, or suppressed for the last one, if
-     * its caller is told that it was refused. Under one lock: another thread polls before or after.
+     * its caller learns that it was refused. Under one lock: another thread polls before or after.
      *
      * @param ledger of which queue
      * @param first the first request that may have been refused

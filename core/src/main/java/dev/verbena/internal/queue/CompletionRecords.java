@@ -5,8 +5,8 @@ import dev.verbena.internal.verbs.WorkCompletions;
 import java.util.Arrays;
 
 /**
- * Completions as this layer tells them, in order: records without an object for each. A consumer
- * polls into one of these.
+ * Completions as they are delivered, in order: records without an object for each. A consumer polls
+ * into one of these.
  */
 public final class CompletionRecords {
     // A record is two words beside each other, as a request is in its queue's RequestFifo, so that
@@ -90,7 +90,7 @@ public final class CompletionRecords {
     }
 
     /**
-     * Writes one of some plain successes of a queue pair, told already; then {@link #added}.
+     * Writes one of some plain successes of a queue pair; then {@link #added}.
      *
      * @param index which of them; there is {@link #remaining}
      * @param kind the mark of the request, and above it the bytes that came

@@ -11,7 +11,7 @@ import java.util.Arrays;
  *
  * <p>Guarded by the completion queue's lock, except for the counts. Methods take the consumer's
  * records as a parameter, null when this library polls on its own: a field would be a reference
- * between old objects, of which the garbage collector is told twice a poll.
+ * between old objects, which costs a garbage collector's barrier twice a poll.
  */
 @SuppressWarnings("NonAtomicVolatileUpdate") // written under the lock only
 final class Delivery {

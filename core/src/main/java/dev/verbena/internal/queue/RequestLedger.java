@@ -421,7 +421,7 @@ public final class RequestLedger implements Credit {
     }
 
     /**
-     * Suppresses the completion of a request whose caller was told of its refusal, although the
+     * Suppresses the completion of a request whose post has returned a refusal, although the
      * provider may have kept it. Its slot is free again when all before it have ended.
      */
     void suppress(int sequence) {

@@ -6,7 +6,7 @@ package dev.verbena.internal.queue;
  *
  * <table>
  *   <caption>The states of a request</caption>
- *   <tr><th>state</th><th>how it is told</th><th>what happens</th><th>next state</th></tr>
+ *   <tr><th>state</th><th>marks</th><th>what happens</th><th>next state</th></tr>
  *   <tr><td>deferred or posted</td><td>neither SYNTHESIZED nor ENDED</td>
  *       <td>its completion is polled</td><td>retired; delivered unless it is silent and succeeded,
  *       or internal</td></tr>
@@ -14,9 +14,9 @@ package dev.verbena.internal.queue;
  *       <td>retired: it succeeded</td></tr>
  *   <tr><td></td><td></td><td>not silent: a completion behind it is polled</td>
  *       <td>retired; delivered with BUFFER_OVERFLOW: its own was lost</td></tr>
- *   <tr><td></td><td></td><td>the provider refuses it, and its caller is told so</td>
+ *   <tr><td></td><td></td><td>the provider refuses it, and its post returns so</td>
  *       <td>taken back, or suppressed where the provider may have kept it</td></tr>
- *   <tr><td></td><td></td><td>the provider refuses it after its caller was told SUCCESS; or the
+ *   <tr><td></td><td></td><td>the provider refuses it after its post has returned SUCCESS; or the
  *       device does not end it in time</td><td>synthesized</td></tr>
  *   <tr><td>synthesized</td><td>SYNTHESIZED</td><td>all before it have ended</td>
  *       <td>retired and delivered, ENDED</td></tr>

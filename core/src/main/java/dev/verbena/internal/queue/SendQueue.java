@@ -19,8 +19,8 @@ import java.lang.ref.Reference;
  *       polled, so every {@link #interval}-th silent request in a row asks for an internal signal.
  *   <li><b>Deferral.</b> Deferred requests wait in the chain for the next request without DEFER.
  *       Whatever is refused, by a return value or an exception, posts them first.
- *   <li><b>Refused late.</b> When the provider refuses a request whose caller was told that it was
- *       accepted, its completion is synthesized and the queue pair goes to the error state.
+ *   <li><b>Refused late.</b> When the provider refuses a request whose post has returned that it
+ *       was accepted, its completion is synthesized and the queue pair goes to the error state.
  * </ul>
  *
  * <p>Posts return {@link Refusal#NONE}, a positive errno of the provider, or a {@link
@@ -419,7 +419,7 @@ public final class SendQueue {
         }
     }
 
-    /** The same, with the lock. The callers of those requests were told that they were accepted. */
+    /** The same, with the lock. Those requests were accepted: their posts have returned. */
     private void postDeferredHere() {
         if (!chain.isEmpty()) {
             postChain(false);
@@ -473,7 +473,7 @@ public final class SendQueue {
      *
      * @param posted how many of the chain it had taken before
      * @param at which one it refused, or {@link SendChain#UNKNOWN}
-     * @return what the last request's caller is told
+     * @return what the last request's post returns
      */
     private int refused(int errno, int posted, int at, boolean lastIsAsking) {
         int last = ledger.last();

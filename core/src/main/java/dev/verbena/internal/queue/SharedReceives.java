@@ -113,7 +113,7 @@ public final class SharedReceives implements Credit {
     /** A receive has ended. */
     long take(int place) {
         if (!lock.acquire()) {
-            return contexts[place]; // closed; its completion is told all the same
+            return contexts[place]; // closed; its completion is delivered all the same
         }
         long context = contexts[place];
         free[freeCount++] = place;

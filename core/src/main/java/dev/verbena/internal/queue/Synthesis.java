@@ -4,8 +4,8 @@ import java.util.ArrayList;
 
 /**
  * The completions that the device will not report, so this library does: of requests that the
- * provider refused after their caller was told SUCCESS, of receives posted to a queue pair in the
- * error state, and of whatever a device does not end before a close. The requests are marked in
+ * provider refused after their posts had returned SUCCESS, of receives posted to a queue pair in
+ * the error state, and of whatever a device does not end before a close. The requests are marked in
  * their {@link RequestLedger}; this class knows which ledgers have such requests, and delivers each
  * completion when all before it in its queue have ended.
  *

@@ -102,7 +102,7 @@ public final class Window {
     }
 
     /**
-     * Whether no request that names it is under way.
+     * Whether no request that names it is outstanding.
      *
      * @return true when all that were accepted have ended
      */

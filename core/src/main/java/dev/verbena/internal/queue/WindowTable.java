@@ -48,7 +48,7 @@ public final class WindowTable {
      * A queue pair is about to bind a window: the end of another that bound it before does not take
      * it along any more.
      *
-     * @param window a free window without requests under way on another queue pair
+     * @param window a free window without requests outstanding on another queue pair
      * @param queue the queue pair
      */
     public void claim(Window window, Endpoint queue) {
@@ -153,8 +153,8 @@ public final class WindowTable {
     }
 
     /**
-     * A receive has told that the peer killed a token. It may be any: NDK lets a peer invalidate
-     * what it likes, a window of this domain or a token that nobody knows.
+     * A receive says that the peer has invalidated a remote key. It may be any: NDK lets a peer
+     * invalidate what it likes, a window of this domain or a token that nobody knows.
      *
      * @param token the token
      */
