@@ -151,7 +151,8 @@ public final class Adapter extends NativeObject {
             return new Adapter(
                     name,
                     new LibraryControl(opened),
-                    provider -> new VerbsContext(opened).heeding(provider.throughKernel()),
+                    provider ->
+                            new VerbsContext(opened).withCriticalCalls(provider.throughKernel()),
                     Adapter::connectionControl);
         }
     }

@@ -31,7 +31,7 @@ public final class MemoryWindow extends NativeObject {
     private MemoryRegion region;
     private long start; // of what it is bound to, or was bound to last
     private long bytes;
-    private final Deque<Remains> remains = new ArrayDeque<>();
+    private final Deque<PendingFree> pendingFrees = new ArrayDeque<>();
     // From the first window on that could not be freed: a bind has nothing to do with those that
     // this window had before, so the close reports them.
     private final Teardown end;
@@ -40,7 +40,7 @@ public final class MemoryWindow extends NativeObject {
      * What a request that is under way may still need: freed when so many requests of the window
      * have ended.
      */
-    record Remains(long window, MemoryRegion region, int posted) {
+    record PendingFree(long window, MemoryRegion region, int posted) {
         void free(DeviceControl control, Teardown end) {
             if (window != 0) {
                 end.check(control.freeWindow(window), "ibv_dealloc_mw");
@@ -77,7 +77,7 @@ public final class MemoryWindow extends NativeObject {
         if (made > 0) {
             long before = domain.windows().renew(window, made, control.windowKey(made));
             if (before != 0) {
-                leave(new Remains(before, null, window.posted()));
+                freeWhenRetired(new PendingFree(before, null, window.posted()));
             }
         }
         return Math.min(made, 0);
@@ -134,7 +134,7 @@ public final class MemoryWindow extends NativeObject {
     private final class Natives implements Window.Natives {
         @Override
         public int prepare() {
-            freeWhatIsOver();
+            freeRetired();
             if (window.wornOut()) {
                 int error = (int) renew();
                 if (error < 0) {
@@ -147,13 +147,13 @@ public final class MemoryWindow extends NativeObject {
 
         @Override
         public void freeFormer() {
-            freeWhatIsOver();
+            freeRetired();
         }
     }
 
-    private synchronized void freeWhatIsOver() {
-        while (!remains.isEmpty() && window.hasRetired(remains.peek().posted())) {
-            remains.remove().free(control, end);
+    private synchronized void freeRetired() {
+        while (!pendingFrees.isEmpty() && window.hasRetired(pendingFrees.peek().posted())) {
+            pendingFrees.remove().free(control, end);
         }
     }
 
@@ -169,28 +169,30 @@ public final class MemoryWindow extends NativeObject {
             return false;
         }
         if (region != null) {
-            leave(new Remains(0, region, window.posted() - 1)); // this bind came after it
+            freeWhenRetired(
+                    new PendingFree(0, region, window.posted() - 1)); // this bind came after it
         }
         region = bound;
         return true;
     }
 
-    private void leave(Remains left) {
+    private void freeWhenRetired(PendingFree left) {
         if (window.hasRetired(left.posted())) {
             left.free(control, end);
         } else {
-            remains.add(left);
+            pendingFrees.add(left);
         }
     }
 
     @Override
     synchronized void destroy() {
         domain.windows().remove(window);
-        leave(new Remains(window.address(), region, window.posted()));
-        freeWhatIsOver();
+        freeWhenRetired(new PendingFree(window.address(), region, window.posted()));
+        freeRetired();
         // The provider may still read a window that a request names: its queue pair frees it then.
-        QueuePair queuePair = remains.isEmpty() ? null : (QueuePair) window.queue().queuePair();
-        for (Remains left : remains) {
+        QueuePair queuePair =
+                pendingFrees.isEmpty() ? null : (QueuePair) window.queue().queuePair();
+        for (PendingFree left : pendingFrees) {
             if (!queuePair.keep(left)) {
                 left.free(control, end);
             }

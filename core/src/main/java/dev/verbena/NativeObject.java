@@ -108,13 +108,13 @@ abstract class NativeObject implements AutoCloseable {
     final void letGo() {
         if (holders.decrementAndGet() == 0) {
             Teardown end = new Teardown(this);
-            end.run(this::destroyAndTell);
+            end.run(this::destroyAndReport);
             end.run(() -> letGo(parents.length));
             end.finish();
         }
     }
 
-    private void destroyAndTell() {
+    private void destroyAndReport() {
         try {
             destroy();
         } catch (RuntimeException | Error e) {

@@ -110,7 +110,7 @@ public final class QueuePair extends NativeObject {
 
     // Windows and regions that were closed while requests of this queue pair named them; null when
     // it is gone.
-    private List<MemoryWindow.Remains> remains = new ArrayList<>();
+    private List<MemoryWindow.PendingFree> remains = new ArrayList<>();
 
     QueuePair(
             ProtectionDomain domain,
@@ -1329,7 +1329,7 @@ public final class QueuePair extends NativeObject {
 
     /** Waits until it has ended the shared receives that it took, where the provider says so. */
     private void awaitLastReceive() {
-        if (!reachable || !adapter.provider().announcesLastReceive()) {
+        if (!reachable || !adapter.provider().reportsLastReceive()) {
             return;
         }
         long deadline = System.nanoTime() + closeTimeout();
@@ -1360,12 +1360,12 @@ public final class QueuePair extends NativeObject {
     }
 
     /** Frees something when no request can name it any more; false when that is so already. */
-    synchronized boolean keep(MemoryWindow.Remains left) {
+    synchronized boolean keep(MemoryWindow.PendingFree left) {
         return remains != null && remains.add(left);
     }
 
-    private synchronized List<MemoryWindow.Remains> takeRemains() {
-        List<MemoryWindow.Remains> taken = remains;
+    private synchronized List<MemoryWindow.PendingFree> takeRemains() {
+        List<MemoryWindow.PendingFree> taken = remains;
         remains = null;
         return taken;
     }
