@@ -2,31 +2,30 @@ package dev.verbena;
 
 import dev.verbena.internal.verbs.Rights;
 
-/**
- * What may be done to a memory region, as NDK's NDK_MR_FLAG_* say it. Reading it locally is always
- * allowed.
- */
+/** Access rights of a memory region: NDK_MR_FLAG_*. Local reads are always allowed. */
 public enum Access {
-    /** Receives and reads may write into it. */
+    /** Receives, and the results of reads and atomics posted here, may be written into it. */
     LOCAL_WRITE(0x1, Rights.LOCAL_WRITE),
     /**
-     * The peer may read it. With {@link #REMOTE_WRITE}, and on a device that has them, atomics too
-     * (beyond NDK).
+     * The peer may read it. Together with {@link #REMOTE_WRITE} the peer may also execute atomics
+     * on it (beyond NDK), if the device has them.
      */
     REMOTE_READ(0x2, Rights.REMOTE_READ),
     /** The peer may write into it; contains {@link #LOCAL_WRITE}. */
     REMOTE_WRITE(0x5, Rights.REMOTE_WRITE | Rights.LOCAL_WRITE),
     /**
-     * Reads may write into it. InfiniBand and RoCE know no such right: there it is {@link
-     * #LOCAL_WRITE}. On iWARP (see {@link AdapterInfo#readSinkRequired}) the answer to a read is a
-     * write of the peer's: there it contains REMOTE_WRITE, and LOCAL_WRITE alone is not enough.
+     * The results of reads may be written into it. InfiniBand and RoCE have no such right: there it
+     * equals {@link #LOCAL_WRITE}. On iWARP (see {@link AdapterInfo#readSinkRequired}) the result
+     * of a read arrives as a write from the peer: there it includes REMOTE_WRITE, and LOCAL_WRITE
+     * alone is not sufficient.
      */
     RDMA_READ_SINK(0x8, Rights.LOCAL_WRITE),
     /**
-     * Windows may be bound to it (beyond NDK, which has no flag for it: 0). To be asked for with a
-     * {@linkplain java.lang.foreign.MemorySegment#isReadOnly read-only} segment only, all others
-     * have it on a device that has windows. The kernel pins the memory as writable for it, and
-     * refuses what is mapped read-only, such as a read-only mapping of a file.
+     * Windows may be bound to it. Beyond NDK, which has no flag for it, so its value is 0. Needed
+     * only for a {@linkplain java.lang.foreign.MemorySegment#isReadOnly read-only} segment: on a
+     * device with windows, all other regions have this right anyway. The kernel pins such memory as
+     * writable, so it refuses memory that is mapped read-only, such as a read-only mapping of a
+     * file.
      */
     WINDOWS(0, Rights.BIND_WINDOWS);
 
@@ -47,7 +46,7 @@ public enum Access {
         return value;
     }
 
-    /** Whether it lets anybody write. */
+    /** Whether it allows writes, local or remote. */
     boolean writes() {
         return (verbs & (Rights.LOCAL_WRITE | Rights.REMOTE_WRITE)) != 0;
     }

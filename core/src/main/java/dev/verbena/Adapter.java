@@ -42,15 +42,16 @@ public final class Adapter extends NativeObject {
     private final SharedQueues sharedQueues = new SharedQueues();
     private final Supplier<ConnectionControl> connections;
     private volatile GidChoice chosen; // by the caller; or null
-    private volatile GidChoice used; // last; or null
+    private volatile GidChoice used; // most recently; or null
     private final Object connectionLock = new Object();
-    private ConnectionEvents connectionEvents; // made when first needed, under that lock
-    private AdapterEvents events; // all made when first needed, under this object's lock
+    private ConnectionEvents connectionEvents; // created when first needed, under that lock
+    private AdapterEvents
+            events; // this and the next two are created when first needed, under this object's lock
     private AdapterInfo info;
     private VerbsContext context;
 
     /**
-     * Takes over an opened device; closes it when it does not answer.
+     * Takes ownership of an opened device; closes it if querying it fails.
      *
      * @param name the device's name
      * @param control its control calls
@@ -61,12 +62,12 @@ public final class Adapter extends NativeObject {
     }
 
     /**
-     * Takes over an opened device; closes it when it does not answer.
+     * Takes ownership of an opened device; closes it if querying it fails.
      *
      * @param name the device's name
      * @param control its control calls
      * @param context its data path
-     * @param connections the connection manager, asked for when first needed
+     * @param connections supplies the connection manager when it is first needed
      */
     Adapter(
             String name,
@@ -96,8 +97,8 @@ public final class Adapter extends NativeObject {
     /**
      * The names of this machine's RDMA devices, as {@code ibv_devices} prints them.
      *
-     * @return the names; empty without any, see {@link #whyNone}
-     * @throws VerbenaException when rdma-core is not installed, or its devices may not be looked at
+     * @return the names; empty if there are none, see {@link #whyNone}
+     * @throws VerbenaException when rdma-core is not installed, or its devices cannot be listed
      */
     @CheckReturnValue
     public static List<String> names() {
@@ -107,9 +108,9 @@ public final class Adapter extends NativeObject {
     }
 
     /**
-     * The names of those devices that have a port whose link is up. Opens each for a moment.
+     * The names of those devices that have a port whose link is up. Opens and closes each device.
      *
-     * @return the names; empty on a machine without any
+     * @return the names; empty if there are none
      * @throws VerbenaException when rdma-core is not installed, or a device may not be opened
      */
     @CheckReturnValue
@@ -151,7 +152,8 @@ public final class Adapter extends NativeObject {
             return new Adapter(
                     name,
                     new LibraryControl(opened),
-                    provider -> new VerbsContext(opened).heeding(provider.throughKernel()),
+                    provider ->
+                            new VerbsContext(opened).withCriticalCalls(provider.throughKernel()),
                     Adapter::connectionControl);
         }
     }
@@ -191,11 +193,11 @@ public final class Adapter extends NativeObject {
     }
 
     /**
-     * Why {@link #names} is empty, as far as it can be told: a kernel that has no device, or one
-     * whose devices were not given to this process, as happens in containers.
+     * Explains why {@link #names} is empty, if the reason can be found: the kernel has no device,
+     * or this process has no access to its devices, as in a container.
      *
-     * @return a sentence for those who run this program; "" when there are devices
-     * @throws VerbenaException when rdma-core is not installed, or its devices may not be looked at
+     * @return a sentence for the user of the program; "" if there are devices
+     * @throws VerbenaException when rdma-core is not installed, or its devices cannot be listed
      */
     public static String whyNone() {
         try (DeviceList devices = devices()) {
@@ -206,17 +208,17 @@ public final class Adapter extends NativeObject {
     /**
      * The device's name.
      *
-     * @return as {@code ibv_devices} prints it
+     * @return the name that {@code ibv_devices} prints
      */
     public String name() {
         return name;
     }
 
     /**
-     * The device's ports, as they are now.
+     * Queries the device's ports.
      *
-     * @return in order of their numbers, from 1
-     * @throws VerbenaException when the device does not answer
+     * @return the ports, in order of their numbers, from 1
+     * @throws VerbenaException when the device cannot be queried
      */
     public List<Port> ports() {
         hold();
@@ -294,9 +296,9 @@ public final class Adapter extends NativeObject {
     }
 
     /**
-     * The port that a queue pair made now uses, but for its GIDs: most queue pairs are connected by
-     * the connection manager, which knows them, and the table is one more system call. For those
-     * who hold this adapter, which may be closed already.
+     * The port that a new queue pair uses, without its GIDs: the GID table takes one more system
+     * call, and most queue pairs are connected by the connection manager, which does not need it.
+     * The caller must hold this adapter, which may be closed already.
      */
     Port portOf(GidChoice choice) {
         if (choice != null) {
@@ -311,22 +313,22 @@ public final class Adapter extends NativeObject {
         throw noPortIsUp();
     }
 
-    /** What {@link #useGid} chose, or null. */
+    /** The choice of {@link #useGid}, or null. */
     GidChoice chosenGid() {
         return chosen;
     }
 
-    /** For those who hold this adapter, which may be closed already. */
+    /** The caller must hold this adapter, which may be closed already. */
     List<Port> portsForHolders() {
         return queryPorts();
     }
 
     /**
-     * The GID that queue pairs of this adapter have, and why: that of {@link #useGid}, or else the
-     * {@link Port#preferredGid} of the first port whose link is up.
+     * The GID of new queue pairs of this adapter, and the reason: the one chosen by {@link
+     * #useGid}, or else the {@link Port#preferredGid} of the first port whose link is up.
      *
-     * @return the choice, as a queue pair made now would have it
-     * @throws VerbenaException when no port is up, or it has no GID
+     * @return the choice for a queue pair created now
+     * @throws VerbenaException if no port is up, or the port has no GID
      */
     public GidChoice gid() {
         hold();
@@ -337,7 +339,7 @@ public final class Adapter extends NativeObject {
         }
     }
 
-    /** For those who hold this adapter, which may be closed already. */
+    /** The caller must hold this adapter, which may be closed already. */
     GidChoice gidForHolders() {
         GidChoice now = chosen;
         if (now == null) {
@@ -353,12 +355,12 @@ public final class Adapter extends NativeObject {
         return now;
     }
 
-    /** The GID of a queue pair on a port, for which none was chosen when it was made. */
+    /** The preferred GID of a port, for a queue pair that was created without a chosen GID. */
     Port.GidEntry preferredGidOf(int port) {
         return queryPorts().get(port - 1).preferredGid();
     }
 
-    /** The same, or null where there is none. */
+    /** As {@link #gidForHolders}, but null if there is none. */
     GidChoice gidIfAny() {
         try {
             return gidForHolders();
@@ -368,13 +370,13 @@ public final class Adapter extends NativeObject {
     }
 
     /**
-     * Chooses the GID of queue pairs made from now on, and the address that connectors connect
-     * from.
+     * Chooses the GID of queue pairs that are created from now on, and the address that connectors
+     * connect from.
      *
      * @param port the port's number, from 1
-     * @param index the GID's place in the port's table, as {@code ibv_devinfo -v} and {@link
+     * @param index the GID's index in the port's table, as {@code ibv_devinfo -v} and {@link
      *     #ports} show it
-     * @throws VerbenaException INVALID_PARAMETER when there is none in that place
+     * @throws VerbenaException INVALID_PARAMETER if there is no GID at that index
      */
     public void useGid(int port, int index) {
         Port.GidEntry entry =
@@ -394,20 +396,21 @@ public final class Adapter extends NativeObject {
     }
 
     /**
-     * Listens for peers that connect (NdkCreateListener and NdkListen).
+     * Listens for connection requests of peers (NdkCreateListener and NdkListen).
      *
-     * @param address one of this adapter's device, with a port, or port 0 for any; or the wildcard
-     *     address, for all addresses of the device: it takes the port on all devices of the
-     *     machine, and peers that come by another device are refused
-     * @param backlog how many requests may be unanswered, further ones are refused; 0 for a usual
-     *     number, 128. One whose peer has given up counts until it is answered or closed, for 70 s
-     *     at most: the kernel does not tell
-     * @param handler gets each request, on one of up to 16 threads of the listener; is to
-     *     {@linkplain Connector#accept accept} or {@linkplain Connector#reject reject} it, now or
-     *     later. When it throws, the request is refused. May wait, and close what it likes
+     * @param address an address of this adapter's device with a port, or port 0 for a free one. The
+     *     wildcard address stands for all addresses of the device; it occupies the port on all
+     *     devices of the machine, and peers that connect by another device are refused
+     * @param backlog how many requests may be unanswered, further ones are refused; 0 for the
+     *     default, 128. A request whose peer has given up counts until it is answered or closed, at
+     *     most 70 s, because the kernel does not report that
+     * @param handler called with each request, on one of up to 16 threads of the listener. It must
+     *     {@linkplain Connector#accept accept} or {@linkplain Connector#reject reject} it,
+     *     immediately or later. If it throws, the request is refused. It may block, and close any
+     *     object
      * @return the listener, to be closed by the caller
-     * @throws VerbenaException SHARING_VIOLATION when somebody listens on that address,
-     *     INVALID_ADDRESS when the device does not have it
+     * @throws VerbenaException SHARING_VIOLATION if the address is in use, INVALID_ADDRESS if the
+     *     device does not have it
      */
     @CheckReturnValue
     public Listener listen(InetSocketAddress address, int backlog, Consumer<Connector> handler) {
@@ -415,14 +418,15 @@ public final class Adapter extends NativeObject {
     }
 
     /**
-     * Listens for peers that connect, with threads of the caller's: for handlers that serve their
-     * connections before they return, more than 16 at a time.
+     * Listens for connection requests of peers, with the caller's executor: for handlers that serve
+     * their whole connection before they return, more than 16 at a time.
      *
      * @param address as in {@link #listen(InetSocketAddress, int, Consumer)}
      * @param backlog as there
-     * @param executor runs the handler for each request. Must not run it on the calling thread,
-     *     which brings all of this adapter's events; a request that it rejects is refused
-     * @param handler gets each request, as there
+     * @param executor runs the handler for each request. It must not run the handler on the calling
+     *     thread, which is the event thread of this adapter. If it rejects the task, the request is
+     *     refused
+     * @param handler called with each request, as there
      * @return the listener, to be closed by the caller
      * @throws VerbenaException as there
      */
@@ -441,11 +445,11 @@ public final class Adapter extends NativeObject {
     }
 
     /**
-     * Makes a connector, to connect to a peer that listens (NdkCreateConnector).
+     * Creates a connector, to connect to a peer that listens (NdkCreateConnector).
      *
-     * @return a new one, to be closed by the caller
-     * @throws VerbenaException NOT_SUPPORTED when librdmacm is not installed; ACCESS_VIOLATION or
-     *     others when the connection manager may not be used
+     * @return the new object, to be closed by the caller
+     * @throws VerbenaException NOT_SUPPORTED if librdmacm is not installed; ACCESS_VIOLATION or
+     *     another status if the connection manager cannot be opened
      */
     @CheckReturnValue
     public Connector createConnector() {
@@ -453,12 +457,13 @@ public final class Adapter extends NativeObject {
     }
 
     /**
-     * Makes an address that several connectors connect from (NdkCreateSharedEndpoint).
+     * Creates an endpoint: a local address that several connectors connect from
+     * (NdkCreateSharedEndpoint).
      *
-     * @param address one of this adapter's device, with a port, or port 0 for any
-     * @return a new one, to be closed by the caller
-     * @throws VerbenaException SHARING_VIOLATION when the address is in use, INVALID_ADDRESS when
-     *     the device does not have it
+     * @param address an address of this adapter's device with a port, or port 0 for a free one
+     * @return the new object, to be closed by the caller
+     * @throws VerbenaException SHARING_VIOLATION if the address is in use, INVALID_ADDRESS if the
+     *     device does not have it
      */
     @CheckReturnValue
     public SharedEndpoint createSharedEndpoint(InetSocketAddress address) {
@@ -466,10 +471,10 @@ public final class Adapter extends NativeObject {
     }
 
     /**
-     * Makes a protection domain (NdkCreatePd).
+     * Creates a protection domain (NdkCreatePd).
      *
-     * @return a new one, to be closed by the caller
-     * @throws VerbenaException when the device has no more
+     * @return the new object, to be closed by the caller
+     * @throws VerbenaException if the device has no more
      */
     @CheckReturnValue
     public ProtectionDomain createProtectionDomain() {
@@ -477,11 +482,11 @@ public final class Adapter extends NativeObject {
     }
 
     /**
-     * What the device can do (NdkQueryAdapterInfo). Tries it out when asked first, on objects that
-     * are gone when this returns.
+     * The limits and abilities of the device (NdkQueryAdapterInfo). The first call tests them by
+     * creating objects, which are destroyed when it returns.
      *
-     * @return limits that hold together, and capabilities
-     * @throws VerbenaException when the device does not answer
+     * @return limits that hold together, and abilities
+     * @throws VerbenaException when the device cannot be queried
      */
     @CheckReturnValue
     public AdapterInfo info() {
@@ -493,7 +498,7 @@ public final class Adapter extends NativeObject {
         }
     }
 
-    /** For those who hold this adapter, which may be closed already. */
+    /** The caller must hold this adapter, which may be closed already. */
     synchronized AdapterInfo queryInfo() {
         if (info == null) {
             List<Port> ports = queryPorts();
@@ -509,13 +514,13 @@ public final class Adapter extends NativeObject {
     }
 
     /**
-     * Makes a completion queue that is polled, or armed and waited for by a thread of the caller's
-     * (NdkCreateCq).
+     * Creates a completion queue that the caller polls, or arms and waits for (NdkCreateCq).
      *
-     * @param depth how many completions it has to hold: the depths of all queues that report to it,
-     *     added up
-     * @return a new one, to be closed by the caller
-     * @throws VerbenaException when the depth is beyond the device, or the device has no more
+     * @param depth how many completions it must hold: the sum of the depths of all queues that
+     *     report to it
+     * @return the new object, to be closed by the caller
+     * @throws VerbenaException if the device does not support the depth, or has no more completion
+     *     queues
      */
     @CheckReturnValue
     public CompletionQueue createCompletionQueue(int depth) {
@@ -523,37 +528,40 @@ public final class Adapter extends NativeObject {
     }
 
     /**
-     * Makes a completion queue that belongs to the current thread, with every queue pair that
-     * reports to it: they take no lock, which makes posts and polls faster.
+     * Creates a completion queue that is confined to the current thread, together with every queue
+     * pair that reports to it. They take no lock, which makes posts and polls faster.
      *
      * <p>Only that thread may create those queue pairs, post to them, bind and invalidate windows
-     * on them, close them, and poll, arm, await and close this queue; another one gets a {@link
-     * WrongThreadException}, and nothing has changed. Once the thread has ended, another may close
-     * them. From any thread: {@link QueuePair#flush}, connecting and disconnecting, and whatever
-     * only asks. What other threads and the network do to such a queue pair (a peer's disconnect, a
-     * flush, an overrun) takes effect for posts at once; what is left to do, as posting deferred
-     * requests, the owner does in its next poll, arm, await or post.
+     * on them, close them, and poll, arm, await and close this queue; on another thread these calls
+     * throw {@link WrongThreadException} and have no effect. When the owner thread has ended, any
+     * thread may close them. {@link QueuePair#flush}, connecting, disconnecting and getters may be
+     * called from any thread. When another thread or the network changes such a queue pair (a
+     * disconnect by the peer, a flush, an overrun), posts are affected immediately; remaining work,
+     * such as posting deferred requests, is done by the owner thread in its next poll, arm, await
+     * or post.
      *
-     * @param depth how many completions it has to hold: the depths of all queues that report to it,
-     *     added up
-     * @return a new one, to be closed by the current thread
-     * @throws VerbenaException when the depth is beyond the device, or the device has no more
+     * @param depth how many completions it must hold: the sum of the depths of all queues that
+     *     report to it
+     * @return the new queue, to be closed by the current thread
+     * @throws VerbenaException if the device does not support the depth, or has no more completion
+     *     queues
      */
     public CompletionQueue createConfinedCompletionQueue(int depth) {
         return CompletionQueue.confined(this, depth);
     }
 
     /**
-     * Makes a completion queue that calls back when it is armed (NdkCreateCq with
+     * Creates a completion queue that calls back after it was armed (NdkCreateCq with
      * NDK_FN_CQ_NOTIFICATION_CALLBACK).
      *
-     * @param depth how many completions it has to hold: the depths of all queues that report to it,
-     *     added up
-     * @param callback called once for each {@link CompletionQueue#arm}, by a thread of this queue's
-     *     own, one call after the other: with SUCCESS, with BUFFER_OVERFLOW when the queue overran,
-     *     or with INTERNAL_ERROR when the device failed. It may close what it likes.
-     * @return a new one, to be closed by the caller
-     * @throws VerbenaException when the depth is beyond the device, or the device has no more
+     * @param depth how many completions it must hold: the sum of the depths of all queues that
+     *     report to it
+     * @param callback called once for each {@link CompletionQueue#arm}, on a thread of this queue,
+     *     one call at a time: with SUCCESS, with BUFFER_OVERFLOW if the queue overran, or with
+     *     INTERNAL_ERROR if the device failed. It may close any object.
+     * @return the new object, to be closed by the caller
+     * @throws VerbenaException if the device does not support the depth, or has no more completion
+     *     queues
      */
     @CheckReturnValue
     public CompletionQueue createCompletionQueue(int depth, Consumer<Status> callback) {
@@ -565,8 +573,8 @@ public final class Adapter extends NativeObject {
     }
 
     /**
-     * The data path, for what is about to make a queue: not before, as the JIT has constants for
-     * the provider that is the first to come by here.
+     * The data path. Called only when a queue is about to be created, because the provider of the
+     * first call gets the fast path (constants for the JIT, see {@link VerbsContext}).
      */
     synchronized VerbsContext context() {
         if (context == null) {
@@ -587,7 +595,7 @@ public final class Adapter extends NativeObject {
         return sharedQueues;
     }
 
-    /** The event loop, with its thread; for those who hold this adapter. */
+    /** The event loop, with its thread. The caller must hold this adapter. */
     synchronized AdapterEvents events() {
         if (events == null) {
             events = new AdapterEvents(name, control, VerbenaException::of);
@@ -595,7 +603,7 @@ public final class Adapter extends NativeObject {
         return events;
     }
 
-    /** The events of rdma_cm, which the event thread handles; for those who hold this adapter. */
+    /** The events of rdma_cm, which the event thread handles. The caller must hold this adapter. */
     ConnectionEvents connectionEvents() {
         AdapterEvents loop = events();
         synchronized (connectionLock) {
@@ -611,14 +619,14 @@ public final class Adapter extends NativeObject {
         }
     }
 
-    /** Whether the device said that it is of no use any more, as when it is removed. */
+    /** Whether the device reported that it failed or was removed. */
     synchronized boolean failed() {
         return events != null && events.deviceFailed();
     }
 
     /**
-     * Whether the device is gone: it said so, or does not answer any more. The kernel has then
-     * destroyed all that was made on it, and answers EIO to whoever asks for that.
+     * Whether the device is gone: it reported that, or a query fails with EIO. The kernel has then
+     * destroyed all of its objects, and destroying them again fails with EIO.
      */
     boolean gone() {
         return failed() || control.queryDevice().error() == -Errno.EIO;

@@ -11,14 +11,15 @@ import java.util.List;
 import java.util.Objects;
 
 /**
- * What a device is and what it can do: NDK_ADAPTER_INFO, and what {@code ibv_query_device} says
- * beyond it. {@link Adapter#info} has it.
+ * The identity, limits and abilities of a device: NDK_ADAPTER_INFO and further fields of {@code
+ * ibv_query_device}. {@link Adapter#info} returns it.
  *
- * <p>The limits of queue pairs hold together: a queue pair with all of them was made when this was
- * first asked for. What verbs says holds for each limit alone, and is often too much for the
- * others. The numbers of objects are the device's own, for all processes together.
+ * <p>The limits of queue pairs hold together: a queue pair with all of them was created on the
+ * first call of {@link Adapter#info}. (The limits that verbs reports hold individually, and often
+ * exclude each other.) The numbers of objects are for all processes together, as the device reports
+ * them.
  *
- * <p>Immutable. What is said of the same device with the same abilities is equal.
+ * <p>Immutable. Two objects are equal if they describe the same device with the same abilities.
  */
 @CheckReturnValue
 public final class AdapterInfo {
@@ -26,7 +27,7 @@ public final class AdapterInfo {
     public static final int IN_ORDER_DMA = 0x1;
 
     /**
-     * In {@link #flags}: memory that reads write into needs no right of its own
+     * In {@link #flags}: memory that reads write into needs no special right
      * (NDK_ADAPTER_FLAG_RDMA_READ_SINK_NOT_REQUIRED); see {@link #readSinkRequired}.
      */
     public static final int RDMA_READ_SINK_NOT_REQUIRED = 0x2;
@@ -41,7 +42,7 @@ public final class AdapterInfo {
     public static final int MULTI_ENGINE = 0x8;
 
     /**
-     * In {@link #flags}: a read can invalidate the token it writes with
+     * In {@link #flags}: a read can invalidate the local key (NDK: token) that it writes with
      * (NDK_ADAPTER_FLAG_RDMA_READ_LOCAL_INVALIDATE); see {@link
      * OpFlags#RDMA_READ_LOCAL_INVALIDATE}.
      */
@@ -56,7 +57,7 @@ public final class AdapterInfo {
      */
     public static final int LOOPBACK_CONNECTIONS = 0x10000;
 
-    private static final int MOST_READS = 0xFF; // 8 bits in ibv_qp_attr
+    private static final int MOST_READS = 0xFF; // the field of ibv_qp_attr has 8 bits
 
     /** What carries the operations over the wire: NDK_RDMA_TECHNOLOGY. */
     public enum Technology {
@@ -65,21 +66,21 @@ public final class AdapterInfo {
         /** InfiniBand. */
         INFINIBAND,
         /**
-         * RDMA over Converged Ethernet. Whether it is version 1 or 2 (NdkRoCE, NdkRoCEv2) is not
-         * the device's: each GID has its own {@link Port.GidType}.
+         * RDMA over Converged Ethernet. Version 1 or 2 (NdkRoCE, NdkRoCEv2) is not a property of
+         * the device, but of each GID: {@link Port.GidType}.
          */
         ROCE,
-        /** Another, which has no reliable connections as this library needs them. */
+        /** Another, without the reliable connections that this library needs. */
         OTHER
     }
 
-    /** Against whom atomics are atomic: {@code enum ibv_atomic_cap}. */
+    /** With respect to what atomics are atomic: {@code enum ibv_atomic_cap}. */
     public enum AtomicsLevel {
         /** There are no atomics. */
         NONE,
-        /** Against other atomics of the same device (IBV_ATOMIC_HCA). */
+        /** Other atomics of the same device (IBV_ATOMIC_HCA). */
         DEVICE,
-        /** Against the processor and other devices, too (IBV_ATOMIC_GLOB). */
+        /** Also the processor and other devices (IBV_ATOMIC_GLOB). */
         GLOBAL
     }
 
@@ -114,7 +115,7 @@ public final class AdapterInfo {
         if (!device.infiniband()) {
             return Technology.OTHER;
         }
-        // A device may have ports of both kinds: the one that queue pairs get by themselves counts.
+        // A device may have ports of both kinds: use the port that queue pairs get by default.
         return ports.stream()
                         .filter(Port::active)
                         .findFirst()
@@ -125,7 +126,7 @@ public final class AdapterInfo {
                 : Technology.INFINIBAND;
     }
 
-    // ---- what it is
+    // ---- identity
 
     /**
      * The device's name, as {@link Adapter#open} takes it.
@@ -137,16 +138,16 @@ public final class AdapterInfo {
     }
 
     /**
-     * Who made the device (VendorId).
+     * The vendor (VendorId).
      *
-     * @return the vendor's OUI, most often; 0xFFFFFF for Soft-RoCE
+     * @return usually the vendor's OUI; 0xFFFFFF for Soft-RoCE
      */
     public int vendorId() {
         return device.vendorId();
     }
 
     /**
-     * Which model it is (DeviceId).
+     * The model (DeviceId).
      *
      * @return the vendor's number
      */
@@ -155,7 +156,7 @@ public final class AdapterInfo {
     }
 
     /**
-     * Which version of the model it is.
+     * The revision of the model.
      *
      * @return the vendor's number
      */
@@ -166,24 +167,25 @@ public final class AdapterInfo {
     /**
      * The version of the device's firmware.
      *
-     * @return as the vendor writes it; may be empty
+     * @return in the vendor's format; may be empty
      */
     public String firmwareVersion() {
         return device.firmware();
     }
 
     /**
-     * The GUID of the device, an EUI-64, which no other device has.
+     * The node GUID of the device: a globally unique EUI-64.
      *
-     * @return its first byte on top; {@link #toString} prints it as {@code ibv_devinfo} does
+     * @return the GUID as a big-endian number; {@link #toString} prints it as {@code ibv_devinfo}
+     *     does
      */
     public long nodeGuid() {
         return device.nodeGuid();
     }
 
     /**
-     * What carries the operations (RdmaTechnology). For a device with ports of two kinds that of
-     * the first active one, which queue pairs use unless {@link Adapter#useGid} was called.
+     * The RDMA technology (RdmaTechnology). For a device with ports of different kinds, that of its
+     * first active port, which queue pairs use unless {@link Adapter#useGid} was called.
      *
      * @return InfiniBand, RoCE or iWARP
      */
@@ -192,10 +194,10 @@ public final class AdapterInfo {
     }
 
     /**
-     * Which of rdma-core's providers drives the device, as far as this library treats them
-     * differently.
+     * The rdma-core provider that drives the device, if this library treats it specially.
      *
-     * @return {@code mlx5}, {@code rxe}…; {@code other} for one without peculiarities
+     * @return for example {@code mlx5} or {@code rxe}; {@code other} for all that need no special
+     *     treatment
      */
     public String providerName() {
         return providerName;
@@ -231,9 +233,9 @@ public final class AdapterInfo {
     }
 
     /**
-     * The most buffers of an initiator request (MaxInitiatorRequestSge).
+     * The most buffers of a send queue request (MaxInitiatorRequestSge).
      *
-     * @return for {@link QueuePairLimits#withBuffers}
+     * @return the maximum for {@link QueuePairLimits#withBuffers}
      */
     public int maxInitiatorBuffers() {
         return found.maxBuffers();
@@ -242,7 +244,7 @@ public final class AdapterInfo {
     /**
      * The most buffers of a receive (MaxReceiveRequestSge).
      *
-     * @return for {@link QueuePairLimits#withBuffers}
+     * @return the maximum for {@link QueuePairLimits#withBuffers}
      */
     public int maxReceiveBuffers() {
         return found.maxBuffers();
@@ -269,10 +271,10 @@ public final class AdapterInfo {
     }
 
     /**
-     * The most bytes inline (MaxInlineDataSize). Verbs cannot be asked for it, so it was found by
-     * trying, up to 4096.
+     * The most bytes inline (MaxInlineDataSize). Verbs does not report it, so it was found by
+     * creating queue pairs, up to 4096.
      *
-     * @return for {@link QueuePairLimits#withInlineBytes}
+     * @return the maximum for {@link QueuePairLimits#withInlineBytes}
      */
     public int maxInlineBytes() {
         return found.maxInlineBytes();
@@ -281,7 +283,7 @@ public final class AdapterInfo {
     /**
      * The most reads and atomics of a peer that can be outstanding at once (MaxInboundReadLimit).
      *
-     * @return for {@link QueuePairLimits#withReads}, 0 to 255
+     * @return the maximum for {@link QueuePairLimits#withReads}, 0 to 255
      */
     public int maxInboundReads() {
         return Math.min(device.maxInboundReads(), MOST_READS);
@@ -291,16 +293,16 @@ public final class AdapterInfo {
      * The most reads and atomics of a queue pair that can be outstanding at once
      * (MaxOutboundReadLimit).
      *
-     * @return for {@link QueuePairLimits#withReads}, 0 to 255
+     * @return the maximum for {@link QueuePairLimits#withReads}, 0 to 255
      */
     public int maxOutboundReads() {
         return Math.min(device.maxOutboundReads(), MOST_READS);
     }
 
     /**
-     * The deepest send queue (MaxInitiatorQueueDepth).
+     * The deepest send queue (NDK: initiator queue; MaxInitiatorQueueDepth).
      *
-     * @return for {@link QueuePairLimits#depths}, at most 8192
+     * @return the maximum for {@link QueuePairLimits#depths}, at most 8192
      */
     public int maxInitiatorDepth() {
         return found.maxDepth();
@@ -309,7 +311,7 @@ public final class AdapterInfo {
     /**
      * The deepest receive queue (MaxReceiveQueueDepth).
      *
-     * @return for {@link QueuePairLimits#depths}, at most 8192
+     * @return the maximum for {@link QueuePairLimits#depths}, at most 8192
      */
     public int maxReceiveDepth() {
         return found.maxDepth();
@@ -318,7 +320,7 @@ public final class AdapterInfo {
     /**
      * The deepest shared receive queue (MaxSrqDepth).
      *
-     * @return at most 8192; 0 without any
+     * @return at most 8192; 0 without shared receive queues
      */
     public int maxSharedReceiveDepth() {
         return found.maxSharedReceives();
@@ -327,17 +329,17 @@ public final class AdapterInfo {
     /**
      * The most buffers of a receive in a shared receive queue.
      *
-     * @return 0 without any
+     * @return the maximum; 0 without shared receive queues
      */
     public int maxSharedReceiveBuffers() {
         return found.maxSharedReceives() == 0 ? 0 : device.maxSharedSge();
     }
 
     /**
-     * The deepest completion queue (MaxCqDepth): half of the device's, which leaves room for the
-     * signals of silent requests.
+     * The deepest completion queue (MaxCqDepth): half of the device's limit, which leaves space for
+     * the internal signals of silent requests.
      *
-     * @return for {@link Adapter#createCompletionQueue(int)}
+     * @return the maximum for {@link Adapter#createCompletionQueue(int)}
      */
     public int maxCompletionQueueDepth() {
         return found.maxCompletions();
@@ -348,7 +350,7 @@ public final class AdapterInfo {
     /**
      * How many queue pairs the device has for all programs together.
      *
-     * @return as {@code ibv_query_device} says, which may be more than memory allows
+     * @return the number from {@code ibv_query_device}, which may be more than memory allows
      */
     public int maxQueuePairs() {
         return device.maxQueuePairs();
@@ -357,7 +359,7 @@ public final class AdapterInfo {
     /**
      * How many completion queues the device has for all programs together.
      *
-     * @return as {@code ibv_query_device} says, which may be more than memory allows
+     * @return the number from {@code ibv_query_device}, which may be more than memory allows
      */
     public int maxCompletionQueues() {
         return device.maxCompletionQueues();
@@ -366,7 +368,7 @@ public final class AdapterInfo {
     /**
      * How many memory regions the device has for all programs together.
      *
-     * @return as {@code ibv_query_device} says, which may be more than memory allows
+     * @return the number from {@code ibv_query_device}, which may be more than memory allows
      */
     public int maxMemoryRegions() {
         return device.maxRegions();
@@ -375,7 +377,7 @@ public final class AdapterInfo {
     /**
      * How many protection domains the device has for all programs together.
      *
-     * @return as {@code ibv_query_device} says, which may be more than memory allows
+     * @return the number from {@code ibv_query_device}, which may be more than memory allows
      */
     public int maxProtectionDomains() {
         return device.maxDomains();
@@ -384,7 +386,7 @@ public final class AdapterInfo {
     /**
      * How many memory windows the device has for all programs together.
      *
-     * @return as {@code ibv_query_device} says; 0 without any that work here
+     * @return the number from {@code ibv_query_device}; 0 if creating a window failed
      */
     public int maxMemoryWindows() {
         return found.windows() ? device.maxWindows() : 0;
@@ -393,7 +395,7 @@ public final class AdapterInfo {
     /**
      * How many shared receive queues the device has for all programs together.
      *
-     * @return as {@code ibv_query_device} says; 0 without any
+     * @return the number from {@code ibv_query_device}; 0 if the device has none
      */
     public int maxSharedReceiveQueues() {
         return found.maxSharedReceives() == 0 ? 0 : device.maxSharedReceiveQueues();
@@ -403,7 +405,7 @@ public final class AdapterInfo {
 
     /**
      * How many bytes of private data a request for a connection carries (MaxCallerData), see {@link
-     * ConnectionOptions#withPrivateData}. {@link #announcementBytes} more {@linkplain
+     * ConnectionOptions#withPrivateData}. It is larger by {@link #announcementBytes} {@linkplain
      * ConnectionOptions#withoutAnnouncement without an announcement}.
      *
      * @return 44
@@ -414,7 +416,7 @@ public final class AdapterInfo {
 
     /**
      * How many bytes of private data an accept carries (MaxCalleeData), see {@link
-     * ConnectionOptions#withPrivateData}. {@link #announcementBytes} more {@linkplain
+     * ConnectionOptions#withPrivateData}. It is larger by {@link #announcementBytes} {@linkplain
      * ConnectionOptions#withoutAnnouncement without an announcement}.
      *
      * @return 184
@@ -424,9 +426,9 @@ public final class AdapterInfo {
     }
 
     /**
-     * How many bytes of private data a refusal carries, see {@link Connector#reject}. NDK has one
-     * number for it and for accepts, MaxCalleeData; here an accept carries more. {@link
-     * #announcementBytes} more when the peer announced nothing.
+     * How many bytes of private data a reject carries, see {@link Connector#reject}. NDK has one
+     * number for both rejects and accepts, MaxCalleeData; here an accept carries more. It is larger
+     * by {@link #announcementBytes} if the peer sent no announcement.
      *
      * @return 136
      */
@@ -435,8 +437,8 @@ public final class AdapterInfo {
     }
 
     /**
-     * How many bytes of the transport's private data the announcement takes, by which two sides
-     * with this library tell each other what they can do.
+     * How many bytes of the transport's private data the announcement takes, in which both sides
+     * describe their abilities if they use this library.
      *
      * @return 12
      */
@@ -449,14 +451,14 @@ public final class AdapterInfo {
     /**
      * Whether {@link CompletionQueue#resize} works ({@link #CQ_RESIZE}).
      *
-     * @return as tried
+     * @return the result of a test on the device
      */
     public boolean completionQueueResize() {
         return found.resizes();
     }
 
     /**
-     * Whether {@link QueuePair#sendAndInvalidate} works, towards a peer that can take it.
+     * Whether {@link QueuePair#sendAndInvalidate} works, if the peer supports it, too.
      *
      * @return false for a device without the memory management extensions
      */
@@ -465,10 +467,10 @@ public final class AdapterInfo {
     }
 
     /**
-     * Whether {@link ProtectionDomain#createMemoryWindow} works, and with it a peer's send with
-     * invalidate.
+     * Whether {@link ProtectionDomain#createMemoryWindow} works, and with it the send with
+     * invalidate of a peer.
      *
-     * @return as tried
+     * @return the result of a test on the device
      */
     public boolean invalidatableWindows() {
         return found.windows();
@@ -484,7 +486,7 @@ public final class AdapterInfo {
     }
 
     /**
-     * Beyond NDK: against whom atomics are atomic.
+     * Beyond NDK: with respect to what atomics are atomic.
      *
      * @return {@link AtomicsLevel#NONE} without atomics
      */
@@ -516,11 +518,12 @@ public final class AdapterInfo {
 
     /**
      * The abilities as NDK_ADAPTER_FLAG_* (AdapterFlags): {@link #LOOPBACK_CONNECTIONS}, {@link
-     * #RDMA_READ_SINK_NOT_REQUIRED} but for iWARP, and {@link #CQ_RESIZE} where it works. Never
-     * {@link #IN_ORDER_DMA}, which verbs does not say, {@link #CQ_INTERRUPT_MODERATION}, {@link
-     * #MULTI_ENGINE} and {@link #RDMA_READ_LOCAL_INVALIDATE}.
+     * #RDMA_READ_SINK_NOT_REQUIRED} except on iWARP, and {@link #CQ_RESIZE} where it works. The
+     * other four are never set: verbs does not report {@link #IN_ORDER_DMA}, {@link
+     * #CQ_INTERRUPT_MODERATION} and {@link #MULTI_ENGINE}, and has no {@link
+     * #RDMA_READ_LOCAL_INVALIDATE}.
      *
-     * @return the flags, joined
+     * @return the bits of the flags, combined
      */
     public int flags() {
         return (readSinkRequired() ? 0 : RDMA_READ_SINK_NOT_REQUIRED)
@@ -531,7 +534,7 @@ public final class AdapterInfo {
     /**
      * How many pages a fast registration takes (FRMRPageCount).
      *
-     * @return 0: programs cannot register by a request under verbs
+     * @return 0, because verbs offers no fast registration to programs
      */
     public int fastRegistrationPages() {
         return 0;
@@ -554,7 +557,7 @@ public final class AdapterInfo {
         return Objects.hash(name, device, found);
     }
 
-    /** What it is, and the limits that programs meet first; one line. */
+    /** The identity and the most important limits, in one line. */
     @Override
     public String toString() {
         return "AdapterInfo(%s: %s, provider %s, vendor 0x%x, part 0x%x, hardware 0x%x, firmware %s, GUID %s, %d port%s; queues up to %d deep with %d buffers and %d inline bytes, completion queues up to %d; windows %s, sends with invalidate %s, atomics %s)"

@@ -8,25 +8,26 @@ import dev.verbena.internal.verbs.QueuePairShape;
 import java.util.function.IntPredicate;
 
 /**
- * Finds out what a device can do by doing it: what {@code ibv_query_device} says holds for each
- * limit alone, seldom for all together, and of inline bytes it says nothing.
+ * Finds the limits of a device by creating objects. Each limit of {@code ibv_query_device} holds
+ * alone, but seldom together with the others, and the inline limit is not reported at all.
  */
 final class AdapterProbe {
-    // rxe says 1,048,576 requests of 32 buffers, and would take the kernel memory for it.
+    // Caps the search: rxe reports 1,048,576 requests of 32 buffers, and would allocate kernel
+    // memory for them.
     private static final int DEEPEST = 8_192;
     private static final int MOST_INLINE = 4_096;
     private static final int INLINE_STEP = 4;
     private static final int SHALLOW = 128;
 
     /**
-     * What was found. The limits of queue pairs hold together.
+     * The result. The limits of queue pairs hold together.
      *
-     * @param windows whether a window of type 2 could be made
+     * @param windows whether a window of type 2 could be created
      * @param maxBuffers the most buffers of a request
      * @param maxInlineBytes the most bytes inline
      * @param maxDepth the deepest queue of a queue pair
      * @param maxSharedReceives the deepest shared receive queue, or 0
-     * @param maxCompletions the deepest completion queue that leaves room for internal signals
+     * @param maxCompletions the deepest completion queue, with space left for internal signals
      * @param resizes whether a completion queue could be resized
      */
     record Found(
@@ -68,7 +69,7 @@ final class AdapterProbe {
         int buffers = halved(device.maxSge(), n -> works(new QueuePairShape(1, 1, n, n, 0)));
         int inline = mostInline(buffers);
         int completions = device.maxCompletions() / CompletionQueue.DEPTH_FACTOR;
-        // One completion queue is to do for both queues of a queue pair.
+        // One completion queue must be able to serve both queues of a queue pair.
         int deepest =
                 Math.min(
                         Math.min(
@@ -79,8 +80,8 @@ final class AdapterProbe {
                         completions / 2);
         int depth = deepest(deepest, buffers, inline);
         while (depth < Math.min(SHALLOW, deepest) && buffers > 1) {
-            // A deep queue is worth more than long inline messages, and those more than many
-            // buffers.
+            // Reduce the inline size first, then the number of buffers: depth is worth more than
+            // inline bytes, and those more than buffers.
             if (inline > 0) {
                 inline /= 2;
             } else {
@@ -120,7 +121,7 @@ final class AdapterProbe {
         return works;
     }
 
-    /** The first of a number, its half, its quarter… that works, or 0. */
+    /** Returns the first of {@code from}, its half, its quarter… that works, or 0. */
     private static int halved(int from, IntPredicate works) {
         int n = from;
         while (n > 0 && !works.test(n)) {

@@ -7,17 +7,20 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Objects;
 
-/** Checks IP addresses for RDMA, and finds the local addresses to connect from. */
+/** Validates IP addresses for RDMA, and finds the local addresses to connect from. */
 final class Addresses {
     private Addresses() {}
 
-    /** Refuses addresses that cannot work, with an explanation; the kernel gives an errno only. */
+    /**
+     * Throws for addresses that cannot work, with an explanation, where the kernel only returns an
+     * errno.
+     */
     static void check(Adapter adapter, InetSocketAddress address, String what) {
         Objects.requireNonNull(address, "address");
         if (address.isUnresolved()) {
             throw new VerbenaException(
                     Status.INVALID_ADDRESS,
-                    "Cannot %s %s: the name was not found (InetSocketAddress looks it up when it is made)"
+                    "Cannot %s %s: the name was not found (InetSocketAddress resolves it in its constructor)"
                             .formatted(what, address));
         }
         InetAddress ip = address.getAddress();
@@ -41,7 +44,8 @@ final class Addresses {
         if (what.startsWith("connect to") && (ip.isAnyLocalAddress() || address.getPort() == 0)) {
             throw new VerbenaException(
                     Status.INVALID_ADDRESS,
-                    "Cannot connect to %s: a peer has an address and a port".formatted(address));
+                    "Cannot connect to %s: specify an address and a port of the peer"
+                            .formatted(address));
         }
     }
 
@@ -50,9 +54,9 @@ final class Addresses {
     }
 
     /**
-     * The local addresses to connect from, best first; null leaves it to the route. The route gives
-     * the best address for a peer; where it leads by another device, an address of the device that
-     * the caller has opened is used.
+     * The local addresses to connect from, to be tried in order; null means the source address of
+     * the route, which is the best choice. The device's own addresses follow, for the case that the
+     * route uses another device than the one the caller has opened.
      */
     static List<InetSocketAddress> sources(
             Adapter adapter, InetSocketAddress named, InetSocketAddress peer) {

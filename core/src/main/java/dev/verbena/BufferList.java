@@ -6,27 +6,28 @@ import java.lang.foreign.MemorySegment;
 import java.util.Objects;
 
 /**
- * Which bytes a request sends, or where it puts what comes: an array of NDK_SGE in native memory,
- * which are the bytes of {@code ibv_sge} too. Made once and filled anew for each post.
+ * The scatter-gather list of a request: the bytes that it sends, or the memory that it writes to.
+ * An array of NDK_SGE in native memory, which has the layout of {@code ibv_sge}. Create it once and
+ * refill it for each post.
  *
- * <p>May be changed and reused as soon as the post has returned. For one thread at a time: a list
- * that another thread changes during a post may make a message of the wrong bytes, and nothing
- * worse. A post reads the size once, copies no more than a request has room for, and compares the
- * bytes of an inline request with the memory that they are in.
+ * <p>May be changed and reused as soon as the post has returned. For one thread at a time. If
+ * another thread changes the list during a post, the message may have the wrong bytes, but nothing
+ * worse happens: a post reads the size once, copies at most as many buffers as the request can
+ * hold, and checks the bytes of an inline request against the bounds of their memory.
  *
- * <p><b>Memory that is gone.</b> {@link #add} and {@link #addUnregistered} throw for memory whose
- * arena is closed, and each post answers {@link Status#ACCESS_VIOLATION} when an arena was closed
- * since. What a post has accepted has to stay until its completion: nobody looks again, and the
- * device goes on with the pages that were registered, whatever they hold by then. Memory that is
- * confined to another thread may be named when it is registered, because the device reads and
- * writes it then, not this thread; {@link #addUnregistered} throws for it, and a post with {@link
- * OpFlags#INLINE} answers ACCESS_VIOLATION.
+ * <p><b>Freed memory.</b> {@link #add} and {@link #addUnregistered} throw for memory whose arena is
+ * closed, and a post returns {@link Status#ACCESS_VIOLATION} if an arena was closed since. After an
+ * accepted post, the memory must stay allocated until the completion: there is no further check,
+ * and the device keeps using the registered pages, whatever they contain by then. Registered memory
+ * may be named also if it is confined to another thread, because the device accesses it, not this
+ * thread. But {@link #addUnregistered} throws for such memory, and a post with {@link
+ * OpFlags#INLINE} returns ACCESS_VIOLATION.
  */
 public final class BufferList {
     final Buffers buffers;
 
     /**
-     * Makes an empty list.
+     * Creates an empty list.
      *
      * @param capacity how many buffers it can name, at least 1
      */
@@ -53,10 +54,10 @@ public final class BufferList {
      *
      * @param region registered memory
      * @param offset the first byte, counted from the region's start
-     * @param length how many bytes; verbs has 32 bits for it, so 4 GiB less one at most
+     * @param length how many bytes: at most 4 GiB less one, because verbs stores it in 32 bits
      * @return this list
-     * @throws IllegalStateException for a closed region, and for one whose memory's arena is closed
-     * @throws IndexOutOfBoundsException for bytes outside the region, and when the list is full
+     * @throws IllegalStateException if the region or the arena of its memory is closed
+     * @throws IndexOutOfBoundsException for bytes outside the region, and if the list is full
      */
     public BufferList add(MemoryRegion region, long offset, long length) {
         region.ensureOpen();
@@ -69,10 +70,10 @@ public final class BufferList {
     }
 
     /**
-     * Adds memory that is not registered, for requests with {@link OpFlags#INLINE} only: their
-     * bytes are copied by the post.
+     * Adds memory that is not registered, for requests with {@link OpFlags#INLINE} only, whose
+     * bytes the post copies.
      *
-     * @param memory native memory; it must not be closed by another thread during the post
+     * @param memory native memory; no other thread may close its arena during the post
      * @return this list
      * @throws IllegalArgumentException for memory on the Java heap
      * @throws IllegalStateException for memory whose arena is closed
@@ -106,14 +107,14 @@ public final class BufferList {
 
     private static IllegalStateException gone(MemorySegment memory) {
         return new IllegalStateException(
-                ("The %d bytes of memory at 0x%x are gone, their arena was closed: close it after"
+                ("The arena of the %d bytes of memory at 0x%x was closed: close it after"
                                 + " the last completion of a request that names them, and after"
                                 + " their MemoryRegion")
                         .formatted(memory.byteSize(), memory.address()));
     }
 
     /**
-     * How many buffers it names.
+     * The number of buffers in the list.
      *
      * @return 0 or more
      */
@@ -122,9 +123,9 @@ public final class BufferList {
     }
 
     /**
-     * How many bytes it names.
+     * The number of bytes in all buffers.
      *
-     * @return the buffers' lengths, added up
+     * @return the sum of the buffers' lengths
      */
     public long bytes() {
         return buffers.bytes();

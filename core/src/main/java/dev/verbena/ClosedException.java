@@ -1,6 +1,6 @@
 package dev.verbena;
 
-/** An object was used after its owner had closed it, or while another thread did. */
+/** An object was used after it was closed, or while another thread was closing it. */
 final class ClosedException extends IllegalStateException {
     private static final long serialVersionUID = 1;
 

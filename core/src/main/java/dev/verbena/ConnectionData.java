@@ -6,7 +6,8 @@ import java.util.Arrays;
 import java.util.Objects;
 
 /**
- * What the peer sent last: with its request, its answer, or its refusal (NdkGetConnectionData).
+ * The peer's private data and parameters, from its last message: its request, its accept or its
+ * reject (NdkGetConnectionData).
  *
  * <p>Immutable. Data with the same bytes and numbers are equal.
  */
@@ -34,34 +35,36 @@ public final class ConnectionData {
     /**
      * The private data that the peer's program sent ({@link ConnectionOptions#withPrivateData}).
      *
-     * @return a new array; empty when there was none
+     * @return a new array; empty if the peer sent none
      */
     public byte[] privateData() {
         return privateData.clone();
     }
 
     /**
-     * Whether {@link #privateData} has exactly the length that was sent, which peers of this
-     * library announce. Otherwise zeros may follow, up to what the transport carries.
+     * Whether {@link #privateData} has exactly the length that was sent, which peers that use this
+     * library announce. Otherwise the data may be padded with zeros to the transport's fixed
+     * length.
      *
-     * @return false for a peer that announced nothing
+     * @return false if the peer sent no announcement
      */
     public boolean exact() {
         return exact;
     }
 
     /**
-     * Whether the peer has tokens that {@link QueuePair#sendAndInvalidate} may invalidate.
+     * Whether the peer has remote keys (NDK: tokens) that {@link QueuePair#sendAndInvalidate} may
+     * invalidate.
      *
-     * @return false for a peer that announced nothing
+     * @return false if the peer sent no announcement
      */
     public boolean invalidatable() {
         return invalidatable;
     }
 
     /**
-     * How many of the peer's reads and atomics may be outstanding towards this side: what it asked
-     * for, or less where this adapter cannot serve as many. The limits of this side's queue pair
+     * How many reads and atomics of the peer may be outstanding towards this side: the number it
+     * requested, or the adapter's limit if that is lower. The limits of this side's queue pair
      * apply as well.
      *
      * @return 0 or more
@@ -71,9 +74,9 @@ public final class ConnectionData {
     }
 
     /**
-     * How many reads and atomics of this side may be outstanding towards the peer: what it lets in,
-     * or less where this adapter cannot send as many. The limits of this side's queue pair apply as
-     * well.
+     * How many reads and atomics of this side may be outstanding towards the peer: the number it
+     * accepts, or the adapter's limit if that is lower. The limits of this side's queue pair apply
+     * as well.
      *
      * @return 0 or more
      */
@@ -97,13 +100,13 @@ public final class ConnectionData {
                 Arrays.hashCode(privateData), exact, invalidatable, inboundReads, outboundReads);
     }
 
-    /** Without the private data, which may be a secret: their length only. */
+    /** Shows only the length of the private data, which may be secret. */
     @Override
     public String toString() {
         return "ConnectionData(%d bytes of private data%s, %s, %d reads in, %d reads out)"
                 .formatted(
                         privateData.length,
-                        exact ? "" : " with what the transport added",
+                        exact ? "" : " with the padding of the transport",
                         invalidatable ? "invalidatable" : "not invalidatable",
                         inboundReads,
                         outboundReads);

@@ -16,7 +16,10 @@ import java.util.Objects;
  */
 @CheckReturnValue
 public final class ConnectionOptions {
-    /** 10 s, no private data, with announcement, the local address by device and route. */
+    /**
+     * A deadline of 10 s, no private data, with the announcement, and the local address chosen by
+     * device and route.
+     */
     public static final ConnectionOptions DEFAULTS =
             new ConnectionOptions(Duration.ofSeconds(10), new byte[0], true, false, null, null);
 
@@ -47,27 +50,28 @@ public final class ConnectionOptions {
     }
 
     /**
-     * Changes how long the step may take. At the deadline it fails with IO_TIMEOUT and releases
-     * what it used.
+     * Changes how long the step may take. At the deadline the step fails with IO_TIMEOUT and
+     * releases the queue pair and all else that it used.
      *
      * @param within longer than zero
-     * @return these options, otherwise the same
+     * @return a changed copy of these options
      */
     public ConnectionOptions withDeadline(Duration within) {
         if (!within.isPositive()) {
-            throw new IllegalArgumentException("A deadline of " + within + " has passed already");
+            throw new IllegalArgumentException(
+                    "The deadline must be longer than zero, not " + within);
         }
         return new ConnectionOptions(
                 within, privateData, announced, assumeInvalidatable, local, ackTimeout);
     }
 
     /**
-     * Sends private data along, for the peer's {@link Connector#connectionData}. There is room for
-     * 44 bytes on connecting, 184 on accepting, 136 on rejecting; 12 more {@link
+     * Sends private data to the peer, which reads it by {@link Connector#connectionData}. At most
+     * 44 bytes with a connect, 184 with an accept, 136 with a reject; 12 more {@link
      * #withoutAnnouncement}.
      *
-     * @param data copied
-     * @return these options, otherwise the same
+     * @param data the bytes, which are copied
+     * @return a changed copy of these options
      */
     public ConnectionOptions withPrivateData(byte[] data) {
         return new ConnectionOptions(
@@ -75,14 +79,14 @@ public final class ConnectionOptions {
     }
 
     /**
-     * Leaves out the announcement: the 12 bytes in front of the private data that tell the peer
-     * what this side can do. For peers that do not use this library and would take these bytes for
-     * the program's; a peer that connects without an announcement is answered without one anyway.
+     * Leaves out the announcement: the 12 bytes before the private data that describe to the peer
+     * what this side supports. For peers that do not use this library and would mistake these bytes
+     * for private data. (A reply to a peer that connects without an announcement never has one.)
      *
-     * <p>A peer that uses this library then refuses to send-and-invalidate, and gets the private
-     * data padded with the transport's zeros.
+     * <p>A peer that uses this library then refuses {@link QueuePair#sendAndInvalidate}, and
+     * receives the private data padded with zeros to the transport's fixed length.
      *
-     * @return these options, otherwise the same
+     * @return a changed copy of these options
      */
     public ConnectionOptions withoutAnnouncement() {
         return new ConnectionOptions(
@@ -90,23 +94,23 @@ public final class ConnectionOptions {
     }
 
     /**
-     * Lets {@link QueuePair#sendAndInvalidate} through although the peer did not announce that its
-     * tokens (verbs: remote keys) can be invalidated. For peers that do not use this library and
-     * are known to allow it.
+     * Allows {@link QueuePair#sendAndInvalidate} even if the peer did not announce that its remote
+     * keys (NDK: tokens) can be invalidated. For peers that do not use this library but are known
+     * to support it.
      *
-     * @return these options, otherwise the same
+     * @return a changed copy of these options
      */
     public ConnectionOptions assumingInvalidatablePeer() {
         return new ConnectionOptions(deadline, privateData, announced, true, local, ackTimeout);
     }
 
     /**
-     * Connects from a certain local address, which has to be one of the adapter's device. Without
-     * it, the route to the peer decides; where the route leads by another device, an address of
-     * this adapter's device is used.
+     * Connects from a given local address, which must belong to the adapter's device. Without this
+     * option, the route to the peer determines the address, or, if the route uses another device,
+     * an address of the adapter's device is used.
      *
      * @param address with a port, or port 0 for any
-     * @return these options, otherwise the same
+     * @return a changed copy of these options
      */
     public ConnectionOptions withLocalAddress(InetSocketAddress address) {
         return new ConnectionOptions(
@@ -119,23 +123,24 @@ public final class ConnectionOptions {
     }
 
     /**
-     * Changes the time after which a packet that was not acknowledged is sent again. That happens
-     * six times until a request ends in IO_TIMEOUT. Devices round up to a power of two, and may
-     * take four times as long. Without this option the connection manager chooses, by the path: on
-     * RoCE one or two seconds, which makes up to 16 s until IO_TIMEOUT.
+     * Changes the time after which an unacknowledged packet is sent again (the local ACK timeout of
+     * verbs). After six retries a request ends in IO_TIMEOUT. Devices round the timeout up to a
+     * power of two, and may take four times as long. Without this option the connection manager
+     * chooses a timeout for the path: on RoCE one or two seconds, which is up to 16 s until
+     * IO_TIMEOUT.
      *
      * <p>On a fabric that loses packets this timeout decides the throughput: only this timeout
-     * detects the loss of a reply to a read, or of the last packet of a request, and the requests
-     * posted after it wait. A few round trips are enough. Each side chooses for the requests that
-     * it posts.
+     * detects the loss of a reply to a read, or of the last packet of a request, and later requests
+     * wait meanwhile. A few round trips are enough. The option applies to the requests that this
+     * side posts.
      *
-     * @param timeout at least 8.192 us; rounded up to the next step
-     * @return these options, otherwise the same
+     * @param timeout at least 8.192 us; rounded up to 4.096 us times a power of two
+     * @return a changed copy of these options
      */
     public ConnectionOptions withAckTimeout(Duration timeout) {
         if (timeout.compareTo(SHORTEST_TIMEOUT) < 0) {
             throw new IllegalArgumentException(
-                    "An acknowledgement takes %s or longer".formatted(SHORTEST_TIMEOUT));
+                    "The acknowledgement timeout must be %s or longer".formatted(SHORTEST_TIMEOUT));
         }
         return new ConnectionOptions(
                 deadline, privateData, announced, assumeInvalidatable, local, timeout);
@@ -161,7 +166,7 @@ public final class ConnectionOptions {
         return local;
     }
 
-    /** The exponent that verbs takes, or 0 to leave it to the connection manager. */
+    /** The exponent that verbs expects, or 0 to let the connection manager choose. */
     int ackTimeout() {
         if (ackTimeout == null) {
             return 0;
@@ -196,7 +201,7 @@ public final class ConnectionOptions {
                 ackTimeout);
     }
 
-    /** Without the private data, which may be a secret: their length only. */
+    /** Shows only the length of the private data, which may be secret. */
     @Override
     public String toString() {
         return "ConnectionOptions(within %s, %d bytes of private data%s%s%s%s)"

@@ -21,36 +21,36 @@ import java.util.function.Consumer;
  * One connection between a {@link QueuePair} here and one at the peer: NDK's connector, an {@code
  * rdma_cm_id} of librdmacm.
  *
- * <p>The connecting side calls {@link #connect}, which ends when the peer has accepted. {@link
- * #connectionData} then has the peer's private data, and {@link #completeConnect} establishes the
- * connection, or {@link #reject} refuses it after all. The accepting side gets its connector from a
- * {@link Listener}: it reads {@link #connectionData}, then calls {@link #accept}, which ends when
- * the peer has completed, or {@link #reject}. {@link #disconnect} ends the connection from either
- * side.
+ * <p>The connecting side calls {@link #connect}, which returns when the peer has accepted. {@link
+ * #connectionData} then returns the peer's private data, and {@link #completeConnect} establishes
+ * the connection, or {@link #reject} refuses it after all. The accepting side gets its connector
+ * from a {@link Listener}: it reads {@link #connectionData}, then calls {@link #accept}, which
+ * returns when the peer has completed the connection, or {@link #reject}. {@link #disconnect} ends
+ * the connection from either side.
  *
- * <p><b>Waiting.</b> Each step that waits for the peer exists twice: as a plain call, which suits
- * virtual threads (it holds no carrier thread while it waits), and as a future, with {@code Async}
- * behind its name. Each has a {@link ConnectionOptions#withDeadline deadline}. Futures end with the
- * {@link VerbenaException} that the plain call would throw. Cancelling or completing a future gives
- * the step up, unless it has ended already: the next step shows in which state the connection is
- * then, or close it.
+ * <p><b>Waiting.</b> Each step that waits for the peer exists in two forms: a blocking call, which
+ * suits virtual threads (it holds no carrier thread while it waits), and one that returns a future,
+ * whose name ends in {@code Async}. Each has a {@link ConnectionOptions#withDeadline deadline}.
+ * Futures fail with the {@link VerbenaException} that the blocking call would throw. Cancelling or
+ * completing a future aborts the step, unless it has ended already. After that, close the
+ * connector, or attempt the next step, whose result shows the state of the connection.
  *
  * <p><b>Threads.</b> May be used from any thread, one step at a time. Callbacks, and stages that
- * depend on futures, run on threads of their own, never under a lock of this library's. They may
- * wait, and close any object.
+ * depend on futures, run on callback threads, never while this library holds a lock. They may
+ * block, and close any object.
  *
  * <p><b>Lifetime.</b> A connector whose attempt failed may connect again, and so may the queue pair
- * if the peer had not accepted. {@link #close} refuses a request that was not accepted. It cuts a
- * connection: its queue pair is flushed when it returns, and the native objects stay until the peer
- * has confirmed, for at most 10 s.
+ * if the peer had not accepted. {@link #close} refuses a request that was not accepted, and ends an
+ * established connection: when it returns, the queue pair is flushed; the native objects are kept
+ * until the peer has confirmed, for at most 10 s.
  */
 public final class Connector extends NativeObject {
     private final Adapter adapter;
     private final ConnectionStateMachine connection;
     private volatile ConnectionEnd end; // of the last attempt; or null
-    private volatile Failure expired; // why this request cannot be answered any more; or null
+    private volatile Failure expired; // why the request was not answered in time; or null
 
-    /** Makes one that may connect. */
+    /** Creates a connector for the connecting side. */
     Connector(Adapter adapter) {
         super(adapter);
         this.adapter = adapter;
@@ -63,7 +63,7 @@ public final class Connector extends NativeObject {
         }
     }
 
-    /** Makes one of a peer's request. */
+    /** Creates a connector for a peer's request. */
     Connector(Adapter adapter, Listener listener, ConnectionStateMachine connection) {
         super(adapter, listener);
         this.adapter = adapter;
@@ -76,15 +76,15 @@ public final class Connector extends NativeObject {
     /**
      * Asks a peer for a connection (NdkConnect), and waits for its answer.
      *
-     * @param queuePair this side's end, not connected before
-     * @param peer where the peer listens
+     * @param queuePair the queue pair of this side, not connected before
+     * @param peer the address that the peer listens on
      * @param options deadline, private data, local address
-     * @throws VerbenaException CONNECTION_REFUSED when no program listens or the peer's refuses,
-     *     whose private data {@link #connectionData} has then; NETWORK_UNREACHABLE,
-     *     HOST_UNREACHABLE; IO_TIMEOUT when it does not answer in time; INVALID_ADDRESS for an
-     *     address that RDMA cannot reach from this adapter; CONNECTION_ACTIVE when connector or
-     *     queue pair are connected; INVALID_BUFFER_SIZE for too much private data; CANCELLED when
-     *     interrupted or closed; DEVICE_REMOVED
+     * @throws VerbenaException CONNECTION_REFUSED if no program listens, or the peer's program
+     *     rejects the request ({@link #connectionData} then returns its private data);
+     *     NETWORK_UNREACHABLE, HOST_UNREACHABLE; IO_TIMEOUT if the peer does not answer in time;
+     *     INVALID_ADDRESS for an address that RDMA cannot reach from this adapter;
+     *     CONNECTION_ACTIVE if connector or queue pair is connected; INVALID_BUFFER_SIZE for too
+     *     much private data; CANCELLED when interrupted or closed; DEVICE_REMOVED
      */
     public void connect(QueuePair queuePair, InetSocketAddress peer, ConnectionOptions options) {
         await(begin(queuePair, peer, null, options));
@@ -94,8 +94,8 @@ public final class Connector extends NativeObject {
      * Asks a peer for a connection with {@link ConnectionOptions#DEFAULTS}, and waits for its
      * answer.
      *
-     * @param queuePair this side's end, not connected before
-     * @param peer where the peer listens
+     * @param queuePair the queue pair of this side, not connected before
+     * @param peer the address that the peer listens on
      * @throws VerbenaException as {@link #connect(QueuePair, InetSocketAddress, ConnectionOptions)}
      */
     public void connect(QueuePair queuePair, InetSocketAddress peer) {
@@ -105,11 +105,11 @@ public final class Connector extends NativeObject {
     /**
      * Asks a peer for a connection (NdkConnect).
      *
-     * @param queuePair this side's end, not connected before
-     * @param peer where the peer listens
+     * @param queuePair the queue pair of this side, not connected before
+     * @param peer the address that the peer listens on
      * @param options deadline, private data, local address
-     * @return ends with the peer's answer, as {@link #connect(QueuePair, InetSocketAddress,
-     *     ConnectionOptions)}
+     * @return a future that completes when the peer has accepted, and fails as {@link
+     *     #connect(QueuePair, InetSocketAddress, ConnectionOptions)} does
      */
     public CompletableFuture<Void> connectAsync(
             QueuePair queuePair, InetSocketAddress peer, ConnectionOptions options) {
@@ -120,9 +120,9 @@ public final class Connector extends NativeObject {
      * Asks a peer for a connection from an address that several connectors share
      * (NdkConnectWithSharedEndpoint), and waits for its answer.
      *
-     * @param queuePair this side's end, not connected before
+     * @param queuePair the queue pair of this side, not connected before
      * @param endpoint the local address; its own close pends on this connector
-     * @param peer where the peer listens
+     * @param peer the address that the peer listens on
      * @param options deadline and private data
      * @throws VerbenaException as {@link #connect(QueuePair, InetSocketAddress,
      *     ConnectionOptions)}, and ADDRESS_ALREADY_EXISTS when a connection between these two
@@ -140,11 +140,12 @@ public final class Connector extends NativeObject {
      * Asks a peer for a connection from an address that several connectors share
      * (NdkConnectWithSharedEndpoint).
      *
-     * @param queuePair this side's end, not connected before
+     * @param queuePair the queue pair of this side, not connected before
      * @param endpoint the local address; its own close pends on this connector
-     * @param peer where the peer listens
+     * @param peer the address that the peer listens on
      * @param options deadline and private data
-     * @return ends with the peer's answer, as {@link #connectWithSharedEndpoint}
+     * @return a future that completes when the peer has accepted, and fails as {@link
+     *     #connectWithSharedEndpoint} does
      */
     public CompletableFuture<Void> connectWithSharedEndpointAsync(
             QueuePair queuePair,
@@ -160,7 +161,7 @@ public final class Connector extends NativeObject {
             InetSocketAddress peer,
             SharedEndpoint endpoint,
             ConnectionOptions options) {
-        hold(); // asks the device for its addresses
+        hold(); // queries the addresses of the device
         try {
             return beginHeld(queuePair, peer, endpoint, options);
         } finally {
@@ -205,8 +206,8 @@ public final class Connector extends NativeObject {
 
     /**
      * Establishes the connection that the peer has accepted (NdkCompleteConnect). Does not wait for
-     * the network; requests may be posted when it returns. The peer's accept ends no earlier than
-     * this.
+     * the network; requests may be posted when it returns. The accept of the peer returns only
+     * after this call.
      *
      * @param options only {@link ConnectionOptions#assumingInvalidatablePeer} is used
      * @throws VerbenaException CONNECTION_ABORTED when the peer gave up meanwhile or the device
@@ -230,19 +231,19 @@ public final class Connector extends NativeObject {
         completeConnect(ConnectionOptions.DEFAULTS);
     }
 
-    // ---- the other side
+    // ---- the accepting side
 
     /**
      * Accepts a peer's request (NdkAccept), and waits until the peer has completed the connection.
      *
-     * @param queuePair this side's end, not connected before; receives that the peer's first
-     *     messages need are best posted before
+     * @param queuePair the queue pair of this side, not connected before; post the receives for the
+     *     peer's first messages before this call
      * @param options deadline and private data
-     * @throws VerbenaException CONNECTION_ABORTED when the peer gave up or refused after all, or
-     *     was refused because this call comes too late (see {@link Listener}); IO_TIMEOUT when it
-     *     does not complete in time; CONNECTION_ACTIVE when connector or queue pair are connected;
-     *     CONNECTION_INVALID when this is no request; INVALID_BUFFER_SIZE for too much private
-     *     data; CANCELLED when interrupted or closed; DEVICE_REMOVED
+     * @throws VerbenaException CONNECTION_ABORTED when the peer gave up or refused after all, or if
+     *     it was refused because this call came too late (see {@link Listener}); IO_TIMEOUT if the
+     *     peer does not complete in time; CONNECTION_ACTIVE if connector or queue pair is
+     *     connected; CONNECTION_INVALID if this connector is not a request; INVALID_BUFFER_SIZE for
+     *     too much private data; CANCELLED when interrupted or closed; DEVICE_REMOVED
      */
     public void accept(QueuePair queuePair, ConnectionOptions options) {
         await(beginAccept(queuePair, options));
@@ -252,7 +253,7 @@ public final class Connector extends NativeObject {
      * Accepts a peer's request with {@link ConnectionOptions#DEFAULTS}, and waits until the peer
      * has completed the connection.
      *
-     * @param queuePair this side's end, not connected before
+     * @param queuePair the queue pair of this side, not connected before
      * @throws VerbenaException as {@link #accept(QueuePair, ConnectionOptions)}
      */
     public void accept(QueuePair queuePair) {
@@ -262,10 +263,10 @@ public final class Connector extends NativeObject {
     /**
      * Accepts a peer's request (NdkAccept).
      *
-     * @param queuePair this side's end, not connected before
+     * @param queuePair the queue pair of this side, not connected before
      * @param options deadline and private data
-     * @return ends when the peer has completed the connection, as {@link #accept(QueuePair,
-     *     ConnectionOptions)}
+     * @return a future that completes when the peer has completed the connection, and fails as
+     *     {@link #accept(QueuePair, ConnectionOptions)} does
      */
     public CompletableFuture<Void> acceptAsync(QueuePair queuePair, ConnectionOptions options) {
         return async(() -> beginAccept(queuePair, options));
@@ -283,7 +284,7 @@ public final class Connector extends NativeObject {
                     options.assumeInvalidatable(),
                     options.deadline());
         } catch (Failure f) {
-            end.release(true); // does nothing if it was released already
+            end.release(true); // no effect if it was released already
             throw VerbenaException.of(f);
         } catch (Throwable t) {
             end.release(true);
@@ -292,11 +293,12 @@ public final class Connector extends NativeObject {
     }
 
     /**
-     * The request was not answered, and the peer was refused. Closes this connector, so that it
-     * holds neither adapter nor listener; later answers throw the reason.
+     * Called when the request was not answered in time and the peer was refused. Closes this
+     * connector, so that it keeps neither adapter nor listener open; later calls that would answer
+     * throw the reason.
      */
     private void expire(Failure why) {
-        expired = why; // first: a thread that finds this closed reads it
+        expired = why; // before close(): a thread that finds this closed reads it
         try {
             close();
         } finally {
@@ -323,12 +325,13 @@ public final class Connector extends NativeObject {
     // ---- either side
 
     /**
-     * Refuses a peer's request, or a peer that has accepted (NdkReject).
+     * Refuses a peer's request, or, on the connecting side, a connection that the peer has accepted
+     * (NdkReject).
      *
-     * @param privateData for the peer; may be empty
-     * @throws VerbenaException CONNECTION_INVALID when there is nothing to refuse,
-     *     CONNECTION_ABORTED when the peer gave up or was refused before, INVALID_BUFFER_SIZE for
-     *     too much private data
+     * @param privateData sent to the peer; may be empty
+     * @throws VerbenaException CONNECTION_INVALID if there is nothing to refuse, CONNECTION_ABORTED
+     *     when the peer gave up or was refused before, INVALID_BUFFER_SIZE for too much private
+     *     data
      */
     public void reject(byte[] privateData) {
         ensureAnswerable();
@@ -341,13 +344,13 @@ public final class Connector extends NativeObject {
 
     /**
      * Ends the connection (NdkDisconnect), and waits until the peer has confirmed. Posts are
-     * refused at once. Outstanding requests may still end, for half of the deadline; then the rest,
-     * receives too, is cancelled as by {@link QueuePair#flush}. Does nothing when it was
-     * disconnected already.
+     * refused immediately. For up to half of the deadline, outstanding requests may still complete;
+     * then the rest, including receives, is cancelled as by {@link QueuePair#flush}. Does nothing
+     * if already disconnected.
      *
      * @param options only the deadline is used
-     * @throws VerbenaException IO_TIMEOUT when the peer does not confirm in time: the connection is
-     *     over here all the same; CONNECTION_INVALID when there never was one
+     * @throws VerbenaException IO_TIMEOUT if the peer does not confirm in time (the connection has
+     *     ended on this side nevertheless); CONNECTION_INVALID if there never was one
      */
     public void disconnect(ConnectionOptions options) {
         await(beginDisconnect(options));
@@ -367,7 +370,8 @@ public final class Connector extends NativeObject {
      * Ends the connection (NdkDisconnect).
      *
      * @param options only the deadline is used
-     * @return ends when the peer has confirmed, as {@link #disconnect(ConnectionOptions)}
+     * @return a future that completes when the peer has confirmed, and fails as {@link
+     *     #disconnect(ConnectionOptions)} does
      */
     public CompletableFuture<Void> disconnectAsync(ConnectionOptions options) {
         return async(() -> beginDisconnect(options));
@@ -384,16 +388,18 @@ public final class Connector extends NativeObject {
 
     /**
      * Sets a callback for the end of the connection (NDK_FN_DISCONNECT_EVENT_CALLBACK). It is
-     * called exactly once, whichever side ended it; at once when the connection has ended already;
-     * never when none was established.
+     * called exactly once, whichever side ended it: immediately if the connection has ended
+     * already, and never if none was established.
      *
-     * <p>When the peer ended it, nothing outstanding is cancelled: receives stay until {@link
-     * #disconnect}, {@link QueuePair#flush} or a close; requests fail, as the peer is gone.
+     * <p>If the peer ended it, outstanding requests are not cancelled: receives stay posted until
+     * {@link #disconnect}, {@link QueuePair#flush} or a close; other requests fail because the peer
+     * does not answer.
      *
-     * @param callback gets SUCCESS when this side disconnected or closed, CONNECTION_INVALID when
-     *     the peer did or its process ended, CONNECTION_ABORTED when a request failed (as with
-     *     IO_TIMEOUT, when the peer's host is gone) and its completion was polled, DEVICE_REMOVED,
-     *     or INTERNAL_ERROR when the adapter's event thread ended. May wait, and close any object
+     * @param callback called with SUCCESS if this side disconnected or closed; CONNECTION_INVALID
+     *     if the peer did or its process ended; CONNECTION_ABORTED if a request failed and its
+     *     completion was polled (for example with IO_TIMEOUT, if the peer's host is unreachable);
+     *     DEVICE_REMOVED; or INTERNAL_ERROR if the adapter's event thread ended. It may block, and
+     *     close any object
      */
     public void onDisconnect(Consumer<Status> callback) {
         Objects.requireNonNull(callback, "callback");
@@ -419,13 +425,13 @@ public final class Connector extends NativeObject {
      * The peer's private data and parameters (NdkGetConnectionData), from its request, its reply or
      * its rejection, whichever came last.
      *
-     * @return a copy; empty before any of them came
+     * @return a copy; empty before the first of them
      * @throws VerbenaException CONNECTION_ABORTED for a request that was not answered in time
      * @throws IllegalStateException when closed
      */
     public ConnectionData connectionData() {
         ensureAnswerable();
-        hold(); // may ask the device for its limits
+        hold(); // may query the limits of the device
         try {
             AdapterInfo info = adapter.queryInfo();
             PeerParameters peer = connection.peerParameters();
@@ -443,8 +449,8 @@ public final class Connector extends NativeObject {
     /**
      * This side's address (NdkGetLocalAddress).
      *
-     * @return with its port
-     * @throws VerbenaException CONNECTION_INVALID while there is none: before {@link #connect}, and
+     * @return the address and port
+     * @throws VerbenaException CONNECTION_INVALID if there is none: before {@link #connect}, and
      *     after the connection has ended
      */
     public InetSocketAddress localAddress() {
@@ -454,7 +460,7 @@ public final class Connector extends NativeObject {
     /**
      * The peer's address (NdkGetPeerAddress).
      *
-     * @return with its port
+     * @return the address and port
      * @throws VerbenaException CONNECTION_INVALID before {@link #connect}
      */
     public InetSocketAddress peerAddress() {
@@ -471,7 +477,7 @@ public final class Connector extends NativeObject {
 
     // ---- waiting
 
-    /** Begins a step. */
+    /** Starts a step. */
     private interface Step {
         CompletableFuture<Void> begin();
     }
@@ -484,8 +490,8 @@ public final class Connector extends NativeObject {
                 break;
             } catch (InterruptedException e) {
                 interrupted = true;
-                // If it has ended meanwhile, this does nothing: as if the interrupt came after.
-                connection.cancel(step, "Interrupted while waiting; the step was given up");
+                // Has no effect if the step has ended meanwhile, as if the interrupt came later.
+                connection.cancel(step, "Interrupted while waiting; the step was aborted");
             } catch (ExecutionException e) {
                 if (interrupted) {
                     Thread.currentThread().interrupt();
@@ -520,7 +526,8 @@ public final class Connector extends NativeObject {
     }
 
     /**
-     * The internal future ends on the event thread; stages that depend on the caller's must not.
+     * Returns a future whose dependent stages run on callback threads. The internal future
+     * completes on the event thread, which must not run them.
      */
     private CompletableFuture<Void> async(Step step) {
         CompletableFuture<Void> forCaller = new CompletableFuture<>();
@@ -540,8 +547,7 @@ public final class Connector extends NativeObject {
                             }
                             try {
                                 forCaller.completeExceptionally(failure(thrown));
-                            } catch (Throwable t) { // of memory, for example: it has to end all the
-                                // same
+                            } catch (Throwable t) { // for example OutOfMemoryError
                                 forCaller.completeExceptionally(t);
                             }
                         },
@@ -551,7 +557,8 @@ public final class Connector extends NativeObject {
                         (nothing, thrown) -> {
                             if (!begun.isDone()) { // the caller cancelled or completed it
                                 connection.cancel(
-                                        begun, "The future was ended; the step was given up");
+                                        begun,
+                                        "The future was cancelled or completed; the step was aborted");
                             }
                         });
         return forCaller;
@@ -564,7 +571,7 @@ public final class Connector extends NativeObject {
         throw new AssertionError("steps end with a Failure", thrown);
     }
 
-    // ---- its end
+    // ---- close
 
     @Override
     void shut() {

@@ -10,7 +10,7 @@ import java.nio.ByteBuffer;
 
 /**
  * A global identifier: the 128-bit address of a port. On RoCE v2 it is the IP address of the
- * network interface. A record: 128 bits stay 128 bits.
+ * network interface. A record, because a GID will always have exactly 128 bits.
  *
  * @param high the first eight bytes as a big-endian number
  * @param low the last eight bytes as a big-endian number
@@ -21,7 +21,7 @@ public record Gid(long high, long low) {
     private static final int BYTES = 16;
 
     /**
-     * Whether it is an IPv4 address in IPv6 clothes ({@code ::ffff:a.b.c.d}).
+     * Whether it is an IPv4-mapped IPv6 address ({@code ::ffff:a.b.c.d}).
      *
      * @return true for RoCE v2 over IPv4
      */
@@ -30,7 +30,7 @@ public record Gid(long high, long low) {
     }
 
     /**
-     * Whether it is a link-local address ({@code fe80::/64}), which says nothing about routes.
+     * Whether it is a link-local address ({@code fe80::/64}), which is not routable.
      *
      * @return true for {@code fe80::…}
      */
@@ -39,10 +39,11 @@ public record Gid(long high, long low) {
     }
 
     /**
-     * Reads what {@link #toString} says, and what {@code ibv_devinfo -v} and {@code /sys} print.
+     * Parses the output of {@link #toString}, and the formats of {@code ibv_devinfo -v} and {@code
+     * /sys}.
      *
-     * @param text an IPv6 address, with an IPv4 one in its end or not; or an IPv4 address, whose
-     *     GID is the mapped one
+     * @param text an IPv6 address, optionally with dotted IPv4 notation at the end; or an IPv4
+     *     address, which is mapped to {@code ::ffff:a.b.c.d}
      * @return the GID
      * @throws IllegalArgumentException for anything else
      */
@@ -51,7 +52,7 @@ public record Gid(long high, long low) {
             if (text.indexOf(':') < 0) {
                 return of(Inet4Address.ofLiteral(text));
             }
-            // Of a mapped address, Java makes an IPv4 one.
+            // For an IPv4-mapped address, Java returns an Inet4Address.
             return of(Inet6Address.ofLiteral(text));
         } catch (IllegalArgumentException e) {
             throw new IllegalArgumentException("\"%s\" is no GID".formatted(text), e);
@@ -59,9 +60,9 @@ public record Gid(long high, long low) {
     }
 
     /**
-     * The GID that a RoCE v2 port has for an IP address.
+     * The RoCE v2 GID of an IP address.
      *
-     * @param address IPv6, or IPv4, which is mapped
+     * @param address an IPv6 address, or an IPv4 address, which is mapped to {@code ::ffff:a.b.c.d}
      * @return the GID
      */
     public static Gid of(InetAddress address) {
@@ -76,7 +77,7 @@ public record Gid(long high, long low) {
     }
 
     /**
-     * Reads the 16 bytes of a GID, as they travel and as verbs has them.
+     * Reads the 16 bytes of a GID in network byte order, as in {@code union ibv_gid}.
      *
      * @param bytes 16 bytes
      * @return the GID
@@ -90,7 +91,7 @@ public record Gid(long high, long low) {
     }
 
     /**
-     * The 16 bytes, as they travel and as verbs has them.
+     * The 16 bytes in network byte order, as in {@code union ibv_gid}.
      *
      * @return a new array
      */
@@ -101,7 +102,7 @@ public record Gid(long high, long low) {
     /**
      * The IP address of a RoCE v2 GID.
      *
-     * @return an IPv4 address when {@link #isIpv4}, otherwise an IPv6 address without a scope
+     * @return an IPv4 address if {@link #isIpv4}, otherwise an IPv6 address without a scope
      */
     public InetAddress toInetAddress() {
         try {
@@ -111,7 +112,7 @@ public record Gid(long high, long low) {
         }
     }
 
-    /** As in {@code ::ffff:192.0.2.1} or {@code fe80:0:0:0:0:0:0:1}. */
+    /** For example {@code ::ffff:192.0.2.1} or {@code fe80:0:0:0:0:0:0:1}. */
     @Override
     public String toString() {
         return (isIpv4() ? "::ffff:" : "") + toInetAddress().getHostAddress();

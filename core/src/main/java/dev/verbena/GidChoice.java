@@ -3,12 +3,12 @@ package dev.verbena;
 import com.google.errorprone.annotations.CheckReturnValue;
 
 /**
- * The GID that an adapter's queue pairs have, and why. A record: what was chosen is a port and an
- * entry of its table, whatever choices are added.
+ * The GID that an adapter uses for its queue pairs, and the reason. A record, because a choice is
+ * always a port and an entry of its GID table.
  *
  * @param port the number of its port
  * @param gid the entry of the port's table
- * @param reason why this one, in words
+ * @param reason why it was chosen, in words
  */
 @CheckReturnValue
 public record GidChoice(int port, Port.GidEntry gid, String reason) {

@@ -14,7 +14,7 @@ import java.util.concurrent.RejectedExecutionException;
 import java.util.function.Consumer;
 
 /**
- * An address that peers connect to: NDK's listener.
+ * Listens on an address for peers that connect: NDK's listener.
  *
  * <p>Its handler gets each request as a {@link Connector}, on one of up to 16 threads; further
  * requests wait until a thread is free. A handler that serves its whole connection before it
@@ -23,33 +23,34 @@ import java.util.function.Consumer;
  * connector to another thread.
  *
  * <p>Each request has to be accepted, rejected or closed, in the handler or later. One that is not
- * answered within 70 s is refused, its connector is closed, and the handler of uncaught exceptions
- * gets a report. When the backlog is full and another request comes, the same happens to the oldest
- * request whose handler returned at least 2 s before. A request that cannot be served (no thread
- * can be started, the executor rejects it, the handler throws) is refused; the others go on.
+ * answered within 70 s is refused: its connector is closed, and the uncaught exception handler of
+ * the thread receives a report. When the backlog is full and another request comes, the same
+ * happens to the oldest request whose handler returned at least 2 s before. A request that cannot
+ * be served (no thread can be started, the executor rejects it, the handler throws) is refused; the
+ * others go on.
  *
- * <p>May be used from any thread. When its adapter is closed, it refuses all peers.
+ * <p>May be used from any thread. After its adapter is closed, it refuses all peers.
  */
 public final class Listener extends NativeObject {
     private static final int USUAL_BACKLOG = 128;
     private static final int HANDLERS = 16;
 
-    // InfiniBand's connection manager sends a request 16 times, 4.3 s apart, until it gives up
-    // (cma.c: CMA_MAX_CM_RETRIES, CMA_CM_RESPONSE_TIMEOUT); no event reports that here. A peer's
-    // kernel that was asked for more time (MRA, at the second try) waits longer, which few programs
+    // The peer's kernel sends a request 16 times, at intervals of 4.3 s, and then gives up (cma.c:
+    // CMA_MAX_CM_RETRIES, CMA_CM_RESPONSE_TIMEOUT); no event reports that to this side. It waits
+    // longer if it was asked to (MRA, sent for the second copy of a request), which few programs
     // need.
     private static final Duration ANSWER_WITHIN = Duration.ofSeconds(70);
 
-    // A program that answers on another thread has had time to do so by then, even in a burst.
+    // Enough time for a program that answers on another thread, even in a burst of requests.
     private static final Duration FORGOTTEN_AFTER = Duration.ofSeconds(2);
 
     private final Adapter adapter;
     private final Executor executor;
     private final Consumer<Connector> handler;
     private final Listening listening;
-    private volatile boolean stopped; // requests that wait for a thread are refused then
+    private volatile boolean stopped; // requests still waiting for a thread are then refused
 
-    /** With threads of its own. */
+    /** With an executor of its own, of up to 16 threads. */
     Listener(Adapter adapter, InetSocketAddress address, int backlog, Consumer<Connector> handler) {
         this(
                 adapter,
@@ -61,7 +62,7 @@ public final class Listener extends NativeObject {
                 ANSWER_WITHIN);
     }
 
-    /** With threads of the caller's. */
+    /** With the caller's executor. */
     Listener(
             Adapter adapter,
             InetSocketAddress address,
@@ -86,7 +87,7 @@ public final class Listener extends NativeObject {
         Listening begun = null;
         try {
             if (backlog < 0) {
-                throw new IllegalArgumentException("A backlog of " + backlog);
+                throw new IllegalArgumentException("The backlog must be 0 or more, not " + backlog);
             }
             Addresses.check(adapter, address, "listen on");
             begun =
@@ -116,7 +117,7 @@ public final class Listener extends NativeObject {
         }
     }
 
-    /** Called by the event thread, which must not wait for a handler. */
+    /** Called on the event thread, which must not wait for a handler. */
     private void request(ConnectionStateMachine request) {
         Connector connector;
         try {
@@ -128,7 +129,7 @@ public final class Listener extends NativeObject {
         try {
             executor.execute(() -> Uncaught.run(() -> handle(connector, request)));
         } catch (RejectedExecutionException e) {
-            connector.close(); // the executor has too many tasks
+            connector.close(); // refuses the request: the executor is full
         } catch (Throwable t) {
             connector.close();
             throw t;
@@ -146,7 +147,7 @@ public final class Listener extends NativeObject {
         try {
             handler.accept(connector);
         } catch (Throwable t) {
-            connector.close(); // it will not be answered
+            connector.close(); // refuses the request
             throw t;
         } finally {
             listening.handled(request);
@@ -154,33 +155,33 @@ public final class Listener extends NativeObject {
     }
 
     /**
-     * Where peers can connect to (NdkGetLocalAddress).
+     * The address that peers connect to (NdkGetLocalAddress).
      *
-     * @return with the port that was chosen when 0 was asked for
+     * @return the address, with the actual port if port 0 was requested
      */
     public InetSocketAddress localAddress() {
         return listening.address();
     }
 
     /**
-     * Refuses peers from now on as if nobody listened (NdkControlConnectEvents with pause); the
-     * address is kept. Connectors that were handed out stay, and the handler may still get one that
-     * was on its way. Does nothing when it is paused.
+     * Refuses peers from now on as if no program listened (NdkControlConnectEvents with pause), but
+     * keeps the address. Existing connectors stay usable, and the handler may still receive
+     * requests that arrived before. Does nothing if already paused.
      *
      * @throws IllegalStateException when closed
-     * @throws VerbenaException SHARING_VIOLATION when another program got the address in that very
-     *     moment: the listener cannot be used any more, close it
+     * @throws VerbenaException SHARING_VIOLATION if another program bound the address during the
+     *     call: the listener is then unusable, close it
      */
     public void pause() {
         run(listening::pause);
     }
 
     /**
-     * Lets peers connect again (NdkControlConnectEvents without pause). Does nothing when it is not
+     * Lets peers connect again (NdkControlConnectEvents without pause). Does nothing if it is not
      * paused.
      *
      * @throws IllegalStateException when closed
-     * @throws VerbenaException DEVICE_REMOVED, or when the device refuses
+     * @throws VerbenaException DEVICE_REMOVED, or the status of the failed call
      */
     public void resume() {
         run(listening::resume);
@@ -201,7 +202,7 @@ public final class Listener extends NativeObject {
         }
     }
 
-    /** Stops at once; the address is kept while a connector that was accepted here is open. */
+    /** Stops listening. The address stays bound while a connector from this listener is open. */
     @Override
     void shut() {
         stopped = true;

@@ -22,23 +22,24 @@ import java.util.stream.Stream;
 /**
  * Registered memory: NDK's MR, verbs' {@code ibv_mr}.
  *
- * <p>May be used from any thread. Closing it while requests that name it are under way makes those
- * fail. Closing it while a {@link MemoryWindow} is bound to it takes effect when that window is
- * bound to something else or closed; until then the memory has to stay allocated. {@link
- * #awaitClosed} waits until it may go.
+ * <p>May be used from any thread. If it is closed while requests that name it are outstanding, they
+ * fail. If it is closed while a {@link MemoryWindow} is bound to it, it is deregistered when that
+ * window is bound to something else or closed; until then the memory must stay allocated. {@link
+ * #awaitClosed} waits until it may be freed.
  */
 public final class MemoryRegion extends NativeObject {
     private static final String LOCKED = "Max locked memory";
 
-    // ib_umem_get of the kernel: ib_access_writable has MW_BIND, too; before Linux 6.2
+    // ib_umem_get of the kernel: ib_access_writable includes MW_BIND; before Linux 6.2
     // (b40656aa7d55) all memory was pinned with FOLL_WRITE, read-only by FOLL_FORCE, which shared
     // mappings do not allow.
     private static final String ADVICE_FOR_READ_ONLY_PAGES =
             "Is it mapped, and may it be written to? What is mapped read-only (a read-only mapping of a file, PROT_READ) can be registered for reading only: as a segment that says so, asReadOnly(), with no right or REMOTE_READ, without WINDOWS. Linux before 6.2 registers no read-only mapping of a file: map it with MapMode.PRIVATE there. ";
 
     /**
-     * What the device has refused to deregister, and may still write into: kept from the collector,
-     * which would free memory of an automatic arena or a direct buffer.
+     * Regions that could not be deregistered, so the device may still write into them. Referenced
+     * here so that the garbage collector does not free their memory (of an automatic arena or a
+     * direct buffer).
      */
     private static final Set<MemoryRegion> STILL_REGISTERED = ConcurrentHashMap.newKeySet();
 
@@ -104,10 +105,10 @@ public final class MemoryRegion extends NativeObject {
     }
 
     /**
-     * How much memory this process may lock, and so register, in all: its limit {@code memlock}. A
-     * process with CAP_IPC_LOCK may exceed it.
+     * How much memory this process may lock in total, which limits how much it can register: its
+     * {@code memlock} limit. A process with CAP_IPC_LOCK may exceed it.
      *
-     * @return bytes; {@link Long#MAX_VALUE} without a limit, or when it cannot be known
+     * @return the number of bytes; {@link Long#MAX_VALUE} if there is no limit or it cannot be read
      */
     public static long lockableBytes() {
         try (Stream<String> limits = Files.lines(Path.of("/proc/self/limits"))) {
@@ -123,9 +124,9 @@ public final class MemoryRegion extends NativeObject {
     }
 
     /**
-     * Rights that NDK has no flags for: binding windows, wherever there are any, and atomics for a
-     * peer that may read and write as it likes anyway. No windows for a read-only segment: for them
-     * the kernel pins memory as writable, which a read-only mapping is not.
+     * Rights that NDK has no flags for: binding windows, if the device has any, and atomics, if the
+     * peer may both read and write. Not windows for a read-only segment: for them the kernel pins
+     * memory as writable, which fails for a read-only mapping.
      */
     private static int implied(Adapter adapter, int access, boolean writable) {
         int both = Rights.REMOTE_READ | Rights.REMOTE_WRITE;
@@ -139,7 +140,7 @@ public final class MemoryRegion extends NativeObject {
         for (Access right : rights) {
             if (memory.isReadOnly() && right.writes()) {
                 throw new IllegalArgumentException(
-                        "This memory segment is read-only, so nobody may write to it, and %s would let the device do so: register it with no right or REMOTE_READ, or a segment that may be written to"
+                        "This memory segment is read-only, but %s would let the device write to it: register it with no right or REMOTE_READ, or register a segment that is not read-only"
                                 .formatted(right));
             }
         }
@@ -148,24 +149,25 @@ public final class MemoryRegion extends NativeObject {
     private static void checkUsable(MemorySegment memory) {
         if (!memory.isNative()) {
             throw new IllegalArgumentException(
-                    "This memory segment is on the Java heap, where the collector moves things:"
+                    "This memory segment is on the Java heap, where the garbage collector moves objects:"
                             + " RDMA needs native memory, as from Arena.ofShared().allocate(…) or"
                             + " FileChannel.map(…, arena)");
         }
         if (!memory.scope().isAlive()) {
-            throw new IllegalStateException("This memory is gone: its arena was closed");
+            throw new IllegalStateException("The arena of this memory was closed");
         }
         if (!memory.isAccessibleBy(Thread.currentThread())) {
             throw new WrongThreadException(
                     "This memory is confined to another thread (Arena.ofConfined): register it there, or use Arena.ofShared()");
         }
         if (memory.byteSize() == 0) {
-            throw new IllegalArgumentException("There is nothing to register in 0 bytes");
+            throw new IllegalArgumentException(
+                    "This memory segment has 0 bytes; register at least 1");
         }
     }
 
     /**
-     * The memory.
+     * The registered memory.
      *
      * @return the segment it was registered with
      */
@@ -174,7 +176,7 @@ public final class MemoryRegion extends NativeObject {
     }
 
     /**
-     * The token for requests posted here (NdkGetLocalTokenFromMr).
+     * The local key (NDK: token) for requests posted on this side (NdkGetLocalTokenFromMr).
      *
      * @return 32 opaque bits
      */
@@ -183,8 +185,8 @@ public final class MemoryRegion extends NativeObject {
     }
 
     /**
-     * The token for the peer's reads and writes (NdkGetRemoteTokenFromMr). As a Java int it may be
-     * negative; it is passed on as it is.
+     * The remote key (NDK: token) for the peer's reads and writes (NdkGetRemoteTokenFromMr). As a
+     * Java int it may be negative; send it unchanged.
      *
      * @return 32 opaque bits
      */
@@ -193,10 +195,11 @@ public final class MemoryRegion extends NativeObject {
     }
 
     /**
-     * What a peer may use for as long as this region is registered: all of it, with the rights that
-     * it was registered with. A {@link MemoryWindow} hands out less, and takes it back.
+     * The description of the whole region for a peer, which may use it with the rights of the
+     * region as long as it is registered. A {@link MemoryWindow} can grant a part of it and revoke
+     * that.
      *
-     * @return its address, token and length, for a message to the peer
+     * @return address, remote key and length, to be sent to the peer
      */
     @CheckReturnValue
     public RemoteMemory remoteMemory() {
@@ -213,7 +216,7 @@ public final class MemoryRegion extends NativeObject {
         return registered.bindable();
     }
 
-    /** What posts need of it. */
+    /** The fields that posts need. */
     RegisteredMemory registered() {
         return registered;
     }
@@ -223,7 +226,7 @@ public final class MemoryRegion extends NativeObject {
     }
 
     /**
-     * How much memory it is.
+     * The length of the memory.
      *
      * @return in bytes
      */
@@ -234,16 +237,16 @@ public final class MemoryRegion extends NativeObject {
     /**
      * The rights it was registered with.
      *
-     * @return as asked for, in the order of {@link Access}; may not be changed
+     * @return an immutable set of the requested rights, in the order of {@link Access}
      */
     public Set<Access> rights() {
         return rights;
     }
 
     /**
-     * The domain it was made from.
+     * The domain it was created from.
      *
-     * @return it may be closed
+     * @return the domain, which may be closed by now
      */
     public ProtectionDomain domain() {
         return domain;
@@ -260,9 +263,9 @@ public final class MemoryRegion extends NativeObject {
     }
 
     /**
-     * For the domain's set of regions. An object's own is asked of the JVM, for each anew; here it
-     * is made of where the provider's {@code ibv_mr} is. Those lie in even steps, which the golden
-     * ratio spreads.
+     * For the domain's set of regions. Computed from the address of {@code ibv_mr}, because the JVM
+     * must generate an identity hash for each new object. Such addresses are evenly spaced; the
+     * multiplication by the golden ratio spreads them.
      */
     @Override
     public int hashCode() {

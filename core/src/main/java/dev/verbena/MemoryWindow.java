@@ -7,17 +7,17 @@ import java.util.ArrayDeque;
 import java.util.Deque;
 
 /**
- * A token for a part of a region that can be taken back at once: NDK's MW, verbs' {@code ibv_mw} of
- * type 2.
+ * A remote key (NDK: token) for a part of a region that can be revoked at any time: NDK's MW,
+ * verbs' {@code ibv_mw} of type 2.
  *
- * <p>It is bound by {@link QueuePair#bind}, and invalidated by {@link QueuePair#invalidate} or by
- * the peer of that queue pair with {@link QueuePair#sendAndInvalidate}. Only that peer can use it:
- * NDK would allow any, verbs ties a type-2 window to its queue pair. Binding it again takes an
- * invalidate first.
+ * <p>{@link QueuePair#bind} binds it. {@link QueuePair#invalidate} invalidates it, and so can the
+ * peer of that queue pair with {@link QueuePair#sendAndInvalidate}. Only that peer can use it: NDK
+ * would allow any peer, verbs ties a type-2 window to its queue pair. It must be invalidated before
+ * it is bound again.
  *
- * <p>Each bind changes the lower 8 bits of the token. After 255 binds the window is made anew,
- * which changes all of it, so that a token from long ago does not fit again; that bind takes
- * longer.
+ * <p>Each bind changes the lower 8 bits of the remote key. After 255 binds the native window is
+ * replaced by a new one, which changes the whole key, so that an old key never becomes valid again;
+ * that bind takes longer.
  *
  * <p>May be used from any thread; binds and invalidates follow the rules of their queue pair.
  */
@@ -26,21 +26,21 @@ public final class MemoryWindow extends NativeObject {
     private final DeviceControl control;
     private final Window window;
 
-    // Under this object's lock, which a bind and an invalidate hold: two queue pairs may be asked
-    // to bind one window.
+    // Guarded by this object's lock, which a bind and an invalidate hold, because two threads may
+    // bind one window on two queue pairs.
     private MemoryRegion region;
-    private long start; // of what it is bound to, or was bound to last
+    private long start; // of the last bind
     private long bytes;
-    private final Deque<Remains> remains = new ArrayDeque<>();
-    // From the first window on that could not be freed: a bind has nothing to do with those that
-    // this window had before, so the close reports them.
+    private final Deque<PendingFree> pendingFrees = new ArrayDeque<>();
+    // Collects failures to free former native windows. They are reported by the close, not by the
+    // bind that tried to free them.
     private final Teardown end;
 
     /**
-     * What a request that is under way may still need: freed when so many requests of the window
-     * have ended.
+     * A former native window or region that outstanding requests may still use. Freed when {@code
+     * posted} requests of the window have retired.
      */
-    record Remains(long window, MemoryRegion region, int posted) {
+    record PendingFree(long window, MemoryRegion region, int posted) {
         void free(DeviceControl control, Teardown end) {
             if (window != 0) {
                 end.check(control.freeWindow(window), "ibv_dealloc_mw");
@@ -77,15 +77,15 @@ public final class MemoryWindow extends NativeObject {
         if (made > 0) {
             long before = domain.windows().renew(window, made, control.windowKey(made));
             if (before != 0) {
-                leave(new Remains(before, null, window.posted()));
+                freeWhenRetired(new PendingFree(before, null, window.posted()));
             }
         }
         return Math.min(made, 0);
     }
 
     /**
-     * The token for the peer's reads and writes (NdkGetRemoteTokenFromMw): as of the last bind that
-     * was accepted, at once. Before the first bind it is of no use.
+     * The remote key for the peer's reads and writes (NdkGetRemoteTokenFromMw), which changes as
+     * soon as a bind is accepted. Not valid before the first bind.
      *
      * @return 32 opaque bits; as a Java int it may be negative
      */
@@ -94,33 +94,33 @@ public final class MemoryWindow extends NativeObject {
     }
 
     /**
-     * What the peer may use while the window is bound: the address, the token and the length of the
-     * last bind that was accepted.
+     * The memory that the peer may use while the window is bound: address, remote key and length of
+     * the last accepted bind.
      *
-     * @return that memory, for a message to the peer
+     * @return the description, to be sent to the peer
      * @throws IllegalStateException before the first bind
      */
     public synchronized RemoteMemory remoteMemory() {
         if (region == null) {
-            throw new IllegalStateException("This window was never bound, so no peer can use it");
+            throw new IllegalStateException("This window was never bound: post a bind first");
         }
         return RemoteMemory.of(start, window.token(), bytes);
     }
 
     /**
-     * Whether its token is good, as far as is known here: what a peer has invalidated is seen when
-     * the receive's completion is polled.
+     * Whether its remote key is valid, as far as this side knows. An invalidation by the peer is
+     * noticed when the completion of the receive is polled.
      *
-     * @return true between a bind and the invalidate
+     * @return true from the bind until the invalidate
      */
     public boolean bound() {
         return window.bound();
     }
 
     /**
-     * The domain it was made from.
+     * The domain it was created from.
      *
-     * @return it may be closed
+     * @return the domain, which may be closed by now
      */
     public ProtectionDomain domain() {
         return domain;
@@ -130,11 +130,11 @@ public final class MemoryWindow extends NativeObject {
         return window;
     }
 
-    /** The native windows, as a bind sees them. */
+    /** The operations on native windows that a bind needs. */
     private final class Natives implements Window.Natives {
         @Override
         public int prepare() {
-            freeWhatIsOver();
+            freeRetired();
             if (window.wornOut()) {
                 int error = (int) renew();
                 if (error < 0) {
@@ -147,20 +147,21 @@ public final class MemoryWindow extends NativeObject {
 
         @Override
         public void freeFormer() {
-            freeWhatIsOver();
+            freeRetired();
         }
     }
 
-    private synchronized void freeWhatIsOver() {
-        while (!remains.isEmpty() && window.hasRetired(remains.peek().posted())) {
-            remains.remove().free(control, end);
+    private synchronized void freeRetired() {
+        while (!pendingFrees.isEmpty() && window.hasRetired(pendingFrees.peek().posted())) {
+            pendingFrees.remove().free(control, end);
         }
     }
 
     /**
-     * A bind was accepted: keeps the region, and lets the one before go when nobody needs it.
+     * Called when a bind was accepted: keeps its region, and releases the previous one when no
+     * outstanding request uses it.
      *
-     * @return whether it keeps the hold that the caller has on the region
+     * @return true if this window takes over the caller's hold on the region
      */
     boolean bind(MemoryRegion bound, long offset, long length) {
         start = bound.start() + offset;
@@ -169,28 +170,34 @@ public final class MemoryWindow extends NativeObject {
             return false;
         }
         if (region != null) {
-            leave(new Remains(0, region, window.posted() - 1)); // this bind came after it
+            freeWhenRetired(
+                    new PendingFree(
+                            0,
+                            region,
+                            window.posted() - 1)); // without the bind that was just posted
         }
         region = bound;
         return true;
     }
 
-    private void leave(Remains left) {
+    private void freeWhenRetired(PendingFree left) {
         if (window.hasRetired(left.posted())) {
             left.free(control, end);
         } else {
-            remains.add(left);
+            pendingFrees.add(left);
         }
     }
 
     @Override
     synchronized void destroy() {
         domain.windows().remove(window);
-        leave(new Remains(window.address(), region, window.posted()));
-        freeWhatIsOver();
-        // The provider may still read a window that a request names: its queue pair frees it then.
-        QueuePair queuePair = remains.isEmpty() ? null : (QueuePair) window.queue().queuePair();
-        for (Remains left : remains) {
+        freeWhenRetired(new PendingFree(window.address(), region, window.posted()));
+        freeRetired();
+        // The provider may still read a window that an outstanding request names. Then its queue
+        // pair frees it.
+        QueuePair queuePair =
+                pendingFrees.isEmpty() ? null : (QueuePair) window.queue().queuePair();
+        for (PendingFree left : pendingFrees) {
             if (!queuePair.keep(left)) {
                 left.free(control, end);
             }

@@ -13,12 +13,12 @@ import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
 
 /**
- * The life of every NDK object: closed once by its owner, destroyed when nothing made from it is
- * left.
+ * The lifetime of every NDK object: the owner closes it once, and the native object is destroyed
+ * when the last object created from it is closed, too.
  *
- * <p>NDK lets the close of an object pend on its dependants, where verbs answers EBUSY. A count
- * does that: one for the owner, one for each dependant; whoever brings it to zero runs the native
- * destroy.
+ * <p>In NDK the close of an object pends on its dependants, whereas verbs returns EBUSY. A
+ * reference count implements that: one for the owner and one for each dependant. The thread that
+ * releases the last reference runs the native destroy.
  */
 abstract class NativeObject implements AutoCloseable {
     private final NativeObject[] parents;
@@ -26,7 +26,9 @@ abstract class NativeObject implements AutoCloseable {
     private final AtomicBoolean closed = new AtomicBoolean();
     private final CompletableFuture<Void> destroyed = new CompletableFuture<>();
 
-    /** Holds the parents; a subclass that cannot be made after all calls {@link #abandon}. */
+    /**
+     * Adds a reference to each parent. A subclass whose constructor fails calls {@link #abandon}.
+     */
     NativeObject(NativeObject... parents) {
         this.parents = parents;
         int held = 0;
@@ -42,22 +44,25 @@ abstract class NativeObject implements AutoCloseable {
         }
     }
 
-    /** Frees the native object; runs once, after the last dependant's. */
+    /** Frees the native object. Called once, when the last reference is released. */
     abstract void destroy();
 
-    /** What has to be stopped at the owner's close already, before dependants are gone. */
+    /** Stops activity at the close by the owner, while dependants may still exist. */
     void shut() {}
 
-    /** Throws when the current thread may not close this object; nothing has changed then. */
+    /**
+     * Throws if the current thread may not close this object. Called before the close changes
+     * anything.
+     */
     void checkMayClose() {}
 
-    /** Undoes the constructor where the native object could not be made. */
+    /** Undoes this constructor, for a subclass whose native object could not be created. */
     final void abandon() {
         closed.set(true);
         letGo(parents.length);
     }
 
-    /** Lets the first parents go. */
+    /** Releases the references to the first parents. */
     private void letGo(int count) {
         Teardown end = new Teardown(this);
         for (int i = 0; i < count; i++) {
@@ -66,7 +71,7 @@ abstract class NativeObject implements AutoCloseable {
         end.finish();
     }
 
-    /** What it is, whether open or closed: for messages that say which of the two. */
+    /** Describes the object for messages, without saying whether it is closed. */
     abstract String describe();
 
     @Override
@@ -74,7 +79,7 @@ abstract class NativeObject implements AutoCloseable {
         return isClosed() ? describe() + ", closed" : describe();
     }
 
-    /** Whether its owner has closed it; the native object may still be there. */
+    /** Whether its owner has closed it; the native object may still exist. */
     final boolean isClosed() {
         return closed.get();
     }
@@ -85,7 +90,9 @@ abstract class NativeObject implements AutoCloseable {
         }
     }
 
-    /** Keeps the native object alive until {@link #letGo}, whoever closes what meanwhile. */
+    /**
+     * Adds a reference, which keeps the native object alive until {@link #letGo}. Throws if closed.
+     */
     final void hold() {
         ensureOpen();
         int seen;
@@ -98,23 +105,24 @@ abstract class NativeObject implements AutoCloseable {
     }
 
     /**
-     * Keeps the native object alive beyond the close, until {@link #letGo}: for {@link #shut},
-     * which runs while the owner's own hold is still there.
+     * Adds a reference although the object is closed: for {@link #shut}, which runs before the
+     * reference of the owner is released.
      */
     final void pend() {
         holders.incrementAndGet();
     }
 
+    /** Releases a reference; the last one destroys the native object. */
     final void letGo() {
         if (holders.decrementAndGet() == 0) {
             Teardown end = new Teardown(this);
-            end.run(this::destroyAndTell);
+            end.run(this::destroyAndReport);
             end.run(() -> letGo(parents.length));
             end.finish();
         }
     }
 
-    private void destroyAndTell() {
+    private void destroyAndReport() {
         try {
             destroy();
         } catch (RuntimeException | Error e) {
@@ -126,20 +134,21 @@ abstract class NativeObject implements AutoCloseable {
 
     /**
      * Waits until this object is closed and its native object destroyed (NDK: until the close that
-     * pended has completed). The close of an object pends on what was made from it, and on what
-     * uses it: that of a {@link MemoryRegion} on windows that are bound to it, that of a {@link
-     * QueuePair} on its connector, that of a {@link Connector} on the peer's answer, 10 s at most,
-     * that of a {@link CompletionQueue} on its queue pairs and its callback. Where nothing was made
-     * from an object and nothing uses it, it is destroyed when {@link #close} returns.
+     * pended has completed). The destroy waits until all objects created from this one are closed,
+     * and for its other users: for a {@link MemoryRegion}, windows that are bound to it; for a
+     * {@link QueuePair}, its connector; for a {@link Connector}, the confirmation of the peer, at
+     * most 10 s; for a {@link CompletionQueue}, its queue pairs and its callback. An object without
+     * dependants and users is already destroyed when {@link #close} returns.
      *
-     * <p>When this returns, the device does not touch the object's memory any more: what a {@link
-     * MemoryRegion} has registered may be freed. When it throws, the memory has to stay.
+     * <p>When this returns, the device does not access the object's memory any more: the memory of
+     * a {@link MemoryRegion} may be freed. If it throws, the memory must stay allocated.
      *
-     * <p>Not for a callback of this very object, which it would wait for.
+     * <p>Must not be called from a callback of the same object: it would wait for that callback.
      *
-     * @param timeout how long at most; zero looks and does not wait
-     * @throws VerbenaException IO_TIMEOUT when it was not destroyed in time, CANCELLED when
-     *     interrupted, and the status of a native destroy that failed, with that as its cause
+     * @param timeout how long to wait at most; with zero, this only checks
+     * @throws VerbenaException IO_TIMEOUT if it was not destroyed in time, CANCELLED if
+     *     interrupted, or the status of the native destroy if that failed, with its exception as
+     *     the cause
      */
     public final void awaitClosed(Duration timeout) {
         try {
@@ -149,7 +158,7 @@ abstract class NativeObject implements AutoCloseable {
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();
             throw new VerbenaException(
-                    Status.CANCELLED, "Interrupted while waiting for the end of " + describe());
+                    Status.CANCELLED, "Interrupted while waiting for the destroy of " + describe());
         } catch (ExecutionException e) {
             throw VerbenaException.ofDestroy(this, e.getCause());
         }
@@ -164,11 +173,11 @@ abstract class NativeObject implements AutoCloseable {
     }
 
     /**
-     * The same for who does not wait. What hangs on the future runs on a thread of its own, and may
-     * wait and close what it likes.
+     * The asynchronous form of {@link #awaitClosed}. Dependent stages run on a callback thread;
+     * they may block, and close any object.
      *
-     * @return a new future, which ends when {@link #awaitClosed} would return, and exceptionally,
-     *     with what the native destroy threw, when that has failed
+     * @return a new future, completed when the native object is destroyed; exceptionally, with the
+     *     exception of the native destroy, if that failed
      */
     @CheckReturnValue
     public final CompletableFuture<Void> closed() {
@@ -176,16 +185,18 @@ abstract class NativeObject implements AutoCloseable {
     }
 
     /**
-     * Closes this object; again does nothing. What was made from it stays usable, and the native
-     * object is destroyed with the last of that; {@link #awaitClosed} waits for it.
+     * Closes this object; does nothing if it is closed. Objects created from it stay usable, and
+     * the native object is destroyed when the last of them is closed; {@link #awaitClosed} waits
+     * for that.
      *
-     * <p>Every step is tried, also when one before it failed.
+     * <p>Every step of the close is tried, even if an earlier one failed.
      *
-     * @throws WrongThreadException when this object is confined to another thread that is alive; it
-     *     is not closed then
-     * @throws VerbenaException when the native destroy fails; the object is closed all the same. It
-     *     names the first step that failed, and has the others {@linkplain Throwable#getSuppressed
-     *     suppressed}: of this object, and of those whose close pended on it
+     * @throws WrongThreadException if this object is confined to another thread that is alive; then
+     *     it is not closed
+     * @throws VerbenaException if the native destroy fails; the object is closed nevertheless. The
+     *     exception describes the first step that failed; further ones, of this object and of
+     *     parents that are destroyed with it, are its {@linkplain Throwable#getSuppressed
+     *     suppressed} exceptions
      */
     @Override
     public final void close() {

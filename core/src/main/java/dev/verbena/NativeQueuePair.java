@@ -76,7 +76,7 @@ final class NativeQueuePair {
 
     // Windows and regions that were closed while requests of this queue pair named them; null when
     // the queue pair is destroyed.
-    private List<MemoryWindow.Remains> remains = new ArrayList<>();
+    private List<MemoryWindow.PendingFree> remains = new ArrayList<>();
 
     /** Creates the queue pair; when that fails, nothing of it is left. */
     NativeQueuePair(
@@ -569,7 +569,7 @@ final class NativeQueuePair {
 
     /** Waits until it has ended the shared receives that it took, where the provider says so. */
     private void awaitLastReceive() {
-        if (!reachable || !adapter.provider().announcesLastReceive()) {
+        if (!reachable || !adapter.provider().reportsLastReceive()) {
             return;
         }
         long deadline = System.nanoTime() + closeTimeout();
@@ -595,12 +595,12 @@ final class NativeQueuePair {
     }
 
     /** Keeps something until no request can name it any more; false when that is so already. */
-    synchronized boolean keep(MemoryWindow.Remains left) {
+    synchronized boolean keep(MemoryWindow.PendingFree left) {
         return remains != null && remains.add(left);
     }
 
-    private synchronized List<MemoryWindow.Remains> takeRemains() {
-        List<MemoryWindow.Remains> taken = remains;
+    private synchronized List<MemoryWindow.PendingFree> takeRemains() {
+        List<MemoryWindow.PendingFree> taken = remains;
         remains = null;
         return taken;
     }

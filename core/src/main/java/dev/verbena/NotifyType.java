@@ -1,13 +1,14 @@
 package dev.verbena;
 
-/** What wakes the consumer of an armed completion queue: NDK_CQ_NOTIFY_*. */
+/** Which completions notify the consumer of an armed completion queue: NDK_CQ_NOTIFY_*. */
 public enum NotifyType {
-    /** Only that the queue broke: it overran, or the device failed. */
+    /** No completion, only a failure of the queue itself: it overran, or the device failed. */
     ERRORS(0),
-    /** The next completion, whatever it is. */
+    /** The next completion. */
     ANY(1),
     /**
-     * The next receive of a message that was sent with SEND_AND_SOLICIT_EVENT, or the next failure.
+     * The next receive of a message that was sent with {@link OpFlags#SEND_AND_SOLICIT_EVENT}, or
+     * the next completion of a failed request.
      */
     SOLICITED(2);
 
@@ -20,7 +21,7 @@ public enum NotifyType {
     /**
      * NDK's value.
      *
-     * @return as in NDK_CQ_NOTIFY_*
+     * @return the value of NDK_CQ_NOTIFY_*
      */
     public int value() {
         return value;

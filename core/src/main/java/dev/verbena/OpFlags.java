@@ -8,28 +8,27 @@ import java.util.ArrayList;
 import java.util.List;
 
 /**
- * What a request may ask for besides its operation: NDK_OP_FLAG_*, with NDK's values. Join them
- * once, in a constant:
+ * Options of a request: NDK_OP_FLAG_*, with NDK's values. Combine them once, in a constant:
  *
  * {@snippet :
- * private static final OpFlags QUIETLY = OpFlags.SILENT_SUCCESS.and(OpFlags.DEFER);
+ * private static final OpFlags SILENT_AND_DEFERRED = OpFlags.SILENT_SUCCESS.and(OpFlags.DEFER);
  * }
  *
- * <p>A request with a flag that its operation does not know is refused with INVALID_PARAMETER.
+ * <p>A request with a flag that its operation does not support is refused with INVALID_PARAMETER.
  *
  * <table>
- *   <caption>Which operation knows which flag</caption>
+ *   <caption>Which operations support which flag</caption>
  *   <tr><th>flag</th><th>operations</th></tr>
  *   <tr><td>SILENT_SUCCESS, READ_FENCE, DEFER</td><td>all but receive</td></tr>
  *   <tr><td>SEND_AND_SOLICIT_EVENT</td><td>send, send and invalidate, send and write with immediate</td></tr>
  *   <tr><td>INLINE</td><td>send, send and invalidate, write, and both with immediate</td></tr>
  *   <tr><td>ALLOW_REMOTE_READ, ALLOW_REMOTE_WRITE</td><td>bind</td></tr>
  *   <tr><td>RDMA_READ_LOCAL_INVALIDATE</td><td>read, where it is accepted and has no effect</td></tr>
- *   <tr><td>ALLOW_LOCAL_WRITE, RDMA_READ_SINK</td><td>NDK's fast registration only, which verbs does not have</td></tr>
+ *   <tr><td>ALLOW_LOCAL_WRITE, RDMA_READ_SINK</td><td>none: NDK's fast registration does not exist in verbs for programs</td></tr>
  * </table>
  *
- * <p>There is one object for each combination, made in advance: joining allocates nothing, and
- * equal ones are identical.
+ * <p>There is one object for each combination, created in advance: {@link #and} allocates nothing,
+ * and equal combinations are the same object.
  */
 @CheckReturnValue
 public final class OpFlags {
@@ -41,16 +40,21 @@ public final class OpFlags {
         }
     }
 
-    /** Nothing special. */
+    /** No flags. */
     public static final OpFlags NONE = of(0);
 
-    /** No completion when it succeeds. A failure is told all the same. */
+    /** No completion if the request succeeds (verbs: unsignaled). A failure is always reported. */
     public static final OpFlags SILENT_SUCCESS = of(RequestFlags.SILENT_SUCCESS);
 
-    /** Does not start before all earlier reads and atomics of this queue pair are over. */
+    /**
+     * The request does not start before all earlier reads and atomics of this queue pair have
+     * completed.
+     */
     public static final OpFlags READ_FENCE = of(RequestFlags.READ_FENCE);
 
-    /** Wakes a peer whose completion queue is armed for solicited completions. */
+    /**
+     * Raises the event of the peer's completion queue if that is armed for solicited completions.
+     */
     public static final OpFlags SEND_AND_SOLICIT_EVENT = of(RequestFlags.SEND_AND_SOLICIT_EVENT);
 
     /** The peer may read through the window. */
@@ -63,21 +67,24 @@ public final class OpFlags {
     public static final OpFlags ALLOW_REMOTE_WRITE = of(RequestFlags.ALLOW_REMOTE_WRITE);
 
     /**
-     * The bytes travel in the request: they may be changed as soon as the post returns, need not be
-     * registered, and may come from any number of buffers.
+     * The bytes are copied into the request by the post: they may be changed as soon as it returns,
+     * need not be registered, and may come from any number of buffers.
      */
     public static final OpFlags INLINE = of(RequestFlags.INLINE);
 
-    /** Fast registration only. InfiniBand and RoCE need no such right for the target of a read. */
+    /** Fast registration only. */
     public static final OpFlags RDMA_READ_SINK = of(RequestFlags.RDMA_READ_SINK);
 
-    /** A hint that no device under verbs takes; see NDK_ADAPTER_FLAG_RDMA_READ_LOCAL_INVALIDATE. */
+    /**
+     * A hint that has no effect, because verbs has no such operation; see {@link
+     * AdapterInfo#RDMA_READ_LOCAL_INVALIDATE}.
+     */
     public static final OpFlags RDMA_READ_LOCAL_INVALIDATE =
             of(RequestFlags.RDMA_READ_LOCAL_INVALIDATE);
 
     /**
-     * More requests follow: this one may wait for the next without this flag, and reach the device
-     * with it in one go. Changes nothing else.
+     * More requests follow: this request may be held back until the next request without this flag,
+     * and then be posted together with it in one chain. Has no other effect.
      */
     public static final OpFlags DEFER = of(RequestFlags.DEFER);
 
@@ -92,11 +99,11 @@ public final class OpFlags {
     }
 
     /**
-     * The flags with these bits.
+     * Returns the flags of NDK's value.
      *
-     * @param value NDK's value of them
-     * @return those flags
-     * @throws IllegalArgumentException for a bit that NDK has no flag for
+     * @param value bits of NDK_OP_FLAG_*
+     * @return the flags
+     * @throws IllegalArgumentException for a bit that is no flag of NDK
      */
     public static OpFlags ofValue(int value) {
         if ((value & ~RequestFlags.ALL) != 0) {
@@ -109,33 +116,33 @@ public final class OpFlags {
     /**
      * NDK's value of these flags.
      *
-     * @return NDK_OP_FLAG_*, joined
+     * @return the bits of NDK_OP_FLAG_*, combined
      */
     public int value() {
         return bits;
     }
 
     /**
-     * Joins flags.
+     * Combines flags.
      *
-     * @param others more of them
-     * @return all of both
+     * @param others more flags
+     * @return the flags of both
      */
     public OpFlags and(OpFlags others) {
         return of(bits | others.bits);
     }
 
     /**
-     * Whether all of these are among them.
+     * Whether all given flags are set.
      *
-     * @param others what is looked for
-     * @return true for {@link #NONE}, and for flags that are all there
+     * @param others the flags to test
+     * @return true if all are set; always true for {@link #NONE}
      */
     public boolean contains(OpFlags others) {
         return (bits & others.bits) == others.bits;
     }
 
-    /** The names, joined as in the sources: {@code SILENT_SUCCESS|DEFER}. */
+    /** The names of the flags: {@code SILENT_SUCCESS|DEFER}. */
     @Override
     public String toString() {
         List<String> names = new ArrayList<>();

@@ -2,27 +2,29 @@ package dev.verbena;
 
 import dev.verbena.internal.queue.RequestType;
 
-/** What a completion is the end of: NDK_OPERATION_TYPE, and what verbs has beyond it. */
+/**
+ * The operation that a completion belongs to: NDK_OPERATION_TYPE, and operations that only verbs
+ * has.
+ */
 public enum OperationType {
     /** A receive. */
     RECEIVE(0x0001),
     /** A send, a send and invalidate, or (beyond NDK) a send with immediate. */
     SEND(0x0002),
-    /** Never told: verbs has no fast registration for programs. */
+    /** Never reported: verbs offers no fast registration to programs. */
     FAST_REGISTER(0x0004),
-    /** A window's bind. */
+    /** The bind of a memory window. */
     BIND(0x0008),
-    /** A window's invalidate. */
+    /** The invalidate of a memory window. */
     INVALIDATE(0x0010),
     /** A read. */
     READ(0x0020),
     /** A write, or (beyond NDK) a write with immediate. */
     WRITE(0x0040),
-    /** A receive whose message killed a token of this side. */
+    /** A receive whose message invalidated a remote key (NDK: token) of this side. */
     RECEIVE_AND_INVALIDATE(0x8001),
     /**
-     * Beyond NDK: a receive that the peer's write with immediate used up; its buffers are
-     * untouched.
+     * Beyond NDK: a receive consumed by the peer's write with immediate; its buffers are unchanged.
      */
     RECEIVE_OF_WRITE(0x1_0001),
     /** Beyond NDK: an atomic compare and swap. */
@@ -37,18 +39,19 @@ public enum OperationType {
     }
 
     /**
-     * NDK's value, or one beyond its 16 bits. {@code type & RECEIVE.value()} catches every receive.
+     * NDK's value, or a value beyond its 16 bits. {@code value & RECEIVE.value()} is not 0 for
+     * every type of receive.
      *
-     * @return as in NDK_OPERATION_TYPE
+     * @return the value of NDK_OPERATION_TYPE
      */
     public int value() {
         return value;
     }
 
     /**
-     * Whether it is one of the receives.
+     * Whether it is a type of receive.
      *
-     * @return true for those that end on a queue pair's receive completion queue
+     * @return true if such completions arrive at the receive completion queue of the queue pair
      */
     public boolean isReceive() {
         return (value & RECEIVE.value) != 0;

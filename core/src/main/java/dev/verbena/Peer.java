@@ -7,9 +7,9 @@ import java.util.Objects;
 import java.util.Optional;
 
 /**
- * Whom a queue pair is connected to, as far as this side knows: by IP address and port when a
- * {@link Connector} made the connection, by the peer's queue pair when the program exchanged
- * addresses itself and called {@link QueuePair#connect}.
+ * The peer of a connected queue pair. It is identified by IP address and port if a {@link
+ * Connector} made the connection, and by the address of the peer's queue pair if the program called
+ * {@link QueuePair#connect}.
  *
  * <p>Immutable. Peers with the same address are equal.
  */
@@ -32,19 +32,19 @@ public final class Peer {
     }
 
     /**
-     * Its IP address and port: where it listened, or where its request came from ({@link
-     * Connector#peerAddress}).
+     * Its IP address and port: the address that it listens on, or the one that its request came
+     * from ({@link Connector#peerAddress}).
      *
-     * @return empty for a queue pair that was connected by {@link QueuePair#connect}
+     * @return the address; empty if {@link QueuePair#connect} made the connection
      */
     public Optional<InetSocketAddress> socketAddress() {
         return Optional.ofNullable(socketAddress);
     }
 
     /**
-     * The address of its queue pair, as {@link QueuePair#connect} was given it.
+     * The address of its queue pair, as it was passed to {@link QueuePair#connect}.
      *
-     * @return empty for a queue pair that a {@link Connector} connected
+     * @return the address; empty if a {@link Connector} made the connection
      */
     public Optional<QueuePairAddress> queuePairAddress() {
         return Optional.ofNullable(queuePairAddress);
@@ -62,7 +62,7 @@ public final class Peer {
         return Objects.hash(socketAddress, queuePairAddress);
     }
 
-    /** As in {@code 192.0.2.1:4711} or {@code queue pair 17 at ::ffff:192.0.2.1}. */
+    /** For example {@code 192.0.2.1:4711} or {@code queue pair 17 at ::ffff:192.0.2.1}. */
     @Override
     public String toString() {
         if (socketAddress != null) {

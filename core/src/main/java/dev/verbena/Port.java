@@ -6,13 +6,13 @@ import java.util.List;
 import java.util.Objects;
 
 /**
- * A port of an adapter, as it was when asked for.
+ * A port of an adapter: a snapshot from {@link Adapter#ports}.
  *
  * <p>Immutable. Ports with the same numbers and GIDs are equal.
  */
 @CheckReturnValue
 public final class Port {
-    /** What carries the packets. */
+    /** The link layer. */
     public enum LinkLayer {
         /** RoCE, or iWARP. */
         ETHERNET,
@@ -20,7 +20,7 @@ public final class Port {
         INFINIBAND
     }
 
-    /** What a GID's packets look like on the wire. */
+    /** The protocol that packets with a GID use. */
     public enum GidType {
         /** InfiniBand. */
         INFINIBAND,
@@ -31,12 +31,12 @@ public final class Port {
     }
 
     /**
-     * An entry of the GID table. A record: the kernel's table has these three columns (and the
-     * network interface, which is the kernel's business).
+     * An entry of the GID table. A record, because the kernel's table has exactly these columns
+     * (and the network interface, which is not needed here).
      *
-     * @param index its place in the table
-     * @param gid the address
-     * @param type what its packets look like
+     * @param index its index in the table
+     * @param gid the GID
+     * @param type the protocol of its packets
      */
     public record GidEntry(int index, Gid gid, GidType type) {
         @Override
@@ -71,9 +71,9 @@ public final class Port {
     }
 
     /**
-     * Its number on its adapter.
+     * The number of the port.
      *
-     * @return 1 or more
+     * @return 1 or more, as in {@link Adapter#useGid}
      */
     public int number() {
         return number;
@@ -82,14 +82,14 @@ public final class Port {
     /**
      * Whether its link is up.
      *
-     * @return false for one that can carry nothing at the moment
+     * @return true in IBV_PORT_ACTIVE
      */
     public boolean active() {
         return active;
     }
 
     /**
-     * What carries its packets.
+     * The link layer.
      *
      * @return Ethernet (RoCE, iWARP) or InfiniBand
      */
@@ -98,7 +98,7 @@ public final class Port {
     }
 
     /**
-     * The largest payload of a packet.
+     * The active MTU: the largest payload of a packet.
      *
      * @return in bytes
      */
@@ -116,7 +116,7 @@ public final class Port {
     }
 
     /**
-     * The local identifier.
+     * The local identifier (LID).
      *
      * @return 16 bits; 0 on Ethernet
      */
@@ -127,18 +127,19 @@ public final class Port {
     /**
      * The GIDs in use.
      *
-     * @return in table order; may not be changed
+     * @return an immutable list, in table order
      */
     public List<GidEntry> gids() {
         return gids;
     }
 
     /**
-     * The GID to use unless told otherwise: RoCE v2 before v1, a routable IPv4 address before IPv6,
-     * link-local last.
+     * The GID that is used unless {@link Adapter#useGid} chooses another: RoCE v2 before v1, then
+     * IPv4 before IPv6 before link-local.
      *
      * @return an entry of {@link #gids}
-     * @throws VerbenaException when the port has none, as when its network interface is down
+     * @throws VerbenaException if the port has none, for example because its network interface is
+     *     down
      */
     public GidEntry preferredGid() {
         GidEntry best = null;

@@ -11,7 +11,7 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.Consumer;
 
 /**
- * What belongs together: queue pairs, and the memory they may use. NDK's PD, verbs' {@code ibv_pd}.
+ * A group of queue pairs and the memory that they may use: NDK's PD, verbs' {@code ibv_pd}.
  *
  * <p>May be used from any thread.
  */
@@ -19,9 +19,9 @@ public final class ProtectionDomain extends NativeObject {
     private final Adapter adapter;
     private final long address;
 
-    // A device writes into registered memory whoever still holds a reference to it: what is
-    // registered is kept from the
-    // garbage collector, which would free the memory of an automatic arena or a direct buffer.
+    // Registered regions are referenced here until they are closed. Otherwise the garbage collector
+    // could free their memory (of an automatic arena or a direct buffer) while the device may still
+    // write into it.
     private final Set<MemoryRegion> regions = ConcurrentHashMap.newKeySet();
 
     private final WindowTable windows = new WindowTable();
@@ -38,28 +38,29 @@ public final class ProtectionDomain extends NativeObject {
     }
 
     /**
-     * Registers memory with the device (NdkCreateMr and NdkRegisterMr): pins it and makes tokens
-     * for it.
+     * Registers memory with the device (NdkCreateMr and NdkRegisterMr): pins it and creates its
+     * local and remote key (NDK: tokens).
      *
-     * <p>The memory stays the caller's. It has to stay allocated until the region is closed and
-     * nothing keeps it any more ({@link MemoryRegion#awaitClosed}), as a window does that is bound
-     * to it: the device does not know of arenas, and would go on writing where something else may
-     * live by then.
+     * <p>The caller owns the memory. It must stay allocated until the region is closed and no
+     * window is bound to it any more ({@link MemoryRegion#awaitClosed} waits for that). The device
+     * does not notice that an arena is closed: it would write into memory that may be reused by
+     * then.
      *
-     * <p>A read-only segment, such as a read-only mapping of a file (on Linux 6.2 and later), is
-     * registered for reading: with no right, {@link Access#REMOTE_READ}, or {@link Access#WINDOWS}.
+     * <p>A read-only segment, such as a read-only mapping of a file (on Linux 6.2 and later), can
+     * be registered only for reading: with no right, {@link Access#REMOTE_READ}, or {@link
+     * Access#WINDOWS}.
      *
      * @param memory native memory, at least one byte: from an {@link java.lang.foreign.Arena}, a
      *     mapped file, a direct buffer
-     * @param rights what may be done to it; none lets the device read it for sends and writes from
-     *     here
+     * @param rights the access rights; without any, the memory can only be the source of sends and
+     *     writes posted on this side
      * @return the region, to be closed by the caller before the memory is freed
-     * @throws IllegalArgumentException for memory on the Java heap, which moves, for none at all,
-     *     and for a read-only segment with a right that lets anybody write
+     * @throws IllegalArgumentException for memory on the Java heap, for 0 bytes, and for a
+     *     read-only segment with a right that allows writes
      * @throws IllegalStateException for memory whose arena was closed
      * @throws WrongThreadException for memory confined to another thread
-     * @throws VerbenaException when it cannot be pinned; most often the limit of lockable memory is
-     *     too low
+     * @throws VerbenaException when registration fails, most often because the limit of lockable
+     *     memory is too low
      */
     @CheckReturnValue
     public MemoryRegion register(MemorySegment memory, Access... rights) {
@@ -67,12 +68,12 @@ public final class ProtectionDomain extends NativeObject {
     }
 
     /**
-     * Makes a memory window (NdkCreateMw), of type 2: a token that {@link QueuePair#bind} gives to
-     * a part of a region, and that the peer can be deprived of at any time, or give back by {@link
-     * QueuePair#sendAndInvalidate}.
+     * Creates a memory window (NdkCreateMw) of type 2. {@link QueuePair#bind} gives the peer access
+     * to a part of a region through it, which this side can revoke at any time, and the peer can
+     * give back by {@link QueuePair#sendAndInvalidate}.
      *
-     * @return a new one, bound to nothing, to be closed by the caller
-     * @throws VerbenaException with NOT_SUPPORTED on a device without such windows
+     * @return the new window, not bound yet, to be closed by the caller
+     * @throws VerbenaException with NOT_SUPPORTED if the device has no windows of type 2
      */
     @CheckReturnValue
     public MemoryWindow createMemoryWindow() {
@@ -80,17 +81,18 @@ public final class ProtectionDomain extends NativeObject {
     }
 
     /**
-     * Makes a queue of receives that many queue pairs share (NdkCreateSrq).
+     * Creates a queue of receives that many queue pairs share (NdkCreateSrq).
      *
      * @param depth how many receives may be posted
      * @param maxBuffers how many buffers each may name
      * @param callback called with SUCCESS once for each {@link SharedReceiveQueue#notifyBelow}, and
-     *     with INTERNAL_ERROR, asked or not, when the queue or the device has failed
-     *     (IBV_EVENT_SRQ_ERR, IBV_EVENT_DEVICE_FATAL): it and its queue pairs are to be closed
-     *     then. On a thread of its own, one call after the other; may wait, and close what it likes
-     * @return a new one, to be closed by the caller
-     * @throws VerbenaException with INVALID_PARAMETER when a limit is beyond the device, with
-     *     NOT_SUPPORTED when it has no shared receive queues
+     *     once with INTERNAL_ERROR, even without {@code notifyBelow}, when the queue or the device
+     *     has failed (IBV_EVENT_SRQ_ERR, IBV_EVENT_DEVICE_FATAL); then close the queue and its
+     *     queue pairs. Runs on a callback thread, one call at a time; it may block, and close any
+     *     object
+     * @return the new object, to be closed by the caller
+     * @throws VerbenaException with INVALID_PARAMETER if the device does not support the limits,
+     *     with NOT_SUPPORTED if it has no shared receive queues
      */
     @CheckReturnValue
     public SharedReceiveQueue createSharedReceiveQueue(
@@ -100,14 +102,14 @@ public final class ProtectionDomain extends NativeObject {
     }
 
     /**
-     * Makes a queue pair that takes its receives from a shared queue (NdkCreateQpWithSrq).
+     * Creates a queue pair that takes its receives from a shared queue (NdkCreateQpWithSrq).
      *
-     * @param initiatorCompletions where the completions of initiator requests go
-     * @param receiveCompletions where those of its receives go; may be the same
+     * @param initiatorCompletions the completion queue of the send queue (NDK: initiator queue)
+     * @param receiveCompletions the completion queue for its receives; may be the same
      * @param receives the shared queue, of this domain
-     * @param limits how deep and how wide it is; what they say of receives has no meaning
-     * @return a new one, to be closed by the caller
-     * @throws VerbenaException with INVALID_PARAMETER when a limit is beyond the device
+     * @param limits its depths and sizes; those of receives are ignored
+     * @return the new object, to be closed by the caller
+     * @throws VerbenaException with INVALID_PARAMETER if the device does not support the limits
      */
     @CheckReturnValue
     public QueuePair createQueuePair(
@@ -124,14 +126,14 @@ public final class ProtectionDomain extends NativeObject {
     }
 
     /**
-     * Makes a queue pair (NdkCreateQp). Receives may be posted to it at once, initiator requests
-     * once it is connected.
+     * Creates a queue pair (NdkCreateQp). Receives may be posted to it immediately, send queue
+     * requests once it is connected.
      *
-     * @param initiatorCompletions where the completions of initiator requests go
-     * @param receiveCompletions where those of receives go; may be the same
-     * @param limits how deep and how wide it is
-     * @return a new one, to be closed by the caller
-     * @throws VerbenaException with INVALID_PARAMETER when a limit is beyond the device
+     * @param initiatorCompletions the completion queue of the send queue (NDK: initiator queue)
+     * @param receiveCompletions the completion queue of the receive queue; may be the same
+     * @param limits its depths and sizes
+     * @return the new object, to be closed by the caller
+     * @throws VerbenaException with INVALID_PARAMETER if the device does not support the limits
      */
     @CheckReturnValue
     public QueuePair createQueuePair(
@@ -154,9 +156,9 @@ public final class ProtectionDomain extends NativeObject {
     }
 
     /**
-     * The adapter it was made from.
+     * The adapter it was created from.
      *
-     * @return it may be closed
+     * @return the adapter, which may be closed by now
      */
     public Adapter adapter() {
         return adapter;

@@ -857,7 +857,7 @@ public final class QueuePair extends NativeObject {
     }
 
     /** See {@link NativeQueuePair#keep}. */
-    boolean keep(MemoryWindow.Remains left) {
+    boolean keep(MemoryWindow.PendingFree left) {
         return half.keep(left);
     }
 

@@ -5,11 +5,11 @@ import com.google.errorprone.annotations.CheckReturnValue;
 import java.util.Objects;
 
 /**
- * Where a queue pair can be reached and what its side can do: what the two sides of a connection
- * tell each other, over whatever channel they have.
+ * The address and the abilities of a queue pair. Programs that call {@link QueuePair#connect}
+ * exchange it with the peer over a channel of their own, such as TCP.
  *
- * <p>{@link QueuePair#address} makes one of this side. One of a peer is put together from what the
- * peer sent:
+ * <p>{@link QueuePair#address} returns that of this side. Create the peer's from the values that
+ * the peer sent:
  *
  * {@snippet :
  * QueuePairAddress peer = QueuePairAddress.of(number, sequenceNumber, gid, mtuBytes).withInboundReads(16);
@@ -53,22 +53,22 @@ public final class QueuePairAddress {
     private static int checked(String what, int number, int least, int most) {
         if (number < least || number > most) {
             throw new IllegalArgumentException(
-                    "This is no queue pair's address: its %s is %d, and those are from %d to %d"
+                    "This is not the address of a queue pair: its %s is %d, which must be %d to %d"
                             .formatted(what, number, least, most));
         }
         return number;
     }
 
     /**
-     * The address of a queue pair without a LID, that lets in no reads, has no tokens that can be
-     * invalidated, and has a receive queue of its own.
+     * Creates an address without a LID, of a queue pair that serves no reads, has no remote keys
+     * (NDK: tokens) that can be invalidated, and has its own receive queue.
      *
      * @param queuePairNumber its number on its device, 24 bits
      * @param firstSequenceNumber the number that its first packet will carry, 24 bits
      * @param gid its port's GID
      * @param mtuBytes the largest payload of a packet that it can take, 256 to 4096
      * @return the address
-     * @throws IllegalArgumentException for numbers that no queue pair has
+     * @throws IllegalArgumentException for numbers that are out of range
      */
     public static QueuePairAddress of(
             int queuePairNumber, int firstSequenceNumber, Gid gid, int mtuBytes) {
@@ -80,7 +80,7 @@ public final class QueuePairAddress {
      * Changes the LID, which InfiniBand needs.
      *
      * @param portLid its port's LID, 16 bits
-     * @return this address, otherwise the same
+     * @return a changed copy of this address
      * @throws IllegalArgumentException for more than 16 bits
      */
     public QueuePairAddress withLid(int portLid) {
@@ -96,10 +96,10 @@ public final class QueuePairAddress {
     }
 
     /**
-     * Changes how many reads and atomics it lets in at once.
+     * Changes how many reads and atomics of its peer it serves at a time.
      *
-     * @param reads how many; with 0 none succeeds
-     * @return this address, otherwise the same
+     * @param reads how many; with 0, reads fail
+     * @return a changed copy of this address
      * @throws IllegalArgumentException for a negative number
      */
     public QueuePairAddress withInboundReads(int reads) {
@@ -115,10 +115,10 @@ public final class QueuePairAddress {
     }
 
     /**
-     * Changes whether it has tokens that {@link QueuePair#sendAndInvalidate} may invalidate.
+     * Changes whether it has remote keys that {@link QueuePair#sendAndInvalidate} may invalidate.
      *
-     * @param whether true for a peer that can take such messages
-     * @return this address, otherwise the same
+     * @param whether true for a peer that supports such messages
+     * @return a changed copy of this address
      */
     public QueuePairAddress withInvalidatable(boolean whether) {
         return new QueuePairAddress(
@@ -135,8 +135,8 @@ public final class QueuePairAddress {
     /**
      * Changes whether its receives come from a shared queue.
      *
-     * @param whether as {@link #sharedReceives}
-     * @return this address, otherwise the same
+     * @param whether true for a shared receive queue, see {@link #sharedReceives}
+     * @return a changed copy of this address
      */
     public QueuePairAddress withSharedReceives(boolean whether) {
         return new QueuePairAddress(
@@ -151,7 +151,7 @@ public final class QueuePairAddress {
     }
 
     /**
-     * Its number on its device.
+     * The queue pair number.
      *
      * @return 24 bits
      */
@@ -160,7 +160,7 @@ public final class QueuePairAddress {
     }
 
     /**
-     * The number that its first packet will carry.
+     * The sequence number (PSN) of its first packet.
      *
      * @return 24 bits
      */
@@ -196,30 +196,31 @@ public final class QueuePairAddress {
     }
 
     /**
-     * How many reads and atomics it lets in at once.
+     * How many reads and atomics of its peer it serves at a time.
      *
-     * @return 0 or more; with 0 none succeeds
+     * @return 0 or more; with 0, reads fail
      */
     public int inboundReads() {
         return inboundReads;
     }
 
     /**
-     * Whether it has windows whose tokens {@link QueuePair#sendAndInvalidate} can invalidate.
+     * Whether it can have windows whose remote keys {@link QueuePair#sendAndInvalidate}
+     * invalidates.
      *
-     * @return false for one to which {@link QueuePair#sendAndInvalidate} is refused
+     * @return false if {@link QueuePair#sendAndInvalidate} to it is refused
      */
     public boolean invalidatable() {
         return invalidatable;
     }
 
     /**
-     * Whether its receives come from a shared queue. Its peers then wait for a receive as long as
-     * it takes, where a queue pair with a queue of its own must have one within about 4 s.
-     * Soft-RoCE gives up after about 4 s all the same: while it waits for a receive it also counts
-     * its retries of unanswered packets down (seen on 6.1).
+     * Whether its receives come from a shared queue. Its peers then wait for a receive without
+     * limit; a queue pair with its own receive queue must have one posted within about 4 s.
+     * Soft-RoCE gives up after about 4 s in both cases: while it waits for a receive, it also
+     * counts down its retries of unacknowledged packets (seen on 6.1).
      *
-     * @return false for a receive queue of its own
+     * @return false if it has its own receive queue
      */
     public boolean sharedReceives() {
         return sharedReceives;

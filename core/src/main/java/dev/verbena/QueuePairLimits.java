@@ -6,8 +6,8 @@ import java.util.Objects;
 import java.util.function.Consumer;
 
 /**
- * How many requests and buffers a queue pair has room for: what NdkCreateQp takes. A post beyond a
- * limit is refused by the number that stands here, also where the device has rounded it up.
+ * How many requests, buffers and inline bytes a queue pair can hold: the parameters of NdkCreateQp.
+ * Posts beyond a limit are refused, even if the device has rounded the limit up.
  *
  * <p>Start from {@link #depths} and change what differs:
  *
@@ -15,15 +15,15 @@ import java.util.function.Consumer;
  * QueuePairLimits limits = QueuePairLimits.depths(64, 64).withBuffers(4, 1).withInlineBytes(128);
  * }
  *
- * <p>There is no separate builder: the two depths are the only limits without a usual value, so
- * they cannot be left out, and limits that differ in one number are made from a shared constant
- * without copying the rest. {@link ConnectionOptions} works the same way.
+ * <p>There is no separate builder: only the two depths have no default, so {@link #depths} requires
+ * them, and each {@code with…} method returns a changed copy. {@link ConnectionOptions} works the
+ * same way.
  *
  * <p>Immutable. Limits with the same numbers are equal.
  */
 @CheckReturnValue
 public final class QueuePairLimits {
-    private static final int READS = 16; // what NICs commonly have
+    private static final int READS = 16; // a common limit of NICs
     private static final int DEFERRED = 64;
 
     private final int initiatorDepth;
@@ -72,7 +72,8 @@ public final class QueuePairLimits {
      * Limits with one buffer for each request, nothing inline, 16 reads each way, and up to 64
      * deferred requests.
      *
-     * @param initiatorDepth how many initiator requests may be outstanding, at least 1
+     * @param initiatorDepth how many requests may be outstanding in the send queue (NDK: initiator
+     *     queue), at least 1
      * @param receiveDepth how many receives may be posted, at least 1
      * @return the limits
      * @throws IllegalArgumentException for a depth below 1
@@ -99,10 +100,10 @@ public final class QueuePairLimits {
     }
 
     /**
-     * Changes how many initiator requests may be outstanding.
+     * Changes how many send queue requests may be outstanding.
      *
      * @param requests how many, at least 1
-     * @return these limits, otherwise the same
+     * @return a changed copy of these limits
      * @throws IllegalArgumentException for less than 1
      */
     public QueuePairLimits withInitiatorDepth(int requests) {
@@ -113,7 +114,7 @@ public final class QueuePairLimits {
      * Changes how many receives may be posted.
      *
      * @param receives how many, at least 1
-     * @return these limits, otherwise the same
+     * @return a changed copy of these limits
      * @throws IllegalArgumentException for less than 1
      */
     public QueuePairLimits withReceiveDepth(int receives) {
@@ -123,9 +124,9 @@ public final class QueuePairLimits {
     /**
      * Changes how many buffers a request may name.
      *
-     * @param initiator for initiator requests, at least 1
+     * @param initiator for send queue requests, at least 1
      * @param receive for receives, at least 1
-     * @return these limits, otherwise the same
+     * @return a changed copy of these limits
      * @throws IllegalArgumentException for less than 1
      */
     public QueuePairLimits withBuffers(int initiator, int receive) {
@@ -140,7 +141,7 @@ public final class QueuePairLimits {
      * Changes how many bytes a request may carry inline.
      *
      * @param bytes how many, or 0 for none
-     * @return these limits, otherwise the same
+     * @return a changed copy of these limits
      * @throws IllegalArgumentException for a negative number
      */
     public QueuePairLimits withInlineBytes(int bytes) {
@@ -150,9 +151,9 @@ public final class QueuePairLimits {
     /**
      * Changes how many reads and atomics may be outstanding.
      *
-     * @param inbound of the peer, towards this queue pair; 0 lets the peer read nothing
-     * @param outbound of this queue pair
-     * @return these limits, otherwise the same
+     * @param inbound those of the peer, towards this queue pair; with 0 the peer cannot read
+     * @param outbound those posted to this queue pair
+     * @return a changed copy of these limits
      * @throws IllegalArgumentException for a negative number
      */
     public QueuePairLimits withReads(int inbound, int outbound) {
@@ -164,10 +165,10 @@ public final class QueuePairLimits {
     }
 
     /**
-     * Changes how many requests may wait for each other with {@link OpFlags#DEFER}.
+     * Changes how many requests with {@link OpFlags#DEFER} may be held back.
      *
      * @param requests how many; 0 turns deferral off
-     * @return these limits, otherwise the same
+     * @return a changed copy of these limits
      * @throws IllegalArgumentException for a negative number
      */
     public QueuePairLimits withMaxDeferred(int requests) {
@@ -175,7 +176,7 @@ public final class QueuePairLimits {
     }
 
     /**
-     * How many initiator requests may be outstanding (InitiatorQueueDepth).
+     * How many send queue requests may be outstanding (InitiatorQueueDepth).
      *
      * @return 1 or more
      */
@@ -184,8 +185,8 @@ public final class QueuePairLimits {
     }
 
     /**
-     * How many receives may be posted (ReceiveQueueDepth). Has no meaning for a queue pair with a
-     * shared receive queue.
+     * How many receives may be posted (ReceiveQueueDepth). Ignored for a queue pair with a shared
+     * receive queue.
      *
      * @return 1 or more
      */
@@ -194,8 +195,8 @@ public final class QueuePairLimits {
     }
 
     /**
-     * How many buffers an initiator request may name (MaxInitiatorRequestSge). A read may name
-     * {@link AdapterInfo#maxReadBuffers} at most, too.
+     * How many buffers a send queue request may name (MaxInitiatorRequestSge). A read is also
+     * limited by {@link AdapterInfo#maxReadBuffers}.
      *
      * @return 1 or more
      */
@@ -204,8 +205,8 @@ public final class QueuePairLimits {
     }
 
     /**
-     * How many buffers a receive may name (MaxReceiveRequestSge). Has no meaning for a queue pair
-     * with a shared receive queue.
+     * How many buffers a receive may name (MaxReceiveRequestSge). Ignored for a queue pair with a
+     * shared receive queue.
      *
      * @return 1 or more
      */
@@ -224,8 +225,8 @@ public final class QueuePairLimits {
 
     /**
      * How many reads and atomics of the peer may be outstanding towards this queue pair
-     * (InboundReadLimit). The device's own limit applies as well, without an error; with 0 the peer
-     * can read nothing.
+     * (InboundReadLimit). A lower limit of the device applies without an error. With 0 the peer
+     * cannot read.
      *
      * @return 0 or more
      */
@@ -235,8 +236,8 @@ public final class QueuePairLimits {
 
     /**
      * How many reads and atomics of this queue pair may be outstanding at the device
-     * (OutboundReadLimit). The device's own limit and the peer's inbound limit apply as well,
-     * without an error. More may be posted: they wait for their turn.
+     * (OutboundReadLimit). A lower limit of the device or of the peer applies without an error.
+     * More may be posted; the device executes them as earlier ones complete.
      *
      * @return 0 or more
      */
@@ -245,8 +246,8 @@ public final class QueuePairLimits {
     }
 
     /**
-     * How many requests may wait for each other with {@link OpFlags#DEFER}. With 0 each is posted
-     * at once, which changes no result.
+     * How many requests with {@link OpFlags#DEFER} may be held back. With 0 each is posted
+     * immediately; the results are the same.
      *
      * @return 0 or more
      */

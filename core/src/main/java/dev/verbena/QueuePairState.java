@@ -1,32 +1,34 @@
 package dev.verbena;
 
-/** How far a queue pair has come, as far as is known here without asking the device. */
+/** The state of a queue pair, as this library knows it without querying the device. */
 public enum QueuePairState {
-    /** It was not connected yet. Receives may be posted. */
+    /** Not connected yet. Receives may be posted. */
     INITIALIZED,
-    /** {@link QueuePair#connect} is running, or a {@link Connector} is making a connection. */
+    /**
+     * {@link QueuePair#connect} is running, or a {@link Connector} is establishing a connection.
+     */
     CONNECTING,
-    /** Initiator requests may be posted. */
+    /** Requests may be posted to the send queue (NDK: initiator queue). */
     CONNECTED,
     /**
-     * The connection is over, or is being ended: the peer has disconnected, {@link
-     * Connector#disconnect} still waits for requests that are outstanding, or the provider refused
-     * a post after others had been accepted. Initiator requests are refused, what is outstanding is
+     * The connection has ended or is being ended: the peer has disconnected, {@link
+     * Connector#disconnect} is still waiting for outstanding requests, or the provider refused a
+     * post after it had accepted others. Send queue requests are refused, outstanding requests are
      * not cancelled, and receives stay posted until {@link QueuePair#flush}, {@link
      * Connector#disconnect} or a close.
      */
     DISCONNECTED,
     /**
-     * A request failed, and with it the connection: its completion was polled, or a poll found the
-     * queue pair in the device's error state. Initiator requests are refused, and receives end in
+     * A request failed, which ends the connection: its completion was polled, or a poll found the
+     * queue pair in the device's error state. Send queue requests are refused, and receives end in
      * CANCELLED.
      */
     FAILED,
     /**
-     * {@link QueuePair#flush} or {@link Connector#disconnect} cancelled what was outstanding.
-     * Initiator requests are refused, and receives end in CANCELLED.
+     * {@link QueuePair#flush} or {@link Connector#disconnect} cancelled all outstanding requests.
+     * Send queue requests are refused, and receives end in CANCELLED.
      */
     FLUSHED,
-    /** It was closed. */
+    /** Closed. */
     CLOSED
 }

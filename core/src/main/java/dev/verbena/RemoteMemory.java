@@ -8,34 +8,34 @@ import java.nio.ByteOrder;
 import java.util.Objects;
 
 /**
- * Memory of the peer: its address, the token (verbs: remote key) that opens it, and how many bytes
- * there are. What is to be written or read is compared with that number before it is posted; the
- * peer's device would end the connection.
+ * Memory of the peer: its address, its remote key (NDK: token) and its length. Reads and writes are
+ * checked against the length before they are posted; the peer's device would end the connection
+ * instead.
  *
- * <p>One side makes it, of a {@link MemoryRegion} or of a {@link MemoryWindow}, and sends it in a
- * message; the other reads it there and names it in its requests:
+ * <p>One side obtains it from a {@link MemoryRegion} or a {@link MemoryWindow} and sends it in a
+ * message; the other side reads it from the message and uses it in its requests:
  *
  * {@snippet :
- * window.remoteMemory().writeTo(letter, 0); // here
- * RemoteMemory target = RemoteMemory.readFrom(letter, 0); // there
+ * window.remoteMemory().writeTo(message, 0); // one side
+ * RemoteMemory target = RemoteMemory.readFrom(message, 0); // its peer
  * queuePair.write(1, bytes, target, 0, OpFlags.NONE).orThrow();
  * }
  *
- * <p>In a message it has 20 bytes, in network byte order:
+ * <p>In a message it takes 20 bytes, in network byte order:
  *
  * <table>
- *   <caption>The bytes</caption>
- *   <tr><th>bytes</th><th>what</th></tr>
+ *   <caption>The layout</caption>
+ *   <tr><th>bytes</th><th>field</th></tr>
  *   <tr><td>0 to 7</td><td>the address</td></tr>
  *   <tr><td>8 to 15</td><td>the number of bytes</td></tr>
- *   <tr><td>16 to 19</td><td>the token</td></tr>
+ *   <tr><td>16 to 19</td><td>the remote key</td></tr>
  * </table>
  *
- * <p>Protocols of others have layouts of their own: {@link #of(long, int, long)}.
+ * <p>For protocols with their own layout, use {@link #of(long, int, long)}.
  */
 @CheckReturnValue
 public final class RemoteMemory {
-    /** How many bytes it has in a message. */
+    /** How many bytes it takes in a message. */
     public static final int MESSAGE_BYTES = 20;
 
     private static final ValueLayout.OfLong LONG =
@@ -56,13 +56,13 @@ public final class RemoteMemory {
     }
 
     /**
-     * Memory that a protocol described in its own way.
+     * Creates a description from its parts, for protocols with their own layout.
      *
-     * @param address where it is at the peer
-     * @param token the peer's token for it
-     * @param bytes how many there are
-     * @return that memory
-     * @throws IllegalArgumentException for a negative number of bytes
+     * @param address its address in the memory of the peer
+     * @param token the remote key
+     * @param bytes its length
+     * @return the description
+     * @throws IllegalArgumentException for a negative length
      */
     public static RemoteMemory of(long address, int token, long bytes) {
         if (bytes < 0) {
@@ -72,13 +72,13 @@ public final class RemoteMemory {
     }
 
     /**
-     * Reads what {@link #writeTo} wrote.
+     * Reads the layout that {@link #writeTo} writes.
      *
-     * @param message a message of the peer
-     * @param offset where in the message
+     * @param message a message from the peer
+     * @param offset the offset in the message
      * @return the peer's memory
-     * @throws IndexOutOfBoundsException when the message ends before it
-     * @throws IllegalArgumentException when these bytes cannot be one: the length is negative
+     * @throws IndexOutOfBoundsException if the message is too short
+     * @throws IllegalArgumentException if the length in the message is negative
      */
     public static RemoteMemory readFrom(MemorySegment message, long offset) {
         Objects.checkFromIndexSize(offset, MESSAGE_BYTES, message.byteSize());
@@ -89,11 +89,11 @@ public final class RemoteMemory {
     }
 
     /**
-     * Writes it into a message for the peer.
+     * Writes this description into a message for the peer.
      *
-     * @param message where to
-     * @param offset where in the message
-     * @throws IndexOutOfBoundsException when the message has no room for it there
+     * @param message the message
+     * @param offset the offset in the message
+     * @throws IndexOutOfBoundsException if the message is too short
      */
     public void writeTo(MemorySegment message, long offset) {
         Objects.checkFromIndexSize(offset, MESSAGE_BYTES, message.byteSize());
@@ -103,12 +103,12 @@ public final class RemoteMemory {
     }
 
     /**
-     * A part of it.
+     * A part of this memory.
      *
-     * @param offset the first byte, counted from its start
+     * @param offset the first byte, counted from the start of this memory
      * @param length how many bytes
-     * @return that part, opened by the same token
-     * @throws IndexOutOfBoundsException for bytes outside of it
+     * @return that part, with the same remote key
+     * @throws IndexOutOfBoundsException for bytes outside of this memory
      */
     public RemoteMemory slice(long offset, long length) {
         Objects.checkFromIndexSize(offset, length, bytes);
@@ -116,27 +116,27 @@ public final class RemoteMemory {
     }
 
     /**
-     * Where it is.
+     * The address.
      *
-     * @return its address at the peer
+     * @return an address in the memory of the peer
      */
     public long address() {
         return address;
     }
 
     /**
-     * What opens it.
+     * The remote key (NDK: token).
      *
-     * @return the peer's token
+     * @return 32 opaque bits; as a Java int it may be negative
      */
     public int token() {
         return token;
     }
 
     /**
-     * How much there is.
+     * The length.
      *
-     * @return how many bytes
+     * @return the number of bytes
      */
     public long bytes() {
         return bytes;

@@ -12,11 +12,11 @@ import java.util.concurrent.ConcurrentHashMap;
  * A local address and port that several connectors connect from: NDK's shared endpoint. No two of
  * them connect to the same peer address and port.
  *
- * <p>May be used from any thread. When it is closed, the address stays in use until the connections
- * made from it are closed.
+ * <p>May be used from any thread. After it is closed, the address stays in use until the
+ * connections from it are closed.
  */
 public final class SharedEndpoint extends NativeObject {
-    /** One connector's use of it, until the queue pair is released. */
+    /** One connector's use of this endpoint, from its connect until its queue pair is released. */
     interface Use {
         void end();
     }
@@ -24,7 +24,7 @@ public final class SharedEndpoint extends NativeObject {
     static final Use NO_USE = () -> {};
 
     private final Adapter adapter;
-    private final Listening held; // only holds the address: it never listens
+    private final Listening held; // binds the address, but never listens
     private final Set<String> peers = ConcurrentHashMap.newKeySet();
 
     SharedEndpoint(Adapter adapter, InetSocketAddress address) {
@@ -51,13 +51,13 @@ public final class SharedEndpoint extends NativeObject {
 
     Use use(InetSocketAddress peer) {
         hold();
-        // As text: IPv6 addresses of different scopes are equal to Java.
+        // As text, because Java considers IPv6 addresses equal that differ only in their scope.
         String name = peer.getAddress().getHostAddress() + " " + peer.getPort();
         if (!peers.add(name)) {
             letGo();
             throw new VerbenaException(
                     Status.ADDRESS_ALREADY_EXISTS,
-                    "A connection from %s to %s exists".formatted(localAddress(), peer));
+                    "A connection from %s to %s exists already".formatted(localAddress(), peer));
         }
         return () -> {
             peers.remove(name);
@@ -68,7 +68,7 @@ public final class SharedEndpoint extends NativeObject {
     /**
      * The shared address (NdkGetLocalAddress).
      *
-     * @return with the port that was chosen when 0 was asked for
+     * @return the address, with the actual port if port 0 was requested
      */
     public InetSocketAddress localAddress() {
         return held.address();

@@ -13,11 +13,13 @@ import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.Consumer;
 
 /**
- * Receives for many queue pairs: NDK's SRQ, verbs' {@code ibv_srq}. A message to any of them takes
- * the next one, and ends in a completion on the receive completion queue of that queue pair.
+ * A queue of receives that many queue pairs share: NDK's SRQ, verbs' {@code ibv_srq}. A message to
+ * any of the queue pairs takes the next receive, whose completion arrives at the receive completion
+ * queue of that queue pair.
  *
- * <p>May be used from any thread. A flush of a queue pair leaves its receives alone: they belong to
- * the others too. What is still posted when it is closed ends without a completion.
+ * <p>May be used from any thread. The flush of a queue pair does not cancel shared receives,
+ * because the other queue pairs need them. Receives that are still posted when this queue is closed
+ * get no completion.
  */
 @CheckReturnValue
 public final class SharedReceiveQueue extends NativeObject {
@@ -29,8 +31,8 @@ public final class SharedReceiveQueue extends NativeObject {
     private final NativeMemory memory = new NativeMemory();
     private final long address;
     private final SharedReceives receives;
-    private final AtomicInteger threshold = new AtomicInteger(); // 0: not armed
-    private volatile boolean broken; // set by its callback's thread
+    private final AtomicInteger threshold = new AtomicInteger(); // 0: no notification requested
+    private volatile boolean broken; // set by a callback thread
     private volatile boolean shut;
 
     SharedReceiveQueue(
@@ -61,7 +63,7 @@ public final class SharedReceiveQueue extends NativeObject {
                 if (queue == -1) {
                     throw new VerbenaException(
                             Status.INSUFFICIENT_RESOURCES,
-                            "One adapter serves 65536 shared receive queues at most");
+                            "An adapter can have 65536 shared receive queues at most");
                 }
                 this.receives =
                         new SharedReceives(
@@ -75,7 +77,7 @@ public final class SharedReceiveQueue extends NativeObject {
                 entered = receives;
             }
             adapter.events().addSharedQueue(address, new EventListener());
-            if (adapter.failed()) { // perhaps before it was added
+            if (adapter.failed()) { // perhaps before addSharedQueue
                 adapter.events().call(this::breakDown);
             }
         } catch (Throwable t) {
@@ -125,31 +127,31 @@ public final class SharedReceiveQueue extends NativeObject {
     }
 
     /**
-     * Makes room for a message to any of the queue pairs (NdkSrqReceive). Ends in a completion of
-     * type {@link OperationType#RECEIVE} that names the queue pair.
+     * Posts a receive for the next message to any of the queue pairs (NdkSrqReceive). Its
+     * completion has type {@link OperationType#RECEIVE} and names the queue pair.
      *
-     * <p>The bytes are the device's until the completion, {@code buffers} itself is the caller's
-     * again when this returns. Allocates nothing.
+     * <p>The device owns the memory until the completion. {@code buffers} itself may be reused as
+     * soon as this returns. Allocates nothing.
      *
-     * @param context what the completion will carry
-     * @param buffers where the message goes, filled in order
-     * @return SUCCESS; or, with no effect: CONNECTION_INVALID when closed, NO_MORE_ENTRIES when as
-     *     many receives as the queue is deep are posted, INVALID_PARAMETER for too many buffers,
-     *     ACCESS_VIOLATION for memory that may not be written to or whose arena is closed, or the
-     *     provider's refusal
+     * @param context a number that the completion will carry
+     * @param buffers the memory for the message, filled in order
+     * @return SUCCESS; or, with no effect: CONNECTION_INVALID if closed, NO_MORE_ENTRIES if the
+     *     queue is full, INVALID_PARAMETER for too many buffers, ACCESS_VIOLATION for memory that
+     *     may not be written to or whose arena is closed, or the status for the provider's error
      */
     public Status receive(long context, BufferList buffers) {
         return Refusals.status(receives.post(context, buffers.buffers));
     }
 
     /**
-     * Asks for one callback when fewer receives than that are left (NdkModifySrq). When there are
-     * fewer already, as far as completions were polled, it comes at once. It comes at once with
-     * INTERNAL_ERROR when the queue or its device has failed.
+     * Requests one callback for when fewer than {@code receives} receives are posted
+     * (NdkModifySrq). If there are fewer already, counting completions that were polled, the
+     * callback is made immediately. If the queue or its device has failed, it is made immediately
+     * with INTERNAL_ERROR.
      *
-     * @param receives how few; 0 changes nothing
-     * @throws IllegalArgumentException for a number beyond the depth
-     * @throws VerbenaException when the device refuses
+     * @param receives the threshold; 0 has no effect
+     * @throws IllegalArgumentException for a negative threshold, and for one above the depth
+     * @throws VerbenaException when {@code ibv_modify_srq} fails
      */
     public void notifyBelow(int receives) {
         if (receives < 0 || receives > depth) {
@@ -169,7 +171,7 @@ public final class SharedReceiveQueue extends NativeObject {
                         "ibv_modify_srq(limit %d)".formatted(receives),
                         "");
             }
-            // The device looks when the next receive is taken, and not before.
+            // The device compares only when it takes the next receive.
             if (broken || this.receives.outstanding() < receives) {
                 domain.adapter().events().call(this::ranLow);
             }
@@ -179,7 +181,7 @@ public final class SharedReceiveQueue extends NativeObject {
     }
 
     /**
-     * How many receives wait for a message, as far as completions were polled.
+     * How many receives are posted and not yet completed, counting completions that were polled.
      *
      * @return 0 to the depth
      */
@@ -190,7 +192,7 @@ public final class SharedReceiveQueue extends NativeObject {
     /**
      * How many receives may be posted.
      *
-     * @return the depth it was made with
+     * @return the depth it was created with
      */
     public int depth() {
         return depth;
@@ -199,20 +201,22 @@ public final class SharedReceiveQueue extends NativeObject {
     /**
      * How many buffers a receive may name.
      *
-     * @return the number it was made with
+     * @return the number it was created with
      */
     public int maxBuffers() {
         return maxBuffers;
     }
 
-    /** Calls back, once. */
+    /** Calls back if a notification was requested, once. */
     void ranLow() {
         if (threshold.getAndSet(0) > 0) {
             callback.accept(broken ? Status.INTERNAL_ERROR : Status.SUCCESS);
         }
     }
 
-    /** It or its device has failed: calls back, asked or not, once. */
+    /**
+     * The queue or its device has failed: calls back once, even if no notification was requested.
+     */
     void breakDown() {
         if (!broken && !shut) {
             broken = true;
@@ -222,9 +226,9 @@ public final class SharedReceiveQueue extends NativeObject {
     }
 
     /**
-     * The domain it was made from.
+     * The domain it was created from.
      *
-     * @return it may be closed
+     * @return the domain, which may be closed by now
      */
     public ProtectionDomain domain() {
         return domain;
@@ -239,7 +243,9 @@ public final class SharedReceiveQueue extends NativeObject {
         shut = true;
         threshold.set(0);
         receives.close();
-        if (!domain.adapter().events().finishCallbacks()) { // no callback after the close
+        if (!domain.adapter()
+                .events()
+                .finishCallbacks()) { // close() returns only when no callback runs
             throw VerbenaException.stillRunning(
                     "a callback of a shared receive queue", AdapterEvents.TIMEOUT);
         }

@@ -3,36 +3,36 @@ package dev.verbena;
 import dev.verbena.internal.verbs.Errno;
 
 /**
- * The steps of a destroy. Each is tried whatever became of those before it, so that one call that
- * fails does not leave behind what could be freed. {@link #finish} reports what failed together:
- * the first failure, with the others {@linkplain Throwable#getSuppressed suppressed} in it.
+ * Runs the steps of a destroy. Each step runs even if an earlier one failed, so that one failed
+ * call does not leak everything else. {@link #finish} throws the first failure, with the others as
+ * {@linkplain Throwable#getSuppressed suppressed} exceptions.
  *
- * <p>EIO from a device that is {@linkplain Adapter#gone gone} is no failure. Its kernel objects
- * went with it, and memory that was registered is not pinned any more. (Unless the environment has
- * RDMAV_ALLOW_DISASSOC_DESTROY, the providers of rdma-core hand the kernel's EIO through and keep
- * their own memory, a few hundred bytes for each object.) Nor is EBUSY behind that: rdma-core
- * counts what it has kept as a user of what comes next.
+ * <p>EIO from a device that is {@linkplain Adapter#gone gone} is not a failure: the kernel has
+ * already destroyed the objects and unpinned registered memory. (Unless the environment variable
+ * RDMAV_ALLOW_DISASSOC_DESTROY is set, rdma-core's providers pass on the kernel's EIO and leak
+ * their own memory, a few hundred bytes for each object.) EBUSY in a later step is not a failure
+ * then, either: rdma-core still counts the leaked object as a user of its parent.
  *
  * <p>For one thread at a time.
  */
 final class Teardown {
     private final NativeObject object;
     private final Adapter adapter; // or null
-    private boolean kept; // by a provider whose device is gone
+    private boolean leaked; // by a provider, because the device is gone
     private Throwable failure; // the first, or null
 
-    /** For steps that only {@link #run}. */
+    /** For a teardown that uses only {@link #run}. */
     Teardown(NativeObject object) {
         this(object, null);
     }
 
-    /** For the end of an object of an adapter; messages name it. */
+    /** For the teardown of an object of an adapter, which error messages name. */
     Teardown(NativeObject object, Adapter adapter) {
         this.object = object;
         this.adapter = adapter;
     }
 
-    /** Takes a step; what it throws is kept. */
+    /** Runs a step and records what it throws. */
     void run(Runnable step) {
         try {
             step.run();
@@ -42,13 +42,13 @@ final class Teardown {
     }
 
     /**
-     * Takes the answer of a step: 0, or a negative errno.
+     * Checks the result of a step, 0 or a negative errno, and records a failure.
      *
-     * @return whether it is no failure
+     * @return true if it succeeded, or if its errno is explained by the removal of the device
      */
     boolean check(long answer, String verb) {
-        boolean fine = answer >= 0 || wentWithTheDevice(answer);
-        if (!fine) {
+        boolean succeeded = answer >= 0 || explainedByRemoval(answer);
+        if (!succeeded) {
             add(
                     VerbenaException.of(
                             verb,
@@ -56,15 +56,15 @@ final class Teardown {
                             "%s is closed, and all else of it that could be freed is freed."
                                     .formatted(object.describe())));
         }
-        return fine;
+        return succeeded;
     }
 
-    private boolean wentWithTheDevice(long answer) {
+    private boolean explainedByRemoval(long answer) {
         if (answer == -Errno.EIO && adapter.gone()) {
-            kept = true;
+            leaked = true;
             return true;
         }
-        return answer == -Errno.EBUSY && kept;
+        return answer == -Errno.EBUSY && leaked;
     }
 
     @SuppressWarnings("ReferenceEquality") // the same object again, not an equal one
@@ -76,12 +76,12 @@ final class Teardown {
         }
     }
 
-    /** Throws what was kept, if anything was. */
+    /** Throws the recorded failures, if there are any. */
     void finish() {
         switch (failure) {
             case null -> {}
             case Error e -> throw e;
-            case Throwable t -> throw (RuntimeException) t; // run keeps no others
+            case Throwable t -> throw (RuntimeException) t; // run records only unchecked exceptions
         }
     }
 }

@@ -6,7 +6,7 @@ import dev.verbena.internal.verbs.Errno;
 
 import java.time.Duration;
 
-/** A control call failed. The message says what failed, why, and what to do about it. */
+/** A control call failed. The message states what failed, why, and what to do about it. */
 public final class VerbenaException extends RuntimeException {
     private static final long serialVersionUID = 1L;
 
@@ -40,7 +40,10 @@ public final class VerbenaException extends RuntimeException {
         this.errno = failure.errno();
     }
 
-    /** For a step of a connection. Each caller that waits gets a new one, with its own stack. */
+    /**
+     * For a failed step of a connection. A new exception for each waiting caller, with the stack
+     * trace of that caller.
+     */
     static VerbenaException of(Failure failure) {
         return new VerbenaException(failure);
     }
@@ -67,16 +70,17 @@ public final class VerbenaException extends RuntimeException {
     }
 
     /**
-     * For who waits for a destroy that has failed. Made anew for each: the stack is the waiter's.
+     * For a caller of {@code awaitClosed} after a failed destroy. A new exception for each caller,
+     * with the stack trace of that caller.
      */
     static VerbenaException ofDestroy(NativeObject object, Throwable failure) {
-        VerbenaException made =
+        VerbenaException exception =
                 new VerbenaException(
                         failure instanceof VerbenaException v ? v.status : Status.INTERNAL_ERROR,
-                        "%s could not be destroyed, and its memory has to stay: %s"
+                        "%s could not be destroyed, and its memory must stay allocated: %s"
                                 .formatted(object, failure));
-        made.initCause(failure);
-        return made;
+        exception.initCause(failure);
+        return exception;
     }
 
     /** For a call that failed in an internal package. */
@@ -84,19 +88,19 @@ public final class VerbenaException extends RuntimeException {
         return new VerbenaException(failure.call(), failure.errno(), advice);
     }
 
-    /** For a close that waited in vain for something to end. */
+    /** For a close whose wait for a callback or thread timed out. */
     static VerbenaException stillRunning(String what, Duration timeout) {
         return new VerbenaException(
                 Status.IO_TIMEOUT,
                 "Closed, but %s is still running after %d s".formatted(what, timeout.toSeconds()));
     }
 
-    /** For a call that answered a negative errno. */
+    /** For a call that returned a negative errno. */
     static VerbenaException of(String verb, long negativeErrno, String advice) {
         return new VerbenaException(verb, (int) -negativeErrno, advice);
     }
 
-    /** Passes an address or a zero on, and throws on a negative errno. */
+    /** Returns {@code answer} if it is an address or zero; throws if it is a negative errno. */
     static long check(long answer, String verb, String advice) {
         if (answer < 0) {
             throw of(verb, answer, advice);
@@ -122,7 +126,7 @@ public final class VerbenaException extends RuntimeException {
     /**
      * The NDK status.
      *
-     * @return never a success
+     * @return a status for which {@link Status#isSuccess} is false
      */
     public Status status() {
         return status;

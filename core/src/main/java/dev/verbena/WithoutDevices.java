@@ -8,8 +8,8 @@ import java.util.List;
 import java.util.stream.Stream;
 
 /**
- * Why libibverbs lists no device: it leaves out those whose file in /dev/infiniband is not there,
- * and those for which it finds no provider.
+ * Explains why libibverbs lists no device. It omits devices whose file in /dev/infiniband is
+ * missing, and devices for which it finds no provider.
  */
 final class WithoutDevices {
     private static final Path KNOWN_TO_KERNEL = Path.of("/sys/class/infiniband");
@@ -38,7 +38,8 @@ final class WithoutDevices {
         try (Stream<Path> entries = Files.list(folder)) {
             return entries.map(entry -> entry.getFileName().toString()).sorted().toList();
         } catch (IOException | UncheckedIOException e) {
-            return List.of(); // no such folder: a kernel without RDMA, a process without devices
+            return List
+                    .of(); // no such directory: a kernel without RDMA, or a process without devices
         }
     }
 }

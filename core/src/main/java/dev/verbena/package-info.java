@@ -1,31 +1,33 @@
 /**
- * One class for each NDK object. An {@link dev.verbena.Adapter} makes completion queues and
- * protection domains; a {@link dev.verbena.ProtectionDomain} registers memory and makes queue
- * pairs, windows and shared receive queues; a {@link dev.verbena.QueuePair} has the operations; a
- * {@link dev.verbena.CompletionQueue} says what became of them, and wakes who waits. A {@link
- * dev.verbena.Connector} connects a queue pair to one at a peer, who has a {@link
- * dev.verbena.Listener}.
+ * RDMA with the semantics of NDK, one class for each NDK object. Start with {@link
+ * dev.verbena.Adapter}, which opens a device and creates completion queues and protection domains.
+ * A {@link dev.verbena.ProtectionDomain} registers memory and creates queue pairs, memory windows
+ * and shared receive queues. Requests are posted to a {@link dev.verbena.QueuePair}; their
+ * completions are polled from a {@link dev.verbena.CompletionQueue}, which can also block or call
+ * back until there are any. A {@link dev.verbena.Connector} connects a queue pair to a peer that
+ * has a {@link dev.verbena.Listener}.
  *
  * <h2>Errors</h2>
  *
  * Posting returns a {@link dev.verbena.Status} and neither throws nor allocates, because a full
- * queue and a missing connection are ordinary there. Everything else throws {@link
+ * queue or a lost connection is an ordinary result there. Everything else throws {@link
  * dev.verbena.VerbenaException}.
  *
  * <h2>Lifetime</h2>
  *
- * Every object is closed once, in any order. An object that others were made from stays alive
- * underneath until the last of them is closed, as in NDK, where such a close pends; {@link
- * dev.verbena.MemoryRegion#awaitClosed awaitClosed} of each waits for that, and says when
- * registered memory may be freed. A closed object answers {@link java.lang.IllegalStateException}
- * to whatever would reach the device, a closed queue pair's posts {@link
- * dev.verbena.Status#CONNECTION_INVALID}; what is merely remembered, such as a name or a token, can
- * still be asked for.
+ * Close every object once, in any order. The native object behind an object is destroyed when the
+ * last object created from it is closed, too (in NDK, the close pends until then). {@link
+ * dev.verbena.MemoryRegion#awaitClosed awaitClosed}, which every object has, waits for that;
+ * registered memory may be freed when it returns. On a closed object, calls that need the device
+ * throw {@link java.lang.IllegalStateException}, and posts to a closed queue pair return {@link
+ * dev.verbena.Status#CONNECTION_INVALID}. Getters of stored values, such as a name or a remote key
+ * (NDK: token), keep working.
  *
  * <h2>Threads</h2>
  *
- * Making and closing objects may be done from any thread. Posts to one queue, and polls of one
- * completion queue, are to be serialised by the caller, as NDK asks; when they are not, they wait
- * for each other and nothing breaks but speed.
+ * Objects may be created and closed from any thread. As in NDK, the caller should serialize posts
+ * to one queue and polls of one completion queue. Concurrent ones are safe, but wait for each
+ * other. {@link dev.verbena.Adapter#createConfinedCompletionQueue} is the exception: such a queue
+ * and its queue pairs take no lock and belong to one thread.
  */
 package dev.verbena;

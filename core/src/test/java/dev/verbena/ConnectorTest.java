@@ -286,7 +286,7 @@ class ConnectorTest {
             get(connecting);
             connector.completeConnect();
             assertThat(accepting).isNotDone();
-            device.tell(AsyncEvent.Kind.DATA_CAME, far.nativeAddress());
+            device.tell(AsyncEvent.Kind.COMMUNICATION_ESTABLISHED, far.nativeAddress());
             get(accepting);
         }
 
@@ -582,7 +582,7 @@ class ConnectorTest {
                                                     InetSocketAddress.createUnresolved("x", 7))))
                     .hasMessageContaining("name was not found");
             assertThat(failure(() -> connector.connect(near, new InetSocketAddress(7))))
-                    .hasMessageContaining("a peer has an address");
+                    .hasMessageContaining("an address and a port");
             assertThat(failure(() -> connector.connect(near, new InetSocketAddress(HERE, 0))))
                     .hasMessageContaining("and a port");
         }
@@ -1105,7 +1105,7 @@ class ConnectorTest {
             assertThat(failure(ending).status()).isEqualTo(Status.CANCELLED);
             assertThat(network.calls).containsOnlyOnce("disconnect");
             // The last event that an identifier has reports its end, if no other does.
-            network.emit("ESTABLISHED", ConnectionEvent.Kind.QUIET, 0);
+            network.emit("ESTABLISHED", ConnectionEvent.Kind.TIMEWAIT_EXIT, 0);
             until(() -> network.identifiers() == 2); // the listener's, and the peer's
         }
 
@@ -1114,7 +1114,7 @@ class ConnectorTest {
             Connector[] both = connected();
             BlockingQueue<Status> here = new LinkedBlockingQueue<>();
             both[0].onDisconnect(here::add);
-            network.emit("ESTABLISHED", ConnectionEvent.Kind.QUIET, 0);
+            network.emit("ESTABLISHED", ConnectionEvent.Kind.TIMEWAIT_EXIT, 0);
             assertThat(here.poll(30, TimeUnit.SECONDS)).isEqualTo(Status.CONNECTION_INVALID);
             assertThat(near.connected()).isFalse();
         }
@@ -1139,7 +1139,7 @@ class ConnectorTest {
         }
 
         @ParameterizedTest
-        @EnumSource(names = {"REJECTED", "UNREACHABLE", "QUIET"})
+        @EnumSource(names = {"REJECTED", "UNREACHABLE", "TIMEWAIT_EXIT"})
         void thePeerGaveUpBeforeItKnewThatTheConnectionWasEstablished(ConnectionEvent.Kind kind)
                 throws Exception {
             Connector[] both = connected();
@@ -1328,7 +1328,7 @@ class ConnectorTest {
         void anAddressThatChangesDoesNotEndIt() throws Exception {
             Connector[] both = connected();
             network.emit("ESTABLISHED", ConnectionEvent.Kind.ADDRESS_CHANGED, 0);
-            network.emit("ESTABLISHED", ConnectionEvent.Kind.QUIET, 0);
+            network.emit("ESTABLISHED", ConnectionEvent.Kind.TIMEWAIT_EXIT, 0);
             both[0].disconnect();
         }
 
@@ -1467,7 +1467,7 @@ class ConnectorTest {
             stood[0].onDisconnect(over::complete);
             stood[1].close(); // its message to the peer will never be answered
             try {
-                network.emit("CONNECTING", ConnectionEvent.Kind.QUIET, 0);
+                network.emit("CONNECTING", ConnectionEvent.Kind.TIMEWAIT_EXIT, 0);
                 VerbenaException e = failure(connecting);
                 assertThat(e.status()).isEqualTo(Status.INTERNAL_ERROR);
                 assertThat(e).hasMessageContaining("out of luck").hasRootCause(network.death);

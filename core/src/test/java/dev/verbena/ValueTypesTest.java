@@ -134,7 +134,7 @@ class ValueTypesTest {
                             "ConnectionData(2 bytes of private data, invalidatable, 1 reads in, 2 reads out)");
             assertThat(new ConnectionData(new byte[56], false, false, 0, 0))
                     .hasToString(
-                            "ConnectionData(56 bytes of private data with what the transport added, not invalidatable, 0 reads in, 0 reads out)");
+                            "ConnectionData(56 bytes of private data with the padding of the transport, not invalidatable, 0 reads in, 0 reads out)");
         }
     }
 

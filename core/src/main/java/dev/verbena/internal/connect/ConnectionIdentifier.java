@@ -86,7 +86,7 @@ final class ConnectionIdentifier {
     }
 
     void notifyData() {
-        control.dataCame(id);
+        control.notifyEstablished(id);
     }
 
     /** Refuses or disconnects a peer that there is; no event comes any more. */

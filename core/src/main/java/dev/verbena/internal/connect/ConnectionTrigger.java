@@ -98,7 +98,7 @@ enum ConnectionTrigger {
             case REJECTED -> REJECTED;
             case ESTABLISHED -> PEER_ESTABLISHED;
             case DISCONNECTED -> PEER_DISCONNECTED;
-            case QUIET -> TIMEWAIT_EXIT;
+            case TIMEWAIT_EXIT -> TIMEWAIT_EXIT;
             case DEVICE_REMOVED -> DEVICE_REMOVED;
             case ADDRESS_CHANGED -> ADDRESS_CHANGED;
             case NONE, REQUEST, OTHER -> UNRELATED_EVENT;

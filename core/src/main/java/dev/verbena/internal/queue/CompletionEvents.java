@@ -107,7 +107,7 @@ public final class CompletionEvents {
         this.descriptor = control.channelDescriptor(channel);
         this.calledBack = calledBack;
         this.lookForFailures = lookForFailures;
-        this.alarm = (int) CallFailure.check(Descriptors.newAlarm(), "eventfd");
+        this.alarm = (int) CallFailure.check(Descriptors.newEventFd(), "eventfd");
         try {
             this.wait = control.newWait(channel, alarm);
         } catch (Throwable t) {
@@ -156,7 +156,7 @@ public final class CompletionEvents {
         }
         fired = NOTHING;
         if (joined >= 0) {
-            Descriptors.silence(alarm); // or the consumer's loop would wake for it
+            Descriptors.drain(alarm); // or the consumer's loop would wake for it
         }
     }
 
@@ -429,8 +429,8 @@ public final class CompletionEvents {
         boolean eventCame = taken || ((ready & EventWait.EVENT) != 0 && !closed);
         int answer = eventCame && !taken ? control.takeEvent(channel, wait) : 1;
         failedToTake = answer < 0;
-        if ((ready & EventWait.ALARM) != 0) {
-            Descriptors.silence(alarm); // before the look at what it was raised for
+        if ((ready & EventWait.WAKE_UP) != 0) {
+            Descriptors.drain(alarm); // before the look at what it was raised for
         }
         if (provider.forgetsLateReceives() && !closed) {
             lookForFailuresNowAndThen(eventCame);
@@ -513,7 +513,7 @@ public final class CompletionEvents {
             collecting = true;
         }
         try {
-            Descriptors.silence(alarm);
+            Descriptors.drain(alarm);
             int taken = control.takeEvent(channel, wait);
             synchronized (this) {
                 handleEvent(taken);
@@ -544,7 +544,7 @@ public final class CompletionEvents {
     /** Not after {@link #free}: another file may have the number by then. */
     private synchronized void raise() {
         if (!freed) {
-            Descriptors.raise(alarm);
+            Descriptors.setReadable(alarm);
         }
     }
 }

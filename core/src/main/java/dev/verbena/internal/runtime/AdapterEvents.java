@@ -138,7 +138,7 @@ public final class AdapterEvents {
         this.errors = errors;
         this.waiting = waiting;
         Threads.CALLBACKS.prepare();
-        this.alarm = (int) check(Descriptors.newAlarm(), "eventfd", "");
+        this.alarm = (int) check(Descriptors.newEventFd(), "eventfd", "");
         try {
             this.thread =
                     Thread.ofPlatform().daemon().name("verbena-events-" + device).start(this::run);
@@ -292,7 +292,7 @@ public final class AdapterEvents {
     }
 
     private void wake() {
-        Descriptors.raise(alarm);
+        Descriptors.setReadable(alarm);
     }
 
     // ---- the event thread
@@ -331,7 +331,7 @@ public final class AdapterEvents {
                         connections == null ? -1 : connections.descriptor());
         check(ready, "poll", "The adapter gets no events any more");
         if ((ready & 2) != 0) {
-            Descriptors.silence(alarm);
+            Descriptors.drain(alarm);
         }
         timers.run();
         // Any of these may close the last object, and the device with it.
@@ -374,7 +374,7 @@ public final class AdapterEvents {
                 }
             }
             case DEVICE_BROKEN -> deviceHasFailed();
-            case ENDED -> {
+            case DEVICE_DISASSOCIATED -> {
                 deviceEnded = true;
                 if (!deviceFailed) {
                     deviceHasFailed();
@@ -388,7 +388,7 @@ public final class AdapterEvents {
                     callbacks.execute(queue::ranLow);
                 }
             }
-            case DATA_CAME -> {
+            case COMMUNICATION_ESTABLISHED -> {
                 Source connections = source;
                 if (connections != null) {
                     connections.dataArrived(event.object());

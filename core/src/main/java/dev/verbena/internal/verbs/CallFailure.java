@@ -1,17 +1,17 @@
 package dev.verbena.internal.verbs;
 
-/** A C function failed, where the caller cannot be answered by a number. */
+/** A C function failed, in a method whose result cannot carry a negative errno. */
 public final class CallFailure extends RuntimeException {
     private static final long serialVersionUID = 1L;
 
     /** The function. */
     private final String call;
 
-    /** Its errno. */
+    /** The errno it failed with. */
     private final int errno;
 
     /**
-     * Makes one.
+     * Creates the exception; its message names the call and the errno.
      *
      * @param call the C function
      * @param errno a positive number
@@ -23,11 +23,11 @@ public final class CallFailure extends RuntimeException {
     }
 
     /**
-     * Passes a number that is not negative on.
+     * Returns the result of a call, or throws if it is a negative errno.
      *
      * @param answer what the function returned, or a negative errno
      * @param call the C function
-     * @return the same
+     * @return {@code answer}
      * @throws CallFailure for a negative errno
      */
     public static long check(long answer, String call) {

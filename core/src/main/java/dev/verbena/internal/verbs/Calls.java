@@ -8,17 +8,19 @@ import java.lang.foreign.MemorySegment;
 import java.lang.invoke.MethodHandle;
 
 /**
- * The exported functions of libibverbs, with errno captured, which jextract's own handles do not
- * do.
+ * Method handles for the exported functions of libibverbs. They capture errno, which the handles
+ * that jextract generates do not.
  *
- * <p>{@link RdmaCore#problemWithVerbs} must have answered "" before this class is initialised.
+ * <p>Call {@link RdmaCore#problemWithVerbs} first: if it does not return "", initializing this
+ * class fails.
  */
 @SuppressWarnings("restricted") // making downcalls is what this module asks native access for
 final class Calls {
     private static final Linker LINKER = Linker.nativeLinker();
 
-    // In holders, so that a function is linked when something of its kind is first called: each
-    // signature that is new to the JVM costs 12 ms (a JVM just started), and no program needs all.
+    // In holder classes, so that a function is linked only when its group is first used: linking a
+    // signature that is new to the JVM takes 12 ms (just after startup), and no program needs all
+    // of them.
 
     static final class Devices {
         static final MethodHandle GET_DEVICE_LIST =
@@ -122,14 +124,14 @@ final class Calls {
                         LibIbverbs.ibv_get_cq_event$address(),
                         LibIbverbs.ibv_get_cq_event$descriptor());
 
-        /** The same, without its errno: for each event. */
-        static final MethodHandle GET_CQ_EVENT_PLAINLY =
-                plain(
+        /** The same without capturing errno, for the path that runs on every event. */
+        static final MethodHandle GET_CQ_EVENT_WITHOUT_ERRNO =
+                withoutErrno(
                         LibIbverbs.ibv_get_cq_event$address(),
                         LibIbverbs.ibv_get_cq_event$descriptor());
 
         static final MethodHandle ACK_CQ_EVENTS =
-                plain(
+                withoutErrno(
                         LibIbverbs.ibv_ack_cq_events$address(),
                         LibIbverbs.ibv_ack_cq_events$descriptor());
 
@@ -167,11 +169,12 @@ final class Calls {
         private QueuePairs() {}
     }
 
-    static final class Looking {
+    static final class StateQueries {
         static final MethodHandle QUERY_QP =
-                plain(LibIbverbs.ibv_query_qp$address(), LibIbverbs.ibv_query_qp$descriptor());
+                withoutErrno(
+                        LibIbverbs.ibv_query_qp$address(), LibIbverbs.ibv_query_qp$descriptor());
 
-        private Looking() {}
+        private StateQueries() {}
     }
 
     static final class SharedReceiveQueues {
@@ -196,10 +199,10 @@ final class Calls {
     private Calls() {}
 
     /**
-     * For what is called again and again: a call that captures errno makes an object of 40 bytes
-     * (JDK 25, SharedUtils.checkCaptureSegment).
+     * A handle that does not capture errno, for calls on the data path: capturing it allocates an
+     * object of 40 bytes per call (JDK 25, SharedUtils.checkCaptureSegment).
      */
-    static MethodHandle plain(MemorySegment function, FunctionDescriptor descriptor) {
+    static MethodHandle withoutErrno(MemorySegment function, FunctionDescriptor descriptor) {
         return LINKER.downcallHandle(function, descriptor);
     }
 
@@ -208,10 +211,11 @@ final class Calls {
     }
 
     /**
-     * What a downcall threw. Unchecked ones are the caller's business, as of memory whose arena was
-     * closed meanwhile; there are no others.
+     * Rethrows what a downcall threw. Unchecked exceptions reach the caller unchanged, for example
+     * the one for memory whose arena was closed meanwhile. A downcall throws no checked exception,
+     * so any other throwable becomes the AssertionError that this returns.
      */
-    static AssertionError mistake(Throwable t) {
+    static AssertionError unexpected(Throwable t) {
         if (t instanceof RuntimeException e) {
             throw e;
         }

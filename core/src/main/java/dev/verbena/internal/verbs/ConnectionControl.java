@@ -6,14 +6,15 @@ import java.net.InetAddress;
 import java.net.InetSocketAddress;
 
 /**
- * The calls of the connection manager, librdmacm. Each answers an address or 0, or a negative
- * errno. None waits for the network: what they begin ends in an event.
+ * The calls of the connection manager, librdmacm. Each returns an address or 0, or a negative
+ * errno. None waits for the network: the result of an operation arrives as a {@link
+ * ConnectionEvent}.
  *
- * <p>An identifier ({@code rdma_cm_id}) never has a queue pair attached: with one the library would
- * move it through its states by itself and establish the connection as soon as the peer answers,
- * and there were no moment in which it could still be refused.
+ * <p>An identifier ({@code rdma_cm_id}) never has a queue pair attached: librdmacm would then
+ * change the state of the queue pair by itself and establish the connection as soon as the peer
+ * accepts, and this side could no longer reject it.
  *
- * <p>An interface, so that everything above can be tested without a device.
+ * <p>An interface, so that the layers above can be tested without a device.
  */
 public interface ConnectionControl {
     /**
@@ -35,13 +36,13 @@ public interface ConnectionControl {
      * {@code rdma_get_cm_event} and {@code rdma_ack_cm_event}: takes one event if there is one.
      *
      * @param channel the {@code rdma_event_channel}
-     * @return what it was
-     * @throws IllegalStateException when the channel is of no use any more
+     * @return the event, or {@link ConnectionEvent#NOTHING}
+     * @throws IllegalStateException when reading the channel fails for good
      */
     ConnectionEvent takeEvent(long channel);
 
     /**
-     * {@code rdma_destroy_event_channel}, after the last of its identifiers.
+     * {@code rdma_destroy_event_channel}. Destroy all identifiers of the channel first.
      *
      * @param channel the {@code rdma_event_channel}
      */
@@ -50,23 +51,24 @@ public interface ConnectionControl {
     /**
      * {@code rdma_create_id} for reliable connections.
      *
-     * @param channel where its events go
-     * @param key what they will carry
+     * @param channel the channel that will deliver its events
+     * @param key a number that each of its events will carry
      * @return the {@code rdma_cm_id}, or a negative errno
      */
     long create(long channel, long key);
 
     /**
-     * Changes the key that later events carry: an identifier that came with a request has the
-     * listening one's.
+     * Changes the key that later events carry. The identifier of an incoming request starts with
+     * the key of the listening identifier.
      *
      * @param id the {@code rdma_cm_id}
-     * @param key what they will carry
+     * @param key the number that each of its events will carry
      */
     void setKey(long id, long key);
 
     /**
-     * {@code rdma_destroy_id}. Refuses what was not accepted, ends what was established.
+     * {@code rdma_destroy_id}. Rejects a request that was not accepted, and disconnects an
+     * established connection.
      *
      * @param id the {@code rdma_cm_id}
      * @return 0, or a negative errno
@@ -74,7 +76,7 @@ public interface ConnectionControl {
     int destroy(long id);
 
     /**
-     * {@code RDMA_OPTION_ID_REUSEADDR}: another identifier with this option may have the same
+     * {@code RDMA_OPTION_ID_REUSEADDR}: lets other identifiers with this option bind the same
      * address, as long as none of them listens.
      *
      * @param id the {@code rdma_cm_id}
@@ -86,17 +88,19 @@ public interface ConnectionControl {
      * {@code rdma_bind_addr}.
      *
      * @param id the {@code rdma_cm_id}
-     * @param address the local address; port 0 takes any
+     * @param address the local address; port 0 lets the kernel choose one
      * @return 0, or a negative errno
      */
     int bind(long id, InetSocketAddress address);
 
     /**
-     * Whether an address is one of this machine's. The kernel answers EADDRNOTAVAIL for one that is
-     * not, and also for a port that somebody has on all addresses, or when no port is left.
+     * Whether an address belongs to this machine. Needed to interpret EADDRNOTAVAIL, which the
+     * kernel returns for a foreign address, for a port that is already bound to all addresses, and
+     * when no port is left.
      *
      * @param address not a wildcard
-     * @return true also when it cannot be known
+     * @return false for a foreign address; true otherwise, also when the network interfaces cannot
+     *     be listed
      */
     boolean local(InetAddress address);
 
@@ -104,7 +108,7 @@ public interface ConnectionControl {
      * {@code rdma_listen}.
      *
      * @param id the {@code rdma_cm_id}
-     * @param backlog how many requests may wait to be taken
+     * @param backlog how many requests may be queued in the kernel
      * @return 0, or a negative errno
      */
     int listen(long id, int backlog);
@@ -113,9 +117,9 @@ public interface ConnectionControl {
      * {@code rdma_resolve_addr}.
      *
      * @param id the {@code rdma_cm_id}
-     * @param from the local address, or null for the one by which the route goes
+     * @param from the local address, or null to use the source address of the route
      * @param to the peer's address
-     * @param milliseconds until it is an error
+     * @param milliseconds the timeout
      * @return 0, or a negative errno
      */
     int resolveAddress(
@@ -125,7 +129,7 @@ public interface ConnectionControl {
      * {@code rdma_resolve_route}.
      *
      * @param id the {@code rdma_cm_id}
-     * @param milliseconds until it is an error
+     * @param milliseconds the timeout
      * @return 0, or a negative errno
      */
     int resolveRoute(long id, int milliseconds);
@@ -134,7 +138,7 @@ public interface ConnectionControl {
      * {@code rdma_connect}.
      *
      * @param id the {@code rdma_cm_id}
-     * @param parameters what the peer is told
+     * @param parameters this side's parameters, sent to the peer
      * @return 0, or a negative errno
      */
     int connect(long id, ConnectionParameters parameters);
@@ -143,13 +147,14 @@ public interface ConnectionControl {
      * {@code rdma_accept}.
      *
      * @param id the {@code rdma_cm_id}
-     * @param parameters what the peer is told
+     * @param parameters this side's parameters, sent to the peer
      * @return 0, or a negative errno
      */
     int accept(long id, ConnectionParameters parameters);
 
     /**
-     * {@code rdma_establish}: tells the peer that its answer has come.
+     * {@code rdma_establish}: acknowledges the peer's accept, which establishes the connection on
+     * both sides.
      *
      * @param id the {@code rdma_cm_id}
      * @return 0, or a negative errno
@@ -166,7 +171,7 @@ public interface ConnectionControl {
     int reject(long id, byte[] data);
 
     /**
-     * {@code rdma_disconnect}: asks the peer to end the connection, or answers that it may.
+     * {@code rdma_disconnect}: starts disconnecting, or confirms the peer's disconnect.
      *
      * @param id the {@code rdma_cm_id}
      * @return 0, or a negative errno
@@ -174,27 +179,29 @@ public interface ConnectionControl {
     int disconnect(long id);
 
     /**
-     * {@code rdma_notify(IBV_EVENT_COMM_EST)}: data have come, so the peer has established the
-     * connection, whether its message that says so was lost or not.
+     * {@code rdma_notify(IBV_EVENT_COMM_EST)}: reports to the connection manager that data arrived.
+     * The peer has therefore established the connection, even if its ready-to-use message (RTU) was
+     * lost.
      *
      * @param id the {@code rdma_cm_id}
      * @return 0, or a negative errno
      */
-    int dataCame(long id);
+    int notifyEstablished(long id);
 
     /**
-     * What an identifier knows of itself.
+     * Reads the device, port and addresses of an identifier.
      *
      * @param id the {@code rdma_cm_id}
-     * @return device, port and addresses
+     * @return a copy
      */
     IdentifierInfo describe(long id);
 
     /**
-     * {@code rdma_init_qp_attr}: what a queue pair has to be told for its next step.
+     * {@code rdma_init_qp_attr}: fills in the attributes that {@code ibv_modify_qp} needs for the
+     * next state.
      *
      * @param id the {@code rdma_cm_id}
-     * @param change the step, to be filled in
+     * @param change names the target state; receives the attributes
      * @return 0, or a negative errno
      */
     int fillIn(long id, StateChange change);

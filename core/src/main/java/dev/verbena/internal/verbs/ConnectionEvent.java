@@ -1,16 +1,19 @@
 package dev.verbena.internal.verbs;
 
 /**
- * What {@code rdma_get_cm_event} brought, copied out of the library's memory.
+ * One event of {@code rdma_get_cm_event}, copied out of the library's memory.
  *
- * @param kind what it means here
- * @param key the key of the identifier it is about; for a request, of the listening one
+ * @param kind the type of the event
+ * @param key the key of the identifier that the event belongs to; for a request, the key of the
+ *     listening identifier
  * @param id for a request, the new {@code rdma_cm_id}; otherwise 0
- * @param status a negative errno, for {@link Kind#REJECTED} a reason of the InfiniBand
- *     specification, or 0
- * @param data the peer's private data, padded with zeros to what the transport carries
- * @param inboundReads how many reads the peer wants to have under way towards here
- * @param outboundReads how many reads the peer lets in
+ * @param status 0 or a negative errno; for {@link Kind#REJECTED}, the reject reason of the
+ *     InfiniBand specification
+ * @param data the peer's private data, padded with zeros to the transport's fixed length
+ * @param inboundReads how many reads and atomics the peer wants to have outstanding towards this
+ *     side ({@code responder_resources})
+ * @param outboundReads how many reads and atomics the peer serves at a time ({@code
+ *     initiator_depth})
  */
 public record ConnectionEvent(
         Kind kind,
@@ -22,53 +25,55 @@ public record ConnectionEvent(
         int outboundReads) {
     /** {@code enum rdma_cm_event_type}. */
     public enum Kind {
-        /** None was there. */
+        /** No event was pending. */
         NONE,
-        /** The peer's address belongs to a device and a neighbour. */
+        /** The peer's address was resolved to a local device and a neighbour. */
         ADDRESS_RESOLVED,
-        /** It does not. */
+        /** The peer's address could not be resolved. */
         ADDRESS_ERROR,
-        /** There is a way to the peer. */
+        /** The route to the peer was resolved. */
         ROUTE_RESOLVED,
-        /** There is none. */
+        /** The route to the peer could not be resolved. */
         ROUTE_ERROR,
-        /** A peer wants to connect. */
+        /** A peer requests a connection. */
         REQUEST,
-        /** The peer accepted; nothing is established before it is told so. */
+        /**
+         * The peer accepted. The connection is established by {@link ConnectionControl#establish}.
+         */
         RESPONSE,
-        /** The connection could not be established after the peer had answered. */
+        /** The connection could not be established after the peer had accepted. */
         CONNECT_ERROR,
         /** The peer did not answer. */
         UNREACHABLE,
-        /** The peer refused. */
+        /** The peer rejected the request. */
         REJECTED,
-        /** The connection stands. */
+        /** The connection is established. */
         ESTABLISHED,
-        /** It is over. */
+        /** The connection has ended. */
         DISCONNECTED,
-        /** The device is gone. */
+        /** The device was removed. */
         DEVICE_REMOVED,
         /** The device's Ethernet address changed, as in the failover of a bond. */
         ADDRESS_CHANGED,
-        /** No packet of the old connection can be under way any more. */
-        QUIET,
-        /** Multicast, which nobody here asks for. */
+        /** The TIMEWAIT period is over: no packet of the old connection can still arrive. */
+        TIMEWAIT_EXIT,
+        /** Multicast events, which this library does not use. */
         OTHER
     }
 
-    /** The reason {@link #status} has when a program refused, by {@code rdma_reject}. */
+    /** {@link #status} when the peer's program called {@code rdma_reject}. */
     public static final int REJECTED_BY_PROGRAM = 28;
 
-    /** The reason when nobody listens. */
+    /** {@link #status} when no program listens on that port. */
     public static final int REJECTED_NO_LISTENER = 8;
 
-    /** The reason when the other side gave up waiting. */
+    /** {@link #status} when the peer stopped waiting. */
     public static final int REJECTED_TIMEOUT = 4;
 
-    /** The reason when the other side still knows an older connection of this queue pair. */
+    /** {@link #status} when the peer still holds an older connection of this queue pair number. */
     public static final int REJECTED_STALE = 10;
 
-    /** When there is none. */
+    /** No event was pending. */
     public static final ConnectionEvent NOTHING =
             new ConnectionEvent(Kind.NONE, 0, 0, 0, new byte[0], 0, 0);
 }

@@ -1,17 +1,20 @@
 package dev.verbena.internal.verbs;
 
 /**
- * What {@code rdma_connect} and {@code rdma_accept} tell the peer: {@code struct rdma_conn_param}.
+ * The parameters of {@code rdma_connect} and {@code rdma_accept}, sent to the peer: {@code struct
+ * rdma_conn_param}.
  *
- * @param queuePairNumber of this side
- * @param sharedReceives whether its receives come from a shared queue
- * @param inboundReads how many reads the peer may have under way towards here, 0 to 255
- * @param outboundReads how many reads this side wants to have under way, 0 to 255
- * @param retries how often a packet without an answer is sent again, 0 to 7; both sides go by what
- *     the connecting one says
+ * @param queuePairNumber the number of this side's queue pair
+ * @param sharedReceives whether this side uses a shared receive queue
+ * @param inboundReads how many reads and atomics the peer may have outstanding towards this side, 0
+ *     to 255 ({@code responder_resources})
+ * @param outboundReads how many reads and atomics this side wants to have outstanding, 0 to 255
+ *     ({@code initiator_depth})
+ * @param retries how often an unacknowledged packet is sent again, 0 to 7; the value of the
+ *     connecting side applies to both
  * @param rnrRetries how often the <em>peer</em> tries again when no receive is posted here, 0 to 7;
- *     7 is for ever
- * @param data private data
+ *     7 means without limit
+ * @param data the private data
  */
 public record ConnectionParameters(
         int queuePairNumber,

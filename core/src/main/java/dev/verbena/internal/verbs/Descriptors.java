@@ -12,9 +12,9 @@ import java.lang.foreign.MemorySegment;
 import java.lang.invoke.MethodHandle;
 
 /**
- * The few calls of the C library that waiting for an event takes: {@code poll(2)}, {@code
- * eventfd(2)} and what goes with them. Their signatures and constants are the same on every Linux
- * this module runs on.
+ * The few functions of the C library that are needed to wait for events: {@code poll(2)}, {@code
+ * eventfd(2)}, {@code epoll(7)}, {@code read}, {@code write}, {@code fcntl} and {@code close}.
+ * Their signatures and constants are the same on every Linux this module runs on.
  */
 @SuppressWarnings("restricted") // making downcalls is what this module asks native access for
 public final class Descriptors {
@@ -37,22 +37,21 @@ public final class Descriptors {
     static final MethodHandle POLL =
             call("poll", FunctionDescriptor.of(JAVA_INT, ADDRESS, JAVA_LONG, JAVA_INT));
 
-    /** For who sleeps until a completion comes; linked when the first one does. */
-    static final class Plain {
-        /** Without its errno, and the object that takes; see {@link Calls#plain}. */
+    /** In a holder class: linked when a thread first waits for a completion. */
+    static final class WithoutErrno {
+        /** Does not capture errno, so that it allocates nothing; see {@link Calls#withoutErrno}. */
         static final MethodHandle POLL =
                 LINKER.downcallHandle(
                         LINKER.defaultLookup().findOrThrow("poll"),
                         FunctionDescriptor.of(JAVA_INT, ADDRESS, JAVA_LONG, JAVA_INT));
 
-        private Plain() {}
+        private WithoutErrno() {}
     }
 
     private static final MethodHandle EVENTFD =
             call("eventfd", FunctionDescriptor.of(JAVA_INT, JAVA_INT, JAVA_INT));
-    // Of alarms only, whose errors say nothing: a counter that is at its maximum is readable, and
-    // one
-    // that is 0 has nothing to read.
+    // Used for eventfds only, so their errors can be ignored: a write fails only when the counter
+    // is at its maximum, and then it is readable; a read fails only when it is 0.
     private static final FunctionDescriptor TRANSFER =
             FunctionDescriptor.of(JAVA_LONG, JAVA_INT, ADDRESS, JAVA_LONG);
     private static final MethodHandle READ =
@@ -71,7 +70,7 @@ public final class Descriptors {
                     Linker.Option.firstVariadicArg(2),
                     Linker.Option.captureCallState("errno"));
 
-    /** For loops of a consumer's own; linked when the first one asks. */
+    /** For consumers that run their own event loop; linked on first use. */
     private static final class Epoll {
         static final MethodHandle CREATE =
                 call("epoll_create1", FunctionDescriptor.of(JAVA_INT, JAVA_INT));
@@ -93,9 +92,9 @@ public final class Descriptors {
     }
 
     /**
-     * Makes reading a descriptor answer EAGAIN where there is nothing to read.
+     * Sets O_NONBLOCK: a read then fails with EAGAIN when there is nothing to read.
      *
-     * @param descriptor an open one
+     * @param descriptor an open file descriptor
      */
     public static void nonBlocking(int descriptor) {
         try (Scratch scratch = Scratch.borrow()) {
@@ -109,67 +108,68 @@ public final class Descriptors {
                         "fcntl(%d): %s".formatted(descriptor, Errno.describe(scratch.errno())));
             }
         } catch (Throwable t) {
-            throw Calls.mistake(t);
+            throw Calls.unexpected(t);
         }
     }
 
     /**
-     * A descriptor by which one thread wakes another up.
+     * {@code eventfd(2)}: a descriptor by which one thread wakes another that waits in {@link
+     * #await}.
      *
      * @return its number, or a negative errno
      */
-    public static int newAlarm() {
+    public static int newEventFd() {
         try (Scratch scratch = Scratch.borrow()) {
             int descriptor =
                     (int) EVENTFD.invokeExact(scratch.state, 0, EFD_CLOEXEC | EFD_NONBLOCK);
             return descriptor >= 0 ? descriptor : -scratch.errno();
         } catch (Throwable t) {
-            throw Calls.mistake(t);
+            throw Calls.unexpected(t);
         }
     }
 
     /**
-     * Makes an alarm readable.
+     * Makes an eventfd readable, which wakes the thread that waits for it.
      *
-     * @param alarm what {@link #newAlarm} gave
+     * @param eventFd a descriptor from {@link #newEventFd}
      */
-    public static void raise(int alarm) {
+    public static void setReadable(int eventFd) {
         try {
-            long ignored = (long) WRITE.invokeExact(alarm, ONE, ONE.byteSize());
+            long ignored = (long) WRITE.invokeExact(eventFd, ONE, ONE.byteSize());
         } catch (Throwable t) {
-            throw Calls.mistake(t);
+            throw Calls.unexpected(t);
         }
     }
 
     /**
-     * Makes an alarm unreadable again.
+     * Resets an eventfd, so that it is not readable any more.
      *
-     * @param alarm what {@link #newAlarm} gave
+     * @param eventFd a descriptor from {@link #newEventFd}
      * @return whether it was readable
      */
-    public static boolean silence(int alarm) {
+    public static boolean drain(int eventFd) {
         try {
-            return (long) READ.invokeExact(alarm, ANYTHING, ANYTHING.byteSize()) > 0;
+            return (long) READ.invokeExact(eventFd, ANYTHING, ANYTHING.byteSize()) > 0;
         } catch (Throwable t) {
-            throw Calls.mistake(t);
+            throw Calls.unexpected(t);
         }
     }
 
     /**
      * {@code close(2)}.
      *
-     * @param descriptor an open one
+     * @param descriptor an open file descriptor
      */
     public static void close(int descriptor) {
         try (Scratch scratch = Scratch.borrow()) {
             int ignored = (int) CLOSE.invokeExact(scratch.state, descriptor);
         } catch (Throwable t) {
-            throw Calls.mistake(t);
+            throw Calls.unexpected(t);
         }
     }
 
     /**
-     * One descriptor that is readable when one of two is: {@code epoll(7)}.
+     * Makes one descriptor that is readable when either of two is: {@code epoll(7)}.
      *
      * @param first a descriptor
      * @param second another
@@ -181,8 +181,8 @@ public final class Descriptors {
             if (joined < 0) {
                 return -scratch.errno();
             }
-            // struct epoll_event begins with the events; where its data lie differs, and they are
-            // 0.
+            // struct epoll_event begins with the events. The offset of its data depends on the
+            // architecture; they stay 0.
             MemorySegment event = scratch.allocate(EPOLL_EVENT, Long.BYTES);
             event.set(JAVA_INT, 0, EPOLLIN);
             for (int descriptor : new int[] {first, second}) {
@@ -197,18 +197,18 @@ public final class Descriptors {
             }
             return joined;
         } catch (Throwable t) {
-            throw Calls.mistake(t);
+            throw Calls.unexpected(t);
         }
     }
 
     /**
-     * Waits until one of some descriptors is readable: {@code poll(2)}. Holds its carrier thread
-     * when called on a virtual one.
+     * Waits until at least one of some descriptors is readable: {@code poll(2)}. A virtual thread
+     * that calls this keeps its carrier thread.
      *
-     * @param milliseconds how long at most; negative is for ever
-     * @param descriptors at most 32; negative ones are passed over
-     * @return a bit for each that is readable, from bit 0 for the first; 0 when the time ran out or
-     *     a signal came; or a negative errno
+     * @param milliseconds the timeout; negative means none
+     * @param descriptors at most 32; negative ones are ignored
+     * @return a bit for each that is readable, from bit 0 for the first; 0 after the timeout or a
+     *     signal; or a negative errno
      */
     public static int await(int milliseconds, int... descriptors) {
         try (Scratch scratch = Scratch.borrow()) {
@@ -231,7 +231,7 @@ public final class Descriptors {
             }
             return bits;
         } catch (Throwable t) {
-            throw Calls.mistake(t);
+            throw Calls.unexpected(t);
         }
     }
 }

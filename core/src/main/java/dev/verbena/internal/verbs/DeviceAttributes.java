@@ -6,8 +6,9 @@ import dev.verbena.bindings.ibv_device_attr;
 import java.lang.foreign.MemorySegment;
 
 /**
- * What {@code ibv_query_device} says: a copy of its {@code ibv_device_attr}, read where it is asked
- * for. Numbers whose top bit is set, as for "no limit", are capped.
+ * The result of {@code ibv_query_device}: a copy of its {@code ibv_device_attr}, with an accessor
+ * for each field that is used. A maximum region size whose top bit is set (rxe's "no limit") is
+ * returned as {@link Long#MAX_VALUE}.
  */
 public final class DeviceAttributes {
     private final int error;
@@ -15,9 +16,9 @@ public final class DeviceAttributes {
     private final int transport;
 
     /**
-     * Copies what the device said.
+     * Copies the attributes.
      *
-     * @param error 0, or a negative errno and nothing else is valid
+     * @param error 0, or a negative errno; then nothing else is valid
      * @param attributes an {@code ibv_device_attr}
      * @param transport {@code ibv_device.transport_type}
      */
@@ -30,9 +31,9 @@ public final class DeviceAttributes {
     }
 
     /**
-     * Whether the device answered.
+     * Whether {@code ibv_query_device} succeeded.
      *
-     * @return 0, or a negative errno and nothing else is valid
+     * @return 0, or a negative errno; then nothing else is valid
      */
     public int error() {
         return error;
@@ -41,7 +42,7 @@ public final class DeviceAttributes {
     /**
      * The firmware's version.
      *
-     * @return as the vendor writes it; may be empty
+     * @return in the vendor's format; may be empty
      */
     public String firmware() {
         return ibv_device_attr.fw_ver(attributes).getString(0);
@@ -50,7 +51,7 @@ public final class DeviceAttributes {
     /**
      * The node GUID.
      *
-     * @return its first byte on top
+     * @return the GUID as a big-endian number
      */
     public long nodeGuid() {
         return Long.reverseBytes(ibv_device_attr.node_guid(attributes));
@@ -66,16 +67,16 @@ public final class DeviceAttributes {
     }
 
     /**
-     * Who made it.
+     * The vendor ({@code vendor_id}).
      *
-     * @return an OUI, most often
+     * @return usually an OUI
      */
     public int vendorId() {
         return ibv_device_attr.vendor_id(attributes);
     }
 
     /**
-     * Which model it is.
+     * The model ({@code vendor_part_id}).
      *
      * @return the vendor's number
      */
@@ -84,7 +85,7 @@ public final class DeviceAttributes {
     }
 
     /**
-     * Which version of the model it is.
+     * The revision of the model ({@code hw_ver}).
      *
      * @return the vendor's number
      */
@@ -95,7 +96,7 @@ public final class DeviceAttributes {
     /**
      * How many queue pairs there can be.
      *
-     * @return of the whole device
+     * @return the limit of the device for all processes
      */
     public int maxQueuePairs() {
         return ibv_device_attr.max_qp(attributes);
@@ -104,7 +105,7 @@ public final class DeviceAttributes {
     /**
      * How many completion queues there can be.
      *
-     * @return of the whole device
+     * @return the limit of the device for all processes
      */
     public int maxCompletionQueues() {
         return ibv_device_attr.max_cq(attributes);
@@ -113,7 +114,7 @@ public final class DeviceAttributes {
     /**
      * How many memory regions there can be.
      *
-     * @return of the whole device
+     * @return the limit of the device for all processes
      */
     public int maxRegions() {
         return ibv_device_attr.max_mr(attributes);
@@ -122,7 +123,7 @@ public final class DeviceAttributes {
     /**
      * How many protection domains there can be.
      *
-     * @return of the whole device
+     * @return the limit of the device for all processes
      */
     public int maxDomains() {
         return ibv_device_attr.max_pd(attributes);
@@ -131,7 +132,7 @@ public final class DeviceAttributes {
     /**
      * How many memory windows there can be.
      *
-     * @return of the whole device, of any type
+     * @return the limit of the device for all processes, for windows of all types
      */
     public int maxWindows() {
         return ibv_device_attr.max_mw(attributes);
@@ -140,16 +141,16 @@ public final class DeviceAttributes {
     /**
      * How many shared receive queues there can be.
      *
-     * @return of the whole device; 0 when it has none
+     * @return the limit of the device for all processes; 0 if it has none
      */
     public int maxSharedReceiveQueues() {
         return ibv_device_attr.max_srq(attributes);
     }
 
     /**
-     * The deepest queue.
+     * The most work requests in a send or receive queue.
      *
-     * @return for this limit alone
+     * @return a limit that may not be available together with the others
      */
     public int maxWorkRequests() {
         return ibv_device_attr.max_qp_wr(attributes);
@@ -158,7 +159,7 @@ public final class DeviceAttributes {
     /**
      * The longest scatter-gather list.
      *
-     * @return for this limit alone
+     * @return a limit that may not be available together with the others
      */
     public int maxSge() {
         return ibv_device_attr.max_sge(attributes);
@@ -167,25 +168,25 @@ public final class DeviceAttributes {
     /**
      * The longest scatter-gather list of a read.
      *
-     * @return 0 when it does not say
+     * @return the limit; 0 if the device does not report it
      */
     public int maxReadSge() {
         return ibv_device_attr.max_sge_rd(attributes);
     }
 
     /**
-     * The deepest completion queue.
+     * The most entries of a completion queue.
      *
-     * @return for this limit alone
+     * @return a limit that may not be available together with the others
      */
     public int maxCompletions() {
         return ibv_device_attr.max_cqe(attributes);
     }
 
     /**
-     * The deepest shared receive queue.
+     * The most receives in a shared receive queue.
      *
-     * @return 0 when it has none
+     * @return the limit; 0 if the device has no shared receive queues
      */
     public int maxSharedReceives() {
         return ibv_device_attr.max_srq_wr(attributes);
@@ -194,7 +195,7 @@ public final class DeviceAttributes {
     /**
      * The longest scatter-gather list in a shared receive queue.
      *
-     * @return 0 when it has none
+     * @return the limit; 0 if the device has no shared receive queues
      */
     public int maxSharedSge() {
         return ibv_device_attr.max_srq_sge(attributes);
@@ -207,11 +208,11 @@ public final class DeviceAttributes {
      */
     public long maxRegistration() {
         long bytes = ibv_device_attr.max_mr_size(attributes);
-        return bytes < 0 ? Long.MAX_VALUE : bytes; // rxe's "no limit" has the top bit
+        return bytes < 0 ? Long.MAX_VALUE : bytes; // rxe's "no limit" has the top bit set
     }
 
     /**
-     * How many reads of its peer a queue pair can serve at once.
+     * How many reads and atomics of its peer a queue pair can serve at a time.
      *
      * @return 0 or more
      */
@@ -220,7 +221,7 @@ public final class DeviceAttributes {
     }
 
     /**
-     * How many reads of a queue pair can be outstanding.
+     * How many reads and atomics a queue pair can have outstanding.
      *
      * @return 0 or more
      */
@@ -229,9 +230,9 @@ public final class DeviceAttributes {
     }
 
     /**
-     * Whether it has the memory management extensions, and so sends with invalidate.
+     * Whether it has the memory management extensions, which include send with invalidate.
      *
-     * @return by its capability flags
+     * @return from {@code device_cap_flags}
      */
     public boolean sendsWithInvalidate() {
         return has(Verbs.IBV_DEVICE_MEM_MGT_EXTENSIONS);
@@ -240,7 +241,7 @@ public final class DeviceAttributes {
     /**
      * Whether it has memory windows of type 2.
      *
-     * @return by its capability flags
+     * @return from {@code device_cap_flags}
      */
     public boolean windows() {
         return maxWindows() > 0
@@ -254,16 +255,17 @@ public final class DeviceAttributes {
     /**
      * Whether it has atomic operations.
      *
-     * @return true for any level of atomicity
+     * @return true unless {@code atomic_cap} is IBV_ATOMIC_NONE
      */
     public boolean atomics() {
         return ibv_device_attr.atomic_cap(attributes) != Verbs.IBV_ATOMIC_NONE;
     }
 
     /**
-     * Whether its atomic operations are atomic against the processor and other devices, too.
+     * Whether its atomic operations are also atomic with respect to the processor and other
+     * devices.
      *
-     * @return false where they are among its own only, and without any
+     * @return false if they are atomic only among themselves, and if there are none
      */
     public boolean globalAtomics() {
         return ibv_device_attr.atomic_cap(attributes) == Verbs.IBV_ATOMIC_GLOB;
@@ -272,22 +274,22 @@ public final class DeviceAttributes {
     /**
      * Whether its transport is iWARP.
      *
-     * @return by {@code ibv_device.transport_type}
+     * @return from {@code ibv_device.transport_type}
      */
     public boolean iwarp() {
         return transport == Verbs.IBV_TRANSPORT_IWARP;
     }
 
     /**
-     * Whether its transport is InfiniBand's, which RoCE has too.
+     * Whether its transport is InfiniBand, which includes RoCE.
      *
-     * @return by {@code ibv_device.transport_type}
+     * @return from {@code ibv_device.transport_type}
      */
     public boolean infiniband() {
         return transport == Verbs.IBV_TRANSPORT_IB;
     }
 
-    /** Whether the same was said, to the byte. */
+    /** Compares the attributes byte by byte. */
     @Override
     public boolean equals(Object other) {
         return other instanceof DeviceAttributes that

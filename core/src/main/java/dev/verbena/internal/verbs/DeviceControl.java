@@ -4,39 +4,39 @@ import java.lang.foreign.MemorySegment;
 import java.util.List;
 
 /**
- * The control calls of one opened device: what makes, changes and destroys the objects it holds.
- * Each answers an address or 0, or a negative errno.
+ * The control calls of one opened device: they create, modify and destroy its objects. Each returns
+ * an address or 0, or a negative errno.
  *
- * <p>An interface, so that everything above can be tested on a device that does not exist.
+ * <p>An interface, so that the layers above can be tested without a device.
  */
 public interface DeviceControl {
     /**
-     * Closes the device.
+     * {@code ibv_close_device}.
      *
      * @return 0, or a negative errno
      */
     int close();
 
     /**
-     * Asks for the device's attributes.
+     * {@code ibv_query_device}.
      *
-     * @return them, or the error
+     * @return the attributes, or the error
      */
     DeviceAttributes queryDevice();
 
     /**
-     * Asks for a port's attributes.
+     * {@code ibv_query_port}.
      *
      * @param port the port, from 1
-     * @return them, or the error
+     * @return the attributes, or the error
      */
     PortAttributes queryPort(int port);
 
     /**
-     * Asks for the GIDs in use on all ports.
+     * {@code ibv_query_gid_table}: reads the GIDs in use on all ports.
      *
      * @param atMost the sum of the ports' table lengths
-     * @param gids where they are added
+     * @param gids receives the entries
      * @return 0, or a negative errno
      */
     long queryGids(int atMost, List<GidTableEntry> gids);
@@ -61,13 +61,14 @@ public interface DeviceControl {
      *
      * @param pd the {@code ibv_pd}
      * @param memory native memory
-     * @param access {@code IBV_ACCESS_…}, none of the optional ones
+     * @param access {@code IBV_ACCESS_…} flags, without the optional ones (such as relaxed
+     *     ordering)
      * @return the {@code ibv_mr}, or a negative errno
      */
     long registerMemory(long pd, MemorySegment memory, int access);
 
     /**
-     * The local token of a region.
+     * The local key of a region (NDK: local token).
      *
      * @param mr the {@code ibv_mr}
      * @return its lkey
@@ -75,7 +76,7 @@ public interface DeviceControl {
     int localKey(long mr);
 
     /**
-     * The remote token of a region.
+     * The remote key of a region (NDK: remote token).
      *
      * @param mr the {@code ibv_mr}
      * @return its rkey
@@ -99,7 +100,7 @@ public interface DeviceControl {
     long allocateWindow(long pd);
 
     /**
-     * The token a window has when it is new.
+     * The remote key of a new window.
      *
      * @param mw the {@code ibv_mw}
      * @return its rkey
@@ -107,11 +108,11 @@ public interface DeviceControl {
     int windowKey(long mw);
 
     /**
-     * Writes the token that the device knows a window by into {@code mw->rkey}, where some
-     * providers read it when a bind is posted. Verbs leaves that to the application.
+     * Writes a window's current remote key into {@code mw->rkey}, where some providers read it when
+     * a bind is posted. Verbs leaves that to the application.
      *
      * @param mw the {@code ibv_mw}
-     * @param key the token it has before the bind
+     * @param key the remote key before the bind
      */
     void setWindowKey(long mw, int key);
 
@@ -139,30 +140,31 @@ public interface DeviceControl {
     int channelDescriptor(long channel);
 
     /**
-     * Prepares waiting for a channel's events.
+     * Allocates the native memory for waiting on a channel.
      *
      * @param channel the {@code ibv_comp_channel}
-     * @param alarm the other descriptor to wait for
-     * @return a new one
+     * @param wakeUp an eventfd that ends a wait early
+     * @return the new object
      */
-    default EventWait newWait(long channel, int alarm) {
-        return new EventWait(channel, channelDescriptor(channel), alarm);
+    default EventWait newWait(long channel, int wakeUp) {
+        return new EventWait(channel, channelDescriptor(channel), wakeUp);
     }
 
     /**
      * {@code ibv_get_cq_event} and {@code ibv_ack_cq_events}: takes one event if there is one.
      *
      * @param channel the {@code ibv_comp_channel}
-     * @param wait of that channel; used by nobody else meanwhile
+     * @param wait the channel's; no other thread may use it during the call
      * @return 1 when there was one, 0 when there was none, or a negative errno
      */
     int takeEvent(long channel, EventWait wait);
 
     /**
-     * As {@link #takeEvent}, where most often one is there: one system call, and no reason if not.
+     * As {@link #takeEvent}, for a channel that probably has an event: makes one system call, and
+     * does not report why no event was taken.
      *
-     * @param channel what {@link #createChannel} gave
-     * @param wait the channel's
+     * @param channel the {@code ibv_comp_channel}
+     * @param wait the channel's; no other thread may use it during the call
      * @return whether an event was taken and acknowledged
      */
     boolean takeEventIfThere(long channel, EventWait wait);
@@ -178,8 +180,8 @@ public interface DeviceControl {
     /**
      * {@code ibv_create_cq}.
      *
-     * @param depth how many completions it has to hold
-     * @param channel where its events go
+     * @param depth how many completions it must be able to hold
+     * @param channel the channel for its events, or 0
      * @return the {@code ibv_cq}, or a negative errno
      */
     long createCq(int depth, long channel);
@@ -188,7 +190,7 @@ public interface DeviceControl {
      * {@code ibv_resize_cq}.
      *
      * @param cq the {@code ibv_cq}
-     * @param depth how many completions it has to hold
+     * @param depth how many completions it must be able to hold
      * @return 0, or a negative errno
      */
     int resizeCq(long cq, int depth);
@@ -212,10 +214,11 @@ public interface DeviceControl {
     long createSrq(long pd, int depth, int sge);
 
     /**
-     * {@code ibv_modify_srq}: asks for one event when fewer receives than that are left.
+     * {@code ibv_modify_srq}: requests one event, as soon as fewer receives than the limit are
+     * posted.
      *
      * @param srq the {@code ibv_srq}
-     * @param limit how many
+     * @param limit the number of receives
      * @return 0, or a negative errno
      */
     int limitSrq(long srq, int limit);
@@ -229,19 +232,20 @@ public interface DeviceControl {
     int destroySrq(long srq);
 
     /**
-     * {@code ibv_create_qp}: a reliable connected queue pair that signals only what asks for it.
+     * {@code ibv_create_qp}: creates a reliable connected (RC) queue pair with {@code sq_sig_all} =
+     * 0, in which only requests with IBV_SEND_SIGNALED are signaled.
      *
      * @param pd the {@code ibv_pd}
-     * @param sendCq the {@code ibv_cq} of the initiator queue
+     * @param sendCq the {@code ibv_cq} of the send queue
      * @param receiveCq the {@code ibv_cq} of the receive queue
-     * @param srq the {@code ibv_srq} it takes receives from, or 0 for a queue of its own
+     * @param srq the {@code ibv_srq} it takes receives from, or 0 for its own receive queue
      * @param shape its limits
      * @return the {@code ibv_qp}, or a negative errno
      */
     long createQp(long pd, long sendCq, long receiveCq, long srq, QueuePairShape shape);
 
     /**
-     * A queue pair's number, by which its peer finds it.
+     * A queue pair's number ({@code qp_num}), by which its peer addresses it.
      *
      * @param qp the {@code ibv_qp}
      * @return 24 bits
@@ -253,13 +257,15 @@ public interface DeviceControl {
      *
      * @param qp the {@code ibv_qp}
      * @param port the port
-     * @param access what the peer may do at all: {@code IBV_ACCESS_REMOTE_…}
+     * @param access the operations of the peer that the queue pair allows: {@code
+     *     IBV_ACCESS_REMOTE_…}
      * @return 0, or a negative errno
      */
     int toInit(long qp, int port, int access);
 
     /**
-     * {@code ibv_modify_qp} from INIT to ready-to-receive: from here on the peer can reach it.
+     * {@code ibv_modify_qp} from INIT to ready-to-receive, after which it accepts packets from the
+     * peer.
      *
      * @param qp the {@code ibv_qp}
      * @param path how to reach the peer
@@ -272,23 +278,24 @@ public interface DeviceControl {
      *
      * @param qp the {@code ibv_qp}
      * @param sequence the sequence number of its first packet
-     * @param outboundReads how many reads it may have under way
-     * @param patient whether a peer without a receive is asked again for ever, not for some seconds
+     * @param outboundReads how many reads and atomics it may have outstanding
+     * @param infiniteRnrRetry whether to retry without limit while the peer has no receive posted,
+     *     instead of for some seconds
      * @return 0, or a negative errno
      */
-    int toReadyToSend(long qp, int sequence, int outboundReads, boolean patient);
+    int toReadyToSend(long qp, int sequence, int outboundReads, boolean infiniteRnrRetry);
 
     /**
-     * {@code ibv_modify_qp} by what the connection manager says.
+     * {@code ibv_modify_qp} with attributes from the connection manager.
      *
      * @param qp the {@code ibv_qp}
-     * @param change the step
+     * @param change the target state and its attributes
      * @return 0, or a negative errno
      */
     int change(long qp, StateChange change);
 
     /**
-     * {@code ibv_modify_qp} to the error state: what is under way is flushed.
+     * {@code ibv_modify_qp} to the error state, which flushes outstanding requests.
      *
      * @param qp the {@code ibv_qp}
      * @return 0, or a negative errno
@@ -299,8 +306,8 @@ public interface DeviceControl {
      * {@code ibv_query_qp}: whether the queue pair is in the error state.
      *
      * @param qp the {@code ibv_qp}
-     * @param query made for it
-     * @return false when it is not, or the device does not say
+     * @param query the one allocated for this queue pair
+     * @return false if it is not, or if the query fails
      */
     boolean inError(long qp, StateQuery query);
 
@@ -322,7 +329,7 @@ public interface DeviceControl {
     /**
      * {@code ibv_get_async_event} and {@code ibv_ack_async_event}: takes one event if there is one.
      *
-     * @return what it was
+     * @return the event, or one of kind {@link AsyncEvent.Kind#NONE}
      */
     AsyncEvent takeAsyncEvent();
 }

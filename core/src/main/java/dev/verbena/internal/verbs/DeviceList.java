@@ -7,7 +7,7 @@ import dev.verbena.bindings.ibv_device;
 
 import java.lang.foreign.MemorySegment;
 
-/** The RDMA devices of this machine at one moment: {@code ibv_get_device_list}. */
+/** A snapshot of the RDMA devices of this machine: {@code ibv_get_device_list}. */
 public final class DeviceList implements AutoCloseable {
     private final MemorySegment devices; // struct ibv_device *[size]
     private final int size;
@@ -20,11 +20,12 @@ public final class DeviceList implements AutoCloseable {
     }
 
     /**
-     * Asks the library. A kernel without RDMA (ENOSYS) is a machine with no devices, not an error.
+     * Calls {@code ibv_get_device_list}. ENOSYS (a kernel without RDMA) yields an empty list, not
+     * an error.
      *
-     * @return the list, with {@link #error} set when it could not be had
+     * @return the list; empty, with {@link #error} set, if the call failed
      */
-    @SuppressWarnings("restricted") // the library's array has the size the library says
+    @SuppressWarnings("restricted") // the size of the array comes from the library
     public static DeviceList get() {
         try (Scratch scratch = Scratch.borrow()) {
             MemorySegment count = scratch.allocate(JAVA_INT);
@@ -38,12 +39,12 @@ public final class DeviceList implements AutoCloseable {
             int size = count.get(JAVA_INT, 0);
             return new DeviceList(list.reinterpret(size * ADDRESS.byteSize()), size, 0);
         } catch (Throwable t) {
-            throw Calls.mistake(t);
+            throw Calls.unexpected(t);
         }
     }
 
     /**
-     * Why there is no list.
+     * Why the call failed.
      *
      * @return 0, or a negative errno
      */
@@ -71,7 +72,7 @@ public final class DeviceList implements AutoCloseable {
     }
 
     /**
-     * Opens a device; it outlives this list.
+     * Opens a device ({@code ibv_open_device}). It stays open when this list is closed.
      *
      * @param index below {@link #size}
      * @return the address of its {@code ibv_context}, or a negative errno
@@ -82,7 +83,7 @@ public final class DeviceList implements AutoCloseable {
                     (MemorySegment)
                             Calls.Devices.OPEN_DEVICE.invokeExact(scratch.state, device(index)));
         } catch (Throwable t) {
-            throw Calls.mistake(t);
+            throw Calls.unexpected(t);
         }
     }
 
@@ -98,7 +99,7 @@ public final class DeviceList implements AutoCloseable {
         try (Scratch scratch = Scratch.borrow()) {
             Calls.Devices.FREE_DEVICE_LIST.invokeExact(scratch.state, devices);
         } catch (Throwable t) {
-            throw Calls.mistake(t);
+            throw Calls.unexpected(t);
         }
     }
 }

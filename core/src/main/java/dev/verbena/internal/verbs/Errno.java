@@ -2,9 +2,7 @@ package dev.verbena.internal.verbs;
 
 import dev.verbena.bindings.Verbs;
 
-/**
- * Linux errno values: those that verbs and librdmacm answer, with their names and what they mean.
- */
+/** The Linux errno values that verbs and librdmacm return, with their names and meanings. */
 public final class Errno {
     /** Operation not permitted. */
     public static final int EPERM = Verbs.EPERM;
@@ -12,7 +10,7 @@ public final class Errno {
     /** No such file or directory. */
     public static final int ENOENT = 2;
 
-    /** The device is gone. */
+    /** No such device or address: the device was removed. */
     public static final int ENXIO = 6;
 
     /** I/O error. */
@@ -30,7 +28,7 @@ public final class Errno {
     /** Bad address. */
     public static final int EFAULT = 14;
 
-    /** In use. */
+    /** Device or resource busy. */
     public static final int EBUSY = Verbs.EBUSY;
 
     /** No such device. */
@@ -66,52 +64,52 @@ public final class Errno {
     /** The host cannot be reached. */
     public static final int EHOSTUNREACH = 113;
 
-    /** The peer refused. */
+    /** The peer refused the connection. */
     public static final int ECONNREFUSED = Verbs.ECONNREFUSED;
 
     private Errno() {}
 
     /**
-     * Says an errno in words.
+     * Describes an errno in words.
      *
      * @param errno a positive errno
-     * @return as in "out of memory (ENOMEM, errno 12)"
+     * @return meaning, name and number, for example "out of memory (ENOMEM, errno 12)"
      */
     public static String describe(int errno) {
         return switch (errno) {
-            case EPERM -> words("operation not permitted", "EPERM", errno);
-            case ENOENT -> words("no such file or device", "ENOENT", errno);
-            case ENXIO -> words("the device is gone", "ENXIO", errno);
-            case EIO -> words("input/output error", "EIO", errno);
-            case EAGAIN -> words("not now, try again", "EAGAIN", errno);
-            case ENOMEM -> words("out of memory", "ENOMEM", errno);
-            case EACCES -> words("permission denied", "EACCES", errno);
-            case EFAULT -> words("bad address", "EFAULT", errno);
-            case EBUSY -> words("still in use", "EBUSY", errno);
-            case ENODEV -> words("no such device", "ENODEV", errno);
-            case EINVAL -> words("invalid argument", "EINVAL", errno);
-            case ENFILE -> words("too many open files on this machine", "ENFILE", errno);
-            case EMFILE -> words("too many open files in this process", "EMFILE", errno);
-            case ENOSYS -> words("not implemented", "ENOSYS", errno);
-            case EOPNOTSUPP -> words("not supported", "EOPNOTSUPP", errno);
-            case ETIMEDOUT -> words("timed out", "ETIMEDOUT", errno);
-            case ENETUNREACH -> words("network unreachable", "ENETUNREACH", errno);
-            case EHOSTUNREACH -> words("no route to host", "EHOSTUNREACH", errno);
-            case EADDRINUSE -> words("address in use", "EADDRINUSE", errno);
-            case EADDRNOTAVAIL -> words("address not available", "EADDRNOTAVAIL", errno);
-            case ECONNREFUSED -> words("connection refused", "ECONNREFUSED", errno);
-            case Verbs.EINTR -> words("interrupted", "EINTR", errno);
+            case EPERM -> named("operation not permitted", "EPERM", errno);
+            case ENOENT -> named("no such file or device", "ENOENT", errno);
+            case ENXIO -> named("the device is gone", "ENXIO", errno);
+            case EIO -> named("input/output error", "EIO", errno);
+            case EAGAIN -> named("not now, try again", "EAGAIN", errno);
+            case ENOMEM -> named("out of memory", "ENOMEM", errno);
+            case EACCES -> named("permission denied", "EACCES", errno);
+            case EFAULT -> named("bad address", "EFAULT", errno);
+            case EBUSY -> named("still in use", "EBUSY", errno);
+            case ENODEV -> named("no such device", "ENODEV", errno);
+            case EINVAL -> named("invalid argument", "EINVAL", errno);
+            case ENFILE -> named("too many open files on this machine", "ENFILE", errno);
+            case EMFILE -> named("too many open files in this process", "EMFILE", errno);
+            case ENOSYS -> named("not implemented", "ENOSYS", errno);
+            case EOPNOTSUPP -> named("not supported", "EOPNOTSUPP", errno);
+            case ETIMEDOUT -> named("timed out", "ETIMEDOUT", errno);
+            case ENETUNREACH -> named("network unreachable", "ENETUNREACH", errno);
+            case EHOSTUNREACH -> named("no route to host", "EHOSTUNREACH", errno);
+            case EADDRINUSE -> named("address in use", "EADDRINUSE", errno);
+            case EADDRNOTAVAIL -> named("address not available", "EADDRNOTAVAIL", errno);
+            case ECONNREFUSED -> named("connection refused", "ECONNREFUSED", errno);
+            case Verbs.EINTR -> named("interrupted", "EINTR", errno);
             default -> "errno " + errno;
         };
     }
 
     /**
-     * Says which call failed, why, and what to do about it. What is wrong with some errnos does not
-     * depend on the call, and neither does the advice then.
+     * Builds an error message: which call failed, why, and what to do about it. For EMFILE and
+     * ENFILE the advice does not depend on the call and replaces the given one.
      *
      * @param call the C function
      * @param errno a positive errno
-     * @param advice what to do otherwise; may be empty
+     * @param advice what to do about other errnos; may be empty
      * @return one or two sentences
      */
     public static String sentence(String call, int errno, String advice) {
@@ -125,7 +123,7 @@ public final class Errno {
         return "%s failed: %s. %s".formatted(call, describe(errno), better).strip();
     }
 
-    private static String words(String text, String name, int errno) {
+    private static String named(String text, String name, int errno) {
         return "%s (%s, errno %d)".formatted(text, name, errno);
     }
 }

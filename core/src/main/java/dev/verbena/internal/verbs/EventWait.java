@@ -9,31 +9,32 @@ import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 
 /**
- * What waiting for one completion channel takes in native memory, made once: waiting is part of the
- * data path of whoever sleeps between messages. For one thread at a time. Tests override it.
+ * The native memory for waiting on one completion channel. Allocated once, so that waiting
+ * allocates nothing: a program that blocks between messages waits on its data path. For one thread
+ * at a time. Tests override it.
  */
 public class EventWait {
-    /** In what {@link #await} answers: the channel has an event. */
+    /** Bit in the result of {@link #await}: the channel has an event. */
     public static final int EVENT = 1;
 
-    /** In what {@link #await} answers: the alarm was raised. */
-    public static final int ALARM = 2;
+    /** Bit in the result of {@link #await}: the wake-up descriptor is readable. */
+    public static final int WAKE_UP = 2;
 
     private final MemorySegment descriptors;
     final MemorySegment channel;
     final MemorySegment state;
     final MemorySegment queue;
     final MemorySegment queueContext;
-    private MemorySegment told = MemorySegment.NULL;
+    private MemorySegment eventQueue = MemorySegment.NULL;
 
     /**
-     * Prepares waiting.
+     * Allocates the memory and fills in the descriptors.
      *
      * @param channel the {@code ibv_comp_channel}
-     * @param descriptor its descriptor
-     * @param alarm the other descriptor to wait for
+     * @param descriptor the channel's file descriptor
+     * @param wakeUp an eventfd that ends the wait early
      */
-    public EventWait(long channel, int descriptor, int alarm) {
+    public EventWait(long channel, int descriptor, int wakeUp) {
         Arena arena = Arena.ofAuto();
         this.channel = MemorySegment.ofAddress(channel);
         this.state = arena.allocate(Scratch.STATE);
@@ -42,46 +43,48 @@ public class EventWait {
         this.descriptors = arena.allocate(2 * Descriptors.POLLFD, Integer.BYTES);
         descriptors.set(JAVA_INT, 0, descriptor);
         descriptors.set(JAVA_SHORT, Descriptors.EVENTS, Descriptors.POLLIN);
-        descriptors.set(JAVA_INT, Descriptors.POLLFD, alarm);
+        descriptors.set(JAVA_INT, Descriptors.POLLFD, wakeUp);
         descriptors.set(JAVA_SHORT, Descriptors.POLLFD + Descriptors.EVENTS, Descriptors.POLLIN);
     }
 
     /**
-     * Sleeps until the channel has an event or the alarm is raised: {@code poll(2)}. Holds its
-     * carrier thread when called on a virtual one.
+     * Blocks in {@code poll(2)} until the channel has an event or the wake-up descriptor is
+     * readable. A virtual thread that calls this keeps its carrier thread.
      *
-     * @param milliseconds how long at most; negative is for ever
-     * @return {@link #EVENT} and {@link #ALARM}; 0 when the time ran out or a signal came; or a
+     * @param milliseconds the timeout; negative means none
+     * @return {@link #EVENT}, {@link #WAKE_UP} or both; 0 after the timeout or a signal; or a
      *     negative errno
      */
     public int await(int milliseconds) {
         try {
-            int ready = (int) Descriptors.Plain.POLL.invokeExact(descriptors, 2L, milliseconds);
-            if (ready < 0) { // for a signal, or for good: asked again, without waiting
+            int ready =
+                    (int) Descriptors.WithoutErrno.POLL.invokeExact(descriptors, 2L, milliseconds);
+            if (ready < 0) { // a signal or an error: repeat the call without waiting, to get errno
                 ready = (int) Descriptors.POLL.invokeExact(state, descriptors, 2L, 0);
             }
             if (ready < 0) {
                 int errno = Scratch.errno(state);
                 return errno == Descriptors.EINTR ? 0 : -errno;
             }
-            return (readable(0) ? EVENT : 0) | (readable(Descriptors.POLLFD) ? ALARM : 0);
+            return (readable(0) ? EVENT : 0) | (readable(Descriptors.POLLFD) ? WAKE_UP : 0);
         } catch (Throwable t) {
-            throw Calls.mistake(t);
+            throw Calls.unexpected(t);
         }
     }
 
     /**
-     * The completion queue that the event was of: always the same one, so nothing is made for it.
+     * The completion queue that the last event names. The segment is cached: a channel here serves
+     * one completion queue, so nothing is allocated.
      */
-    MemorySegment told() {
+    MemorySegment eventQueue() {
         long address = queue.get(JAVA_LONG, 0);
-        if (told.address() != address) {
-            told = MemorySegment.ofAddress(address);
+        if (eventQueue.address() != address) {
+            eventQueue = MemorySegment.ofAddress(address);
         }
-        return told;
+        return eventQueue;
     }
 
-    private boolean readable(long which) {
-        return descriptors.get(JAVA_SHORT, which + Descriptors.REVENTS) != 0;
+    private boolean readable(long pollfd) {
+        return descriptors.get(JAVA_SHORT, pollfd + Descriptors.REVENTS) != 0;
     }
 }

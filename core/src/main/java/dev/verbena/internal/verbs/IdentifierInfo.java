@@ -5,12 +5,12 @@ import org.jspecify.annotations.Nullable;
 import java.net.InetSocketAddress;
 
 /**
- * What an {@code rdma_cm_id} knows of itself.
+ * The device, port and addresses of an {@code rdma_cm_id}.
  *
- * @param device the device it is bound to, or "" when none yet
- * @param port the device's port, from 1; 0 when it has none yet
- * @param local its own address, or null when it has none yet
- * @param peer the other side's, or null
+ * @param device the device it is bound to, or "" before it is bound
+ * @param port the device's port, from 1; 0 before it is bound
+ * @param local the local address, or null before it is bound
+ * @param peer the peer's address, or null before it is known
  */
 public record IdentifierInfo(
         String device,

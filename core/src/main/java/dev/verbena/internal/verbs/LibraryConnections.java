@@ -26,10 +26,10 @@ import java.net.NetworkInterface;
 import java.net.SocketException;
 
 /**
- * The connection manager of rdma-core, librdmacm.
+ * {@link ConnectionControl} through rdma-core's connection manager, librdmacm.
  *
- * <p>{@link RdmaCore#problemWithConnections} must have answered "" before this class is
- * initialised.
+ * <p>Call {@link RdmaCore#problemWithConnections} first: if it does not return "", initializing
+ * this class fails.
  */
 public final class LibraryConnections implements ConnectionControl {
     private static final MethodHandle CREATE_CHANNEL =
@@ -94,10 +94,10 @@ public final class LibraryConnections implements ConnectionControl {
     private static final long PEER_ADDRESS =
             rdma_cm_id.route$offset() + rdma_route.addr$offset() + rdma_addr.dst_addr$offset();
 
-    /** Makes the way to the library; it has no state of its own. */
+    /** Creates an instance; it has no state. */
     public LibraryConnections() {}
 
-    /** A call that answers 0, or -1 with errno set. */
+    /** A call that returns 0, or -1 with errno set. */
     private interface Call {
         int run(Scratch scratch) throws Throwable;
     }
@@ -106,7 +106,7 @@ public final class LibraryConnections implements ConnectionControl {
         try (Scratch scratch = Scratch.borrow()) {
             return scratch.value(call.run(scratch));
         } catch (Throwable t) {
-            throw Calls.mistake(t);
+            throw Calls.unexpected(t);
         }
     }
 
@@ -120,13 +120,14 @@ public final class LibraryConnections implements ConnectionControl {
             long channel =
                     scratch.pointer((MemorySegment) CREATE_CHANNEL.invokeExact(scratch.state));
             if (channel > 0) {
-                // An event is taken when poll(2) has said that one is there; nobody must hang where
-                // it turns out that it was of an identifier that is gone.
+                // poll(2) may report an event of an identifier that is destroyed before the event
+                // is taken. rdma_get_cm_event must return EAGAIN then instead of blocking the event
+                // thread.
                 Descriptors.nonBlocking(descriptor(channel));
             }
             return channel;
         } catch (Throwable t) {
-            throw Calls.mistake(t);
+            throw Calls.unexpected(t);
         }
     }
 
@@ -140,7 +141,7 @@ public final class LibraryConnections implements ConnectionControl {
         try (Scratch scratch = Scratch.borrow()) {
             DESTROY_CHANNEL.invokeExact(scratch.state, at(channel));
         } catch (Throwable t) {
-            throw Calls.mistake(t);
+            throw Calls.unexpected(t);
         }
     }
 
@@ -150,7 +151,7 @@ public final class LibraryConnections implements ConnectionControl {
             MemorySegment where = scratch.allocate(ADDRESS);
             int error =
                     scratch.value((int) GET_EVENT.invokeExact(scratch.state, at(channel), where));
-            // ENOMEM is of this one call; the event stays where it is.
+            // ENOMEM concerns only this call; the event stays queued.
             if (error == -Errno.EAGAIN || error == -Verbs.EINTR || error == -Errno.ENOMEM) {
                 return ConnectionEvent.NOTHING;
             }
@@ -160,7 +161,8 @@ public final class LibraryConnections implements ConnectionControl {
             }
             MemorySegment event =
                     Native.at(where.get(ADDRESS, 0).address(), rdma_cm_event.sizeof());
-            // A request that cannot be passed on, for want of memory, is refused.
+            // If copying the event fails (out of memory), a connection request is refused by
+            // destroying its identifier.
             long refused =
                     rdma_cm_event.event(event) == Verbs.RDMA_CM_EVENT_CONNECT_REQUEST
                             ? rdma_cm_event.id(event).address()
@@ -170,14 +172,15 @@ public final class LibraryConnections implements ConnectionControl {
                 refused = 0;
                 return copied;
             } finally {
-                // At once: destroying an identifier waits until its events were acknowledged.
+                // Acknowledged immediately: rdma_destroy_id blocks until all events of its
+                // identifier are acknowledged.
                 int ignored = (int) ACK_EVENT.invokeExact(scratch.state, event);
                 if (refused != 0) {
                     ignored = (int) DESTROY_ID.invokeExact(scratch.state, at(refused));
                 }
             }
         } catch (Throwable t) {
-            throw Calls.mistake(t);
+            throw Calls.unexpected(t);
         }
     }
 
@@ -212,7 +215,7 @@ public final class LibraryConnections implements ConnectionControl {
             case Verbs.RDMA_CM_EVENT_DISCONNECTED -> ConnectionEvent.Kind.DISCONNECTED;
             case Verbs.RDMA_CM_EVENT_DEVICE_REMOVAL -> ConnectionEvent.Kind.DEVICE_REMOVED;
             case Verbs.RDMA_CM_EVENT_ADDR_CHANGE -> ConnectionEvent.Kind.ADDRESS_CHANGED;
-            case Verbs.RDMA_CM_EVENT_TIMEWAIT_EXIT -> ConnectionEvent.Kind.QUIET;
+            case Verbs.RDMA_CM_EVENT_TIMEWAIT_EXIT -> ConnectionEvent.Kind.TIMEWAIT_EXIT;
             default -> ConnectionEvent.Kind.OTHER;
         };
     }
@@ -232,7 +235,7 @@ public final class LibraryConnections implements ConnectionControl {
                                             Verbs.RDMA_PS_TCP));
             return error != 0 ? error : where.get(ADDRESS, 0).address();
         } catch (Throwable t) {
-            throw Calls.mistake(t);
+            throw Calls.unexpected(t);
         }
     }
 
@@ -334,7 +337,8 @@ public final class LibraryConnections implements ConnectionControl {
         rdma_conn_param.private_data_len(p, (byte) parameters.data().length);
         rdma_conn_param.responder_resources(p, (byte) parameters.inboundReads());
         rdma_conn_param.initiator_depth(p, (byte) parameters.outboundReads());
-        // A queue of its own can say in each answer how many receives it has; a shared one cannot.
+        // Only a queue pair with its own receive queue can report its posted receives as
+        // flow-control credits in its acknowledgements.
         rdma_conn_param.flow_control(p, (byte) (parameters.sharedReceives() ? 0 : 1));
         rdma_conn_param.retry_count(p, (byte) parameters.retries());
         rdma_conn_param.rnr_retry_count(p, (byte) parameters.rnrRetries());
@@ -370,7 +374,7 @@ public final class LibraryConnections implements ConnectionControl {
     }
 
     @Override
-    public int dataCame(long id) {
+    public int notifyEstablished(long id) {
         return call(
                 scratch ->
                         (int) NOTIFY.invokeExact(scratch.state, at(id), Verbs.IBV_EVENT_COMM_EST));

@@ -30,26 +30,26 @@ import java.lang.foreign.MemorySegment;
 import java.lang.invoke.MethodHandle;
 import java.util.List;
 
-/** The control calls of a real device, through libibverbs. */
+/** {@link DeviceControl} of a real device, through libibverbs. */
 public final class LibraryControl implements DeviceControl {
-    // Local ACK timeout 4.096 us * 2^14 = 67 ms and six more tries: about half a second until a
-    // peer that vanished is IO_TIMEOUT. Not seven: rxe's completer never counts those down
-    // (rxe_comp.c; seen on 6.1: a request to a peer in the error state was still under way after
-    // 30 s).
+    // Local ACK timeout 4.096 us * 2^14 = 67 ms, with 6 retries: a request to a peer that vanished
+    // ends in IO_TIMEOUT after about half a second. Not 7 retries: rxe's completer never counts
+    // those down (rxe_comp.c; seen on 6.1: a request to a peer in the error state was still
+    // outstanding after 30 s).
     private static final int ACK_TIMEOUT = 14;
     private static final int RETRIES = 6;
-    // A peer that has no receive posted is asked 6 times again (7 would be for ever, where NDK
-    // expects an end), each after 655 ms, which is what 0 stands for: about 4 s, more than a pause
-    // of its garbage collector, until IO_TIMEOUT.
-    private static final int RECEIVER_NOT_READY_RETRIES = 6;
-    private static final int RECEIVER_NOT_READY_FOR_EVER = 7;
-    private static final int RECEIVER_NOT_READY_TIMER = 0;
+    // RNR retries while the peer has no receive posted: 6, at intervals of 655 ms (encoded as 0),
+    // so about 4 s until IO_TIMEOUT, which is longer than a garbage collection pause of the peer. 7
+    // would retry without limit; NDK expects the request to end.
+    private static final int RNR_RETRIES = 6;
+    private static final int RNR_RETRIES_INFINITE = 7;
+    private static final int RNR_TIMER = 0;
     private static final int HOP_LIMIT = 64;
     private static final long GID = ibv_gid_entry.gid$offset();
     private static final long WINDOW_KEY = ibv_mw.rkey$offset();
 
-    // Apart from Calls: these two are reached through the device's own table, as the inline
-    // functions of verbs.h do it.
+    // Not in Calls: verbs.h defines these two as inline functions that call through the device's
+    // function table.
     private static final MethodHandle ALLOC_MW =
             throughTable(FunctionDescriptor.of(ADDRESS, ADDRESS, JAVA_INT));
     private static final MethodHandle DEALLOC_MW =
@@ -69,8 +69,8 @@ public final class LibraryControl implements DeviceControl {
         MemorySegment ops = ibv_context.ops(this.context);
         this.allocMw = ibv_context_ops.alloc_mw(ops);
         this.deallocMw = ibv_context_ops.dealloc_mw(ops);
-        // An event is taken when poll(2) has said that one is there; should somebody else take it
-        // first, nobody must hang.
+        // Events are taken after poll(2) has reported one. If another reader takes it first,
+        // ibv_get_async_event must return EAGAIN instead of blocking.
         Descriptors.nonBlocking(ibv_context.async_fd(this.context));
     }
 
@@ -86,7 +86,7 @@ public final class LibraryControl implements DeviceControl {
             return scratch.value(
                     (int) Calls.Devices.CLOSE_DEVICE.invokeExact(scratch.state, context));
         } catch (Throwable t) {
-            throw Calls.mistake(t);
+            throw Calls.unexpected(t);
         }
     }
 
@@ -101,7 +101,7 @@ public final class LibraryControl implements DeviceControl {
                                             scratch.state, context, a));
             return new DeviceAttributes(error, a, transport());
         } catch (Throwable t) {
-            throw Calls.mistake(t);
+            throw Calls.unexpected(t);
         }
     }
 
@@ -114,8 +114,8 @@ public final class LibraryControl implements DeviceControl {
     @Override
     public PortAttributes queryPort(int port) {
         try (Scratch scratch = Scratch.borrow()) {
-            // The exported function fills only what the struct had in its first version; all that
-            // is read here was in it.
+            // The exported function fills only the fields of the first version of the struct; no
+            // others are read here.
             MemorySegment a = ibv_port_attr.allocate(scratch);
             int error =
                     scratch.value(
@@ -131,7 +131,7 @@ public final class LibraryControl implements DeviceControl {
                     Short.toUnsignedInt(ibv_port_attr.lid(a)),
                     Byte.toUnsignedInt(ibv_port_attr.link_layer(a)));
         } catch (Throwable t) {
-            throw Calls.mistake(t);
+            throw Calls.unexpected(t);
         }
     }
 
@@ -141,7 +141,7 @@ public final class LibraryControl implements DeviceControl {
             return 0;
         }
         try (Scratch scratch = Scratch.borrow();
-                Arena arena = Arena.ofConfined()) { // a table is of thousands of bytes
+                Arena arena = Arena.ofConfined()) { // too large for Scratch: thousands of bytes
             MemorySegment entries = ibv_gid_entry.allocateArray(atMost, arena);
             long count =
                     (long)
@@ -164,7 +164,7 @@ public final class LibraryControl implements DeviceControl {
             }
             return Math.min(count, 0); // a count, or the negative errno itself
         } catch (Throwable t) {
-            throw Calls.mistake(t);
+            throw Calls.unexpected(t);
         }
     }
 
@@ -174,7 +174,7 @@ public final class LibraryControl implements DeviceControl {
             return scratch.pointer(
                     (MemorySegment) Calls.Domains.ALLOC_PD.invokeExact(scratch.state, context));
         } catch (Throwable t) {
-            throw Calls.mistake(t);
+            throw Calls.unexpected(t);
         }
     }
 
@@ -195,7 +195,7 @@ public final class LibraryControl implements DeviceControl {
                                     memory.byteSize(),
                                     access));
         } catch (Throwable t) {
-            throw Calls.mistake(t);
+            throw Calls.unexpected(t);
         }
     }
 
@@ -228,7 +228,7 @@ public final class LibraryControl implements DeviceControl {
                                     MemorySegment.ofAddress(pd),
                                     Verbs.IBV_MW_TYPE_2));
         } catch (Throwable t) {
-            throw Calls.mistake(t);
+            throw Calls.unexpected(t);
         }
     }
 
@@ -239,7 +239,8 @@ public final class LibraryControl implements DeviceControl {
 
     @Override
     public void setWindowKey(long mw, int key) {
-        Native.EVERYWHERE.set(JAVA_INT, mw + WINDOW_KEY, key); // a bind allocates nothing
+        // Not through ibv_mw.rkey(…): a bind must not allocate.
+        Native.EVERYWHERE.set(JAVA_INT, mw + WINDOW_KEY, key);
     }
 
     @Override
@@ -250,7 +251,7 @@ public final class LibraryControl implements DeviceControl {
                             DEALLOC_MW.invokeExact(
                                     deallocMw, scratch.state, MemorySegment.ofAddress(mw)));
         } catch (Throwable t) {
-            throw Calls.mistake(t);
+            throw Calls.unexpected(t);
         }
     }
 
@@ -267,7 +268,7 @@ public final class LibraryControl implements DeviceControl {
             }
             return channel;
         } catch (Throwable t) {
-            throw Calls.mistake(t);
+            throw Calls.unexpected(t);
         }
     }
 
@@ -282,7 +283,8 @@ public final class LibraryControl implements DeviceControl {
             if (takeEventIfThere(channel, wait)) {
                 return 1;
             }
-            // None, or why not: asked again, it may be there by now.
+            // No event, or an error: repeat the call with errno captured. An event that has arrived
+            // by now is taken.
             int answer =
                     Scratch.value(
                             (int)
@@ -293,12 +295,12 @@ public final class LibraryControl implements DeviceControl {
                                             wait.queueContext),
                             wait.state);
             if (answer == 0) {
-                Calls.Events.ACK_CQ_EVENTS.invokeExact(wait.told(), 1);
+                Calls.Events.ACK_CQ_EVENTS.invokeExact(wait.eventQueue(), 1);
                 return 1;
             }
             return answer == -Errno.EAGAIN ? 0 : answer;
         } catch (Throwable t) {
-            throw Calls.mistake(t);
+            throw Calls.unexpected(t);
         }
     }
 
@@ -307,15 +309,16 @@ public final class LibraryControl implements DeviceControl {
         try {
             int answer =
                     (int)
-                            Calls.Events.GET_CQ_EVENT_PLAINLY.invokeExact(
+                            Calls.Events.GET_CQ_EVENT_WITHOUT_ERRNO.invokeExact(
                                     wait.channel, wait.queue, wait.queueContext);
             if (answer == 0) {
-                // At once: ibv_destroy_cq waits for events that were not acknowledged.
-                Calls.Events.ACK_CQ_EVENTS.invokeExact(wait.told(), 1);
+                // Acknowledged immediately: ibv_destroy_cq blocks until all events are
+                // acknowledged.
+                Calls.Events.ACK_CQ_EVENTS.invokeExact(wait.eventQueue(), 1);
             }
             return answer == 0;
         } catch (Throwable t) {
-            throw Calls.mistake(t);
+            throw Calls.unexpected(t);
         }
     }
 
@@ -337,7 +340,7 @@ public final class LibraryControl implements DeviceControl {
                                     MemorySegment.ofAddress(channel),
                                     0));
         } catch (Throwable t) {
-            throw Calls.mistake(t);
+            throw Calls.unexpected(t);
         }
     }
 
@@ -349,7 +352,7 @@ public final class LibraryControl implements DeviceControl {
                             Calls.Resizing.RESIZE_CQ.invokeExact(
                                     scratch.state, MemorySegment.ofAddress(cq), depth));
         } catch (Throwable t) {
-            throw Calls.mistake(t);
+            throw Calls.unexpected(t);
         }
     }
 
@@ -370,7 +373,7 @@ public final class LibraryControl implements DeviceControl {
                             Calls.SharedReceiveQueues.CREATE_SRQ.invokeExact(
                                     scratch.state, MemorySegment.ofAddress(pd), init));
         } catch (Throwable t) {
-            throw Calls.mistake(t);
+            throw Calls.unexpected(t);
         }
     }
 
@@ -387,7 +390,7 @@ public final class LibraryControl implements DeviceControl {
                                     attributes,
                                     Verbs.IBV_SRQ_LIMIT));
         } catch (Throwable t) {
-            throw Calls.mistake(t);
+            throw Calls.unexpected(t);
         }
     }
 
@@ -416,7 +419,7 @@ public final class LibraryControl implements DeviceControl {
                             Calls.QueuePairs.CREATE_QP.invokeExact(
                                     scratch.state, MemorySegment.ofAddress(pd), init));
         } catch (Throwable t) {
-            throw Calls.mistake(t);
+            throw Calls.unexpected(t);
         }
     }
 
@@ -453,7 +456,7 @@ public final class LibraryControl implements DeviceControl {
             ibv_qp_attr.dest_qp_num(a, path.peerNumber());
             ibv_qp_attr.rq_psn(a, path.peerSequence());
             ibv_qp_attr.max_dest_rd_atomic(a, (byte) path.inboundReads());
-            ibv_qp_attr.min_rnr_timer(a, (byte) RECEIVER_NOT_READY_TIMER);
+            ibv_qp_attr.min_rnr_timer(a, (byte) RNR_TIMER);
             MemorySegment address = ibv_qp_attr.ah_attr(a);
             ibv_ah_attr.dlid(address, (short) path.peerLid());
             ibv_ah_attr.port_num(address, (byte) path.port());
@@ -481,14 +484,14 @@ public final class LibraryControl implements DeviceControl {
     }
 
     @Override
-    public int toReadyToSend(long qp, int sequence, int outboundReads, boolean patient) {
+    public int toReadyToSend(long qp, int sequence, int outboundReads, boolean infiniteRnrRetry) {
         try (Scratch scratch = Scratch.borrow()) {
             MemorySegment a = ibv_qp_attr.allocate(scratch);
             ibv_qp_attr.qp_state(a, Verbs.IBV_QPS_RTS);
             ibv_qp_attr.timeout(a, (byte) ACK_TIMEOUT);
             ibv_qp_attr.retry_cnt(a, (byte) RETRIES);
             ibv_qp_attr.rnr_retry(
-                    a, (byte) (patient ? RECEIVER_NOT_READY_FOR_EVER : RECEIVER_NOT_READY_RETRIES));
+                    a, (byte) (infiniteRnrRetry ? RNR_RETRIES_INFINITE : RNR_RETRIES));
             ibv_qp_attr.sq_psn(a, sequence);
             ibv_qp_attr.max_rd_atomic(a, (byte) outboundReads);
             return modify(
@@ -523,16 +526,16 @@ public final class LibraryControl implements DeviceControl {
     @Override
     public boolean inError(long qp, StateQuery query) {
         try {
-            int error = // by value; which one is no matter here
+            int error = // returned by value; only whether it is 0 matters
                     (int)
-                            Calls.Looking.QUERY_QP.invokeExact(
+                            Calls.StateQueries.QUERY_QP.invokeExact(
                                     query.queuePair,
                                     query.attributes,
                                     Verbs.IBV_QP_STATE,
                                     query.initial);
             return error == 0 && ibv_qp_attr.qp_state(query.attributes) == Verbs.IBV_QPS_ERR;
         } catch (Throwable t) {
-            throw Calls.mistake(t);
+            throw Calls.unexpected(t);
         }
     }
 
@@ -552,10 +555,12 @@ public final class LibraryControl implements DeviceControl {
             MemorySegment event = ibv_async_event.allocate(scratch);
             if ((int) Calls.AsyncEvents.GET_ASYNC_EVENT.invokeExact(scratch.state, context, event)
                     != 0) {
-                // EIO of ib_uverbs_event_read: the device was disassociated. Kernels before 6.5
-                // (or 6.1.34) answer EAGAIN then, as for a descriptor that has nothing to read.
+                // EIO from ib_uverbs_event_read: the device was disassociated. Kernels before 6.5
+                // (or 6.1.34) return EAGAIN then, as if no event were pending.
                 return new AsyncEvent(
-                        scratch.errno() == Errno.EIO ? AsyncEvent.Kind.ENDED : AsyncEvent.Kind.NONE,
+                        scratch.errno() == Errno.EIO
+                                ? AsyncEvent.Kind.DEVICE_DISASSOCIATED
+                                : AsyncEvent.Kind.NONE,
                         0);
             }
             MemorySegment element = ibv_async_event.element(event);
@@ -579,17 +584,18 @@ public final class LibraryControl implements DeviceControl {
                                         ibv_async_event.element.qp(element).address());
                         case Verbs.IBV_EVENT_COMM_EST ->
                                 new AsyncEvent(
-                                        AsyncEvent.Kind.DATA_CAME,
+                                        AsyncEvent.Kind.COMMUNICATION_ESTABLISHED,
                                         ibv_async_event.element.qp(element).address());
                         case Verbs.IBV_EVENT_DEVICE_FATAL ->
                                 new AsyncEvent(AsyncEvent.Kind.DEVICE_BROKEN, 0);
                         default -> new AsyncEvent(AsyncEvent.Kind.OTHER, 0);
                     };
-            // At once: destroying what an event is about waits until it was acknowledged.
+            // Acknowledged immediately: destroying the object that an event names blocks until
+            // then.
             Calls.AsyncEvents.ACK_ASYNC_EVENT.invokeExact(scratch.state, event);
             return taken;
         } catch (Throwable t) {
-            throw Calls.mistake(t);
+            throw Calls.unexpected(t);
         }
     }
 
@@ -600,7 +606,7 @@ public final class LibraryControl implements DeviceControl {
                             Calls.QueuePairs.MODIFY_QP.invokeExact(
                                     scratch.state, MemorySegment.ofAddress(qp), attributes, mask));
         } catch (Throwable t) {
-            throw Calls.mistake(t);
+            throw Calls.unexpected(t);
         }
     }
 
@@ -609,7 +615,7 @@ public final class LibraryControl implements DeviceControl {
             return scratch.value(
                     (int) call.invokeExact(scratch.state, MemorySegment.ofAddress(address)));
         } catch (Throwable t) {
-            throw Calls.mistake(t);
+            throw Calls.unexpected(t);
         }
     }
 }

@@ -11,19 +11,20 @@ import java.util.ArrayList;
 import java.util.List;
 
 /**
- * Native memory of one object: zeroed, for any thread, freed at once by {@link #free}.
+ * Native memory blocks of one object: zeroed, accessible from any thread, freed together by {@link
+ * #free}.
  *
- * <p>A shared arena would do, but closing one halts each thread of the JVM for a moment (a
- * handshake, JEP 454), once for every queue pair that is closed. Here that is not needed: the
- * memory is used under its object's lock, which is closed first, or by a caller that holds the
- * object.
+ * <p>Not a shared arena, because closing one briefly stops every thread of the JVM (a handshake,
+ * JEP 454), once for each queue pair that is closed. That protection is not needed here: the memory
+ * is used only under its object's lock, which is closed first, or by a caller that keeps the object
+ * alive.
  */
 public final class NativeMemory implements SegmentAllocator {
     @SuppressWarnings("restricted") // making downcalls is what this module asks native access for
     private static final class C {
         private static final Linker LINKER = Linker.nativeLinker();
 
-        /** {@code void *calloc(size_t, size_t)}, the pointer as a number. */
+        /** {@code void *calloc(size_t, size_t)}, with the pointer as a {@code long}. */
         static final MethodHandle CALLOC =
                 LINKER.downcallHandle(
                         LINKER.defaultLookup().findOrThrow("calloc"),
@@ -40,7 +41,7 @@ public final class NativeMemory implements SegmentAllocator {
 
     private final List<Long> blocks = new ArrayList<>();
 
-    /** Makes one without any block. */
+    /** Creates an allocator without any block. */
     public NativeMemory() {}
 
     @Override
@@ -53,18 +54,18 @@ public final class NativeMemory implements SegmentAllocator {
             blocks.add(block);
             return Native.at(block + alignment - 1 & -alignment, bytes);
         } catch (Throwable t) {
-            throw Calls.mistake(t);
+            throw Calls.unexpected(t);
         }
     }
 
-    /** Frees all blocks; no thread may use them any more. */
+    /** Frees all blocks. No thread may use them during or after the call. */
     public synchronized void free() {
         try {
             for (long block : blocks) {
                 C.FREE.invokeExact(block);
             }
         } catch (Throwable t) {
-            throw Calls.mistake(t);
+            throw Calls.unexpected(t);
         }
         blocks.clear();
     }

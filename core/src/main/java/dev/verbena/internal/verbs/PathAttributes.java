@@ -1,18 +1,18 @@
 package dev.verbena.internal.verbs;
 
 /**
- * How to reach the other queue pair, for the step to ready-to-receive.
+ * The path to the peer's queue pair, for the transition to ready-to-receive.
  *
  * @param port the local port
- * @param gidIndex the local GID
- * @param ethernet whether a GID is needed (RoCE) or the LID does (InfiniBand)
+ * @param gidIndex the index of the local GID in the port's table
+ * @param ethernet true if the peer is addressed by GID (RoCE), false if by LID (InfiniBand)
  * @param mtu {@code enum ibv_mtu}
- * @param peerNumber the other queue pair's number
- * @param peerSequence the sequence number its first packet will have
- * @param peerLid its LID
- * @param peerGidHigh its GID's first eight bytes, big-endian
- * @param peerGidLow its GID's last eight bytes, big-endian
- * @param inboundReads how many reads it may have under way towards here
+ * @param peerNumber the number of the peer's queue pair
+ * @param peerSequence the sequence number of the peer's first packet
+ * @param peerLid the peer's LID
+ * @param peerGidHigh the first eight bytes of the peer's GID, big-endian
+ * @param peerGidLow the last eight bytes of the peer's GID, big-endian
+ * @param inboundReads how many reads and atomics the peer may have outstanding towards this side
  */
 public record PathAttributes(
         int port,

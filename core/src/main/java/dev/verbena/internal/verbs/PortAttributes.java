@@ -3,13 +3,13 @@ package dev.verbena.internal.verbs;
 import dev.verbena.bindings.Verbs;
 
 /**
- * What {@code ibv_query_port} says, as far as it is used here.
+ * The fields of {@code ibv_query_port} that are used here.
  *
- * @param error 0, or a negative errno and nothing else is valid
+ * @param error 0, or a negative errno; then nothing else is valid
  * @param state {@code enum ibv_port_state}
  * @param activeMtu {@code enum ibv_mtu}
  * @param gidTableLength entries in the GID table, used or not
- * @param maxMessage the longest message
+ * @param maxMessage the longest message, in bytes
  * @param lid the local identifier; 0 on Ethernet
  * @param linkLayer {@code IBV_LINK_LAYER_…}
  */

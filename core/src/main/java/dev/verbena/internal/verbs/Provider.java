@@ -5,36 +5,41 @@ import dev.verbena.bindings.Verbs;
 import org.jspecify.annotations.Nullable;
 
 /**
- * What is peculiar to one provider, all in this place, each with the fact behind it. Told apart by
- * what {@code ibv_query_device} says, not by names, which users choose.
+ * The deviations of rdma-core's providers from verbs, each with the fact behind it. A provider is
+ * identified by the vendor and part numbers from {@code ibv_query_device}, not by the device name,
+ * which users may change.
  *
- * <p>Not here, because every provider is treated alike:
+ * <p>Three more deviations are not listed here, because the code handles them the same way for
+ * every provider:
  *
  * <ul>
- *   <li>{@code bad_wr}. rxe and siw leave it alone when only the doorbell fails, with the requests
- *       in the queue; siw may answer 0 and set it. {@link SendChain#accepted} checks both.
- *   <li>The sign of a post's answer: siw's is negative.
- *   <li>{@code mw->rkey}. rxe and mlx5 read the window's old token from it when a bind is posted
- *       and never change it, irdma (rdma-core 64) changes it, even when the post fails. So it is
- *       written before every bind, see {@link DeviceControl#setWindowKey}.
+ *   <li>{@code bad_wr}: rxe and siw do not set it when only the doorbell fails, although the
+ *       requests stay in the queue; siw may return 0 and set it. {@link SendChain#accepted} checks
+ *       both.
+ *   <li>The sign of a post's errno: siw returns a negative one.
+ *   <li>{@code mw->rkey}: rxe and mlx5 read the window's old remote key from it when a bind is
+ *       posted and never change it; irdma (rdma-core 64) changes it, even if the post fails. So it
+ *       is written before every bind, see {@link DeviceControl#setWindowKey}.
  * </ul>
  *
- * @param name of the provider, as rdma-core calls it
- * @param invalidatedFlags the {@code wc_flags} that say a receive has invalidated a token
- * @param readsInvalidatedKeyFromRdma whether a send-with-invalidate takes the token from {@code
- *     wr.rdma.rkey}
- * @param solicitedMissesFailures whether arming for solicited completions wakes nobody when a
- *     request fails, which verbs promises
- * @param solicitedMissesReceives whether arming for solicited completions wakes nobody when a
- *     solicited message was received
+ * @param name rdma-core's name of the provider
+ * @param invalidatedFlags the {@code wc_flags} that mark a receive whose message invalidated a
+ *     remote key
+ * @param readsInvalidatedKeyFromRdma whether a send-with-invalidate takes the remote key from
+ *     {@code wr.rdma.rkey}
+ * @param solicitedMissesFailures whether a queue armed for solicited completions raises no event
+ *     when a request fails, although verbs guarantees one
+ * @param solicitedMissesReceives whether a queue armed for solicited completions raises no event
+ *     when a solicited message is received
  * @param maxWindowBytes the longest window that can be bound
- * @param hidesReasons whether {@code IBV_WC_LOC_QP_OP_ERR} stands for other failures, too: of a
- *     receive whose message was too long, and of a send or write of memory with a bad token; a
- *     receive with {@code IBV_WC_REM_INV_REQ_ERR} was asked to invalidate a bad token then
+ * @param reportsGenericErrors whether {@code IBV_WC_LOC_QP_OP_ERR} is also reported for a receive
+ *     whose message was too long, and for a send or write whose memory has a bad local key; then
+ *     {@code IBV_WC_REM_INV_REQ_ERR} of a receive means that the message named a bad remote key to
+ *     invalidate
  * @param forgetsLateReceives whether a receive posted to a queue pair in the error state never
- *     ends, unless the error state is asked for again
- * @param throughKernel which data-path calls enter the kernel or wait, always or at times: none
- *     with most NICs' providers, which write to the device from user space
+ *     completes, unless the queue pair is moved to the error state again
+ * @param throughKernel which data-path calls enter the kernel or wait, always or sometimes; with
+ *     most NICs none, because the provider writes to the device from user space
  */
 public record Provider(
         String name,
@@ -43,14 +48,14 @@ public record Provider(
         boolean solicitedMissesFailures,
         boolean solicitedMissesReceives,
         long maxWindowBytes,
-        boolean hidesReasons,
+        boolean reportsGenericErrors,
         boolean forgetsLateReceives,
         ThroughKernel throughKernel) {
-    /** Which data-path calls enter the kernel or wait, always or at times. */
+    /** Which data-path calls enter the kernel or wait, always or sometimes. */
     public enum ThroughKernel {
         /** None. */
         NONE,
-        /** {@code post_send}, whose doorbell is one. */
+        /** {@code post_send}, whose doorbell is a system call. */
         SENDS,
         /** Posts of any kind, or polling. */
         ALL
@@ -64,49 +69,51 @@ public record Provider(
     private static final int INTEL = 0x8086;
     private static final int OMNI_PATH = 0x1175; // hfi1's and qib's: PathScale's OUI
     private static final int MELLANOX = 0x02C9; // the firmware's, not PCI's 0x15b3
-    private static final int CONNECT_IB = 0x1011; // mlx5's models begin with it, mlx4's are before
-    private static final int OLD_MLX4 = 0x6340; // but for mlx4's oldest, from here
+    private static final int CONNECT_IB = 0x1011; // the lowest part of mlx5; mlx4's are lower
+    private static final int OLD_MLX4 = 0x6340; // except mlx4's oldest, from this one
     private static final int LAST_OLD_MLX4 = 0x676E; // to here
 
     // The kernel's enum ib_wc_flags has WITH_INVALIDATE at 1 << 2, the library's at 1 << 3, and rxe
-    // hands the kernel's through (seen on 6.1 and 6.12). 1 << 2 is IBV_WC_IP_CSUM_OK here, which
+    // passes the kernel's on (seen on 6.1 and 6.12). 1 << 2 is IBV_WC_IP_CSUM_OK here, which
     // rxe never sets.
     private static final int KERNEL_WITH_INVALIDATE = 1 << 2;
 
     /**
-     * The largest region that rxe of newer kernels registers. Tried on Linux 6.12.117 and 7.3.4
-     * (x86-64, pages of 4 KiB): 1 GiB is registered, one page more is ENOMEM. Linux 6.1 has no such
-     * limit.
+     * The largest region that rxe of newer kernels registers. Tested on Linux 6.12.117 and 7.3.4
+     * (x86-64, pages of 4 KiB): 1 GiB can be registered, one page more fails with ENOMEM. Linux 6.1
+     * has no such limit.
      */
     private static final long RXE_REGION_BYTES = 1L << 30;
 
     /**
-     * Advice for a registration that was refused with ENOMEM although memory may be locked.
+     * Advice for a registration that failed with ENOMEM although the process may lock enough
+     * memory.
      *
-     * @param bytes what was to be registered
-     * @return a sentence, or null when nothing peculiar to this provider explains it
+     * @param bytes the size of the region
+     * @return a sentence, or null if no limit of this provider explains the failure
      */
     public @Nullable String adviceForLargeRegion(long bytes) {
         return name.equals("rxe") && bytes > RXE_REGION_BYTES
-                ? "Soft-RoCE of this kernel may have a limit of 1 GiB for one registration, whatever"
-                        + " memory may be locked (Linux 6.12.117 and 7.3 have it, 6.1 does not):"
+                ? "Soft-RoCE of this kernel may have a limit of 1 GiB for one registration, however"
+                        + " much memory may be locked (Linux 6.12.117 and 7.3 have it, 6.1 does not):"
                         + " register the memory in parts of 1 GiB or less."
                 : null;
     }
 
     /**
-     * Whether a queue pair with a shared receive queue says when it has ended the last receive that
-     * it took ({@code IBV_EVENT_QP_LAST_WQE_REACHED}), which a close then waits for. Otherwise a
-     * receive may end between the close's last poll and the destroy, and mlx5 and mlx4 clean such
-     * completions away in theirs ({@code __mlx5_cq_clean}, {@code __mlx4_cq_clean}): nobody hears
-     * of that receive again. hfi1 (and qib) raise it in {@code rvt_modify_qp}.
+     * Whether the close of a queue pair with a shared receive queue must wait for {@code
+     * IBV_EVENT_QP_LAST_WQE_REACHED}, which is raised when the last receive that it took has
+     * completed. Otherwise a receive may complete between the last poll of the close and {@code
+     * ibv_destroy_qp}. mlx5 and mlx4 discard such completions in their destroy ({@code
+     * __mlx5_cq_clean}, {@code __mlx4_cq_clean}), so that receive would never be reported. hfi1
+     * (and qib) raise the event in {@code rvt_modify_qp}.
      *
      * <p>Not rxe: it raises the event only from Linux 6.5 on, and does not need it, because its
-     * destroy leaves completions where they are. siw never raises it.
+     * destroy does not discard completions. siw never raises it.
      *
-     * @return whether the event is worth waiting for
+     * @return whether to wait for the event
      */
-    public boolean announcesLastReceive() {
+    public boolean reportsLastReceive() {
         return switch (name) {
             case "mlx5", "mlx4", "hfi1" -> true;
             default -> false;
@@ -114,21 +121,21 @@ public record Provider(
     }
 
     /**
-     * Finds the provider of a device.
+     * Identifies the provider of a device.
      *
      * @param vendorId from {@code ibv_query_device}
      * @param vendorPartId from {@code ibv_query_device}
-     * @return one without peculiarities for all that are not known here
+     * @return the provider; for an unknown device, one without deviations, named "other"
      */
     public static Provider of(int vendorId, int vendorPartId) {
         return switch (vendorId) {
-            // forgetsLateReceives: its library puts receives into a ring, and tells the kernel
-            // nothing.
+            // forgetsLateReceives: its user-space part only writes receives into a ring and does
+            // not notify the kernel.
             // solicitedMissesFailures: rxe_comp.c posts failed sends with solicited = 0, and
             // kernels from 6.4 on flushed receives as well.
-            // hidesReasons: seen on 6.1 and 6.12 for receives, with one packet and with five; on
-            // 6.1 for sends and for bad tokens to invalidate. From 6.4 on those end in
-            // WR_FLUSH_ERR, which is like any other's.
+            // reportsGenericErrors: seen on 6.1 and 6.12 for receives, with one packet and with
+            // five; on 6.1 also for sends and for bad remote keys to invalidate. From 6.4 on the
+            // latter two end in WR_FLUSH_ERR, as with other providers.
             case RXE ->
                     new Provider(
                             "rxe",
@@ -140,12 +147,11 @@ public record Provider(
                             true,
                             true,
                             ThroughKernel.SENDS); // post_send_db of rxe.c
-            // siw.c copies wr.rdma.rkey into the request whatever it is. Its poll_cq clears
-            // wc_flags, so a receiver is not told of an invalidation; siw has no windows that it
-            // could hit.
-            // solicitedMissesReceives: the kernel's siw_rqe_complete looks at the flags of the
-            // receive,
-            // where it should look at those of the message.
+            // siw.c copies wr.rdma.rkey into every request. Its poll_cq clears wc_flags, so a
+            // receive does not report an invalidation; but siw has no windows that could be
+            // invalidated.
+            // solicitedMissesReceives: the kernel's siw_rqe_complete checks the flags of the
+            // receive, where it should check those of the message.
             case SIW ->
                     new Provider(
                             "siw",
@@ -157,20 +163,20 @@ public record Provider(
                             false,
                             false,
                             ThroughKernel.SENDS); // siw_db of siw.c
-            // As rdma-core 65 has them. hfi1verbs and ipathverbs: ibv_cmd_post_send, and against
-            // older
-            // kernels ibv_cmd_poll_cq and ibv_cmd_post_recv.
-            case OMNI_PATH -> plain("hfi1", ThroughKernel.ALL);
-            // Posts pace the doorbell: they wait for up to 128 us, and ask the kernel. A poll while
-            // the queue is being resized is ibv_cmd_poll_cq.
-            case BROADCOM -> plain("bnxt_re", ThroughKernel.ALL);
-            // Posts ring through ibv_cmd_modify_qp while doorbells are off.
-            case CHELSIO -> plain("cxgb4", ThroughKernel.ALL);
-            // A poll that meets a failure sets the queue pair's state.
-            case HUAWEI -> plain("hns", ThroughKernel.ALL);
-            // irdma: a post to a queue pair in the error state has the kernel flush it.
-            case INTEL -> plain("irdma", ThroughKernel.ALL);
-            // set_bind_wr in mlx5's qp.c answers EOPNOTSUPP beyond 1UL << 31.
+            // This case and the next four describe rdma-core 65.
+            // hfi1verbs and ipathverbs: ibv_cmd_post_send, and against older kernels
+            // ibv_cmd_poll_cq and ibv_cmd_post_recv.
+            case OMNI_PATH -> conforming("hfi1", ThroughKernel.ALL);
+            // Posts pace the doorbell: they wait for up to 128 us and make a system call. A poll
+            // while the queue is being resized is ibv_cmd_poll_cq.
+            case BROADCOM -> conforming("bnxt_re", ThroughKernel.ALL);
+            // While doorbells are disabled, posts call ibv_cmd_modify_qp instead.
+            case CHELSIO -> conforming("cxgb4", ThroughKernel.ALL);
+            // A poll that finds a failure modifies the queue pair's state by a system call.
+            case HUAWEI -> conforming("hns", ThroughKernel.ALL);
+            // irdma: a post to a queue pair in the error state makes a system call to flush it.
+            case INTEL -> conforming("irdma", ThroughKernel.ALL);
+            // set_bind_wr in mlx5's qp.c returns EOPNOTSUPP for more than 1UL << 31 bytes.
             case MELLANOX ->
                     isMlx5(vendorPartId)
                             ? new Provider(
@@ -183,9 +189,9 @@ public record Provider(
                                     false,
                                     false,
                                     ThroughKernel.NONE)
-                            : plain("mlx4", ThroughKernel.NONE);
-            // All other providers' calls stay in user space.
-            default -> plain("other", ThroughKernel.NONE);
+                            : conforming("mlx4", ThroughKernel.NONE);
+            // The data-path calls of all other providers stay in user space.
+            default -> conforming("other", ThroughKernel.NONE);
         };
     }
 
@@ -193,7 +199,7 @@ public record Provider(
         return part >= CONNECT_IB && !(part >= OLD_MLX4 && part <= LAST_OLD_MLX4);
     }
 
-    private static Provider plain(String name, ThroughKernel throughKernel) {
+    private static Provider conforming(String name, ThroughKernel throughKernel) {
         return new Provider(
                 name,
                 Verbs.IBV_WC_WITH_INV,
@@ -207,7 +213,7 @@ public record Provider(
     }
 
     /**
-     * Whether a successful receive has invalidated a token.
+     * Whether the message of a successful receive invalidated a remote key.
      *
      * @param flags its {@code wc_flags}
      * @return whether {@code invalidated_rkey} is valid
@@ -217,43 +223,49 @@ public record Provider(
     }
 
     /**
-     * Whether there is more to a successful receive than its bytes.
+     * Whether a successful receive carries more than the bytes of a message.
      *
      * @param flags its {@code wc_flags}
-     * @return true when it invalidated a token or brought immediate data
+     * @return true if the message invalidated a remote key or had immediate data
      */
     public boolean special(int flags) {
         return (flags & (invalidatedFlags | Verbs.IBV_WC_WITH_IMM)) != 0;
     }
 
     /**
-     * Whether the status of a send or write says that its local memory may not be used.
+     * Whether the status of a send or write means that its local memory may not be used, on a
+     * provider that reports a generic status for it.
      *
      * @param status {@code enum ibv_wc_status}
-     * @return true for this provider's habit only, not for what every provider says
+     * @return true only for the status that is specific to this provider; the caller handles the
+     *     standard ones
      */
     public boolean isBadLocalMemory(int status) {
-        return hidesReasons && status == Verbs.IBV_WC_LOC_QP_OP_ERR;
+        return reportsGenericErrors && status == Verbs.IBV_WC_LOC_QP_OP_ERR;
     }
 
     /**
-     * Whether a receive's status says that its message named a bad token to invalidate. Verbs has
-     * the same status for a message that is too long, so elsewhere it is not to be told apart.
+     * Whether a receive's status means that its message named a bad remote key to invalidate. Other
+     * providers report the same status for a message that is too long, so there the two cannot be
+     * distinguished.
      *
      * @param status {@code enum ibv_wc_status}
-     * @return true for this provider's habit only, not for what every provider says
+     * @return true only for the status that is specific to this provider; the caller handles the
+     *     standard ones
      */
     public boolean isBadTokenToInvalidate(int status) {
-        return hidesReasons && status == Verbs.IBV_WC_REM_INV_REQ_ERR;
+        return reportsGenericErrors && status == Verbs.IBV_WC_REM_INV_REQ_ERR;
     }
 
     /**
-     * Whether a receive's status says that its message was too long.
+     * Whether a receive's status means that its message was too long, on a provider that reports a
+     * generic status for it.
      *
      * @param status {@code enum ibv_wc_status}
-     * @return true for this provider's habit only, not for what every provider says
+     * @return true only for the status that is specific to this provider; the caller handles the
+     *     standard ones
      */
     public boolean isOverlongReceive(int status) {
-        return hidesReasons && status == Verbs.IBV_WC_LOC_QP_OP_ERR;
+        return reportsGenericErrors && status == Verbs.IBV_WC_LOC_QP_OP_ERR;
     }
 }

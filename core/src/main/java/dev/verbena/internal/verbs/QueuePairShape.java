@@ -1,7 +1,7 @@
 package dev.verbena.internal.verbs;
 
 /**
- * What {@code ibv_create_qp} is asked for: {@code struct ibv_qp_cap}.
+ * The sizes that {@code ibv_create_qp} takes: {@code struct ibv_qp_cap}.
  *
  * @param sendDepth max_send_wr
  * @param receiveDepth max_recv_wr; 0 with a shared receive queue

@@ -13,32 +13,33 @@ import java.util.ArrayList;
 import java.util.List;
 
 /**
- * Whether rdma-core's libraries can be called here, asked before any generated class is touched.
+ * Checks whether rdma-core's libraries can be called. To be called before any generated class is
+ * initialized.
  */
 public final class RdmaCore {
     private static final int DESCRIPTORS = 4;
     private static final String DENIED =
-            "Java denies Verbena native access, which both its modules need: run with"
+            "Java denies Verbena native access, which both of its modules need: run with"
                     + " --enable-native-access=dev.verbena,dev.verbena.bindings, or"
                     + " --enable-native-access=ALL-UNNAMED when Verbena is on the class path";
 
     private RdmaCore() {}
 
     /**
-     * Looks for libibverbs. The generated classes open their library when they are initialised, and
-     * a missing one would end there in an {@code ExceptionInInitializerError}; so it is tried here
-     * first.
+     * Tries to load libibverbs. The generated classes load it when they are initialized, where a
+     * missing library causes an {@code ExceptionInInitializerError}; this method returns a readable
+     * message instead.
      *
-     * @return "" when it can be called, otherwise one sentence on what to do
+     * @return "" if it can be called, otherwise one sentence that says what to do
      */
     public static String problemWithVerbs() {
         return problemWith("libibverbs.so.1", "libibverbs1 ibverbs-providers", "libibverbs");
     }
 
     /**
-     * Looks for librdmacm, which connecting by IP address takes.
+     * Tries to load librdmacm, which is needed to connect by IP address.
      *
-     * @return "" when it can be called, otherwise one sentence on what to do
+     * @return "" if it can be called, otherwise one sentence that says what to do
      */
     public static String problemWithConnections() {
         return problemWith("librdmacm.so.1", "librdmacm1", "librdmacm");
@@ -59,13 +60,13 @@ public final class RdmaCore {
     }
 
     /**
-     * Whether this process may open no more files, or too few to look for devices: a socket, a
-     * folder, a file in it, a device. To be asked before anything else. Without a descriptor
-     * libibverbs finds a kernel without RDMA (ENOSYS), librdmacm a machine without devices
-     * (ENODEV), the loader no library; and classes whose initialisation failed are of no use to
-     * this process any more.
+     * Checks that this process can still open the few files that the search for devices needs: a
+     * socket, a directory, a file in it, a device. To be called first: without a free descriptor,
+     * libibverbs reports a kernel without RDMA (ENOSYS), librdmacm a machine without devices
+     * (ENODEV), and the loader finds no library; and a class whose initialization failed stays
+     * unusable for the life of the process.
      *
-     * @return 0, or a negative EMFILE or ENFILE
+     * @return 0 if it can, otherwise -EMFILE or -ENFILE
      */
     public static int exhausted() {
         File present = new File("/dev/null");
@@ -77,7 +78,7 @@ public final class RdmaCore {
             return 0;
         } catch (IOException e) {
             if (!present.exists()) {
-                return 0; // cannot be known
+                return 0; // no /dev/null: cannot be checked
             }
             return String.valueOf(e.getMessage()).contains("in system")
                     ? -Errno.ENFILE
@@ -96,14 +97,15 @@ public final class RdmaCore {
     }
 
     /**
-     * Whether the bindings have native access too: a module of their own, which the flag may have
-     * left out.
+     * Whether the bindings have native access, too: they are a module of their own, which the
+     * command line may have left out.
      */
     private static boolean bindingsMayCall() {
         try {
-            return NativeTypes.C_POINTER != null; // made by a restricted method, with no library
+            // Its initializer calls a restricted method, but loads no library.
+            return NativeTypes.C_POINTER != null;
         } catch (LinkageError e) {
-            // Its initialisation failed, now or before. Nothing in there works then, ever.
+            // Its initialization failed, now or earlier. The class stays unusable.
             if (NativeTypes.class.getModule().isNativeAccessEnabled()) {
                 throw e;
             }

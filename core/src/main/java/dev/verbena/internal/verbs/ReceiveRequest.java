@@ -6,8 +6,8 @@ import dev.verbena.bindings.ibv_recv_wr;
 
 /**
  * The native memory in which one queue builds its receives: one {@code ibv_recv_wr}, and the
- * pointer for what the provider refuses. Providers copy a request before the post returns, so one
- * is enough.
+ * pointer that the provider fills in with {@code bad_wr}. Providers copy a request before the post
+ * returns, so one is enough.
  */
 public final class ReceiveRequest {
     private static final long ID = ibv_recv_wr.wr_id$offset();
@@ -16,65 +16,65 @@ public final class ReceiveRequest {
 
     private final VerbsContext context;
     private final long request;
-    private final long refused;
+    private final long badRequest;
 
     /**
      * Allocates the request.
      *
      * @param context the device
-     * @param memory where it is allocated: freed by the caller after the last post
+     * @param memory the allocator; the caller frees it after the last post
      */
     public ReceiveRequest(VerbsContext context, NativeMemory memory) {
         this.context = context;
         this.request = ibv_recv_wr.allocate(memory).address();
-        this.refused = memory.allocate(JAVA_LONG).address();
+        this.badRequest = memory.allocate(JAVA_LONG).address();
     }
 
     /**
      * Posts a receive to a queue pair.
      *
      * @param queuePair the address of the {@code ibv_qp}
-     * @param id what its completion will carry
-     * @param sges the address of the buffers' list
-     * @param count how many buffers
+     * @param id the {@code wr_id} that its completion will carry
+     * @param sges the address of an array of {@code ibv_sge}
+     * @param count the length of that array
      * @return 0, or a positive errno
      */
     public int post(long queuePair, long id, long sges, int count) {
         fill(id, sges, count);
-        return answer(context.postReceive(queuePair, request, refused));
+        return errno(context.postReceive(queuePair, request, badRequest));
     }
 
     /**
      * Posts a receive to a shared receive queue.
      *
      * @param sharedQueue the address of the {@code ibv_srq}
-     * @param id what its completion will carry
-     * @param sges the address of the buffers' list
-     * @param count how many buffers
+     * @param id the {@code wr_id} that its completion will carry
+     * @param sges the address of an array of {@code ibv_sge}
+     * @param count the length of that array
      * @return 0, or a positive errno
      */
     public int postShared(long sharedQueue, long id, long sges, int count) {
         fill(id, sges, count);
-        return answer(context.postSharedReceive(sharedQueue, request, refused));
+        return errno(context.postSharedReceive(sharedQueue, request, badRequest));
     }
 
     private void fill(long id, long sges, int count) {
         Native.putLong(request, ID, id);
         Native.putLong(request, SGES, sges);
         Native.putInt(request, SGE_COUNT, count);
-        Native.putLong(refused, 0, 0);
+        Native.putLong(badRequest, 0, 0);
     }
 
     /**
-     * Whether the provider has named the receive in {@code bad_wr}, after a post failed.
+     * Whether the provider set {@code bad_wr} to the receive, after a post failed.
      *
-     * @return false when it may have kept it
+     * @return false if the provider may have queued the receive nevertheless
      */
     public boolean wasNamed() {
-        return Native.getLong(refused, 0) != 0;
+        return Native.getLong(badRequest, 0) != 0;
     }
 
-    private int answer(int answer) {
-        return SendChain.errno(answer, Native.getLong(refused, 0));
+    private int errno(int result) {
+        return SendChain.errno(result, Native.getLong(badRequest, 0));
     }
 }

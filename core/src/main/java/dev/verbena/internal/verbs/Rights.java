@@ -2,7 +2,7 @@ package dev.verbena.internal.verbs;
 
 import dev.verbena.bindings.Verbs;
 
-/** {@code enum ibv_access_flags}: what may be done to memory. */
+/** {@code enum ibv_access_flags}: the operations that a memory region or window allows. */
 public final class Rights {
     /** {@code IBV_ACCESS_LOCAL_WRITE}. */
     public static final int LOCAL_WRITE = Verbs.IBV_ACCESS_LOCAL_WRITE;
@@ -16,7 +16,7 @@ public final class Rights {
     /** {@code IBV_ACCESS_REMOTE_ATOMIC}. */
     public static final int REMOTE_ATOMIC = Verbs.IBV_ACCESS_REMOTE_ATOMIC;
 
-    /** {@code IBV_ACCESS_MW_BIND}: windows may be bound to it. */
+    /** {@code IBV_ACCESS_MW_BIND}: windows may be bound to the region. */
     public static final int BIND_WINDOWS = Verbs.IBV_ACCESS_MW_BIND;
 
     private Rights() {}

@@ -12,27 +12,27 @@ import java.util.Queue;
 import java.util.concurrent.ConcurrentLinkedQueue;
 
 /**
- * Native memory for one call of a C library: where it leaves its errno, and what it reads or fills
- * in. Nothing of it is used after {@link #close}, when the next call has it.
+ * Call scratch: native memory for the arguments, results and errno of one call of a C library.
+ * After {@link #close}, the next call reuses it.
  *
- * <p>It is borrowed, as making it takes longer than many a call: an arena, and memory that is got
- * and given back. There are as many as calls ever went on at once. They are never freed, and so of
- * the global arena: an automatic one's memory counts against the JVM's limit for direct memory, and
- * a call that gives something back must not fail at that.
+ * <p>Pooled, because creating an arena and allocating from it takes longer than many of the calls.
+ * The pool grows to the largest number of concurrent calls and is never freed, so the memory comes
+ * from the global arena. Memory of an automatic arena would count against the JVM's limit for
+ * direct memory, and a call that destroys an object must not fail for lack of it.
  */
 final class Scratch implements SegmentAllocator, AutoCloseable {
     static final StructLayout STATE = Linker.Option.captureStateLayout();
     private static final long ERRNO =
             STATE.byteOffset(MemoryLayout.PathElement.groupElement("errno"));
 
-    // What the largest call wants: rdma_connect's parameters (40 bytes) with 196 of private data,
-    // an ibv_device_attr of 232, 32 descriptors to wait for. What grows with the machine, as a GID
-    // table, is in an arena of its own.
+    // Enough for the largest call: rdma_connect's parameters (40 bytes) with 196 bytes of private
+    // data, an ibv_device_attr of 232 bytes, 32 pollfd structs (256 bytes). What grows with the
+    // machine, such as a GID table, gets an arena of its own.
     private static final long BYTES = 512;
 
     private static final Queue<Scratch> SPARE = new ConcurrentLinkedQueue<>();
 
-    /** Where a call leaves its errno. */
+    /** Receives the captured errno of a call. */
     final MemorySegment state = Arena.global().allocate(STATE);
 
     private final MemorySegment memory = Arena.global().allocate(BYTES, Long.BYTES);
@@ -45,7 +45,7 @@ final class Scratch implements SegmentAllocator, AutoCloseable {
         return spare != null ? spare : new Scratch();
     }
 
-    /** Zeros. */
+    /** Allocates zeroed memory, valid until {@link #close}. */
     @Override
     public MemorySegment allocate(long bytes, long alignment) {
         long start = used + alignment - 1 & -alignment;
@@ -54,7 +54,7 @@ final class Scratch implements SegmentAllocator, AutoCloseable {
         return part.fill((byte) 0);
     }
 
-    /** Why the call failed, as the C library left it. */
+    /** The captured errno of the last call. */
     int errno() {
         return errno(state);
     }
@@ -63,30 +63,32 @@ final class Scratch implements SegmentAllocator, AutoCloseable {
         return state.get(JAVA_INT, ERRNO);
     }
 
-    /** For functions that answer NULL and set errno: the address, or the negative errno. */
+    /**
+     * The result of a function that returns NULL and sets errno: the address, or a negative errno.
+     */
     long pointer(MemorySegment answer) {
-        return answer.address() != 0 ? answer.address() : -reason(state);
+        return answer.address() != 0 ? answer.address() : -knownErrno(state);
     }
 
     /**
-     * For functions that answer the error by value: 0, or the negative errno. Some answer -1 and
-     * set errno instead (those that the library forwards to older code).
+     * The result of a function that returns the error by value: 0, or a negative errno. Functions
+     * that the library forwards to older code return -1 and set errno instead.
      */
     int value(int answer) {
         return value(answer, state);
     }
 
-    /** The same for who keeps a place for errno of its own. */
+    /** The same for a caller that has its own capture state. */
     static int value(int answer, MemorySegment state) {
-        return answer == -1 ? -reason(state) : -Math.abs(answer);
+        return answer == -1 ? -knownErrno(state) : -Math.abs(answer);
     }
 
-    private static int reason(MemorySegment state) {
+    private static int knownErrno(MemorySegment state) {
         int errno = errno(state);
-        return errno == 0 ? Errno.EIO : errno; // failed without saying why; 0 would read as success
+        return errno == 0 ? Errno.EIO : errno; // failed without errno; 0 would mean success
     }
 
-    /** Gives it back. */
+    /** Returns this to the pool. */
     @Override
     public void close() {
         used = 0;

@@ -10,14 +10,15 @@ import java.lang.foreign.SegmentAllocator;
 import java.util.Objects;
 
 /**
- * The native memory in which one queue pair builds its initiator requests: a chain of {@code
- * ibv_send_wr}, posted by one call. Each place has room for the request's own buffer list and its
- * inline bytes, for requests that wait: their caller may change both as soon as the call returns.
+ * The native memory in which one queue pair builds its send queue requests: a chain of {@code
+ * ibv_send_wr}, posted by one call. Each slot also has space for a copy of the request's buffer
+ * list and inline bytes, for deferred requests: the caller may change both as soon as its call
+ * returns.
  *
- * <p>A request is built by {@link #begin}, what its opcode needs, and {@link #finish}. Providers
- * copy a chain before the post returns, so each chain starts at the first place again. The places
- * are linked once, for all chains: only where one ends, and the next one does not, is the link cut
- * and tied again.
+ * <p>A request is built by {@link #begin}, the methods for the fields that its opcode needs, and
+ * {@link #finish}. Providers copy a chain before the post returns, so each chain starts at the
+ * first slot again. All slots are linked once. To end a chain, the {@code next} pointer of its last
+ * request is cleared; it is restored before a chain that ends elsewhere is posted.
  */
 public final class SendChain {
     /** {@code IBV_WR_SEND}. */
@@ -62,7 +63,7 @@ public final class SendChain {
     /** {@code IBV_SEND_INLINE}. */
     public static final int INLINE = Verbs.IBV_SEND_INLINE;
 
-    /** What {@link #refusedAt} answers when the provider did not say. */
+    /** The result of {@link #refusedAt} if the provider did not set {@code bad_wr}. */
     public static final int UNKNOWN = -1;
 
     private static final long ID = ibv_send_wr.wr_id$offset();
@@ -103,37 +104,37 @@ public final class SendChain {
     private final int maxSge;
     private final int inlineBytes;
     private final long stride;
-    private final long bytesAt;
-    private final long places; // addresses, here and below
+    private final long inlineOffset;
+    private final long slots; // an address, as are the next four fields
     private final long refused;
     private final long end;
-    private long at; // the place being filled, or the next one
-    private long cut; // the place whose request is the last, whatever chain it is in
+    private long current; // the slot of the request being built or to be built next
+    private long lastLinked; // the slot whose next pointer is cleared
     private int refusedAt;
 
     /**
-     * Makes room for a queue pair's requests.
+     * Allocates the slots and links them.
      *
      * @param provider the device's provider
-     * @param capacity how many requests may wait
-     * @param maxSge how many buffers each may name
-     * @param inlineBytes how many bytes each may carry inline
-     * @param memory where the chain is allocated: freed by the caller after the last post
+     * @param capacity the longest chain
+     * @param maxSge how many buffers each request may name
+     * @param inlineBytes how many bytes each request may carry inline
+     * @param memory the allocator; the caller frees it after the last post
      */
     public SendChain(
             Provider provider, int capacity, int maxSge, int inlineBytes, SegmentAllocator memory) {
         this.provider = provider;
         this.maxSge = Math.max(1, maxSge);
         this.inlineBytes = inlineBytes;
-        this.bytesAt = REQUEST + SGE * this.maxSge;
-        this.stride = (bytesAt + inlineBytes + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE;
-        this.places = memory.allocate(stride * capacity + Long.BYTES, CACHE_LINE).address();
-        this.end = places + stride * capacity;
+        this.inlineOffset = REQUEST + SGE * this.maxSge;
+        this.stride = (inlineOffset + inlineBytes + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE;
+        this.slots = memory.allocate(stride * capacity + Long.BYTES, CACHE_LINE).address();
+        this.end = slots + stride * capacity;
         this.refused = end;
-        this.at = places;
-        this.cut = end - stride;
-        for (long place = places; place < cut; place += stride) {
-            Native.putLong(place, NEXT, place + stride);
+        this.current = slots;
+        this.lastLinked = end - stride;
+        for (long slot = slots; slot < lastLinked; slot += stride) {
+            Native.putLong(slot, NEXT, slot + stride);
         }
     }
 
@@ -143,7 +144,7 @@ public final class SendChain {
      * @return 0 or more
      */
     public int length() {
-        return (int) ((at - places) / stride);
+        return (int) ((current - slots) / stride);
     }
 
     /**
@@ -152,54 +153,54 @@ public final class SendChain {
      * @return true after {@link #clear}
      */
     public boolean isEmpty() {
-        return at == places;
+        return current == slots;
     }
 
     /**
      * Whether the chain has to be posted before another request fits.
      *
-     * @return true when every place is taken
+     * @return true if every slot is filled
      */
     public boolean full() {
-        return at == end;
+        return current == end;
     }
 
     /**
-     * Starts the next request. What it does not set is zero: rxe refuses a bind that finds
-     * leftovers of another request in the unions. A place that had the same opcode before has them
-     * where this one writes again, and zeros elsewhere.
+     * Starts the next request. Fields that it does not set must be zero: rxe rejects a bind with
+     * another request's values in the unions. A slot that held the same opcode before needs no
+     * clearing: this request overwrites the same fields, and the others are zero.
      *
-     * @param opcode what it does
+     * @param opcode one of the {@code IBV_WR_…} constants above
      */
     public void begin(int opcode) {
-        if (Native.getInt(at, OPCODE) != opcode) {
-            for (long field = SGES; field < REQUEST; field += Long.BYTES) { // all behind the link
-                Native.putLong(at, field, 0);
+        if (Native.getInt(current, OPCODE) != opcode) {
+            for (long field = SGES; field < REQUEST; field += Long.BYTES) { // all fields after next
+                Native.putLong(current, field, 0);
             }
-            Native.putInt(at, OPCODE, opcode);
+            Native.putInt(current, OPCODE, opcode);
         }
     }
 
     /**
-     * Names buffers by a list that stays as it is until the post.
+     * Sets the buffer list by reference. The list must not change until the post.
      *
-     * @param sges the address of the list
+     * @param sges the address of an array of {@code ibv_sge}
      * @param count how many
      */
     public void buffers(long sges, int count) {
-        Native.putLong(at, SGES, sges);
-        Native.putInt(at, SGE_COUNT, count);
+        Native.putLong(current, SGES, sges);
+        Native.putInt(current, SGE_COUNT, count);
     }
 
     /**
-     * Names buffers by a copy of a list.
+     * Copies a buffer list into the slot.
      *
      * @param sges the list
-     * @param count how many, at most what this chain was made for
+     * @param count its length, at most {@code maxSge}
      */
     public void copyOfBuffers(SgeArray sges, int count) {
-        long list = at + REQUEST;
-        if (count == 1) { // most often, and a copy as such costs more than two words
+        long list = current + REQUEST;
+        if (count == 1) { // the usual case; copying 16 bytes in general costs more than two stores
             sges.copyFirst(list);
         } else {
             Objects.checkFromToIndex(0, count, maxSge);
@@ -210,79 +211,81 @@ public final class SendChain {
     }
 
     /**
-     * Names one buffer in the request's own list; {@link #ownBuffers} ends the list.
+     * Writes one entry of the slot's own buffer list; {@link #ownBuffers} completes the list.
      *
-     * @param index which of the list, below the number that this chain was made for
+     * @param index the index in the list, below {@code maxSge}
      * @param address where the bytes are
-     * @param lengthAndKey as {@link SgeArray#lengthAndKeyOf} returned them
+     * @param lengthAndKey from {@link SgeArray#lengthAndKeyOf}
      */
     public void buffer(int index, long address, long lengthAndKey) {
-        SgeArray.put(at + REQUEST + SGE * Objects.checkIndex(index, maxSge), address, lengthAndKey);
+        SgeArray.put(
+                current + REQUEST + SGE * Objects.checkIndex(index, maxSge), address, lengthAndKey);
     }
 
     /**
-     * Ends the list that {@link #buffer} filled.
+     * Completes the list that {@link #buffer} filled.
      *
      * @param count how many buffers it names
      */
     public void ownBuffers(int count) {
-        buffers(at + REQUEST, count);
+        buffers(current + REQUEST, count);
     }
 
     /**
-     * Gathers bytes for a request that carries them in itself, in this chain's memory; {@link
-     * #ownBytes} ends it. The JDK looks at the memory while it copies: memory whose arena another
-     * thread closes meanwhile is an exception.
+     * Copies bytes of an inline request into its slot; {@link #ownBytes} completes it. The copy is
+     * checked by the JDK: if another thread closes the arena of the memory, this throws.
      *
-     * @param before how many bytes were gathered for this request before
+     * @param before how many bytes were copied for this request before
      * @param memory where the bytes are
-     * @param offset the first of them
+     * @param offset the offset of the first byte
      * @param count how many
      * @throws IllegalStateException when the memory's arena is closed
-     * @throws WrongThreadException when it is another thread's
-     * @throws IndexOutOfBoundsException for bytes outside of the memory, and for more than this
-     *     chain was made for
+     * @throws WrongThreadException when the memory is confined to another thread
+     * @throws IndexOutOfBoundsException for bytes outside of the memory, and for more than {@code
+     *     inlineBytes}
      */
     public void gather(long before, MemorySegment memory, long offset, long count) {
         Objects.checkFromIndexSize(before, count, (long) inlineBytes);
-        MemorySegment.copy(memory, offset, Native.EVERYWHERE, at + bytesAt + before, count);
+        MemorySegment.copy(
+                memory, offset, Native.EVERYWHERE, current + inlineOffset + before, count);
     }
 
     /**
-     * Names what {@link #gather} gathered, as one buffer.
+     * Sets the buffer list to the bytes that {@link #gather} copied, as one buffer.
      *
-     * @param count how many bytes that is
+     * @param count the number of bytes
      */
     public void ownBytes(long count) {
-        long list = at + REQUEST;
-        Native.putLong(list, SGE_ADDRESS, at + bytesAt);
-        // The second half holds length and key; an inline request's key is not looked at.
+        long list = current + REQUEST;
+        Native.putLong(list, SGE_ADDRESS, current + inlineOffset);
+        // Clears length and key, then sets the length: providers ignore the key of an inline
+        // request.
         Native.putLong(list, SGE_LENGTH, 0);
         Native.putInt(list, SGE_LENGTH, (int) count);
         buffers(list, 1);
     }
 
     /**
-     * Says where at the peer.
+     * Sets the remote address and key of a read or write.
      *
      * @param address in the peer's memory, in host order
-     * @param key the peer's token
+     * @param key the remote key (NDK: token)
      */
     public void remote(long address, int key) {
-        Native.putLong(at, REMOTE_ADDRESS, address);
-        Native.putInt(at, REMOTE_KEY, key);
+        Native.putLong(current, REMOTE_ADDRESS, address);
+        Native.putInt(current, REMOTE_KEY, key);
     }
 
     /**
-     * Says which token dies: here for {@link #INVALIDATE}, at the peer for {@link
-     * #SEND_WITH_INVALIDATE}.
+     * Sets the remote key to invalidate: a key of this side for {@link #INVALIDATE}, of the peer
+     * for {@link #SEND_WITH_INVALIDATE}.
      *
-     * @param key the token
+     * @param key the remote key
      */
     public void invalidate(int key) {
-        Native.putInt(at, INVALIDATE_RKEY, key);
+        Native.putInt(current, INVALIDATE_RKEY, key);
         if (provider.readsInvalidatedKeyFromRdma()) {
-            Native.putInt(at, REMOTE_KEY, key);
+            Native.putInt(current, REMOTE_KEY, key);
         }
     }
 
@@ -292,77 +295,77 @@ public final class SendChain {
      * @param data the number that C at the other end gets from {@code ntohl(imm_data)}
      */
     public void immediate(int data) {
-        Native.EVERYWHERE.set(Native.BIG_ENDIAN_INT, at + IMMEDIATE, data);
+        Native.EVERYWHERE.set(Native.BIG_ENDIAN_INT, current + IMMEDIATE, data);
     }
 
     /**
      * Sets the operands of an atomic operation.
      *
      * @param address in the peer's memory, in host order
-     * @param key the peer's token
-     * @param compareAdd what is compared with, or added
-     * @param swap what is put in its place
+     * @param key the remote key (NDK: token)
+     * @param compareAdd the value to compare with, or to add
+     * @param swap the new value of a compare and swap
      */
     public void atomic(long address, int key, long compareAdd, long swap) {
-        Native.putLong(at, ATOMIC_ADDRESS, address);
-        Native.putLong(at, COMPARE_ADD, compareAdd);
-        Native.putLong(at, SWAP, swap);
-        Native.putInt(at, ATOMIC_KEY, key);
+        Native.putLong(current, ATOMIC_ADDRESS, address);
+        Native.putLong(current, COMPARE_ADD, compareAdd);
+        Native.putLong(current, SWAP, swap);
+        Native.putInt(current, ATOMIC_KEY, key);
     }
 
     /**
-     * Says what is bound.
+     * Sets the window, the memory and the rights of a bind.
      *
      * @param window the address of the {@code ibv_mw}
-     * @param key the token it will have
+     * @param key the remote key after the bind
      * @param region the address of the {@code ibv_mr}
-     * @param address where the window starts
-     * @param bytes how long it is
+     * @param address the start of the window
+     * @param bytes its length
      * @param access {@code IBV_ACCESS_REMOTE_…}
      */
     public void bind(long window, int key, long region, long address, long bytes, int access) {
-        Native.putLong(at, WINDOW, window);
-        Native.putInt(at, WINDOW_KEY, key);
-        Native.putLong(at, INFO_REGION, region);
-        Native.putLong(at, INFO_ADDRESS, address);
-        Native.putLong(at, INFO_LENGTH, bytes);
-        Native.putInt(at, INFO_ACCESS, access);
+        Native.putLong(current, WINDOW, window);
+        Native.putInt(current, WINDOW_KEY, key);
+        Native.putLong(current, INFO_REGION, region);
+        Native.putLong(current, INFO_ADDRESS, address);
+        Native.putLong(current, INFO_LENGTH, bytes);
+        Native.putInt(current, INFO_ACCESS, access);
     }
 
     /**
-     * Ends the request and appends it to the chain.
+     * Completes the request and appends it to the chain.
      *
-     * @param id what its completion will carry
+     * @param id the {@code wr_id} that its completion will carry
      * @param flags {@code IBV_SEND_…}
      */
     public void finish(long id, int flags) {
-        Native.putLong(at, ID, id);
-        Native.putInt(at, FLAGS, flags);
-        at += stride;
+        Native.putLong(current, ID, id);
+        Native.putInt(current, FLAGS, flags);
+        current += stride;
     }
 
-    /** Forgets the chain. */
+    /** Empties the chain; the next request goes into the first slot. */
     public void clear() {
-        at = places;
+        current = slots;
     }
 
     /**
-     * Makes the chain, or its rest, ready for {@code ibv_post_send}. It stays as it is until {@link
-     * #clear}.
+     * Terminates the chain after its last request, for {@code ibv_post_send}. The chain keeps its
+     * requests until {@link #clear}, so the rest can be posted again.
      *
-     * @param first the first request to post
+     * @param first the index of the first request to post
      * @return that request's address
      */
     public long prepare(int first) {
-        if (cut != at - stride) {
-            cutBehind(at - stride);
+        if (lastLinked != current - stride) {
+            endChainAfter(current - stride);
         }
-        return places + stride * first;
+        return slots + stride * first;
     }
 
     /**
-     * Where {@code ibv_post_send} puts the address of the first request that it did not take: NULL
-     * before each post.
+     * The pointer to pass as {@code bad_wr} to {@code ibv_post_send}. It is NULL before each post;
+     * the provider sets it to the first request that it did not queue.
      *
      * @return the address of that pointer
      */
@@ -371,52 +374,52 @@ public final class SendChain {
     }
 
     /**
-     * Whether a provider's answer means that it took all requests. siw may answer 0 and name a
-     * request, because the doorbell's result overwrites the list's.
+     * Whether the provider queued all requests. siw may return 0 and set {@code bad_wr}, because
+     * the result of ringing the doorbell overwrites that of queueing.
      *
-     * @param answer what {@code ibv_post_send} returned
-     * @return true when it is 0 and no request is named
+     * @param answer the result of {@code ibv_post_send}
+     * @return true if it is 0 and {@code bad_wr} is NULL
      */
     public boolean accepted(int answer) {
         return answer == 0 && Native.getLong(refused, 0) == 0;
     }
 
     /**
-     * Notes which request the provider did not take, after it did not accept them all.
+     * Evaluates {@code bad_wr} after a post that was not {@linkplain #accepted accepted}; {@link
+     * #refusedAt} returns the result.
      *
-     * @param first the first request that was posted
-     * @param answer what {@code ibv_post_send} returned
-     * @return a positive errno; {@link #refusedAt} says more
+     * @param first the index of the first request that was posted
+     * @param answer the result of {@code ibv_post_send}
+     * @return a positive errno
      */
     public int refused(int first, int answer) {
         long bad = Native.getLong(refused, 0);
-        Native.putLong(refused, 0, 0); // of no meaning but after a failure
-        long offset = bad - places;
-        boolean one = offset >= stride * first && bad < at && offset % stride == 0;
-        refusedAt = one ? (int) (offset / stride) : UNKNOWN;
+        Native.putLong(refused, 0, 0); // NULL again for the next post
+        long offset = bad - slots;
+        boolean inChain = offset >= stride * first && bad < current && offset % stride == 0;
+        refusedAt = inChain ? (int) (offset / stride) : UNKNOWN;
         return errno(answer, bad);
     }
 
-    private void cutBehind(long last) {
-        Native.putLong(cut, NEXT, cut + stride < end ? cut + stride : 0);
+    private void endChainAfter(long last) {
+        Native.putLong(lastLinked, NEXT, lastLinked + stride < end ? lastLinked + stride : 0);
         Native.putLong(last, NEXT, 0);
-        cut = last;
+        lastLinked = last;
     }
 
     /**
-     * Which request was the first that the provider did not take, after {@link #refused}.
+     * The first request that the provider did not queue, as {@link #refused} found it.
      *
-     * @return its index in the chain, or {@link #UNKNOWN} when the provider did not say: rxe and
-     *     siw leave {@code bad_wr} alone when ringing the doorbell fails, with the requests in the
-     *     queue
+     * @return its index in the chain, or {@link #UNKNOWN}: rxe and siw do not set {@code bad_wr} if
+     *     only the doorbell fails, although the requests stay in the queue
      */
     public int refusedAt() {
         return refusedAt;
     }
 
     /**
-     * What a provider's answer means. siw's are negative, and it may answer 0 with {@code bad_wr}
-     * set, because the doorbell's result overwrites the list's.
+     * The errno of a post. siw returns negative ones, and may return 0 with {@code bad_wr} set,
+     * which is reported as EIO; see {@link #accepted}.
      */
     static int errno(int answer, long bad) {
         return answer == 0 && bad != 0 ? Errno.EIO : Math.abs(answer);

@@ -13,22 +13,22 @@ public final class SgeArray {
     private static final long SIZE = ibv_sge.sizeof();
     private static final long ADDR = ibv_sge.addr$offset();
 
-    // The key is right behind the length, so that one access writes both.
+    // The key directly follows the length, so one 8-byte access reads or writes both.
     private static final long LENGTH_AND_KEY = ibv_sge.length$offset();
     private static final boolean LENGTH_IS_LOWER =
             ByteOrder.nativeOrder() == ByteOrder.LITTLE_ENDIAN;
 
-    private final MemorySegment array; // keeps the memory
+    private final MemorySegment array; // keeps the memory reachable
     private final long address;
     private final int capacity;
 
-    // The first entry once more: to read a field instead of native memory spares the JIT hundreds
-    // of nodes, of which it has 18,000 for a method and all that it inlines there.
+    // A copy of the first entry. Reading a field instead of native memory saves hundreds of JIT
+    // graph nodes, of which C2 has at most 18,000 for a method with everything inlined into it.
     private long firstAddress;
     private long firstLengthAndKey;
 
     /**
-     * Makes room.
+     * Allocates the array.
      *
      * @param capacity how many entries
      */
@@ -39,10 +39,10 @@ public final class SgeArray {
     }
 
     /**
-     * Where the array is. Valid while this object is reachable: callers keep it so across the
-     * native call.
+     * The address of the array. Valid while this object is reachable, which the caller must ensure
+     * until the native call returns.
      *
-     * @return its address
+     * @return the address
      */
     public long address() {
         return address;
@@ -51,10 +51,10 @@ public final class SgeArray {
     /**
      * Writes an entry.
      *
-     * @param index which, below the capacity
-     * @param address where the bytes are
+     * @param index the index, below the capacity
+     * @param address the address of the bytes
      * @param length how many, as an unsigned 32-bit number
-     * @param key the local token
+     * @param key the local key (NDK: local token)
      */
     public void set(int index, long address, int length, int key) {
         try {
@@ -74,20 +74,20 @@ public final class SgeArray {
     }
 
     /**
-     * Where the bytes of an entry are.
+     * The address in an entry.
      *
-     * @param index which, below the capacity
-     * @return their address
+     * @param index the index, below the capacity
+     * @return the address of the bytes
      */
     public long addressOf(int index) {
         return index == 0 ? firstAddress : Native.getLong(entry(index), ADDR);
     }
 
     /**
-     * The length of an entry and, behind it, its local token, by one access: another thread that
-     * changes the entry meanwhile does not part the two.
+     * The length and the local key of an entry, read by one access: if another thread changes the
+     * entry meanwhile, the two still belong together.
      *
-     * @param index which, below the capacity
+     * @param index the index, below the capacity
      * @return both, for {@link #lengthIn} and {@link SendChain#buffer}
      */
     public long lengthAndKeyOf(int index) {
@@ -95,9 +95,9 @@ public final class SgeArray {
     }
 
     /**
-     * The length in what {@link #lengthAndKeyOf} returned.
+     * Extracts the length from a result of {@link #lengthAndKeyOf}.
      *
-     * @param lengthAndKey both
+     * @param lengthAndKey the result
      * @return how many bytes
      */
     public static long lengthIn(long lengthAndKey) {
@@ -108,13 +108,13 @@ public final class SgeArray {
         return address + SIZE * Objects.checkIndex(index, capacity);
     }
 
-    /** Writes an entry anywhere. */
+    /** Writes an entry to an address outside of this array. */
     static void put(long to, long address, long lengthAndKey) {
         Native.putLong(to, ADDR, address);
         Native.putLong(to, LENGTH_AND_KEY, lengthAndKey);
     }
 
-    /** Copies the first entry. */
+    /** Copies the first entry to an address. */
     void copyFirst(long to) {
         put(to, firstAddress, firstLengthAndKey);
     }

@@ -20,7 +20,7 @@ import java.net.InetSocketAddress;
 import java.net.UnknownHostException;
 import java.nio.ByteOrder;
 
-/** {@code struct sockaddr_in} and {@code sockaddr_in6}, to and from Java's addresses. */
+/** Converts between Java's addresses and {@code struct sockaddr_in} and {@code sockaddr_in6}. */
 final class SocketAddresses {
     private static final ValueLayout.OfShort PORT =
             JAVA_SHORT_UNALIGNED.withOrder(ByteOrder.BIG_ENDIAN);
@@ -34,7 +34,7 @@ final class SocketAddresses {
 
     private SocketAddresses() {}
 
-    /** A {@code sockaddr} of the address's family. */
+    /** Encodes an address as the {@code sockaddr} of its family. */
     static MemorySegment encode(InetSocketAddress address, SegmentAllocator where) {
         boolean six = address.getAddress() instanceof Inet6Address;
         MemorySegment encoded =
@@ -49,7 +49,7 @@ final class SocketAddresses {
         return encoded;
     }
 
-    /** The address in a {@code sockaddr_storage}, or null when it is of no IP family. */
+    /** Decodes a {@code sockaddr_storage}; null for any family other than IPv4 and IPv6. */
     static @Nullable InetSocketAddress decode(MemorySegment storage) {
         int family = storage.get(JAVA_SHORT, FAMILY);
         int port = Short.toUnsignedInt(storage.get(PORT, PORT_AT));
@@ -61,7 +61,7 @@ final class SocketAddresses {
             if (family == Verbs.AF_INET6) {
                 int scope = storage.get(JAVA_INT, SCOPE);
                 byte[] bytes = bytes(storage, ADDRESS_6, BYTES_6);
-                // Of bytes alone, getByAddress makes an IPv4 address where one is mapped.
+                // InetAddress.getByAddress would turn an IPv4-mapped IPv6 address into an IPv4 one.
                 return new InetSocketAddress(
                         Inet6Address.getByAddress(null, bytes, scope == 0 ? -1 : scope), port);
             }

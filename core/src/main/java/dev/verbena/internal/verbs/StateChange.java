@@ -7,8 +7,8 @@ import java.lang.foreign.MemorySegment;
 import java.lang.foreign.SegmentAllocator;
 
 /**
- * One step of a queue pair on its way to a connection: a {@code struct ibv_qp_attr} that the
- * connection manager filled in, and that this layer may change before it is carried out.
+ * One state transition of a queue pair that is being connected: a {@code struct ibv_qp_attr} that
+ * the connection manager fills in and that the caller may adjust before {@code ibv_modify_qp}.
  */
 public final class StateChange {
     /** {@code IBV_QPS_INIT}. */
@@ -20,14 +20,14 @@ public final class StateChange {
     /** {@code IBV_QPS_RTS}. */
     public static final int READY_TO_SEND = Verbs.IBV_QPS_RTS;
 
-    // On the heap, and copied for the two calls it goes through: native memory for as long as the
-    // collector sees it would have a cleaner, for each step of each connection.
+    // On the heap, and copied to native memory for each of the two calls that use it: an automatic
+    // arena would cost a cleaner for each step of each connection.
     private final MemorySegment attributes =
             MemorySegment.ofArray(new long[(int) (ibv_qp_attr.sizeof() / Long.BYTES)]);
     private int mask;
 
     /**
-     * Starts one with nothing but its aim.
+     * Creates a transition with only the target state set.
      *
      * @param state one of this class's constants
      */
@@ -35,7 +35,7 @@ public final class StateChange {
         ibv_qp_attr.qp_state(attributes, state);
     }
 
-    /** The struct itself, for who stands in for the library. */
+    /** The struct itself, for tests that replace the library. */
     MemorySegment attributes() {
         return attributes;
     }
@@ -44,19 +44,19 @@ public final class StateChange {
         return mask;
     }
 
-    /** The struct for a call, where the library can reach it. */
+    /** Copies the struct to native memory, for a call. */
     MemorySegment encode(SegmentAllocator where) {
         return ibv_qp_attr.allocate(where).copyFrom(attributes);
     }
 
-    /** Takes over what a call has filled in. */
+    /** Stores the attributes that a call has filled in. */
     void fillIn(MemorySegment filledIn, int fields) {
         attributes.copyFrom(filledIn);
         mask = fields;
     }
 
     /**
-     * The state it leads to.
+     * The target state.
      *
      * @return one of this class's constants
      */
@@ -65,7 +65,8 @@ public final class StateChange {
     }
 
     /**
-     * Says what the peer may do at all. The connection manager leaves that empty.
+     * Sets the operations of the peer that the queue pair allows. The connection manager does not
+     * set them.
      *
      * @param rights {@code IBV_ACCESS_REMOTE_…}
      */
@@ -75,7 +76,7 @@ public final class StateChange {
     }
 
     /**
-     * What the peer may do at all.
+     * The operations of the peer that the queue pair allows.
      *
      * @return {@code IBV_ACCESS_REMOTE_…}
      */
@@ -84,16 +85,16 @@ public final class StateChange {
     }
 
     /**
-     * How many reads and atomics of the peer may be under way towards here.
+     * How many reads and atomics of the peer may be outstanding towards this side.
      *
-     * @return as negotiated
+     * @return 0 to 255
      */
     public int inboundReads() {
         return Byte.toUnsignedInt(ibv_qp_attr.max_dest_rd_atomic(attributes));
     }
 
     /**
-     * Changes how many reads and atomics of the peer may be under way towards here.
+     * Changes how many reads and atomics of the peer may be outstanding towards this side.
      *
      * @param reads 0 to 255
      */
@@ -103,16 +104,16 @@ public final class StateChange {
     }
 
     /**
-     * How many reads and atomics may be under way towards the peer.
+     * How many reads and atomics may be outstanding towards the peer.
      *
-     * @return as negotiated
+     * @return 0 to 255
      */
     public int outboundReads() {
         return Byte.toUnsignedInt(ibv_qp_attr.max_rd_atomic(attributes));
     }
 
     /**
-     * Changes how many reads and atomics may be under way towards the peer.
+     * Changes how many reads and atomics may be outstanding towards the peer.
      *
      * @param reads 0 to 255
      */
@@ -122,7 +123,7 @@ public final class StateChange {
     }
 
     /**
-     * How often a packet without an answer is sent again.
+     * How often an unacknowledged packet is sent again.
      *
      * @return 0 to 7
      */
@@ -131,7 +132,7 @@ public final class StateChange {
     }
 
     /**
-     * Changes how often a packet without an answer is sent again.
+     * Changes how often an unacknowledged packet is sent again.
      *
      * @param times 0 to 7
      */
@@ -141,18 +142,18 @@ public final class StateChange {
     }
 
     /**
-     * How often a peer without a receive is asked again.
+     * How often a message is sent again while the peer has no receive posted (RNR retries).
      *
-     * @return 0 to 7, where 7 is for ever
+     * @return 0 to 7, where 7 means without limit
      */
-    public int patience() {
+    public int rnrRetries() {
         return Byte.toUnsignedInt(ibv_qp_attr.rnr_retry(attributes));
     }
 
     /**
-     * Changes after which time a packet without an answer is sent again.
+     * Changes the time after which an unacknowledged packet is sent again.
      *
-     * @param exponent 1 to 31: 4.096 us times two to the power of it
+     * @param exponent 1 to 31, for 4.096 us * 2^exponent
      */
     public void ackTimeout(int exponent) {
         ibv_qp_attr.timeout(attributes, (byte) exponent);
@@ -160,9 +161,9 @@ public final class StateChange {
     }
 
     /**
-     * After which time a packet without an answer is sent again.
+     * The time after which an unacknowledged packet is sent again.
      *
-     * @return the exponent
+     * @return the exponent, as {@link #ackTimeout(int)} takes it
      */
     public int ackTimeout() {
         return Byte.toUnsignedInt(ibv_qp_attr.timeout(attributes));

@@ -6,9 +6,10 @@ import dev.verbena.bindings.ibv_qp_init_attr;
 import java.lang.foreign.MemorySegment;
 
 /**
- * The native memory for querying one queue pair's state, allocated once: where a device does not
- * report a failure, the polling thread asks from time to time, and polling allocates nothing. Two
- * threads that ask at once for the same queue pair get the same answer.
+ * The native memory for querying the state of one queue pair ({@code ibv_query_qp}). Allocated
+ * once, because polling must not allocate: if a device does not report a failure, the polling
+ * thread queries the state from time to time. Two threads may use it at the same time: both calls
+ * write the same state.
  */
 public final class StateQuery {
     final MemorySegment queuePair;
@@ -16,10 +17,10 @@ public final class StateQuery {
     final MemorySegment initial;
 
     /**
-     * Allocates it.
+     * Allocates the memory.
      *
      * @param queuePair the {@code ibv_qp}
-     * @param memory where its memory is allocated: freed after the last question
+     * @param memory the allocator; the caller frees it after the last query
      */
     public StateQuery(long queuePair, NativeMemory memory) {
         this.queuePair = MemorySegment.ofAddress(queuePair);

@@ -13,38 +13,40 @@ import java.lang.foreign.MemorySegment;
 import java.lang.invoke.MethodHandle;
 
 /**
- * The data path of an opened device: what {@code ibv_context.ops} points at.
+ * The data path of an opened device: calls through the provider's function pointers in {@code
+ * ibv_context.ops}.
  *
- * <p>{@code ibv_post_send}, {@code ibv_poll_cq} and their like are inline functions in C and no
- * symbols: they call through the table in {@code ibv_context.ops}, as is done here. The pointers
- * differ with the provider, so they are read once for each opened device; the method handles are
- * unbound and shared, which the JIT likes best.
+ * <p>{@code ibv_post_send}, {@code ibv_poll_cq} and the others are inline functions in C, without
+ * symbols. They call through that table, and so does this class. The pointers depend on the
+ * provider, so they are read once for each opened device. The method handles are unbound and
+ * shared, which the JIT compiles best.
  *
- * <p>Each comes in two forms. An ordinary downcall tells the JVM that the thread is away, so that a
- * safepoint need not wait for it, about 7 ns. A {@linkplain Linker.Option#critical critical} one
- * does not: for functions that stay in user space and are back in well under a microsecond, which
- * must not call Java. {@link #heeding} chooses.
+ * <p>Posts and polls exist in two forms. An ordinary downcall marks the thread as being in native
+ * code, so that a safepoint need not wait for it; that costs about 7 ns. A {@linkplain
+ * Linker.Option#critical critical} downcall does not. It is for functions that stay in user space,
+ * return in well under a microsecond and do not call Java. {@link #withCriticalCalls} chooses the
+ * form.
  */
 @SuppressWarnings("ReferenceEquality") // First.FUNCTIONS is a constant where it is the same object
 public final class VerbsContext {
-    // Apart from Calls, which opens the library: these need none.
+    // Not in Calls, whose initialization loads the library: these handles need no library.
 
     /**
      * {@code int post(struct ibv_… *, struct ibv_…_wr *, struct ibv_…_wr **)}: post_send, post_recv
-     * and post_srq_recv, the pointer first.
+     * and post_srq_recv. The first argument of the handle is the function pointer.
      */
     private static final FunctionDescriptor POSTS =
             FunctionDescriptor.of(JAVA_INT, JAVA_LONG, JAVA_LONG, JAVA_LONG);
 
-    /** {@code int poll_cq(struct ibv_cq *, int, struct ibv_wc *)}, the pointer first. */
+    /** {@code int poll_cq(struct ibv_cq *, int, struct ibv_wc *)}, after the function pointer. */
     private static final FunctionDescriptor POLLS =
             FunctionDescriptor.of(JAVA_INT, JAVA_LONG, JAVA_INT, JAVA_LONG);
 
-    /** {@code int req_notify_cq(struct ibv_cq *, int)}, the pointer first. */
+    /** {@code int req_notify_cq(struct ibv_cq *, int)}, after the function pointer. */
     private static final MethodHandle REQUEST_NOTIFY =
             dataPath(FunctionDescriptor.of(JAVA_INT, JAVA_LONG, JAVA_INT));
 
-    // In holders: most programs need only one of the two, and linking takes its time.
+    // In holder classes: most programs need only one of the two forms, and linking takes time.
 
     private static final class Ordinary {
         static final MethodHandle POST = dataPath(POSTS);
@@ -53,55 +55,55 @@ public final class VerbsContext {
         private Ordinary() {}
     }
 
-    private static final class Brief {
+    private static final class Critical {
         static final MethodHandle POST = dataPath(POSTS, Linker.Option.critical(false));
         static final MethodHandle POLL_CQ = dataPath(POLLS, Linker.Option.critical(false));
 
-        private Brief() {}
+        private Critical() {}
     }
 
-    /** A provider's functions, and which of them are brief. */
+    /** A provider's functions, and which of them are called by critical downcalls. */
     private record Functions(
             MemorySegment postSend,
             MemorySegment postReceive,
             MemorySegment postSharedReceive,
             MemorySegment pollCq,
             MemorySegment requestNotify,
-            boolean briefSends,
-            boolean brief) { // receives and polls
+            boolean criticalSends,
+            boolean critical) { // receives and polls
 
         int postSend(long queuePair, long request, long refused) throws Throwable {
-            return post(postSend, briefSends, queuePair, request, refused);
+            return post(postSend, criticalSends, queuePair, request, refused);
         }
 
         int postReceive(long queuePair, long request, long refused) throws Throwable {
-            return post(postReceive, brief, queuePair, request, refused);
+            return post(postReceive, critical, queuePair, request, refused);
         }
 
         int postSharedReceive(long queue, long request, long refused) throws Throwable {
-            return post(postSharedReceive, brief, queue, request, refused);
+            return post(postSharedReceive, critical, queue, request, refused);
         }
 
         private static int post(
-                MemorySegment function, boolean brief, long queue, long request, long refused)
+                MemorySegment function, boolean critical, long queue, long request, long refused)
                 throws Throwable {
-            return brief
-                    ? (int) Brief.POST.invokeExact(function, queue, request, refused)
+            return critical
+                    ? (int) Critical.POST.invokeExact(function, queue, request, refused)
                     : (int) Ordinary.POST.invokeExact(function, queue, request, refused);
         }
 
         int pollCq(long completionQueue, int count, long into) throws Throwable {
-            return brief
-                    ? (int) Brief.POLL_CQ.invokeExact(pollCq, completionQueue, count, into)
+            return critical
+                    ? (int) Critical.POLL_CQ.invokeExact(pollCq, completionQueue, count, into)
                     : (int) Ordinary.POLL_CQ.invokeExact(pollCq, completionQueue, count, into);
         }
     }
 
     /**
-     * The functions of the device whose queues were made first, and most often of all that follow:
-     * one provider's. As constants, which the JIT knows to be native addresses of memory that
-     * stays; of a field's segment each call makes sure (11 instructions; of both calls of a post
-     * and its poll, an eighth of their time).
+     * The functions of the device on which a queue was created first; most programs use only one
+     * provider. As constants: the JIT then knows each segment to be a valid native address, while
+     * for a segment in a field every call checks it (11 instructions; for a post and its poll, an
+     * eighth of the time of both calls).
      */
     private static final class First {
         static final Functions FUNCTIONS = candidate;
@@ -110,9 +112,10 @@ public final class VerbsContext {
     }
 
     /**
-     * What {@link First} takes over when it is initialised, by the constructor below; with two
-     * devices at once, either's. Null until there is one: {@link First} is then compared with what
-     * is not null, and never called.
+     * The value that {@link First#FUNCTIONS} gets when the constructor below first reads it. If two
+     * devices are opened at the same time, it is that of either. Null before: a context made by the
+     * public constructor may initialize {@link First} with null, which then equals no functions and
+     * is never called.
      */
     @SuppressWarnings("NullAway.Init")
     private static volatile Functions candidate;
@@ -120,8 +123,8 @@ public final class VerbsContext {
     private final Functions functions;
 
     /**
-     * Takes over an opened device. Its calls may take their time, and may end in Java, as tests'
-     * do.
+     * Reads the function pointers of an opened device. All calls are ordinary downcalls, so the
+     * functions may block, and may call Java, as those of tests do.
      *
      * @param context the address that {@link DeviceList#open} gave
      */
@@ -150,14 +153,15 @@ public final class VerbsContext {
     }
 
     /**
-     * The same device, knowing which of its calls are brief: not those that are system calls. In
-     * one of these a safepoint would wait for the kernel, which on Soft-RoCE may carry out the
-     * whole request before it returns.
+     * Returns a context of the same device that uses critical downcalls for the functions that stay
+     * in user space. A safepoint must wait for the end of a critical downcall, so none may enter
+     * the kernel: on Soft-RoCE, the kernel may execute the whole request before a post returns.
      *
-     * @param throughKernel which calls of this provider are
-     * @return other than with ALL, for a real device only: brief calls may not end in Java
+     * @param throughKernel which functions of this provider enter the kernel
+     * @return the new context; except with ALL, only for real devices, because a critical downcall
+     *     must not call Java
      */
-    public VerbsContext heeding(Provider.ThroughKernel throughKernel) {
+    public VerbsContext withCriticalCalls(Provider.ThroughKernel throughKernel) {
         return new VerbsContext(
                 new Functions(
                         functions.postSend,
@@ -174,8 +178,9 @@ public final class VerbsContext {
      *
      * @param queuePair the address of the {@code ibv_qp}
      * @param request the address of the first {@code ibv_send_wr}
-     * @param refused where the address of the first refused request goes: a pointer's room
-     * @return 0, or what the provider answered: an errno, negative with some
+     * @param refused the address of a pointer, which receives the address of the first refused
+     *     request ({@code bad_wr})
+     * @return 0, or an errno, which some providers return as a negative number
      */
     public int postSend(long queuePair, long request, long refused) {
         try {
@@ -183,7 +188,7 @@ public final class VerbsContext {
                     ? First.FUNCTIONS.postSend(queuePair, request, refused)
                     : functions.postSend(queuePair, request, refused);
         } catch (Throwable t) {
-            throw Calls.mistake(t);
+            throw Calls.unexpected(t);
         }
     }
 
@@ -192,8 +197,9 @@ public final class VerbsContext {
      *
      * @param queuePair the address of the {@code ibv_qp}
      * @param request the address of the first {@code ibv_recv_wr}
-     * @param refused where the address of the first refused request goes: a pointer's room
-     * @return 0, or what the provider answered: an errno, negative with some
+     * @param refused the address of a pointer, which receives the address of the first refused
+     *     request ({@code bad_wr})
+     * @return 0, or an errno, which some providers return as a negative number
      */
     public int postReceive(long queuePair, long request, long refused) {
         try {
@@ -201,7 +207,7 @@ public final class VerbsContext {
                     ? First.FUNCTIONS.postReceive(queuePair, request, refused)
                     : functions.postReceive(queuePair, request, refused);
         } catch (Throwable t) {
-            throw Calls.mistake(t);
+            throw Calls.unexpected(t);
         }
     }
 
@@ -210,8 +216,9 @@ public final class VerbsContext {
      *
      * @param sharedQueue the address of the {@code ibv_srq}
      * @param request the address of the first {@code ibv_recv_wr}
-     * @param refused where the address of the first refused request goes: a pointer's room
-     * @return 0, or what the provider answered: an errno, negative with some
+     * @param refused the address of a pointer, which receives the address of the first refused
+     *     request ({@code bad_wr})
+     * @return 0, or an errno, which some providers return as a negative number
      */
     public int postSharedReceive(long sharedQueue, long request, long refused) {
         try {
@@ -219,7 +226,7 @@ public final class VerbsContext {
                     ? First.FUNCTIONS.postSharedReceive(sharedQueue, request, refused)
                     : functions.postSharedReceive(sharedQueue, request, refused);
         } catch (Throwable t) {
-            throw Calls.mistake(t);
+            throw Calls.unexpected(t);
         }
     }
 
@@ -227,9 +234,9 @@ public final class VerbsContext {
      * {@code ibv_poll_cq}.
      *
      * @param completionQueue the address of the {@code ibv_cq}
-     * @param count how many at most
-     * @param completions where they go, from its start
-     * @return how many came, or a negative number when the queue is broken
+     * @param count the most completions to return
+     * @param completions receives them, from index 0 on
+     * @return the number of completions, or a negative number if the queue has failed
      */
     public int pollCq(long completionQueue, int count, WorkCompletions completions) {
         try {
@@ -238,16 +245,16 @@ public final class VerbsContext {
                     ? First.FUNCTIONS.pollCq(completionQueue, count, into)
                     : functions.pollCq(completionQueue, count, into);
         } catch (Throwable t) {
-            throw Calls.mistake(t);
+            throw Calls.unexpected(t);
         }
     }
 
     /**
-     * {@code ibv_req_notify_cq}: asks for one event at the next completion.
+     * {@code ibv_req_notify_cq}: requests one event for the next completion.
      *
      * @param completionQueue the address of the {@code ibv_cq}
      * @param solicitedOnly whether only solicited receives and failures count
-     * @return 0, or what the provider answered
+     * @return 0, or an errno
      */
     public int requestNotify(long completionQueue, boolean solicitedOnly) {
         try {
@@ -255,7 +262,7 @@ public final class VerbsContext {
                     REQUEST_NOTIFY.invokeExact(
                             functions.requestNotify, completionQueue, solicitedOnly ? 1 : 0);
         } catch (Throwable t) {
-            throw Calls.mistake(t);
+            throw Calls.unexpected(t);
         }
     }
 
@@ -270,7 +277,7 @@ public final class VerbsContext {
     }
 
     /**
-     * Bytes as {@code enum ibv_mtu}.
+     * The largest {@code enum ibv_mtu} of at most so many bytes.
      *
      * @param bytes 256 to 4096
      * @return the enum's value

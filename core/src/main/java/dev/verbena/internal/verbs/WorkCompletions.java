@@ -7,8 +7,8 @@ import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 
 /**
- * An array of {@code ibv_wc} in native memory that lives as long as this object, which its user
- * keeps as long as it reads.
+ * An array of {@code ibv_wc} in native memory. The memory lives as long as this object is
+ * reachable, which the caller must ensure while it reads.
  */
 public final class WorkCompletions {
     /** {@code IBV_WC_SUCCESS}. */
@@ -31,12 +31,12 @@ public final class WorkCompletions {
     private static final long QUEUE_PAIR = ibv_wc.qp_num$offset();
     private static final long FLAGS = ibv_wc.wc_flags$offset();
 
-    private final MemorySegment array; // keeps the memory
+    private final MemorySegment array; // keeps the memory reachable
     private final long address;
     private final int capacity;
 
     /**
-     * Makes room.
+     * Allocates the array.
      *
      * @param capacity how many completions
      */
@@ -62,8 +62,8 @@ public final class WorkCompletions {
     /**
      * The {@code wr_id}.
      *
-     * @param index which completion
-     * @return what the request was posted with
+     * @param index the index of the completion
+     * @return the value that the request was posted with
      */
     public long id(int index) {
         return Native.getLong(address + SIZE * index, ID);
@@ -72,7 +72,7 @@ public final class WorkCompletions {
     /**
      * The {@code enum ibv_wc_status}.
      *
-     * @param index which completion
+     * @param index the index of the completion
      * @return its value
      */
     public int status(int index) {
@@ -82,7 +82,7 @@ public final class WorkCompletions {
     /**
      * The provider's own error code.
      *
-     * @param index which completion
+     * @param index the index of the completion
      * @return {@code vendor_err}
      */
     public int vendorError(int index) {
@@ -92,7 +92,7 @@ public final class WorkCompletions {
     /**
      * The message's length, for a successful receive.
      *
-     * @param index which completion
+     * @param index the index of the completion
      * @return {@code byte_len} as an unsigned number
      */
     public long bytes(int index) {
@@ -100,19 +100,19 @@ public final class WorkCompletions {
     }
 
     /**
-     * Whether a successful receive was used up by the peer's write with immediate data.
+     * Whether a successful receive was consumed by the peer's write with immediate data.
      *
-     * @param index which completion
-     * @return from its {@code opcode}, which only success makes valid
+     * @param index the index of the completion
+     * @return from {@code opcode}, which is valid only for success
      */
     public boolean isWriteWithImmediate(int index) {
         return Native.getInt(address + SIZE * index, OPCODE) == Verbs.IBV_WC_RECV_RDMA_WITH_IMM;
     }
 
     /**
-     * What else came with a successful receive.
+     * The flags of a successful receive.
      *
-     * @param index which completion
+     * @param index the index of the completion
      * @return {@code wc_flags}
      */
     public int flags(int index) {
@@ -120,10 +120,10 @@ public final class WorkCompletions {
     }
 
     /**
-     * Whether immediate data came with a successful receive.
+     * Whether a successful receive has immediate data.
      *
-     * @param index which completion
-     * @return from its {@code wc_flags}
+     * @param index the index of the completion
+     * @return from {@code wc_flags}
      */
     public boolean hasImmediate(int index) {
         return (flags(index) & Verbs.IBV_WC_WITH_IMM) != 0;
@@ -132,7 +132,7 @@ public final class WorkCompletions {
     /**
      * The immediate data of a successful receive.
      *
-     * @param index which completion
+     * @param index the index of the completion
      * @return the number that C gets from {@code ntohl(imm_data)}
      */
     public int immediate(int index) {
@@ -140,9 +140,9 @@ public final class WorkCompletions {
     }
 
     /**
-     * The token that a successful receive invalidated.
+     * The remote key (NDK: token) that the message of a successful receive invalidated.
      *
-     * @param index which completion
+     * @param index the index of the completion
      * @return {@code invalidated_rkey}
      */
     public int invalidatedToken(int index) {
@@ -150,9 +150,9 @@ public final class WorkCompletions {
     }
 
     /**
-     * Whose completion it is; valid for failures too.
+     * The number of the queue pair that the completion belongs to; valid for failures, too.
      *
-     * @param index which completion
+     * @param index the index of the completion
      * @return {@code qp_num}
      */
     public int queuePairNumber(int index) {

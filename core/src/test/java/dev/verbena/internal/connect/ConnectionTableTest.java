@@ -163,7 +163,7 @@ class ConnectionTableTest {
         }
         if (machine.state() == ConnectionState.CLOSING) {
             assertThat(closed).as("closes before the peer confirms").hasValue(0);
-            event(Kind.QUIET, 0);
+            event(Kind.TIMEWAIT_EXIT, 0);
         }
         assertThat(machine.state()).isEqualTo(ConnectionState.CLOSED);
         assertThat(closed).as("closes").hasValue(1);
@@ -353,7 +353,7 @@ class ConnectionTableTest {
             case PEER_ESTABLISHED -> event(Kind.ESTABLISHED, 0);
             case PEER_DISCONNECTED -> event(Kind.DISCONNECTED, 0);
             case DISCONNECT_UNANSWERED -> event(Kind.DISCONNECTED, -Errno.ETIMEDOUT);
-            case TIMEWAIT_EXIT -> event(Kind.QUIET, 0);
+            case TIMEWAIT_EXIT -> event(Kind.TIMEWAIT_EXIT, 0);
             case DEVICE_REMOVED -> event(Kind.DEVICE_REMOVED, 0);
             case ADDRESS_CHANGED -> event(Kind.ADDRESS_CHANGED, 0);
             case UNRELATED_EVENT -> event(Kind.OTHER, 0);

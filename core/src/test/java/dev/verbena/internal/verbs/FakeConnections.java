@@ -25,7 +25,7 @@ public final class FakeConnections implements ConnectionControl {
     private static final int REJECT_BYTES = 148;
 
     private static final class Channel {
-        final int alarm = Descriptors.newAlarm();
+        final int alarm = Descriptors.newEventFd();
         final Deque<ConnectionEvent> events = new ArrayDeque<>();
     }
 
@@ -149,7 +149,7 @@ public final class FakeConnections implements ConnectionControl {
 
     private void enqueue(Id id, ConnectionEvent event) {
         id.channel.events.add(event);
-        Descriptors.raise(id.channel.alarm);
+        Descriptors.setReadable(id.channel.alarm);
     }
 
     private void answer(String after, Id id, ConnectionEvent.Kind kind) {
@@ -188,7 +188,7 @@ public final class FakeConnections implements ConnectionControl {
         Channel from = channels.get(channel);
         ConnectionEvent event = from.events.poll();
         if (from.events.isEmpty()) {
-            Descriptors.silence(from.alarm);
+            Descriptors.drain(from.alarm);
         }
         return event == null ? ConnectionEvent.NOTHING : event;
     }
@@ -446,10 +446,10 @@ public final class FakeConnections implements ConnectionControl {
     }
 
     @Override
-    public synchronized int dataCame(long address) {
+    public synchronized int notifyEstablished(long address) {
         Id id = ids.get(address);
-        answer("dataCame", id, ConnectionEvent.Kind.ESTABLISHED);
-        return call("dataCame");
+        answer("notifyEstablished", id, ConnectionEvent.Kind.ESTABLISHED);
+        return call("notifyEstablished");
     }
 
     @Override

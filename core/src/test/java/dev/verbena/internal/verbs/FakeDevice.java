@@ -99,12 +99,12 @@ public final class FakeDevice implements DeviceControl {
 
     /** Keeps every event until somebody takes it, one at a time, as the kernel does. */
     private static final class Channel {
-        final int descriptor = Descriptors.newAlarm();
+        final int descriptor = Descriptors.newEventFd();
         int events;
 
         void add() {
             events++;
-            Descriptors.raise(descriptor);
+            Descriptors.setReadable(descriptor);
         }
 
         boolean take() {
@@ -112,7 +112,7 @@ public final class FakeDevice implements DeviceControl {
                 return false;
             }
             if (--events == 0) {
-                Descriptors.silence(descriptor);
+                Descriptors.drain(descriptor);
             }
             return true;
         }
@@ -287,7 +287,7 @@ public final class FakeDevice implements DeviceControl {
     private final Map<Long, Deque<Posted>> srqs = new HashMap<>();
     private final Map<Long, Channel> channels = new HashMap<>();
     private final Map<Long, String> others = new HashMap<>();
-    private final int async = Descriptors.newAlarm();
+    private final int async = Descriptors.newEventFd();
     private final Queue<AsyncEvent> asyncEvents = new ConcurrentLinkedQueue<>();
     private final List<Runnable> refusedToDestroy = new ArrayList<>(); // forgets each
     private final List<Channel> lateEvents = new ArrayList<>();
@@ -312,7 +312,7 @@ public final class FakeDevice implements DeviceControl {
 
     public VerbsContext open() {
         // As a real one is opened, but for brief calls, which may not end in Java.
-        return new VerbsContext(context.address()).heeding(Provider.ThroughKernel.ALL);
+        return new VerbsContext(context.address()).withCriticalCalls(Provider.ThroughKernel.ALL);
     }
 
     /** How many native objects there are. */
@@ -755,18 +755,18 @@ public final class FakeDevice implements DeviceControl {
     /** Unplugs it. */
     public void unplug() {
         gone = true;
-        Descriptors.raise(async);
+        Descriptors.setReadable(async);
     }
 
     /** Makes all channels readable, as the kernel does when a device is removed. */
     public synchronized void raiseChannels() {
-        channels.values().forEach(channel -> Descriptors.raise(channel.descriptor));
+        channels.values().forEach(channel -> Descriptors.setReadable(channel.descriptor));
     }
 
     /** Tells something unasked of an object. */
     public void tell(AsyncEvent.Kind kind, long object) {
         asyncEvents.add(new AsyncEvent(kind, object));
-        Descriptors.raise(async);
+        Descriptors.setReadable(async);
     }
 
     // ---- control calls
@@ -1097,8 +1097,8 @@ public final class FakeDevice implements DeviceControl {
 
     @Override
     public synchronized int toReadyToSend(
-            long qp, int sequence, int outboundReads, boolean patient) {
-        lastPatient = patient;
+            long qp, int sequence, int outboundReads, boolean infiniteRnrRetry) {
+        lastPatient = infiniteRnrRetry;
         qps.get(qp).state = "RTS";
         qps.get(qp).reads = outboundReads;
         return 0;
@@ -1190,10 +1190,14 @@ public final class FakeDevice implements DeviceControl {
             askedForAsyncEventsInVain += event == null ? 1 : 0;
             return event != null
                     ? event
-                    : new AsyncEvent(hidesTheEnd ? AsyncEvent.Kind.NONE : AsyncEvent.Kind.ENDED, 0);
+                    : new AsyncEvent(
+                            hidesTheEnd
+                                    ? AsyncEvent.Kind.NONE
+                                    : AsyncEvent.Kind.DEVICE_DISASSOCIATED,
+                            0);
         }
         if (asyncEvents.isEmpty()) {
-            Descriptors.silence(async);
+            Descriptors.drain(async);
         }
         return event == null ? new AsyncEvent(AsyncEvent.Kind.NONE, 0) : event;
     }

@@ -48,7 +48,7 @@ class ProviderTest {
         "0, 0, false",
     })
     void whoAnnouncesTheLastReceive(String vendor, String part, boolean announces) {
-        assertThat(Provider.of(Integer.decode(vendor), Integer.decode(part)).announcesLastReceive())
+        assertThat(Provider.of(Integer.decode(vendor), Integer.decode(part)).reportsLastReceive())
                 .isEqualTo(announces);
     }
 
