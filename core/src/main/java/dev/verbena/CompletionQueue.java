@@ -30,6 +30,8 @@ import java.util.function.Consumer;
  * <p>To sleep until there is something, arm it and then poll until nothing comes: what arrives
  * after that last poll fires. Who is told depends on how it was made: a callback, or {@link
  * #await}, or a loop of the caller's over {@link #eventDescriptor}.
+ *
+ * {@snippet file="dev/verbena/examples/Hello.java" region="await"}
  */
 public final class CompletionQueue extends NativeObject {
     /**

@@ -26,6 +26,8 @@ import java.util.function.Consumer;
  * the peer has completed, or {@link #reject}. {@link #disconnect} ends the connection from either
  * side.
  *
+ * {@snippet file="dev/verbena/examples/Hello.java" region="connect"}
+ *
  * <p><b>Waiting.</b> Each step that waits for the peer exists twice: as a plain call, which suits
  * virtual threads (it holds no carrier thread while it waits), and as a future, with {@code Async}
  * behind its name. Each has a {@link ConnectionOptions#withDeadline deadline}. Futures end with the

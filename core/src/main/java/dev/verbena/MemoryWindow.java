@@ -15,6 +15,12 @@ import java.util.Deque;
  * NDK would allow any, verbs ties a type-2 window to its queue pair. Binding it again takes an
  * invalidate first.
  *
+ * {@snippet file="dev/verbena/examples/WindowTransfer.java" region="lend"}
+ *
+ * <p>The peer's send-and-invalidate takes the token back:
+ *
+ * {@snippet file="dev/verbena/examples/WindowTransfer.java" region="returned"}
+ *
  * <p>Each bind changes the lower 8 bits of the token. After 255 binds the window is made anew,
  * which changes all of it, so that a token from long ago does not fit again; that bind takes
  * longer.

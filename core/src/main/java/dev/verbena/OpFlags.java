@@ -11,9 +11,7 @@ import java.util.List;
  * What a request may ask for besides its operation: NDK_OP_FLAG_*, with NDK's values. Join them
  * once, in a constant:
  *
- * {@snippet :
- * private static final OpFlags QUIETLY = OpFlags.SILENT_SUCCESS.and(OpFlags.DEFER);
- * }
+ * {@snippet file="dev/verbena/examples/WindowTransfer.java" region="flags"}
  *
  * <p>A request with a flag that its operation does not know is refused with INVALID_PARAMETER.
  *

@@ -15,11 +15,9 @@ import java.util.Objects;
  * <p>One side makes it, of a {@link MemoryRegion} or of a {@link MemoryWindow}, and sends it in a
  * message; the other reads it there and names it in its requests:
  *
- * {@snippet :
- * window.remoteMemory().writeTo(letter, 0); // here
- * RemoteMemory target = RemoteMemory.readFrom(letter, 0); // there
- * queuePair.write(1, bytes, target, 0, OpFlags.NONE).orThrow();
- * }
+ * {@snippet file="dev/verbena/examples/WindowTransfer.java" region="lend"}
+ *
+ * {@snippet file="dev/verbena/examples/WindowTransfer.java" region="fill"}
  *
  * <p>In a message it has 20 bytes, in network byte order:
  *

@@ -16,6 +16,8 @@ import java.util.function.Consumer;
  * Receives for many queue pairs: NDK's SRQ, verbs' {@code ibv_srq}. A message to any of them takes
  * the next one, and ends in a completion on the receive completion queue of that queue pair.
  *
+ * {@snippet file="dev/verbena/examples/TwoPeers.java" region="receives"}
+ *
  * <p>May be used from any thread. A flush of a queue pair leaves its receives alone: they belong to
  * the others too. What is still posted when it is closed ends without a completion.
  */
