@@ -29,7 +29,10 @@ import java.util.function.Function;
 import java.util.function.Supplier;
 
 /**
- * An opened RDMA device: NDK's adapter, verbs' {@code ibv_context}.
+ * An opened RDMA device: NDK's adapter, verbs' {@code ibv_context}. All other objects are made from
+ * it, directly or not:
+ *
+ * {@snippet file="dev/verbena/examples/Hello.java" region="objects"}
  *
  * <p>May be used from any thread.
  */

@@ -31,6 +31,8 @@ import java.util.function.Consumer;
  * <p>To sleep until there is something, arm it and then poll until nothing comes: what arrives
  * after that last poll fires. How the program hears of it depends on how it was made: by a
  * callback, by {@link #await}, or by a loop of its own over {@link #eventDescriptor}.
+ *
+ * {@snippet file="dev/verbena/examples/Hello.java" region="await"}
  */
 public final class CompletionQueue extends NativeObject {
     /**

@@ -28,6 +28,8 @@ import java.util.function.Consumer;
  * returns when the peer has completed the connection, or {@link #reject}. {@link #disconnect} ends
  * the connection from either side.
  *
+ * {@snippet file="dev/verbena/examples/Hello.java" region="connect"}
+ *
  * <p><b>Waiting.</b> Each step that waits for the peer exists in two forms: a blocking call, which
  * suits virtual threads (it holds no carrier thread while it waits), and one that returns a future,
  * whose name ends in {@code Async}. Each has a {@link ConnectionOptions#withDeadline deadline}.

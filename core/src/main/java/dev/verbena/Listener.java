@@ -20,7 +20,9 @@ import java.util.function.Consumer;
  * requests wait until a thread is free. A handler that serves its whole connection before it
  * returns keeps its thread busy: for more than 16 connections at a time, give {@link
  * Adapter#listen(InetSocketAddress, int, Executor, Consumer)} an executor of your own, or hand the
- * connector to another thread.
+ * connector to another thread:
+ *
+ * {@snippet file="dev/verbena/examples/Hello.java" region="listen"}
  *
  * <p>Each request has to be accepted, rejected or closed, in the handler or later. One that is not
  * answered within 70 s is refused: its connector is closed, and the uncaught exception handler of

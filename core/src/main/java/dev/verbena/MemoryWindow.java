@@ -15,6 +15,12 @@ import java.util.Deque;
  * would allow any peer, verbs ties a type-2 window to its queue pair. It must be invalidated before
  * it is bound again.
  *
+ * {@snippet file="dev/verbena/examples/WindowTransfer.java" region="lend"}
+ *
+ * <p>The peer's send-and-invalidate takes the token back:
+ *
+ * {@snippet file="dev/verbena/examples/WindowTransfer.java" region="returned"}
+ *
  * <p>Each bind changes the lower 8 bits of the remote key. After 255 binds the native window is
  * replaced by a new one, which changes the whole key, so that an old key never becomes valid again;
  * that bind takes longer.

@@ -10,9 +10,7 @@ import java.util.List;
 /**
  * Options of a request: NDK_OP_FLAG_*, with NDK's values. Combine them once, in a constant:
  *
- * {@snippet :
- * private static final OpFlags SILENT_AND_DEFERRED = OpFlags.SILENT_SUCCESS.and(OpFlags.DEFER);
- * }
+ * {@snippet file="dev/verbena/examples/WindowTransfer.java" region="flags"}
  *
  * <p>A request with a flag that its operation does not support is refused with INVALID_PARAMETER.
  *

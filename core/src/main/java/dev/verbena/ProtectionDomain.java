@@ -13,6 +13,8 @@ import java.util.function.Consumer;
 /**
  * A group of queue pairs and the memory that they may use: NDK's PD, verbs' {@code ibv_pd}.
  *
+ * {@snippet file="dev/verbena/examples/Hello.java" region="objects"}
+ *
  * <p>May be used from any thread.
  */
 public final class ProtectionDomain extends NativeObject {

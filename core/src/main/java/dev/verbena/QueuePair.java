@@ -14,6 +14,11 @@ import java.util.Optional;
  * One end of a reliable connection, with an initiator queue and a receive queue: NDK's QP, verbs'
  * {@code ibv_qp} of type RC.
  *
+ * <p>A write, and a message behind it that invalidates the peer's token, as one chain of work
+ * requests:
+ *
+ * {@snippet file="dev/verbena/examples/WindowTransfer.java" region="fill"}
+ *
  * <table>
  *   <caption>What stands where</caption>
  *   <tr><th>NDK</th><th>here</th><th>verbs</th></tr>

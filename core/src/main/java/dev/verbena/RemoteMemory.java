@@ -15,11 +15,9 @@ import java.util.Objects;
  * <p>One side obtains it from a {@link MemoryRegion} or a {@link MemoryWindow} and sends it in a
  * message; the other side reads it from the message and uses it in its requests:
  *
- * {@snippet :
- * window.remoteMemory().writeTo(message, 0); // one side
- * RemoteMemory target = RemoteMemory.readFrom(message, 0); // its peer
- * queuePair.write(1, bytes, target, 0, OpFlags.NONE).orThrow();
- * }
+ * {@snippet file="dev/verbena/examples/WindowTransfer.java" region="lend"}
+ *
+ * {@snippet file="dev/verbena/examples/WindowTransfer.java" region="fill"}
  *
  * <p>In a message it takes 20 bytes, in network byte order:
  *

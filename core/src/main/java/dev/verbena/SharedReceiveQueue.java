@@ -17,6 +17,8 @@ import java.util.function.Consumer;
  * any of the queue pairs takes the next receive, whose completion arrives at the receive completion
  * queue of that queue pair.
  *
+ * {@snippet file="dev/verbena/examples/TwoPeers.java" region="receives"}
+ *
  * <p>May be used from any thread. The flush of a queue pair does not cancel shared receives,
  * because the other queue pairs need them. Receives that are still posted when this queue is closed
  * get no completion.

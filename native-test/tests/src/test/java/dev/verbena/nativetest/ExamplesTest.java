@@ -3,19 +3,35 @@ package dev.verbena.nativetest;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.verbena.Adapter;
+import dev.verbena.Connector;
 import dev.verbena.Listener;
 import dev.verbena.examples.Echo;
+import dev.verbena.examples.Hello;
+import dev.verbena.examples.TwoPeers;
+import dev.verbena.examples.WindowTransfer;
 
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
+import java.io.BufferedReader;
+import java.io.IOException;
 import java.net.InetSocketAddress;
+import java.nio.file.Path;
 import java.util.List;
+import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.TimeUnit;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 
 /** The programs that documentation quotes do what it says. */
 @NeedsDevices
 @Timeout(120)
 class ExamplesTest {
+    private static final Pattern LISTENING = Pattern.compile("Listening on \\S+:(\\d+)");
+    private static final int TIMEOUT = 60; // seconds, for whatever another thread or process does
+
     private static InetSocketAddress anyPort(Adapter adapter) {
         return new InetSocketAddress(adapter.gid().gid().gid().toInetAddress(), 0);
     }
@@ -31,5 +47,90 @@ class ExamplesTest {
                 assertThat(Echo.ask(here, server, text)).isEqualTo(text);
             }
         }
+    }
+
+    @Test
+    void helloOfOneProcessArrivesAtTheOther() throws IOException, InterruptedException {
+        String device = RdmaDevices.active().getFirst();
+        String address;
+        try (Adapter adapter = Adapter.open(device)) {
+            address = anyPort(adapter).getAddress().getHostAddress();
+        }
+        Process receiver =
+                new ProcessBuilder(
+                                Path.of(System.getProperty("java.home"), "bin", "java").toString(),
+                                "--enable-native-access=ALL-UNNAMED",
+                                "-cp",
+                                System.getProperty("java.class.path"),
+                                Hello.class.getName(),
+                                device,
+                                address,
+                                "0")
+                        .redirectErrorStream(true)
+                        .start();
+        CompletableFuture.delayedExecutor(TIMEOUT, TimeUnit.SECONDS)
+                .execute(receiver::destroyForcibly);
+        try (BufferedReader lines = receiver.inputReader()) {
+            Matcher listening = LISTENING.matcher(lines.readLine());
+            assertThat(listening.matches()).as(listening::toString).isTrue();
+            Hello.main(
+                    new String[] {
+                        RdmaDevices.active().getLast(), address, listening.group(1), "Hello, RDMA"
+                    });
+            assertThat(lines.readLine()).isEqualTo("Hello, RDMA");
+            assertThat(lines.readLine()).isNull();
+            assertThat(receiver.waitFor()).isZero();
+        } finally {
+            receiver.destroyForcibly();
+        }
+    }
+
+    @Test
+    void aWindowIsFilledAndGivenBack() throws Exception {
+        BlockingQueue<Connector> requests = new LinkedBlockingQueue<>();
+        List<String> active = RdmaDevices.active();
+        try (Adapter there = Adapter.open(active.getFirst());
+                Adapter here = Adapter.open(active.getLast());
+                Listener listener = there.listen(anyPort(there), 0, requests::add)) {
+            String text = "0123456789".repeat(6_500);
+            CompletableFuture<Void> filled =
+                    CompletableFuture.runAsync(
+                            () -> WindowTransfer.fill(here, listener.localAddress(), text));
+            assertThat(WindowTransfer.lend(there, requests.take())).isEqualTo(text);
+            filled.get(TIMEOUT, TimeUnit.SECONDS);
+        }
+    }
+
+    @Test
+    void twoPeersShareAReceiveQueue() throws Exception {
+        BlockingQueue<Connector> requests = new LinkedBlockingQueue<>();
+        List<String> active = RdmaDevices.active();
+        try (Adapter there = Adapter.open(active.getFirst());
+                Listener listener = there.listen(anyPort(there), 0, requests::add)) {
+            InetSocketAddress address = listener.localAddress();
+            CompletableFuture<Void> one = hello(active.getLast(), address, "one");
+            CompletableFuture<Void> two = hello(active.getLast(), address, "two");
+            assertThat(TwoPeers.receive(there, requests)).containsExactlyInAnyOrder("one", "two");
+            CompletableFuture.allOf(one, two).get(TIMEOUT, TimeUnit.SECONDS);
+        }
+    }
+
+    private static CompletableFuture<Void> hello(
+            String device, InetSocketAddress receiver, String text) {
+        String address = receiver.getAddress().getHostAddress();
+        String port = Integer.toString(receiver.getPort());
+        CompletableFuture<Void> done = new CompletableFuture<>();
+        Thread.ofPlatform()
+                .daemon()
+                .start(
+                        () -> {
+                            try {
+                                Hello.main(new String[] {device, address, port, text});
+                                done.complete(null);
+                            } catch (Throwable t) {
+                                done.completeExceptionally(t);
+                            }
+                        });
+        return done;
     }
 }

@@ -1,0 +1,77 @@
+package dev.verbena.examples;
+
+// @start region="imports"
+import dev.verbena.*;
+
+import java.lang.foreign.Arena;
+import java.net.InetSocketAddress;
+import java.time.Duration;
+import java.util.concurrent.*;
+
+// @end
+
+/**
+ * One message from one process to another: {@code DEVICE ADDRESS PORT} receives it, {@code DEVICE
+ * ADDRESS PORT TEXT} sends it. Address and port are the receiver's in both.
+ */
+public final class Hello {
+    private Hello() {}
+
+    /**
+     * Runs one side.
+     *
+     * @param args the device, the receiver's address and port, and at the sender the text
+     * @throws InterruptedException when the receiver is interrupted before a sender came
+     */
+    // @start region="program"
+    public static void main(String[] args) throws InterruptedException {
+        InetSocketAddress receiver = new InetSocketAddress(args[1], Integer.parseInt(args[2]));
+        // @start region="objects"
+        QueuePairLimits limits = QueuePairLimits.depths(1, 1); // outstanding sends, receives
+        try (Adapter adapter = Adapter.open(args[0]); // all are closed at the end, last first
+                ProtectionDomain domain = adapter.createProtectionDomain();
+                CompletionQueue queue = adapter.createConfinedCompletionQueue(2);
+                QueuePair pair = domain.createQueuePair(queue, queue, limits);
+                Arena arena = Arena.ofConfined();
+                MemoryRegion region = domain.register(arena.allocate(4096), Access.LOCAL_WRITE)) {
+            BufferList buffers = new BufferList(1).add(region, 0, region.bytes());
+            // @end
+            if (args.length > 3) {
+                region.memory().setString(0, args[3]);
+                // @start region="connect"
+                try (Connector connector = adapter.createConnector()) {
+                    connector.connect(pair, receiver); // returns when the receiver has accepted
+                    connector.completeConnect();
+                    pair.send(1, buffers).orThrow();
+                    awaitOne(queue); // the receiver has the message
+                }
+                // @end
+            } else {
+                // @start region="listen"
+                pair.receive(1, buffers).orThrow(); // before a message can come
+                BlockingQueue<Connector> requests = new LinkedBlockingQueue<>();
+                try (Listener listener = adapter.listen(receiver, 0, requests::add)) {
+                    System.out.println("Listening on " + listener.localAddress());
+                    try (Connector connector = requests.take()) {
+                        connector.accept(pair); // returns when the sender has completed
+                        awaitOne(queue);
+                        System.out.println(region.memory().getString(0));
+                    }
+                }
+                // @end
+            }
+        }
+    }
+
+    // @start region="await"
+    static void awaitOne(CompletionQueue queue) {
+        Completions completions = new Completions(1);
+        while (queue.poll(completions) == 0) {
+            queue.arm(NotifyType.ANY);
+            queue.await(Duration.ofSeconds(30)).orThrow(); // sleeps until there is something
+        }
+        completions.status(0).orThrow(); // how the request has ended
+    }
+    // @end
+    // @end
+}
