@@ -5,6 +5,8 @@ import dev.verbena.internal.verbs.Rights;
 import dev.verbena.internal.verbs.SendChain;
 import dev.verbena.internal.verbs.VerbsContext;
 
+import org.jspecify.annotations.Nullable;
+
 import java.lang.invoke.MethodHandles;
 import java.lang.invoke.VarHandle;
 import java.lang.ref.Reference;
@@ -63,7 +65,7 @@ public final class SendQueue {
     // Guarded by the lock.
     private int unsignaled; // silent requests since the last signal
     private boolean announce; // completions were synthesized: to be announced without the lock
-    private Operation lastOperation; // what was refused last, for messages; or null
+    private @Nullable Operation lastOperation; // what was refused last, for messages
     private int lastRefusal;
 
     /**
@@ -428,7 +430,7 @@ public final class SendQueue {
      *
      * @return null before the first refusal
      */
-    public Operation lastOperation() {
+    public @Nullable Operation lastOperation() {
         return lastOperation;
     }
 
