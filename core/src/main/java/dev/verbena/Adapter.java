@@ -19,6 +19,8 @@ import dev.verbena.internal.verbs.Provider;
 import dev.verbena.internal.verbs.RdmaCore;
 import dev.verbena.internal.verbs.VerbsContext;
 
+import org.jspecify.annotations.Nullable;
+
 import java.net.InetSocketAddress;
 import java.util.ArrayList;
 import java.util.List;
@@ -41,13 +43,13 @@ public final class Adapter extends NativeObject {
     private final Provider provider;
     private final SharedQueues sharedQueues = new SharedQueues();
     private final Supplier<ConnectionControl> connections;
-    private volatile GidChoice chosen; // by the caller; or null
-    private volatile GidChoice used; // last; or null
+    private volatile @Nullable GidChoice chosen; // by the caller
+    private volatile @Nullable GidChoice used; // last
     private final Object connectionLock = new Object();
-    private ConnectionEvents connectionEvents; // made when first needed, under that lock
-    private AdapterEvents events; // all made when first needed, under this object's lock
-    private AdapterInfo info;
-    private VerbsContext context;
+    private @Nullable ConnectionEvents connectionEvents; // made when first needed, under that lock
+    private @Nullable AdapterEvents events; // all made when first needed, under this object's lock
+    private @Nullable AdapterInfo info;
+    private @Nullable VerbsContext context;
 
     /**
      * Takes over an opened device; closes it when it does not answer.
@@ -298,7 +300,7 @@ public final class Adapter extends NativeObject {
      * the connection manager, which knows them, and the table is one more system call. For those
      * who hold this adapter, which may be closed already.
      */
-    Port portOf(GidChoice choice) {
+    Port portOf(@Nullable GidChoice choice) {
         if (choice != null) {
             return port(choice.port(), queryPort(choice.port()), List.of());
         }
@@ -312,7 +314,7 @@ public final class Adapter extends NativeObject {
     }
 
     /** What {@link #useGid} chose, or null. */
-    GidChoice chosenGid() {
+    @Nullable GidChoice chosenGid() {
         return chosen;
     }
 
@@ -359,7 +361,7 @@ public final class Adapter extends NativeObject {
     }
 
     /** The same, or null where there is none. */
-    GidChoice gidIfAny() {
+    @Nullable GidChoice gidIfAny() {
         try {
             return gidForHolders();
         } catch (VerbenaException e) {

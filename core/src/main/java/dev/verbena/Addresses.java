@@ -1,5 +1,7 @@
 package dev.verbena;
 
+import org.jspecify.annotations.Nullable;
+
 import java.net.Inet6Address;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
@@ -54,9 +56,9 @@ final class Addresses {
      * the best address for a peer; where it leads by another device, an address of the device that
      * the caller has opened is used.
      */
-    static List<InetSocketAddress> sources(
-            Adapter adapter, InetSocketAddress named, InetSocketAddress peer) {
-        List<InetSocketAddress> sources = new ArrayList<>();
+    static List<@Nullable InetSocketAddress> sources(
+            Adapter adapter, @Nullable InetSocketAddress named, InetSocketAddress peer) {
+        List<@Nullable InetSocketAddress> sources = new ArrayList<>();
         if (named != null) {
             check(adapter, named, "connect from");
             if (isIpv6(named.getAddress()) != isIpv6(peer.getAddress())) {

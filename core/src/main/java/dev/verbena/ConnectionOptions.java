@@ -2,6 +2,8 @@ package dev.verbena;
 
 import com.google.errorprone.annotations.CheckReturnValue;
 
+import org.jspecify.annotations.Nullable;
+
 import java.net.InetSocketAddress;
 import java.time.Duration;
 import java.util.Arrays;
@@ -28,16 +30,16 @@ public final class ConnectionOptions {
     private final byte[] privateData;
     private final boolean announced;
     private final boolean assumeInvalidatable;
-    private final InetSocketAddress local; // or null
-    private final Duration ackTimeout; // or null
+    private final @Nullable InetSocketAddress local;
+    private final @Nullable Duration ackTimeout;
 
     private ConnectionOptions(
             Duration deadline,
             byte[] privateData,
             boolean announced,
             boolean assumeInvalidatable,
-            InetSocketAddress local,
-            Duration ackTimeout) {
+            @Nullable InetSocketAddress local,
+            @Nullable Duration ackTimeout) {
         this.deadline = deadline;
         this.privateData = privateData;
         this.announced = announced;
@@ -157,7 +159,7 @@ public final class ConnectionOptions {
         return assumeInvalidatable;
     }
 
-    InetSocketAddress local() {
+    @Nullable InetSocketAddress local() {
         return local;
     }
 
@@ -175,7 +177,7 @@ public final class ConnectionOptions {
     }
 
     @Override
-    public boolean equals(Object other) {
+    public boolean equals(@Nullable Object other) {
         return other instanceof ConnectionOptions that
                 && deadline.equals(that.deadline)
                 && Arrays.equals(privateData, that.privateData)

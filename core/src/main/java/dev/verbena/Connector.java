@@ -8,6 +8,8 @@ import dev.verbena.internal.connect.PrivateData;
 import dev.verbena.internal.runtime.Threads;
 import dev.verbena.internal.runtime.Uncaught;
 
+import org.jspecify.annotations.Nullable;
+
 import java.net.InetSocketAddress;
 import java.util.List;
 import java.util.Objects;
@@ -45,7 +47,7 @@ import java.util.function.Consumer;
 public final class Connector extends NativeObject {
     private final Adapter adapter;
     private final ConnectionStateMachine connection;
-    private volatile Failure expired; // why this request cannot be answered any more; or null
+    private volatile @Nullable Failure expired; // why this request cannot be answered any more
 
     /** Makes one that may connect. */
     Connector(Adapter adapter) {
@@ -155,7 +157,7 @@ public final class Connector extends NativeObject {
     private CompletableFuture<Void> begin(
             QueuePair queuePair,
             InetSocketAddress peer,
-            SharedEndpoint endpoint,
+            @Nullable SharedEndpoint endpoint,
             ConnectionOptions options) {
         hold(); // asks the device for its addresses
         try {
@@ -168,11 +170,11 @@ public final class Connector extends NativeObject {
     private CompletableFuture<Void> beginHeld(
             QueuePair queuePair,
             InetSocketAddress peer,
-            SharedEndpoint endpoint,
+            @Nullable SharedEndpoint endpoint,
             ConnectionOptions options) {
         Addresses.check(adapter, peer, "connect to");
         InetSocketAddress local = endpoint == null ? options.local() : endpoint.localAddress();
-        List<InetSocketAddress> sources = Addresses.sources(adapter, local, peer);
+        List<@Nullable InetSocketAddress> sources = Addresses.sources(adapter, local, peer);
         SharedEndpoint.Use use = endpoint == null ? SharedEndpoint.NO_USE : endpoint.use(peer);
         QueuePair.End end;
         try {
@@ -456,7 +458,7 @@ public final class Connector extends NativeObject {
         return known(connection.peer(), "peer");
     }
 
-    private InetSocketAddress known(InetSocketAddress address, String which) {
+    private InetSocketAddress known(@Nullable InetSocketAddress address, String which) {
         if (address == null) {
             throw new VerbenaException(
                     Status.CONNECTION_INVALID, "There is no %s address: %s".formatted(which, this));
@@ -531,7 +533,7 @@ public final class Connector extends NativeObject {
         return forCaller;
     }
 
-    private static VerbenaException failure(Throwable thrown) {
+    private static VerbenaException failure(@Nullable Throwable thrown) {
         if (thrown instanceof Failure f) {
             return VerbenaException.of(f);
         }

@@ -3,8 +3,11 @@ package dev.verbena;
 import dev.verbena.internal.queue.Window;
 import dev.verbena.internal.verbs.DeviceControl;
 
+import org.jspecify.annotations.Nullable;
+
 import java.util.ArrayDeque;
 import java.util.Deque;
+import java.util.Objects;
 
 /**
  * A token for a part of a region that can be taken back at once: NDK's MW, verbs' {@code ibv_mw} of
@@ -28,7 +31,7 @@ public final class MemoryWindow extends NativeObject {
 
     // Under this object's lock, which a bind and an invalidate hold: two queue pairs may be asked
     // to bind one window.
-    private MemoryRegion region;
+    private @Nullable MemoryRegion region;
     private long start; // of what it is bound to, or was bound to last
     private long bytes;
     private final Deque<Remains> remains = new ArrayDeque<>();
@@ -40,7 +43,7 @@ public final class MemoryWindow extends NativeObject {
      * What a request that is under way may still need: freed when so many requests of the window
      * have ended.
      */
-    record Remains(long window, MemoryRegion region, int posted) {
+    record Remains(long window, @Nullable MemoryRegion region, int posted) {
         void free(DeviceControl control, Teardown end) {
             if (window != 0) {
                 end.check(control.freeWindow(window), "ibv_dealloc_mw");
@@ -189,10 +192,12 @@ public final class MemoryWindow extends NativeObject {
         leave(new Remains(window.address(), region, window.posted()));
         freeWhatIsOver();
         // The provider may still read a window that a request names: its queue pair frees it then.
-        QueuePair queuePair = remains.isEmpty() ? null : (QueuePair) window.queue().queuePair();
-        for (Remains left : remains) {
-            if (!queuePair.keep(left)) {
-                left.free(control, end);
+        if (!remains.isEmpty()) {
+            QueuePair queuePair = (QueuePair) Objects.requireNonNull(window.queue()).queuePair();
+            for (Remains left : remains) {
+                if (!queuePair.keep(left)) {
+                    left.free(control, end);
+                }
             }
         }
         end.finish();

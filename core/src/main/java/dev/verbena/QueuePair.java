@@ -26,11 +26,14 @@ import dev.verbena.internal.verbs.StateChange;
 import dev.verbena.internal.verbs.StateQuery;
 import dev.verbena.internal.verbs.VerbsContext;
 
+import org.jspecify.annotations.Nullable;
+
 import java.net.InetSocketAddress;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Deque;
 import java.util.List;
+import java.util.Objects;
 import java.util.Optional;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ThreadLocalRandom;
@@ -83,12 +86,12 @@ public final class QueuePair extends NativeObject {
     private final ProtectionDomain domain;
     private final CompletionQueue initiatorCompletions;
     private final CompletionQueue receiveCompletions;
-    private final SharedReceiveQueue sharedReceives; // or null
+    private final @Nullable SharedReceiveQueue sharedReceives;
     private final QueuePairLimits limits;
     private final AdapterInfo info;
     private final int inboundReads;
     private final Port port;
-    private volatile Port.GidEntry gid; // or null as long as nobody has asked for it
+    private volatile Port.@Nullable GidEntry gid; // null as long as nobody has asked for it
     private final long address;
     private final int number;
     private final int firstSequence = ThreadLocalRandom.current().nextInt() & SEQUENCE_BITS;
@@ -104,19 +107,19 @@ public final class QueuePair extends NativeObject {
     private volatile int outboundReads; // as negotiated, before the connection
 
     private final long receiveSlot;
-    private final ReceiveQueue receives; // null with a shared one
+    private final @Nullable ReceiveQueue receives; // null with a shared one
     private final CountDownLatch lastReceive = new CountDownLatch(1); // with a shared one
     private volatile boolean reachable; // ready to receive, once
 
     // Windows and regions that were closed while requests of this queue pair named them; null when
     // it is gone.
-    private List<MemoryWindow.Remains> remains = new ArrayList<>();
+    private @Nullable List<MemoryWindow.Remains> remains = new ArrayList<>();
 
     QueuePair(
             ProtectionDomain domain,
             CompletionQueue initiatorCompletions,
             CompletionQueue receiveCompletions,
-            SharedReceiveQueue sharedReceives,
+            @Nullable SharedReceiveQueue sharedReceives,
             QueuePairLimits limits) {
         super(
                 sharedReceives == null
@@ -152,7 +155,7 @@ public final class QueuePair extends NativeObject {
                             domain.address(),
                             initiatorCompletions.address(),
                             receiveCompletions.address(),
-                            shared ? sharedReceives.address() : 0,
+                            sharedReceives != null ? sharedReceives.address() : 0,
                             new QueuePairShape(
                                     // Requests take one less: a disconnect and a close post one
                                     // of their own.
@@ -304,7 +307,7 @@ public final class QueuePair extends NativeObject {
     // ---- the connection
 
     /** The GID that peers know it by, or null on InfiniBand, where the LID is enough. */
-    private Port.GidEntry ownGid() {
+    private Port.@Nullable GidEntry ownGid() {
         if (port.linkLayer() != Port.LinkLayer.ETHERNET) {
             return null;
         }
@@ -426,10 +429,10 @@ public final class QueuePair extends NativeObject {
 
     // What users ask for, and its fields.
 
-    private volatile Peer peer; // null until it was connected, and where it is not known
+    private volatile @Nullable Peer peer; // null until it was connected, and where it is not known
     private volatile boolean established; // set when posts have been let through, not before
     private volatile boolean failed; // by a failed request, before any flush
-    private volatile Object attachment; // the caller's, or null
+    private volatile @Nullable Object attachment; // the caller's
 
     /**
      * How far it has come. Does not ask the device, and never throws.
@@ -518,7 +521,7 @@ public final class QueuePair extends NativeObject {
      *
      * @param object the caller's object, or null for none
      */
-    public void attach(Object object) {
+    public void attach(@Nullable Object object) {
         attachment = object;
     }
 
@@ -527,7 +530,7 @@ public final class QueuePair extends NativeObject {
      *
      * @return null when there is none
      */
-    public Object attachment() {
+    public @Nullable Object attachment() {
         return attachment;
     }
 
@@ -567,7 +570,7 @@ public final class QueuePair extends NativeObject {
         private final ConnectionOptions options;
         private final SharedEndpoint.Use use;
         private final AtomicBoolean released = new AtomicBoolean();
-        private volatile InetSocketAddress towards; // null as long as it is not known
+        private volatile @Nullable InetSocketAddress towards; // null as long as it is not known
 
         private End(ConnectionOptions options, SharedEndpoint.Use use) {
             this.options = options;
@@ -575,7 +578,7 @@ public final class QueuePair extends NativeObject {
         }
 
         /** Says where the peer is, before the connection is established. */
-        void towards(InetSocketAddress address) {
+        void towards(@Nullable InetSocketAddress address) {
             towards = address;
         }
 
@@ -1365,7 +1368,7 @@ public final class QueuePair extends NativeObject {
     }
 
     private synchronized List<MemoryWindow.Remains> takeRemains() {
-        List<MemoryWindow.Remains> taken = remains;
+        List<MemoryWindow.Remains> taken = Objects.requireNonNull(remains); // taken once
         remains = null;
         return taken;
     }

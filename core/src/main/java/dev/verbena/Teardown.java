@@ -2,6 +2,8 @@ package dev.verbena;
 
 import dev.verbena.internal.verbs.Errno;
 
+import org.jspecify.annotations.Nullable;
+
 /**
  * The steps of a destroy. Each is tried whatever became of those before it, so that one call that
  * fails does not leave behind what could be freed. {@link #finish} reports what failed together:
@@ -17,9 +19,9 @@ import dev.verbena.internal.verbs.Errno;
  */
 final class Teardown {
     private final NativeObject object;
-    private final Adapter adapter; // or null
+    private final @Nullable Adapter adapter;
     private boolean kept; // by a provider whose device is gone
-    private Throwable failure; // the first, or null
+    private @Nullable Throwable failure; // the first
 
     /** For steps that only {@link #run}. */
     Teardown(NativeObject object) {
@@ -27,7 +29,7 @@ final class Teardown {
     }
 
     /** For the end of an object of an adapter; messages name it. */
-    Teardown(NativeObject object, Adapter adapter) {
+    Teardown(NativeObject object, @Nullable Adapter adapter) {
         this.object = object;
         this.adapter = adapter;
     }
@@ -60,7 +62,7 @@ final class Teardown {
     }
 
     private boolean wentWithTheDevice(long answer) {
-        if (answer == -Errno.EIO && adapter.gone()) {
+        if (answer == -Errno.EIO && adapter != null && adapter.gone()) {
             kept = true;
             return true;
         }

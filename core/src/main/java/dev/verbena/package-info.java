@@ -28,4 +28,7 @@
  * completion queue, are to be serialised by the caller, as NDK asks; when they are not, they wait
  * for each other and nothing breaks but speed.
  */
+@NullMarked
 package dev.verbena;
+
+import org.jspecify.annotations.NullMarked;
