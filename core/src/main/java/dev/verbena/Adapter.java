@@ -19,6 +19,8 @@ import dev.verbena.internal.verbs.Provider;
 import dev.verbena.internal.verbs.RdmaCore;
 import dev.verbena.internal.verbs.VerbsContext;
 
+import org.jspecify.annotations.Nullable;
+
 import java.net.InetSocketAddress;
 import java.util.ArrayList;
 import java.util.List;
@@ -44,14 +46,15 @@ public final class Adapter extends NativeObject {
     private final Provider provider;
     private final SharedQueues sharedQueues = new SharedQueues();
     private final Supplier<ConnectionControl> connections;
-    private volatile GidChoice chosen; // by the caller; or null
-    private volatile GidChoice used; // most recently; or null
+    private volatile @Nullable GidChoice chosen; // by the caller
+    private volatile @Nullable GidChoice used; // most recently
     private final Object connectionLock = new Object();
-    private ConnectionEvents connectionEvents; // created when first needed, under that lock
-    private AdapterEvents
-            events; // this and the next two are created when first needed, under this object's lock
-    private AdapterInfo info;
-    private VerbsContext context;
+    private @Nullable ConnectionEvents connectionEvents; // created when needed, under that lock
+
+    // These three are created when they are first needed, under this object's lock.
+    private @Nullable AdapterEvents events;
+    private @Nullable AdapterInfo info;
+    private @Nullable VerbsContext context;
 
     /**
      * Takes ownership of an opened device; closes it if querying it fails.
@@ -303,7 +306,7 @@ public final class Adapter extends NativeObject {
      * call, and most queue pairs are connected by the connection manager, which does not need it.
      * The caller must hold this adapter, which may be closed already.
      */
-    Port portOf(GidChoice choice) {
+    Port portOf(@Nullable GidChoice choice) {
         if (choice != null) {
             return port(choice.port(), queryPort(choice.port()), List.of());
         }
@@ -317,7 +320,7 @@ public final class Adapter extends NativeObject {
     }
 
     /** The choice of {@link #useGid}, or null. */
-    GidChoice chosenGid() {
+    @Nullable GidChoice chosenGid() {
         return chosen;
     }
 
@@ -364,7 +367,7 @@ public final class Adapter extends NativeObject {
     }
 
     /** As {@link #gidForHolders}, but null if there is none. */
-    GidChoice gidIfAny() {
+    @Nullable GidChoice gidIfAny() {
         try {
             return gidForHolders();
         } catch (VerbenaException e) {

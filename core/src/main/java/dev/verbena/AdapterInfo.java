@@ -7,6 +7,8 @@ import dev.verbena.internal.connect.PrivateData;
 import dev.verbena.internal.verbs.DeviceAttributes;
 import dev.verbena.internal.verbs.Provider;
 
+import org.jspecify.annotations.Nullable;
+
 import java.util.List;
 import java.util.Objects;
 
@@ -541,7 +543,7 @@ public final class AdapterInfo {
     }
 
     @Override
-    public boolean equals(Object other) {
+    public boolean equals(@Nullable Object other) {
         return other instanceof AdapterInfo that
                 && name.equals(that.name)
                 && device.equals(that.device)

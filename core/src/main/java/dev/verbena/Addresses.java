@@ -1,5 +1,7 @@
 package dev.verbena;
 
+import org.jspecify.annotations.Nullable;
+
 import java.net.Inet6Address;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
@@ -58,9 +60,9 @@ final class Addresses {
      * the route, which is the best choice. The device's own addresses follow, for the case that the
      * route uses another device than the one the caller has opened.
      */
-    static List<InetSocketAddress> sources(
-            Adapter adapter, InetSocketAddress named, InetSocketAddress peer) {
-        List<InetSocketAddress> sources = new ArrayList<>();
+    static List<@Nullable InetSocketAddress> sources(
+            Adapter adapter, @Nullable InetSocketAddress named, InetSocketAddress peer) {
+        List<@Nullable InetSocketAddress> sources = new ArrayList<>();
         if (named != null) {
             check(adapter, named, "connect from");
             if (isIpv6(named.getAddress()) != isIpv6(peer.getAddress())) {

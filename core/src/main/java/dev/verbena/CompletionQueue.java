@@ -13,6 +13,8 @@ import dev.verbena.internal.verbs.Descriptors;
 import dev.verbena.internal.verbs.DeviceControl;
 import dev.verbena.internal.verbs.WorkCompletions;
 
+import org.jspecify.annotations.Nullable;
+
 import java.time.Duration;
 import java.util.ArrayDeque;
 import java.util.Arrays;
@@ -57,33 +59,41 @@ public final class CompletionQueue extends NativeObject {
     private final long address;
     private final CompletionPoller poller;
     private final CompletionEvents events;
-    private final Consumer<Status> callback; // or null
-    private final CallbackLoop callbacks; // or null
+    private final @Nullable Consumer<Status> callback;
+    private final @Nullable CallbackLoop callbacks;
     private volatile QueuePair[] queuePairs = new QueuePair[0]; // each change makes it anew
     private int emptyPolls; // of the polling thread, like the next
     private long lastLook = System.nanoTime();
 
-    CompletionQueue(Adapter adapter, int depth, Consumer<Status> callback) {
+    CompletionQueue(Adapter adapter, int depth, @Nullable Consumer<Status> callback) {
         this(adapter, depth, callback, Thread.ofPlatform().daemon().factory());
     }
 
     /** With the threads that a test has for the callback. */
     CompletionQueue(
-            Adapter adapter, int depth, Consumer<Status> callback, ThreadFactory callbackThreads) {
+            Adapter adapter,
+            int depth,
+            @Nullable Consumer<Status> callback,
+            ThreadFactory callbackThreads) {
         this(adapter, depth, callback, callbackThreads, null);
     }
 
     /** A queue that is confined to the current thread. */
     static CompletionQueue confined(Adapter adapter, int depth) {
-        return new CompletionQueue(adapter, depth, null, null, Thread.currentThread());
+        return new CompletionQueue(
+                adapter,
+                depth,
+                null,
+                Thread.ofPlatform().daemon().factory(),
+                Thread.currentThread());
     }
 
     private CompletionQueue(
             Adapter adapter,
             int depth,
-            Consumer<Status> callback,
+            @Nullable Consumer<Status> callback,
             ThreadFactory callbackThreads,
-            Thread owner) {
+            @Nullable Thread owner) {
         super(adapter);
         this.adapter = adapter;
         this.control = adapter.control();
@@ -134,7 +144,7 @@ public final class CompletionQueue extends NativeObject {
                         new CallbackLoop(
                                 callbackThreads,
                                 "verbena-completions-" + adapter.name(),
-                                new CallbackWork());
+                                new CallbackWork(callback));
             }
         } catch (CallFailure e) {
             undo.forEach(Runnable::run);
@@ -147,6 +157,12 @@ public final class CompletionQueue extends NativeObject {
 
     /** Waits for completions and calls the callback, on the thread of a queue that has one. */
     private final class CallbackWork implements CallbackLoop.Work {
+        private final Consumer<Status> callback;
+
+        CallbackWork(Consumer<Status> callback) {
+            this.callback = callback;
+        }
+
         @Override
         public void waitAndCall() {
             int fired;
@@ -300,7 +316,7 @@ public final class CompletionQueue extends NativeObject {
     }
 
     /** The thread that this queue is confined to, or null. */
-    Thread owner() {
+    @Nullable Thread owner() {
         return poller.lock().owner();
     }
 
@@ -541,12 +557,12 @@ public final class CompletionQueue extends NativeObject {
         end.run(poller::close);
         end.run(events::close);
         if (callbacks != null) {
-            end.run(this::joinCallbacks);
+            end.run(() -> join(callbacks));
         }
         end.finish();
     }
 
-    private void joinCallbacks() {
+    private static void join(CallbackLoop callbacks) {
         if (!callbacks.join()) {
             throw VerbenaException.stillRunning("its callback", CallbackLoop.CLOSE_TIMEOUT);
         }

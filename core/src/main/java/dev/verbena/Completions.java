@@ -6,6 +6,8 @@ import dev.verbena.internal.queue.CompletionRecords;
 import dev.verbena.internal.queue.RequestType;
 import dev.verbena.internal.verbs.WorkCompletions;
 
+import org.jspecify.annotations.Nullable;
+
 import java.util.Objects;
 
 /**
@@ -57,7 +59,7 @@ public final class Completions {
      * @param index below {@link #size}
      * @return what {@link QueuePair#attach} was given last, as of now; null when there is none
      */
-    public Object attachment(int index) {
+    public @Nullable Object attachment(int index) {
         return queuePair(index).attachment();
     }
 

@@ -3,6 +3,8 @@ package dev.verbena;
 import dev.verbena.internal.connect.QueuePairEnd;
 import dev.verbena.internal.verbs.StateChange;
 
+import org.jspecify.annotations.Nullable;
+
 import java.net.InetSocketAddress;
 import java.util.concurrent.atomic.AtomicBoolean;
 
@@ -18,7 +20,7 @@ final class ConnectionEnd implements QueuePairEnd {
     private final ConnectionOptions options;
     private final SharedEndpoint.Use use;
     private final AtomicBoolean released = new AtomicBoolean();
-    private volatile InetSocketAddress towards; // null as long as it is not known
+    private volatile @Nullable InetSocketAddress towards; // null as long as it is not known
     private volatile int reads; // as negotiated
 
     /** For a queue pair that is held, and reserved for this connection. */
@@ -29,7 +31,7 @@ final class ConnectionEnd implements QueuePairEnd {
     }
 
     /** Says where the peer is, before the connection is established. */
-    void towards(InetSocketAddress address) {
+    void towards(@Nullable InetSocketAddress address) {
         towards = address;
     }
 

@@ -2,6 +2,8 @@ package dev.verbena;
 
 import com.google.errorprone.annotations.CheckReturnValue;
 
+import org.jspecify.annotations.Nullable;
+
 import java.net.InetSocketAddress;
 import java.time.Duration;
 import java.util.Arrays;
@@ -31,16 +33,16 @@ public final class ConnectionOptions {
     private final byte[] privateData;
     private final boolean announced;
     private final boolean assumeInvalidatable;
-    private final InetSocketAddress local; // or null
-    private final Duration ackTimeout; // or null
+    private final @Nullable InetSocketAddress local;
+    private final @Nullable Duration ackTimeout;
 
     private ConnectionOptions(
             Duration deadline,
             byte[] privateData,
             boolean announced,
             boolean assumeInvalidatable,
-            InetSocketAddress local,
-            Duration ackTimeout) {
+            @Nullable InetSocketAddress local,
+            @Nullable Duration ackTimeout) {
         this.deadline = deadline;
         this.privateData = privateData;
         this.announced = announced;
@@ -162,7 +164,7 @@ public final class ConnectionOptions {
         return assumeInvalidatable;
     }
 
-    InetSocketAddress local() {
+    @Nullable InetSocketAddress local() {
         return local;
     }
 
@@ -180,7 +182,7 @@ public final class ConnectionOptions {
     }
 
     @Override
-    public boolean equals(Object other) {
+    public boolean equals(@Nullable Object other) {
         return other instanceof ConnectionOptions that
                 && deadline.equals(that.deadline)
                 && Arrays.equals(privateData, that.privateData)

@@ -8,6 +8,8 @@ import dev.verbena.internal.connect.PrivateData;
 import dev.verbena.internal.runtime.Threads;
 import dev.verbena.internal.runtime.Uncaught;
 
+import org.jspecify.annotations.Nullable;
+
 import java.net.InetSocketAddress;
 import java.util.List;
 import java.util.Objects;
@@ -49,8 +51,8 @@ import java.util.function.Consumer;
 public final class Connector extends NativeObject {
     private final Adapter adapter;
     private final ConnectionStateMachine connection;
-    private volatile ConnectionEnd end; // of the last attempt; or null
-    private volatile Failure expired; // why the request was not answered in time; or null
+    private volatile @Nullable ConnectionEnd end; // of the last attempt
+    private volatile @Nullable Failure expired; // why the request was not answered in time
 
     /** Creates a connector for the connecting side. */
     Connector(Adapter adapter) {
@@ -161,7 +163,7 @@ public final class Connector extends NativeObject {
     private CompletableFuture<Void> begin(
             QueuePair queuePair,
             InetSocketAddress peer,
-            SharedEndpoint endpoint,
+            @Nullable SharedEndpoint endpoint,
             ConnectionOptions options) {
         hold(); // queries the addresses of the device
         try {
@@ -174,11 +176,11 @@ public final class Connector extends NativeObject {
     private CompletableFuture<Void> beginHeld(
             QueuePair queuePair,
             InetSocketAddress peer,
-            SharedEndpoint endpoint,
+            @Nullable SharedEndpoint endpoint,
             ConnectionOptions options) {
         Addresses.check(adapter, peer, "connect to");
         InetSocketAddress local = endpoint == null ? options.local() : endpoint.localAddress();
-        List<InetSocketAddress> sources = Addresses.sources(adapter, local, peer);
+        List<@Nullable InetSocketAddress> sources = Addresses.sources(adapter, local, peer);
         SharedEndpoint.Use use = endpoint == null ? SharedEndpoint.NO_USE : endpoint.use(peer);
         ConnectionEnd end;
         try {
@@ -469,7 +471,7 @@ public final class Connector extends NativeObject {
         return known(connection.peer(), "peer");
     }
 
-    private InetSocketAddress known(InetSocketAddress address, String which) {
+    private InetSocketAddress known(@Nullable InetSocketAddress address, String which) {
         if (address == null) {
             throw new VerbenaException(
                     Status.CONNECTION_INVALID, "There is no %s address: %s".formatted(which, this));
@@ -566,7 +568,7 @@ public final class Connector extends NativeObject {
         return forCaller;
     }
 
-    private static VerbenaException failure(Throwable thrown) {
+    private static VerbenaException failure(@Nullable Throwable thrown) {
         if (thrown instanceof Failure f) {
             return VerbenaException.of(f);
         }

@@ -3,8 +3,11 @@ package dev.verbena;
 import dev.verbena.internal.queue.Window;
 import dev.verbena.internal.verbs.DeviceControl;
 
+import org.jspecify.annotations.Nullable;
+
 import java.util.ArrayDeque;
 import java.util.Deque;
+import java.util.Objects;
 
 /**
  * A remote key (NDK: token) for a part of a region that can be revoked at any time: NDK's MW,
@@ -34,7 +37,7 @@ public final class MemoryWindow extends NativeObject {
 
     // Guarded by this object's lock, which a bind and an invalidate hold, because two threads may
     // bind one window on two queue pairs.
-    private MemoryRegion region;
+    private @Nullable MemoryRegion region;
     private long start; // of the last bind
     private long bytes;
     private final Deque<PendingFree> pendingFrees = new ArrayDeque<>();
@@ -46,7 +49,7 @@ public final class MemoryWindow extends NativeObject {
      * A former native window or region that outstanding requests may still use. Freed when {@code
      * posted} requests of the window have retired.
      */
-    record PendingFree(long window, MemoryRegion region, int posted) {
+    record PendingFree(long window, @Nullable MemoryRegion region, int posted) {
         void free(DeviceControl control, Teardown end) {
             if (window != 0) {
                 end.check(control.freeWindow(window), "ibv_dealloc_mw");
@@ -201,11 +204,12 @@ public final class MemoryWindow extends NativeObject {
         freeRetired();
         // The provider may still read a window that an outstanding request names. Then its queue
         // pair frees it.
-        QueuePair queuePair =
-                pendingFrees.isEmpty() ? null : (QueuePair) window.queue().queuePair();
-        for (PendingFree left : pendingFrees) {
-            if (!queuePair.keep(left)) {
-                left.free(control, end);
+        if (!pendingFrees.isEmpty()) {
+            QueuePair queuePair = (QueuePair) Objects.requireNonNull(window.queue()).queuePair();
+            for (PendingFree left : pendingFrees) {
+                if (!queuePair.keep(left)) {
+                    left.free(control, end);
+                }
             }
         }
         end.finish();

@@ -5,6 +5,7 @@ import com.google.errorprone.annotations.CheckReturnValue;
 import dev.verbena.internal.runtime.Threads;
 
 import java.time.Duration;
+import java.util.Objects;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
@@ -160,7 +161,7 @@ abstract class NativeObject implements AutoCloseable {
             throw new VerbenaException(
                     Status.CANCELLED, "Interrupted while waiting for the destroy of " + describe());
         } catch (ExecutionException e) {
-            throw VerbenaException.ofDestroy(this, e.getCause());
+            throw VerbenaException.ofDestroy(this, Objects.requireNonNull(e.getCause()));
         }
     }
 

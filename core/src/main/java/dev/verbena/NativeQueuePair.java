@@ -19,10 +19,13 @@ import dev.verbena.internal.verbs.SendChain;
 import dev.verbena.internal.verbs.StateQuery;
 import dev.verbena.internal.verbs.VerbsContext;
 
+import org.jspecify.annotations.Nullable;
+
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Deque;
 import java.util.List;
+import java.util.Objects;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.TimeUnit;
@@ -48,12 +51,12 @@ final class NativeQueuePair {
     private final ProtectionDomain domain;
     private final CompletionQueue sendCompletions;
     private final CompletionQueue receiveCompletions;
-    private final SharedReceiveQueue sharedReceives; // or null
+    private final @Nullable SharedReceiveQueue sharedReceives;
     private final QueuePairLimits limits;
     private final AdapterInfo info;
     private final int inboundReads;
     private final Port port;
-    private volatile Port.GidEntry gid; // null until it is asked for
+    private volatile Port.@Nullable GidEntry gid; // null until it is asked for
     private final long address;
     private final int number;
     private final int firstSequence = ThreadLocalRandom.current().nextInt() & SEQUENCE_BITS;
@@ -63,7 +66,7 @@ final class NativeQueuePair {
     private final long sendSlot;
     private final long receiveSlot;
     private final SendQueue sends;
-    private final ReceiveQueue receives; // null with a shared receive queue
+    private final @Nullable ReceiveQueue receives; // null with a shared receive queue
     private final CountDownLatch lastReceive = new CountDownLatch(1); // with a shared one
 
     private final AtomicBoolean connecting = new AtomicBoolean(); // or connected, or flushed
@@ -71,12 +74,12 @@ final class NativeQueuePair {
     private volatile boolean established; // set when posts have been accepted, not before
     private volatile boolean failed; // by a failed request, before any flush
     private volatile boolean flushed; // for good, whatever a connector says
-    private volatile Peer peer; // null until it was connected, and where it is not known
+    private volatile @Nullable Peer peer; // null until it was connected, and where it is not known
     private volatile Runnable onFailure = () -> {}; // the connector's
 
     // Windows and regions that were closed while requests of this queue pair named them; null when
     // the queue pair is destroyed.
-    private List<MemoryWindow.PendingFree> remains = new ArrayList<>();
+    private @Nullable List<MemoryWindow.PendingFree> remains = new ArrayList<>();
 
     /** Creates the queue pair; when that fails, nothing of it is left. */
     NativeQueuePair(
@@ -84,7 +87,7 @@ final class NativeQueuePair {
             ProtectionDomain domain,
             CompletionQueue sendCompletions,
             CompletionQueue receiveCompletions,
-            SharedReceiveQueue sharedReceives,
+            @Nullable SharedReceiveQueue sharedReceives,
             QueuePairLimits limits) {
         this.owner = owner;
         this.domain = domain;
@@ -197,7 +200,7 @@ final class NativeQueuePair {
                         domain.address(),
                         sendCompletions.address(),
                         receiveCompletions.address(),
-                        shared ? sharedReceives.address() : 0,
+                        sharedReceives != null ? sharedReceives.address() : 0,
                         new QueuePairShape(
                                 // Requests take one less: a disconnect and a close post one of
                                 // their own.
@@ -297,7 +300,7 @@ final class NativeQueuePair {
     }
 
     /** Its receive queue, or null when it takes receives from a shared one. */
-    ReceiveQueue receives() {
+    @Nullable ReceiveQueue receives() {
         return receives;
     }
 
@@ -325,7 +328,7 @@ final class NativeQueuePair {
         return flushed;
     }
 
-    Peer peer() {
+    @Nullable Peer peer() {
         return peer;
     }
 
@@ -361,7 +364,7 @@ final class NativeQueuePair {
     }
 
     /** The GID that peers know it by, or null on InfiniBand, where the LID is enough. */
-    private Port.GidEntry ownGid() {
+    private Port.@Nullable GidEntry ownGid() {
         if (port.linkLayer() != Port.LinkLayer.ETHERNET) {
             return null;
         }
@@ -431,7 +434,7 @@ final class NativeQueuePair {
     }
 
     /** Posts are accepted from now on. */
-    void connected(Peer to, boolean invalidatable, int reads) {
+    void connected(@Nullable Peer to, boolean invalidatable, int reads) {
         peer = to;
         sends.connect(invalidatable, reads);
         established = true;
@@ -600,7 +603,7 @@ final class NativeQueuePair {
     }
 
     private synchronized List<MemoryWindow.PendingFree> takeRemains() {
-        List<MemoryWindow.PendingFree> taken = remains;
+        List<MemoryWindow.PendingFree> taken = Objects.requireNonNull(remains, "destroyed twice");
         remains = null;
         return taken;
     }

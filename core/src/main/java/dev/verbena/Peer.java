@@ -2,6 +2,8 @@ package dev.verbena;
 
 import com.google.errorprone.annotations.CheckReturnValue;
 
+import org.jspecify.annotations.Nullable;
+
 import java.net.InetSocketAddress;
 import java.util.Objects;
 import java.util.Optional;
@@ -15,10 +17,12 @@ import java.util.Optional;
  */
 @CheckReturnValue
 public final class Peer {
-    private final InetSocketAddress socketAddress; // either this is null
-    private final QueuePairAddress queuePairAddress; // or this
+    private final @Nullable InetSocketAddress socketAddress; // either this is null
+    private final @Nullable QueuePairAddress queuePairAddress; // or this
 
-    private Peer(InetSocketAddress socketAddress, QueuePairAddress queuePairAddress) {
+    private Peer(
+            @Nullable InetSocketAddress socketAddress,
+            @Nullable QueuePairAddress queuePairAddress) {
         this.socketAddress = socketAddress;
         this.queuePairAddress = queuePairAddress;
     }
@@ -51,7 +55,7 @@ public final class Peer {
     }
 
     @Override
-    public boolean equals(Object other) {
+    public boolean equals(@Nullable Object other) {
         return other instanceof Peer that
                 && Objects.equals(socketAddress, that.socketAddress)
                 && Objects.equals(queuePairAddress, that.queuePairAddress);
@@ -69,11 +73,10 @@ public final class Peer {
             String text = socketAddress.toString(); // as in /192.0.2.1:4711 or host/192.0.2.1:4711
             return text.startsWith("/") ? text.substring(1) : text;
         }
+        QueuePairAddress address = Objects.requireNonNull(queuePairAddress); // one of them is set
         return "queue pair %d at %s"
                 .formatted(
-                        queuePairAddress.queuePairNumber(),
-                        queuePairAddress.lid() == 0
-                                ? queuePairAddress.gid()
-                                : "LID " + queuePairAddress.lid());
+                        address.queuePairNumber(),
+                        address.lid() == 0 ? address.gid() : "LID " + address.lid());
     }
 }

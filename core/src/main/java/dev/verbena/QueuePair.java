@@ -8,6 +8,8 @@ import dev.verbena.internal.queue.Refusal;
 import dev.verbena.internal.queue.RequestType;
 import dev.verbena.internal.queue.SendQueue;
 
+import org.jspecify.annotations.Nullable;
+
 import java.util.Optional;
 
 /**
@@ -59,12 +61,12 @@ public final class QueuePair extends NativeObject {
     private final ProtectionDomain domain;
     private final CompletionQueue initiatorCompletions;
     private final CompletionQueue receiveCompletions;
-    private final SharedReceiveQueue sharedReceives; // or null
+    private final @Nullable SharedReceiveQueue sharedReceives;
     private final QueuePairLimits limits;
     private final NativeQueuePair half;
     private final SendQueue sends;
-    private final ReceiveQueue receives; // null with a shared receive queue
-    private volatile Object attachment; // the caller's, or null
+    private final @Nullable ReceiveQueue receives; // null with a shared receive queue
+    private volatile @Nullable Object attachment; // the caller's
 
     // What was refused last, for messages: of the thread that posts.
     private String refusedOperation = "";
@@ -74,7 +76,7 @@ public final class QueuePair extends NativeObject {
             ProtectionDomain domain,
             CompletionQueue initiatorCompletions,
             CompletionQueue receiveCompletions,
-            SharedReceiveQueue sharedReceives,
+            @Nullable SharedReceiveQueue sharedReceives,
             QueuePairLimits limits) {
         super(
                 sharedReceives == null
@@ -261,7 +263,7 @@ public final class QueuePair extends NativeObject {
      *
      * @param object the caller's object, or null for none
      */
-    public void attach(Object object) {
+    public void attach(@Nullable Object object) {
         attachment = object;
     }
 
@@ -270,7 +272,7 @@ public final class QueuePair extends NativeObject {
      *
      * @return null when there is none
      */
-    public Object attachment() {
+    public @Nullable Object attachment() {
         return attachment;
     }
 

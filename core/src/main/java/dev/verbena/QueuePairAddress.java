@@ -2,6 +2,8 @@ package dev.verbena;
 
 import com.google.errorprone.annotations.CheckReturnValue;
 
+import org.jspecify.annotations.Nullable;
+
 import java.util.Objects;
 
 /**
@@ -227,7 +229,7 @@ public final class QueuePairAddress {
     }
 
     @Override
-    public boolean equals(Object other) {
+    public boolean equals(@Nullable Object other) {
         return other instanceof QueuePairAddress that
                 && queuePairNumber == that.queuePairNumber
                 && firstSequenceNumber == that.firstSequenceNumber

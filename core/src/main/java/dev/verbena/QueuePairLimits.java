@@ -2,6 +2,8 @@ package dev.verbena;
 
 import com.google.errorprone.annotations.CheckReturnValue;
 
+import org.jspecify.annotations.Nullable;
+
 import java.util.Objects;
 import java.util.function.Consumer;
 
@@ -256,7 +258,7 @@ public final class QueuePairLimits {
     }
 
     @Override
-    public boolean equals(Object other) {
+    public boolean equals(@Nullable Object other) {
         return other instanceof QueuePairLimits that
                 && initiatorDepth == that.initiatorDepth
                 && receiveDepth == that.receiveDepth

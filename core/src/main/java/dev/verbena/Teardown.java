@@ -2,6 +2,8 @@ package dev.verbena;
 
 import dev.verbena.internal.verbs.Errno;
 
+import org.jspecify.annotations.Nullable;
+
 /**
  * Runs the steps of a destroy. Each step runs even if an earlier one failed, so that one failed
  * call does not leak everything else. {@link #finish} throws the first failure, with the others as
@@ -17,9 +19,9 @@ import dev.verbena.internal.verbs.Errno;
  */
 final class Teardown {
     private final NativeObject object;
-    private final Adapter adapter; // or null
+    private final @Nullable Adapter adapter;
     private boolean leaked; // by a provider, because the device is gone
-    private Throwable failure; // the first, or null
+    private @Nullable Throwable failure; // the first
 
     /** For a teardown that uses only {@link #run}. */
     Teardown(NativeObject object) {
@@ -27,7 +29,7 @@ final class Teardown {
     }
 
     /** For the teardown of an object of an adapter, which error messages name. */
-    Teardown(NativeObject object, Adapter adapter) {
+    Teardown(NativeObject object, @Nullable Adapter adapter) {
         this.object = object;
         this.adapter = adapter;
     }
@@ -60,7 +62,7 @@ final class Teardown {
     }
 
     private boolean explainedByRemoval(long answer) {
-        if (answer == -Errno.EIO && adapter.gone()) {
+        if (answer == -Errno.EIO && adapter != null && adapter.gone()) {
             leaked = true;
             return true;
         }

@@ -30,4 +30,7 @@
  * other. {@link dev.verbena.Adapter#createConfinedCompletionQueue} is the exception: such a queue
  * and its queue pairs take no lock and belong to one thread.
  */
+@NullMarked
 package dev.verbena;
+
+import org.jspecify.annotations.NullMarked;

@@ -1,5 +1,7 @@
 package dev.verbena.internal.connect;
 
+import org.jspecify.annotations.Nullable;
+
 import java.net.InetSocketAddress;
 import java.util.ArrayDeque;
 import java.util.Deque;
@@ -38,7 +40,7 @@ final class AddressResolution {
      * @param device the adapter's device, for messages
      */
     AddressResolution(
-            List<InetSocketAddress> sources,
+            List<@Nullable InetSocketAddress> sources,
             InetSocketAddress peer,
             ConnectionEvents events,
             String device) {

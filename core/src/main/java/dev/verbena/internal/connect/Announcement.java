@@ -1,5 +1,7 @@
 package dev.verbena.internal.connect;
 
+import org.jspecify.annotations.Nullable;
+
 import java.nio.ByteBuffer;
 import java.util.Arrays;
 
@@ -63,7 +65,7 @@ public record Announcement(
      * @param received private data, padded or not
      * @return null when these bytes do not begin with such a header
      */
-    public static Announcement read(byte[] received) {
+    public static @Nullable Announcement read(byte[] received) {
         if (received.length < BYTES) {
             return null;
         }

@@ -4,8 +4,11 @@ import dev.verbena.internal.runtime.Timers;
 import dev.verbena.internal.verbs.ConnectionEvent;
 import dev.verbena.internal.verbs.IdentifierInfo;
 
+import org.jspecify.annotations.Nullable;
+
 import java.net.InetSocketAddress;
 import java.time.Duration;
+import java.util.Objects;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
@@ -30,21 +33,21 @@ final class ConnectionActions {
     private final Consumer<ConnectionStateMachine> onAnswer;
     private final CompletableFuture<CloseReason> closeReason = new CompletableFuture<>();
 
-    private ConnectionIdentifier identifier; // or null
-    private HeldQueuePair queuePair; // or null
-    private ConnectionStep step; // or null
-    private AddressResolution resolution; // of the last connect
-    private IdentifierInfo resolved; // by the last address resolution
-    private PrivateData requestData; // of the last connect
-    private InetSocketAddress peer; // or null
-    private InetSocketAddress local; // or null
+    private @Nullable ConnectionIdentifier identifier;
+    private @Nullable HeldQueuePair queuePair;
+    private @Nullable ConnectionStep step;
+    private @Nullable AddressResolution resolution; // of the last connect
+    private @Nullable IdentifierInfo resolved; // by the last address resolution
+    private @Nullable PrivateData requestData; // of the last connect
+    private @Nullable InetSocketAddress peer;
+    private @Nullable InetSocketAddress local;
     private PeerParameters peerParameters = PeerParameters.NONE;
     private boolean assumeInvalidatable;
-    private Failure storedReason; // or null
+    private @Nullable Failure storedReason;
     private long drainEnds;
     private long drainInterval;
-    private Timers.Timer closeTimer; // or null
-    private Runnable whenClosed;
+    private Timers.@Nullable Timer closeTimer;
+    private Runnable whenClosed = () -> {};
     private Consumer<Failure> onExpired = why -> {};
 
     /**
@@ -85,8 +88,9 @@ final class ConnectionActions {
 
     /** Whether the way to the peer leads by the adapter's device. */
     boolean resolvedByOwnDevice() {
-        resolved = identifier.describe();
-        return resolved.device().equals(device);
+        IdentifierInfo found = identifier().describe();
+        resolved = found;
+        return found.device().equals(device);
     }
 
     /** Whether nothing was begun that has to be given up. */
@@ -94,9 +98,14 @@ final class ConnectionActions {
         return identifier == null;
     }
 
-    /** The step that is outstanding, or null. */
-    ConnectionStep step() {
+    /** The step that is outstanding, if one is. */
+    @Nullable ConnectionStep step() {
         return step;
+    }
+
+    /** Whether the deadline of the step that is outstanding is still to come. */
+    boolean hasTimeLeft() {
+        return outstandingStep().hasTimeLeft();
     }
 
     CompletableFuture<CloseReason> closeReason() {
@@ -107,15 +116,15 @@ final class ConnectionActions {
         return peerParameters.copy(peerInvalidatable());
     }
 
-    InetSocketAddress local() {
+    @Nullable InetSocketAddress local() {
         return local;
     }
 
-    InetSocketAddress peer() {
+    @Nullable InetSocketAddress peer() {
         return peer;
     }
 
-    Failure storedReason() {
+    @Nullable Failure storedReason() {
         return storedReason;
     }
 
@@ -128,7 +137,7 @@ final class ConnectionActions {
             throws Failure {
         switch (action) {
             case REFUSE -> throw FailureMessages.refusal(input.trigger(), state);
-            case REFUSE_WITH_REASON -> throw storedReason;
+            case REFUSE_WITH_REASON -> throw Objects.requireNonNull(storedReason);
             case REFUSE_SECOND_CLOSE -> throw new IllegalStateException("closed twice");
             case START_CONNECT ->
                     ((ConnectionInput.Connect) input)
@@ -158,27 +167,27 @@ final class ConnectionActions {
         switch (action) {
             case IGNORE, REFUSE, REFUSE_WITH_REASON, REFUSE_SECOND_CLOSE -> {}
             case START_CONNECT -> startConnect((ConnectionInput.Connect) input, outcome);
-            case RESOLVE_AGAIN -> resolution.resolve(identifier, step.millisecondsLeft());
+            case RESOLVE_AGAIN -> resolve();
             case RESOLVE_FROM_NEXT -> resolveFromNext(reason(input, from));
             case RESOLVE_ROUTE -> resolveRoute();
-            case SEND_REQUEST -> identifier.connect(queuePair.requestParameters(requestData), peer);
+            case SEND_REQUEST -> sendRequest();
             case TAKE_RESPONSE -> takeResponse(((ConnectionInput.Event) input).event(), outcome);
             case ESTABLISH -> establish((ConnectionInput.Complete) input);
             case SEND_REPLY -> sendReply((ConnectionInput.Accept) input, outcome);
             case OPEN_QUEUE_PAIR -> openQueuePair(outcome);
-            case NOTIFY_DATA -> identifier.notifyData();
+            case NOTIFY_DATA -> identifier().notifyData();
             case SEND_REJECT -> sendReject((ConnectionInput.Reject) input, outcome);
             case EXPIRE_REQUEST -> expireRequest(reason(input, from), outcome);
             case STORE_REASON -> storedReason = reason(input, from);
             case GIVE_UP -> giveUp(reason(input, from), outcome);
-            case GIVE_UP_WITH_REASON -> throw storedReason;
+            case GIVE_UP_WITH_REASON -> throw Objects.requireNonNull(storedReason);
             case START_DRAIN -> startDrain((ConnectionInput.Disconnect) input, outcome);
             case CHECK_DRAIN -> checkDrain(outcome);
             case FLUSH_AND_DISCONNECT -> flushAndDisconnect(outcome);
             case CONFIRM_DISCONNECT -> confirmDisconnect(outcome);
             case FINISH_DISCONNECT -> finishDisconnect(null, outcome);
             case FAIL_DISCONNECT -> failDisconnect(reason(input, from), outcome);
-            case JOIN_DISCONNECT -> outcome.result = step.future();
+            case JOIN_DISCONNECT -> outcome.result = outstandingStep().future();
             case NOTHING_TO_DO -> outcome.result = CompletableFuture.completedFuture(null);
             case FLUSH_AND_RELEASE -> flushAndRelease(outcome);
             case REPORT_PEER_DISCONNECT -> reportPeerDisconnect();
@@ -209,33 +218,43 @@ final class ConnectionActions {
     // ---- actions of the connecting side
 
     private void startConnect(ConnectionInput.Connect call, Outcome outcome) throws Failure {
-        identifier = events.create(machine);
+        ConnectionIdentifier created = events.create(machine);
+        identifier = created;
         if (call.sharedAddress()) {
-            identifier.shareAddress();
+            created.shareAddress();
         }
         queuePair = new HeldQueuePair(call.queuePair());
         requestData = call.data();
         peer = call.peer();
         peerParameters = PeerParameters.NONE;
-        resolution = new AddressResolution(call.sources(), peer, events, device);
+        resolution = new AddressResolution(call.sources(), call.peer(), events, device);
         begin(call.timeout(), outcome);
-        resolution.resolve(identifier, step.millisecondsLeft());
+        resolve();
+    }
+
+    private void resolve() throws Failure {
+        resolution().resolve(identifier(), outstandingStep().millisecondsLeft());
     }
 
     /** An identifier has one address for its life: another address takes another identifier. */
     private void resolveFromNext(Failure otherwise) throws Failure {
-        if (!resolution.next()) {
+        if (!resolution().next()) {
             throw otherwise;
         }
-        ConnectionIdentifier old = identifier;
+        ConnectionIdentifier old = identifier();
         identifier = events.create(machine);
         old.destroy();
-        resolution.resolve(identifier, step.millisecondsLeft());
+        resolve();
     }
 
     private void resolveRoute() throws Failure {
-        local = resolved.local();
-        identifier.resolveRoute(step.millisecondsLeft());
+        local = Objects.requireNonNull(resolved).local();
+        identifier().resolveRoute(outstandingStep().millisecondsLeft());
+    }
+
+    private void sendRequest() throws Failure {
+        PrivateData data = Objects.requireNonNull(requestData);
+        identifier().connect(queuePair().requestParameters(data), Objects.requireNonNull(peer));
     }
 
     private void takeResponse(ConnectionEvent event, Outcome outcome) {
@@ -246,8 +265,8 @@ final class ConnectionActions {
     private void establish(ConnectionInput.Complete call) throws Failure {
         assumeInvalidatable = call.assumeInvalidatable();
         try {
-            queuePair.moveToReadyToSend(identifier);
-            identifier.establish();
+            queuePair().moveToReadyToSend(identifier());
+            identifier().establish();
         } catch (Failure f) {
             throw FailureMessages.whileAnswering(f, peer);
         }
@@ -255,7 +274,7 @@ final class ConnectionActions {
     }
 
     private void open() {
-        queuePair.end().open(peerInvalidatable(), machine::workRequestFailed);
+        queuePair().end().open(peerInvalidatable(), machine::workRequestFailed);
     }
 
     private boolean peerInvalidatable() {
@@ -265,13 +284,14 @@ final class ConnectionActions {
     // ---- actions of the accepting side
 
     private void sendReply(ConnectionInput.Accept call, Outcome outcome) throws Failure {
-        queuePair = new HeldQueuePair(call.queuePair());
+        HeldQueuePair held = new HeldQueuePair(call.queuePair());
+        queuePair = held;
         assumeInvalidatable = call.assumeInvalidatable();
         begin(call.timeout(), outcome);
         try {
-            queuePair.moveToReadyToSend(identifier);
-            events.awaitData(queuePair.end().address(), machine);
-            identifier.accept(queuePair.replyParameters(reply(call.data()), peerParameters));
+            held.moveToReadyToSend(identifier());
+            events.awaitData(held.end().address(), machine);
+            identifier().accept(held.replyParameters(reply(call.data()), peerParameters));
         } catch (Failure f) {
             throw FailureMessages.whileAnswering(f, peer);
         }
@@ -279,13 +299,13 @@ final class ConnectionActions {
     }
 
     private void openQueuePair(Outcome outcome) {
-        events.awaitNoData(queuePair.end().address());
+        events.awaitNoData(queuePair().end().address());
         open();
         succeed(outcome);
     }
 
     private void sendReject(ConnectionInput.Reject call, Outcome outcome) {
-        int error = identifier.reject(reply(call.data()).rejectionBytes());
+        int error = identifier().reject(reply(call.data()).rejectionBytes());
         release(outcome, true);
         if (error != 0) {
             outcome.failure = FailureMessages.lateReject(error);
@@ -294,7 +314,7 @@ final class ConnectionActions {
 
     private void expireRequest(Failure why, Outcome outcome) {
         storedReason = why;
-        identifier.destroy(); // which refuses the peer
+        identifier().destroy(); // which refuses the peer
         identifier = null;
         onAnswer.accept(machine);
         Consumer<Failure> callback = onExpired;
@@ -305,9 +325,9 @@ final class ConnectionActions {
 
     private void startDrain(ConnectionInput.Disconnect call, Outcome outcome) {
         begin(call.timeout(), outcome);
-        drainEnds = step.halfTime();
+        drainEnds = outstandingStep().halfTime();
         drainInterval = FIRST_INTERVAL;
-        queuePair.end().drain();
+        queuePair().end().drain();
         checkDrain(outcome);
     }
 
@@ -316,7 +336,7 @@ final class ConnectionActions {
      * wait for here: looked at soon, then less often.
      */
     private void checkDrain(Outcome outcome) {
-        if (queuePair.end().drained() || System.nanoTime() - drainEnds >= 0) {
+        if (queuePair().end().drained() || System.nanoTime() - drainEnds >= 0) {
             outcome.followedBy = ConnectionTrigger.DRAINED;
         } else {
             events.timers()
@@ -326,32 +346,32 @@ final class ConnectionActions {
     }
 
     private void flushAndDisconnect(Outcome outcome) {
-        queuePair.end().flush();
-        if (identifier.disconnect() != 0) {
+        queuePair().end().flush();
+        if (identifier().disconnect() != 0) {
             outcome.followedBy = ConnectionTrigger.NO_CONFIRMATION;
         }
     }
 
     private void confirmDisconnect(Outcome outcome) {
-        queuePair.end().flush();
-        identifier.disconnect();
+        queuePair().end().flush();
+        identifier().disconnect();
         finishDisconnect(null, outcome);
     }
 
     private void failDisconnect(Failure why, Outcome outcome) {
-        queuePair.end().flush();
+        queuePair().end().flush();
         finishDisconnect(why, outcome);
     }
 
-    private void finishDisconnect(Failure failure, Outcome outcome) {
-        ConnectionStep ended = forgetStep();
+    private void finishDisconnect(@Nullable Failure failure, Outcome outcome) {
+        ConnectionStep ended = Objects.requireNonNull(forgetStep());
         release(outcome, true);
         closeReason.complete(CloseReason.LOCAL);
         outcome.later(() -> ended.complete(failure));
     }
 
     private void flushAndRelease(Outcome outcome) {
-        queuePair.end().flush();
+        queuePair().end().flush();
         release(outcome, true);
         outcome.result = CompletableFuture.completedFuture(null);
     }
@@ -359,15 +379,15 @@ final class ConnectionActions {
     // ---- actions when the connection ends from elsewhere
 
     private void reportPeerDisconnect() {
-        queuePair.end().shut();
-        identifier.disconnect(); // confirms
+        queuePair().end().shut();
+        identifier().disconnect(); // confirms
         closeReason.complete(CloseReason.PEER);
     }
 
     private void reportFailedRequest(Outcome outcome) {
-        boolean flushed = !queuePair.end().usable(); // requests failed because of that
-        queuePair.end().shut();
-        identifier.disconnect(); // the peer may still be there
+        boolean flushed = !queuePair().end().usable(); // requests failed because of that
+        queuePair().end().shut();
+        identifier().disconnect(); // the peer may still be there
         CloseReason how = flushed ? CloseReason.LOCAL : CloseReason.REQUEST_FAILED;
         outcome.later(() -> closeReason.complete(how));
     }
@@ -383,7 +403,7 @@ final class ConnectionActions {
     }
 
     private void dropWithDevice(Failure why, Outcome outcome) {
-        queuePair.flushIfChanged();
+        queuePair().flushIfChanged();
         ConnectionStep ended = forgetStep();
         release(outcome, false);
         if (ended != null) {
@@ -395,8 +415,8 @@ final class ConnectionActions {
 
     private void closeAlive(ConnectionInput.Close call, boolean disconnect, Outcome outcome) {
         whenClosed = call.whenClosed();
-        queuePair.end().flush();
-        boolean sent = !disconnect || identifier.disconnect() == 0;
+        queuePair().end().flush();
+        boolean sent = !disconnect || identifier().disconnect() == 0;
         closeReason.complete(CloseReason.LOCAL);
         if (!sent || !events.alive()) {
             outcome.followedBy = ConnectionTrigger.NO_CONFIRMATION;
@@ -437,13 +457,32 @@ final class ConnectionActions {
 
     // ---- what actions have in common
 
-    private void begin(Duration timeout, Outcome outcome) {
-        step = new ConnectionStep(events.timers(), timeout, machine::deadline);
-        outcome.result = step.future();
+    // The table has an action only in states that have what the action works on.
+
+    private ConnectionIdentifier identifier() {
+        return Objects.requireNonNull(identifier);
     }
 
-    /** Returns the step that ends, or null. */
-    private ConnectionStep forgetStep() {
+    private HeldQueuePair queuePair() {
+        return Objects.requireNonNull(queuePair);
+    }
+
+    private ConnectionStep outstandingStep() {
+        return Objects.requireNonNull(step);
+    }
+
+    private AddressResolution resolution() {
+        return Objects.requireNonNull(resolution);
+    }
+
+    private void begin(Duration timeout, Outcome outcome) {
+        ConnectionStep begun = new ConnectionStep(events.timers(), timeout, machine::deadline);
+        step = begun;
+        outcome.result = begun.future();
+    }
+
+    /** Returns the step that ends, if there is one. */
+    private @Nullable ConnectionStep forgetStep() {
         ConnectionStep ended = step;
         step = null;
         if (ended != null) {
@@ -453,7 +492,7 @@ final class ConnectionActions {
     }
 
     private void succeed(Outcome outcome) {
-        ConnectionStep ended = forgetStep();
+        ConnectionStep ended = Objects.requireNonNull(forgetStep());
         outcome.later(() -> ended.complete(null));
     }
 

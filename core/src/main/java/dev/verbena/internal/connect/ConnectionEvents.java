@@ -6,6 +6,8 @@ import dev.verbena.internal.runtime.Uncaught;
 import dev.verbena.internal.verbs.ConnectionControl;
 import dev.verbena.internal.verbs.ConnectionEvent;
 
+import org.jspecify.annotations.Nullable;
+
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicLong;
@@ -43,7 +45,7 @@ public final class ConnectionEvents implements AdapterEvents.Source {
     private final AtomicLong keys = new AtomicLong(1);
     private final Map<Long, Handler> handlers = new ConcurrentHashMap<>();
     private final Map<Long, ConnectionStateMachine> awaitingData = new ConcurrentHashMap<>();
-    private volatile Throwable threadEnded; // why, or null
+    private volatile @Nullable Throwable threadEnded; // why
 
     /**
      * Opens the channel.

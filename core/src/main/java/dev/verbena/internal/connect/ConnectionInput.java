@@ -2,6 +2,8 @@ package dev.verbena.internal.connect;
 
 import dev.verbena.internal.verbs.ConnectionEvent;
 
+import org.jspecify.annotations.Nullable;
+
 import java.net.InetSocketAddress;
 import java.time.Duration;
 import java.util.List;
@@ -24,7 +26,7 @@ sealed interface ConnectionInput {
      */
     record Connect(
             QueuePairEnd queuePair,
-            List<InetSocketAddress> sources,
+            List<@Nullable InetSocketAddress> sources,
             boolean sharedAddress,
             InetSocketAddress peer,
             PrivateData data,

@@ -3,9 +3,12 @@ package dev.verbena.internal.connect;
 import dev.verbena.internal.verbs.ConnectionEvent;
 import dev.verbena.internal.verbs.Errno;
 
+import org.jspecify.annotations.Nullable;
+
 import java.net.InetSocketAddress;
 import java.time.Duration;
 import java.util.List;
+import java.util.Objects;
 import java.util.concurrent.CompletableFuture;
 import java.util.function.Consumer;
 import java.util.function.Supplier;
@@ -70,13 +73,13 @@ public final class ConnectionStateMachine implements ConnectionEvents.Handler {
      */
     public CompletableFuture<Void> connect(
             QueuePairEnd queuePair,
-            List<InetSocketAddress> sources,
+            List<@Nullable InetSocketAddress> sources,
             boolean sharedAddress,
             InetSocketAddress to,
             PrivateData data,
             Duration timeout)
             throws Failure {
-        return call(
+        return begin(
                 new ConnectionInput.Connect(queuePair, sources, sharedAddress, to, data, timeout));
     }
 
@@ -105,7 +108,7 @@ public final class ConnectionStateMachine implements ConnectionEvents.Handler {
     public CompletableFuture<Void> accept(
             QueuePairEnd queuePair, PrivateData data, boolean assumeInvalidatable, Duration timeout)
             throws Failure {
-        return call(new ConnectionInput.Accept(queuePair, data, assumeInvalidatable, timeout));
+        return begin(new ConnectionInput.Accept(queuePair, data, assumeInvalidatable, timeout));
     }
 
     /**
@@ -127,7 +130,7 @@ public final class ConnectionStateMachine implements ConnectionEvents.Handler {
      * @throws Failure when there is no connection
      */
     public CompletableFuture<Void> disconnect(Duration timeout) throws Failure {
-        return call(new ConnectionInput.Disconnect(timeout));
+        return begin(new ConnectionInput.Disconnect(timeout));
     }
 
     /**
@@ -189,7 +192,7 @@ public final class ConnectionStateMachine implements ConnectionEvents.Handler {
      *
      * @return null while there is none
      */
-    public synchronized InetSocketAddress local() {
+    public synchronized @Nullable InetSocketAddress local() {
         return actions.local();
     }
 
@@ -198,7 +201,7 @@ public final class ConnectionStateMachine implements ConnectionEvents.Handler {
      *
      * @return as named by the caller or by the request, or null
      */
-    public synchronized InetSocketAddress peer() {
+    public synchronized @Nullable InetSocketAddress peer() {
         return actions.peer();
     }
 
@@ -236,7 +239,7 @@ public final class ConnectionStateMachine implements ConnectionEvents.Handler {
             }
             if (plain == ConnectionTrigger.ADDRESS_ERROR
                     && event.status() == -Errno.ETIMEDOUT
-                    && actions.step().hasTimeLeft()) {
+                    && actions.hasTimeLeft()) {
                 return ConnectionTrigger.ADDRESS_TIMEOUT;
             }
         }
@@ -283,8 +286,13 @@ public final class ConnectionStateMachine implements ConnectionEvents.Handler {
 
     // ---- the machine
 
-    /** Fires a call of this side; the caller gets the future or the failure. */
-    private CompletableFuture<Void> call(ConnectionInput input) throws Failure {
+    /** Fires a call that begins a step, or joins one: the caller gets its future. */
+    private CompletableFuture<Void> begin(ConnectionInput input) throws Failure {
+        return Objects.requireNonNull(call(input));
+    }
+
+    /** Fires a call of this side; the caller gets the future, if there is one, or the failure. */
+    private @Nullable CompletableFuture<Void> call(ConnectionInput input) throws Failure {
         Outcome outcome = new Outcome();
         try {
             synchronized (this) {
@@ -304,7 +312,7 @@ public final class ConnectionStateMachine implements ConnectionEvents.Handler {
      *
      * @param input called under the lock; null where there is nothing to fire after all
      */
-    void apply(Supplier<ConnectionInput> input) {
+    void apply(Supplier<@Nullable ConnectionInput> input) {
         Outcome outcome = new Outcome();
         try {
             synchronized (this) {
@@ -333,7 +341,7 @@ public final class ConnectionStateMachine implements ConnectionEvents.Handler {
         try {
             actions.perform(transition.action(), input, from, outcome);
         } catch (Failure f) {
-            state = transition.ifItFails();
+            state = Objects.requireNonNull(transition.ifItFails()); // this action can fail
             actions.giveUp(f, outcome);
             outcome.failure = f;
         } catch (Error e) { // of memory, for example

@@ -2,6 +2,8 @@ package dev.verbena.internal.connect;
 
 import dev.verbena.internal.runtime.Timers;
 
+import org.jspecify.annotations.Nullable;
+
 import java.time.Duration;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
@@ -62,8 +64,8 @@ final class ConnectionStep {
         timer.cancel();
     }
 
-    /** Completes the future: what depends on it runs now. */
-    void complete(Failure failure) {
+    /** Completes the future, with a failure if there is one: what depends on it runs now. */
+    void complete(@Nullable Failure failure) {
         if (failure == null) {
             future.complete(null);
         } else {

@@ -4,10 +4,13 @@ import static dev.verbena.internal.connect.ConnectionAction.*;
 import static dev.verbena.internal.connect.ConnectionState.*;
 import static dev.verbena.internal.connect.ConnectionTrigger.*;
 
+import org.jspecify.annotations.Nullable;
+
 import java.util.Arrays;
 import java.util.EnumMap;
 import java.util.EnumSet;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Set;
 
 /**
@@ -194,7 +197,8 @@ final class ConnectionTable {
 
     /** What the transition is. */
     static Transition get(ConnectionState state, ConnectionTrigger trigger) {
-        return CELLS.get(trigger).get(state);
+        // There is one for each pair: requireEveryPair().
+        return Objects.requireNonNull(Objects.requireNonNull(CELLS.get(trigger)).get(state));
     }
 
     // ---- how rows are written
@@ -227,7 +231,7 @@ final class ConnectionTable {
             Set<ConnectionState> in,
             ConnectionAction action,
             ConnectionState next,
-            ConnectionState ifItFails) {
+            @Nullable ConnectionState ifItFails) {
         Transition transition = new Transition(action, next, ifItFails);
         for (ConnectionTrigger trigger : on) {
             for (ConnectionState state : in) {

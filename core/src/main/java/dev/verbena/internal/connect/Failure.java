@@ -3,6 +3,8 @@ package dev.verbena.internal.connect;
 import dev.verbena.internal.verbs.ConnectionControl;
 import dev.verbena.internal.verbs.Errno;
 
+import org.jspecify.annotations.Nullable;
+
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
 
@@ -62,7 +64,7 @@ public final class Failure extends Exception {
         this(kind, sentence, null);
     }
 
-    Failure(Kind kind, String sentence, Throwable cause) {
+    Failure(Kind kind, String sentence, @Nullable Throwable cause) {
         super(sentence, cause);
         this.kind = kind;
         this.call = "";

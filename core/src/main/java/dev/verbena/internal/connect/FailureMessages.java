@@ -4,9 +4,12 @@ import dev.verbena.internal.verbs.ConnectionEvent;
 import dev.verbena.internal.verbs.Errno;
 import dev.verbena.internal.verbs.IdentifierInfo;
 
+import org.jspecify.annotations.Nullable;
+
 import java.math.BigDecimal;
 import java.net.InetSocketAddress;
 import java.time.Duration;
+import java.util.Objects;
 
 /** The failures that callers get: what events, deadlines and refused calls mean, in sentences. */
 final class FailureMessages {
@@ -24,7 +27,7 @@ final class FailureMessages {
      * @param trigger what it means
      * @param event the event
      * @param state the connection's state when it came
-     * @param peer the peer's address
+     * @param peer the peer's address, where it is known
      * @param device the adapter's device
      * @param resolved what the last address resolution found, if there was one
      */
@@ -32,15 +35,19 @@ final class FailureMessages {
             ConnectionTrigger trigger,
             ConnectionEvent event,
             ConnectionState state,
-            InetSocketAddress peer,
+            @Nullable InetSocketAddress peer,
             String device,
-            IdentifierInfo resolved) {
+            @Nullable IdentifierInfo resolved) {
         return switch (trigger) {
             case ADDRESS_RESOLVED_ELSEWHERE ->
                     new Failure(
                             Failure.Kind.INVALID_ADDRESS,
                             "The way to %s goes by device %s, and this adapter is %s: open that one, or name a local address of %s"
-                                    .formatted(peer, resolved.device(), device, device));
+                                    .formatted(
+                                            peer,
+                                            Objects.requireNonNull(resolved).device(),
+                                            device,
+                                            device));
             case ADDRESS_ERROR -> unresolved(event.status(), peer, device);
             case DEVICE_REMOVED -> deviceRemoved(device);
             case ADDRESS_CHANGED ->
@@ -63,7 +70,7 @@ final class FailureMessages {
     }
 
     /** {@code RDMA_CM_EVENT_ADDR_ERROR}. */
-    static Failure unresolved(int status, InetSocketAddress peer, String device) {
+    static Failure unresolved(int status, @Nullable InetSocketAddress peer, String device) {
         if (status == LIBRARY) {
             return new Failure(
                     Failure.Kind.INVALID_ADDRESS,
@@ -95,7 +102,7 @@ final class FailureMessages {
     }
 
     private static Failure failed(
-            ConnectionEvent event, ConnectionState state, InetSocketAddress peer) {
+            ConnectionEvent event, ConnectionState state, @Nullable InetSocketAddress peer) {
         boolean connecting = state == ConnectionState.CONNECTING;
         return switch (event.kind()) {
             case ROUTE_ERROR ->
@@ -121,14 +128,17 @@ final class FailureMessages {
                 || state == ConnectionState.ACCEPTANCE_LOST;
     }
 
-    private static Failure brokeOff(InetSocketAddress peer) {
+    private static Failure brokeOff(@Nullable InetSocketAddress peer) {
         return new Failure(
                 Failure.Kind.ABORTED,
                 "The connection with %s broke off before it was established".formatted(peer));
     }
 
     private static Failure rejected(
-            ConnectionEvent event, InetSocketAddress peer, boolean connecting, boolean accepted) {
+            ConnectionEvent event,
+            @Nullable InetSocketAddress peer,
+            boolean connecting,
+            boolean accepted) {
         if (accepted) {
             return new Failure(
                     Failure.Kind.ABORTED,
@@ -159,7 +169,8 @@ final class FailureMessages {
     }
 
     /** The deadline of a step came. */
-    static Failure deadline(ConnectionState state, InetSocketAddress peer, Duration timeout) {
+    static Failure deadline(
+            ConnectionState state, @Nullable InetSocketAddress peer, Duration timeout) {
         String what =
                 switch (state) {
                     case RESOLVING_ADDRESS, RESOLVING_ROUTE -> "no way to %s was found";
@@ -207,7 +218,7 @@ final class FailureMessages {
      * A call failed that answers the peer. The kernel has no event for a peer that gives up before
      * it was answered: these calls then fail, with an identifier that is of no use any more.
      */
-    static Failure whileAnswering(Failure f, InetSocketAddress peer) {
+    static Failure whileAnswering(Failure f, @Nullable InetSocketAddress peer) {
         if (f.kind() != Failure.Kind.CALL) {
             return f;
         }
@@ -215,7 +226,7 @@ final class FailureMessages {
         return new Failure(
                 Failure.Kind.ABORTED,
                 ofDevice
-                        ? f.getMessage()
+                        ? Objects.requireNonNull(f.getMessage())
                         : "%s gave up meanwhile (%s)".formatted(peer, f.getMessage()),
                 f);
     }

@@ -5,10 +5,13 @@ import dev.verbena.internal.verbs.ConnectionControl;
 import dev.verbena.internal.verbs.ConnectionEvent;
 import dev.verbena.internal.verbs.IdentifierInfo;
 
+import org.jspecify.annotations.Nullable;
+
 import java.net.InetSocketAddress;
 import java.time.Duration;
 import java.util.LinkedHashMap;
 import java.util.Map;
+import java.util.Objects;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
 
@@ -41,10 +44,10 @@ public final class Listening implements ConnectionEvents.Handler {
             new LinkedHashMap<>(); // under its own lock
 
     // All of these under this object's lock.
-    private ConnectionIdentifier identifier; // or null when closed
+    private @Nullable ConnectionIdentifier identifier; // null when closed
     private InetSocketAddress address;
     private boolean listening;
-    private Failure broken; // or null
+    private @Nullable Failure broken;
 
     /**
      * Binds the address; peers are refused until {@link #resume}.
@@ -71,7 +74,7 @@ public final class Listening implements ConnectionEvents.Handler {
         this.onRequest = onRequest;
         this.identifier = bound(address);
         IdentifierInfo info = identifier.describe();
-        this.address = info.local();
+        this.address = Objects.requireNonNull(info.local()); // of one that is bound
         if (!info.device().isEmpty() && !info.device().equals(device)) {
             identifier.destroy();
             throw new Failure(
@@ -100,12 +103,12 @@ public final class Listening implements ConnectionEvents.Handler {
     }
 
     /**
-     * Lets connectors connect from the address; not for one that is listened to.
+     * Lets connectors connect from the address; not for one that is listened to or closed.
      *
      * @throws Failure when the kernel refuses
      */
     public synchronized void share() throws Failure {
-        identifier.shareAddress();
+        Objects.requireNonNull(identifier).shareAddress();
     }
 
     /**
@@ -182,7 +185,7 @@ public final class Listening implements ConnectionEvents.Handler {
 
     /** A request that was neither accepted nor rejected yet. */
     private static final class Waiting {
-        Timers.Timer deadline;
+        Timers.@Nullable Timer deadline;
         boolean handled; // its handler has returned
         long since; // when it returned
     }

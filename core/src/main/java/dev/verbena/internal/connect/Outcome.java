@@ -1,5 +1,7 @@
 package dev.verbena.internal.connect;
 
+import org.jspecify.annotations.Nullable;
+
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
@@ -11,14 +13,14 @@ import java.util.concurrent.CompletableFuture;
 final class Outcome {
     private final List<Runnable> effects = new ArrayList<>();
 
-    /** The future of the step that the caller waits for, or null. */
-    CompletableFuture<Void> result;
+    /** The future of the step that the caller waits for. */
+    @Nullable CompletableFuture<Void> result;
 
-    /** What the caller gets instead, or null. */
-    Failure failure;
+    /** What the caller gets instead. */
+    @Nullable Failure failure;
 
-    /** What the action found to have happened as well: fired next. Or null. */
-    ConnectionTrigger followedBy;
+    /** What the action found to have happened as well: fired next. */
+    @Nullable ConnectionTrigger followedBy;
 
     void later(Runnable effect) {
         effects.add(effect);

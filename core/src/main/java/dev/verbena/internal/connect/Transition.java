@@ -1,5 +1,7 @@
 package dev.verbena.internal.connect;
 
+import org.jspecify.annotations.Nullable;
+
 /**
  * One cell of {@link ConnectionTable}.
  *
@@ -8,4 +10,5 @@ package dev.verbena.internal.connect;
  * @param ifItFails the state when the action fails, or null for an action that cannot; everything
  *     is released then, as by {@link ConnectionAction#GIVE_UP}
  */
-record Transition(ConnectionAction action, ConnectionState next, ConnectionState ifItFails) {}
+record Transition(
+        ConnectionAction action, ConnectionState next, @Nullable ConnectionState ifItFails) {}

@@ -17,4 +17,7 @@
  * {@link dev.verbena.internal.connect.ConnectionEvents}, which calls the state machine or the
  * listener. Nothing here waits, and nothing runs code of the program's under a lock.
  */
+@NullMarked
 package dev.verbena.internal.connect;
+
+import org.jspecify.annotations.NullMarked;

@@ -3,6 +3,8 @@ package dev.verbena.internal.queue;
 import dev.verbena.internal.verbs.SendChain;
 import dev.verbena.internal.verbs.SgeArray;
 
+import org.jspecify.annotations.Nullable;
+
 import java.lang.foreign.MemorySegment;
 import java.util.Objects;
 
@@ -24,16 +26,18 @@ public final class Buffers {
     static final long UNREADABLE = -2;
 
     private final SgeArray entries;
-    private final MemorySegment[] memories; // the whole memory that each buffer is a part of
-    private MemorySegment.Scope scope; // of the first buffer
+    private final @Nullable MemorySegment[]
+            memories; // the whole memory that each buffer is a part of
+    private MemorySegment.@Nullable Scope scope; // of the first buffer
     private boolean severalScopes;
     private int size; // never above the capacity, whatever several threads do at once
     private long bytes;
     private boolean registered = true;
     private boolean writable = true;
-    private Object domain; // of the first region; or null
+    private @Nullable Object domain; // of the first region
     private boolean severalDomains;
-    private Object onlyDomain; // of all buffers; or null when one is not registered or of another
+    private @Nullable Object
+            onlyDomain; // of all buffers; null when one is not registered or of another
 
     /**
      * Makes an empty list.
@@ -226,7 +230,11 @@ public final class Buffers {
 
     /** Copies a buffer's bytes; the JDK checks the memory before and while it copies. */
     private static boolean gather(
-            SendChain request, long before, MemorySegment memory, long address, long length) {
+            SendChain request,
+            long before,
+            @Nullable MemorySegment memory,
+            long address,
+            long length) {
         if (memory == null) {
             return false;
         }

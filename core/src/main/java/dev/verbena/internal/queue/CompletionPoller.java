@@ -4,6 +4,8 @@ import dev.verbena.internal.verbs.Provider;
 import dev.verbena.internal.verbs.VerbsContext;
 import dev.verbena.internal.verbs.WorkCompletions;
 
+import org.jspecify.annotations.Nullable;
+
 import java.lang.invoke.MethodHandles;
 import java.lang.invoke.VarHandle;
 
@@ -77,7 +79,7 @@ public final class CompletionPoller {
     private boolean unsettled; // something is kept, synthesized or left: no short poll
     // The ledger of the last completion, and so perhaps of the next: the processor can read it
     // without waiting for the id that the provider has just written.
-    private RequestLedger guess; // or null
+    private @Nullable RequestLedger guess;
 
     // Read without the lock.
     private volatile boolean attention; // a queue pair has failed, or the owner has tasks
@@ -99,7 +101,7 @@ public final class CompletionPoller {
             Provider provider,
             SharedQueues sharedQueues,
             long address,
-            Thread owner,
+            @Nullable Thread owner,
             Listener listener) {
         this(
                 context,
@@ -117,7 +119,7 @@ public final class CompletionPoller {
             Provider provider,
             SharedQueues sharedQueues,
             long address,
-            Thread owner,
+            @Nullable Thread owner,
             Listener listener,
             UndeliveredCompletions store) {
         this.context = context;
@@ -194,11 +196,11 @@ public final class CompletionPoller {
      * @param queuePairNumber its number
      * @param endpoint the queue pair, or null to forget it
      */
-    public void share(int queuePairNumber, Endpoint endpoint) {
+    public void share(int queuePairNumber, @Nullable Endpoint endpoint) {
         runByOwner(() -> shareHere(queuePairNumber, endpoint));
     }
 
-    private void shareHere(int queuePairNumber, Endpoint endpoint) {
+    private void shareHere(int queuePairNumber, @Nullable Endpoint endpoint) {
         if (lock.acquire()) {
             try {
                 registry.share(queuePairNumber, endpoint);
@@ -393,7 +395,7 @@ public final class CompletionPoller {
     }
 
     /** Takes what was left in {@link #raw}; asking for more would overwrite it. */
-    private boolean takeLeft(CompletionRecords to) {
+    private boolean takeLeft(@Nullable CompletionRecords to) {
         int first = leftFirst;
         int end = leftEnd;
         leftFirst = 0;
@@ -409,7 +411,7 @@ public final class CompletionPoller {
      * @param to the consumer's records, or null to keep them
      * @return whether all were taken; nothing of those that were not has changed
      */
-    private boolean take(int first, int came, CompletionRecords to) {
+    private boolean take(int first, int came, @Nullable CompletionRecords to) {
         int i = first;
         try {
             while (i < came) {
@@ -431,7 +433,7 @@ public final class CompletionPoller {
                     guess = ledger;
                 }
                 int plain =
-                        delivery.takesPlain(to, came - i)
+                        to != null && delivery.takesPlain(to, came - i)
                                 ? ledger.deliverPlain(raw, i, came, provider, to)
                                 : 0;
                 if (plain > 0) {
@@ -453,7 +455,8 @@ public final class CompletionPoller {
         return i >= came;
     }
 
-    private void take(int index, RequestLedger ledger, int sequence, CompletionRecords to) {
+    private void take(
+            int index, RequestLedger ledger, int sequence, @Nullable CompletionRecords to) {
         int status = raw.status(index);
         boolean success = status == WorkCompletions.SUCCESS;
         boolean silent = ledger.silent(sequence);
@@ -467,7 +470,7 @@ public final class CompletionPoller {
         }
     }
 
-    private void takeShared(int index, long id, CompletionRecords to) {
+    private void takeShared(int index, long id, @Nullable CompletionRecords to) {
         SharedReceives queue = sharedQueues.find(id);
         if (queue == null) {
             return; // closed
@@ -486,10 +489,10 @@ public final class CompletionPoller {
             int index,
             int status,
             Endpoint endpoint,
-            Credit credit,
+            @Nullable Credit credit,
             RequestType type,
             long requestContext,
-            CompletionRecords to) {
+            @Nullable CompletionRecords to) {
         RequestType delivered = type;
         long bytes = 0;
         int vendorError = 0;
@@ -544,7 +547,7 @@ public final class CompletionPoller {
         }
     }
 
-    private Endpoint nextFailed() {
+    private @Nullable Endpoint nextFailed() {
         if (!lock.acquire()) {
             return null;
         }

@@ -2,6 +2,8 @@ package dev.verbena.internal.queue;
 
 import dev.verbena.internal.verbs.WorkCompletions;
 
+import org.jspecify.annotations.Nullable;
+
 import java.util.Arrays;
 
 /**
@@ -20,7 +22,7 @@ public final class CompletionRecords {
 
     private long[] words;
     private Endpoint[] endpoints; // whose each is, while sole is null
-    private Endpoint sole; // whose all of them are
+    private @Nullable Endpoint sole; // whose all of them are
     private int[] extras; // tokens invalidated and immediate data, meant only for who has them
     private int capacity;
     private int size;

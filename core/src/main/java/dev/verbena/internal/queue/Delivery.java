@@ -2,6 +2,8 @@ package dev.verbena.internal.queue;
 
 import dev.verbena.internal.verbs.WorkCompletions;
 
+import org.jspecify.annotations.Nullable;
+
 import java.util.Arrays;
 
 /**
@@ -52,20 +54,20 @@ final class Delivery {
      *
      * @return false when there is none, and the heap has no memory for more
      */
-    boolean makeRoom(CompletionRecords to) {
+    boolean makeRoom(@Nullable CompletionRecords to) {
         return makeRoomForFailed()
                 && (to != null && store.isEmpty() && to.remaining() > 0 || store.makeRoom());
     }
 
     /** Whether plain successes may go to the consumer as they are: nothing is kept before them. */
     boolean takesPlain(CompletionRecords to, int count) {
-        return to != null && store.isEmpty() && to.remaining() >= count;
+        return store.isEmpty() && to.remaining() >= count;
     }
 
     /** Delivers or keeps a completion, after {@link #makeRoom} returned true. */
     void deliver(
             Endpoint endpoint,
-            Credit credit,
+            @Nullable Credit credit,
             RequestType type,
             long context,
             long bytes,
@@ -73,12 +75,13 @@ final class Delivery {
             int vendorError,
             int extra,
             boolean immediate,
-            CompletionRecords to) {
+            @Nullable CompletionRecords to) {
         if (status != WorkCompletions.SUCCESS) {
             noteFailure(endpoint);
         }
-        CompletionRecords records = to;
+        CompletionRecords records;
         if (to != null && store.isEmpty() && to.remaining() > 0) {
+            records = to;
             if (credit != null) {
                 credit.delivered();
             }
@@ -119,7 +122,7 @@ final class Delivery {
     }
 
     /** A queue pair that is to be notified of its failure, or null. */
-    Endpoint nextFailed() {
+    @Nullable Endpoint nextFailed() {
         return failedCount == 0 ? null : failed[--failedCount];
     }
 

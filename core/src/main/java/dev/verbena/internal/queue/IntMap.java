@@ -1,5 +1,7 @@
 package dev.verbena.internal.queue;
 
+import org.jspecify.annotations.Nullable;
+
 /**
  * A map from ints that boxes none and allocates only when it grows. Open addressing with linear
  * probing; not for several threads at once.
@@ -8,11 +10,11 @@ package dev.verbena.internal.queue;
  */
 final class IntMap<V> {
     private int[] keys = new int[16];
-    private Object[] values = new Object[16];
+    private @Nullable Object[] values = new Object[16];
     private int size;
 
     @SuppressWarnings("unchecked") // only put stores
-    V get(int key) {
+    @Nullable V get(int key) {
         return (V) values[find(key)];
     }
 
@@ -48,7 +50,7 @@ final class IntMap<V> {
 
     private void grow() {
         int[] oldKeys = keys;
-        Object[] oldValues = values;
+        @Nullable Object[] oldValues = values;
         keys = new int[2 * oldKeys.length];
         values = new Object[keys.length];
         for (int i = 0; i < oldKeys.length; i++) {

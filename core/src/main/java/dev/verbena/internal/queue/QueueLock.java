@@ -1,5 +1,7 @@
 package dev.verbena.internal.queue;
 
+import org.jspecify.annotations.Nullable;
+
 import java.lang.invoke.MethodHandles;
 import java.lang.invoke.VarHandle;
 import java.util.concurrent.locks.LockSupport;
@@ -39,7 +41,7 @@ public final class QueueLock {
         }
     }
 
-    private Thread owner; // or null: shared. Only adopt() changes it
+    private @Nullable Thread owner; // null: shared. Only adopt() changes it
     private int state;
 
     /**
@@ -47,7 +49,7 @@ public final class QueueLock {
      *
      * @param owner the only thread that may acquire it, or null for any
      */
-    public QueueLock(Thread owner) {
+    public QueueLock(@Nullable Thread owner) {
         this.owner = owner;
     }
 
@@ -101,7 +103,7 @@ public final class QueueLock {
      *
      * @return null for a shared lock
      */
-    public Thread owner() {
+    public @Nullable Thread owner() {
         return owner;
     }
 

@@ -1,5 +1,7 @@
 package dev.verbena.internal.queue;
 
+import org.jspecify.annotations.Nullable;
+
 import java.util.Arrays;
 
 /**
@@ -12,7 +14,7 @@ import java.util.Arrays;
  */
 final class QueueRegistry {
     private boolean[] taken = new boolean[8];
-    private RequestLedger[] ledgers = new RequestLedger[8];
+    private @Nullable RequestLedger[] ledgers = new RequestLedger[8];
     private int[] generations = new int[8];
     private final IntMap<Endpoint> sharing = new IntMap<>();
 
@@ -54,7 +56,7 @@ final class QueueRegistry {
      * @param queue what {@link #reserve} returned
      * @return the ledger that had it, or null before {@link #enter}
      */
-    RequestLedger release(long queue) {
+    @Nullable RequestLedger release(long queue) {
         int slot = WorkId.slot(queue);
         RequestLedger ledger = ledgers[slot];
         ledgers[slot] = null;
@@ -63,7 +65,7 @@ final class QueueRegistry {
     }
 
     /** The ledger that a request's id names, or null when its queue pair is gone. */
-    RequestLedger find(long id) {
+    @Nullable RequestLedger find(long id) {
         RequestLedger ledger = ledgers[WorkId.slot(id)];
         return ledger != null && WorkId.belongsTo(id, ledger.queue()) ? ledger : null;
     }
@@ -74,7 +76,7 @@ final class QueueRegistry {
     }
 
     /** Adds a queue pair that takes receives from a shared queue; null removes it. */
-    void share(int queuePairNumber, Endpoint endpoint) {
+    void share(int queuePairNumber, @Nullable Endpoint endpoint) {
         if (endpoint == null) {
             sharing.remove(queuePairNumber);
         } else {
@@ -83,7 +85,7 @@ final class QueueRegistry {
     }
 
     /** The queue pair that used up a shared receive, or null when it is gone. */
-    Endpoint sharing(int queuePairNumber) {
+    @Nullable Endpoint sharing(int queuePairNumber) {
         return sharing.get(queuePairNumber);
     }
 }

@@ -3,8 +3,11 @@ package dev.verbena.internal.queue;
 import dev.verbena.internal.verbs.Provider;
 import dev.verbena.internal.verbs.WorkCompletions;
 
+import org.jspecify.annotations.Nullable;
+
 import java.lang.invoke.MethodHandles;
 import java.lang.invoke.VarHandle;
+import java.util.Objects;
 
 /**
  * The outstanding requests of one queue, oldest first: what each one was, how it will end, and how
@@ -40,7 +43,7 @@ public final class RequestLedger implements Credit {
     private final int interval;
     private final int slots; // how many slots, less one
     private final long[] requests; // two for each: its context and its RequestState
-    private final Window[] windows; // null but for outstanding requests that name one
+    private final @Nullable Window[] windows; // null but for outstanding requests that name one
 
     // Written by the posting side.
     private int added = FIRST;
@@ -209,7 +212,7 @@ public final class RequestLedger implements Credit {
         int state = state(added - 1);
         if ((state & RequestState.WINDOW) != 0) {
             int at = added - 1 & this.slots;
-            endpoint.windows().takeBack(windows[at], type(state));
+            endpoint.windows().takeBack(Objects.requireNonNull(windows[at]), type(state));
             windows[at] = null;
         }
         if ((state & RequestState.SILENT) != 0) {
@@ -298,7 +301,7 @@ public final class RequestLedger implements Credit {
 
     private void retireWindow(int sequence, int state, boolean failed) {
         int at = sequence & this.slots;
-        Window window = windows[at];
+        Window window = Objects.requireNonNull(windows[at]); // the request is marked WINDOW
         windows[at] = null;
         requests[stateAt(sequence)] = state & ~RequestState.WINDOW;
         endpoint.windows().retire(window, failed);

@@ -1,11 +1,13 @@
 package dev.verbena.internal.queue;
 
+import org.jspecify.annotations.Nullable;
+
 import java.util.Arrays;
 
 /** The shared receive queues of one device, by what their receives' ids begin with. */
 public final class SharedQueues {
     private int[] generations = new int[0];
-    private volatile SharedReceives[] queues = new SharedReceives[0];
+    private volatile @Nullable SharedReceives[] queues = new SharedReceives[0];
 
     /** Makes an empty table. */
     public SharedQueues() {}
@@ -36,7 +38,8 @@ public final class SharedQueues {
      */
     public synchronized void enter(SharedReceives queue) {
         int slot = WorkId.slot(queue.queue());
-        SharedReceives[] changed = Arrays.copyOf(queues, Math.max(queues.length, slot + 1));
+        @Nullable SharedReceives[] changed =
+                Arrays.copyOf(queues, Math.max(queues.length, slot + 1));
         changed[slot] = queue;
         queues = changed;
     }
@@ -47,13 +50,14 @@ public final class SharedQueues {
      * @param queue a known one
      */
     public synchronized void remove(SharedReceives queue) {
-        SharedReceives[] changed = queues.clone();
+        @Nullable SharedReceives[] changed = queues.clone();
         changed[WorkId.slot(queue.queue())] = null;
         queues = changed;
     }
 
-    SharedReceives find(long id) {
-        SharedReceives[] known = queues;
+    /** The queue that a receive's id names, or null when it is closed. */
+    @Nullable SharedReceives find(long id) {
+        @Nullable SharedReceives[] known = queues;
         int slot = WorkId.slot(id);
         SharedReceives queue = slot < known.length ? known[slot] : null;
         return queue != null && WorkId.belongsTo(id, queue.queue()) ? queue : null;

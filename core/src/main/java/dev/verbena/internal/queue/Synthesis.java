@@ -1,5 +1,7 @@
 package dev.verbena.internal.queue;
 
+import org.jspecify.annotations.Nullable;
+
 import java.util.ArrayList;
 
 /**
@@ -50,7 +52,7 @@ final class Synthesis {
      *
      * @return false when the heap has no memory for more
      */
-    boolean deliverBefore(RequestLedger ledger, int sequence, CompletionRecords to) {
+    boolean deliverBefore(RequestLedger ledger, int sequence, @Nullable CompletionRecords to) {
         ledger.readAdded();
         while (delivery.makeRoom(to)) {
             if (!ledger.nextSynthesizedBefore(sequence)) {
@@ -62,7 +64,7 @@ final class Synthesis {
     }
 
     /** Delivers what is due, as far as the heap has memory. */
-    void deliverDue(CompletionRecords to) {
+    void deliverDue(@Nullable CompletionRecords to) {
         for (int i = 0; i < ledgers.size(); i++) {
             RequestLedger ledger = ledgers.get(i);
             while (delivery.makeRoom(to) && ledger.nextSynthesized()) {
@@ -74,7 +76,7 @@ final class Synthesis {
         }
     }
 
-    private void deliver(RequestLedger ledger, CompletionRecords to) {
+    private void deliver(RequestLedger ledger, @Nullable CompletionRecords to) {
         int sequence = ledger.synthesizedSequence();
         delivery.deliver(
                 ledger.endpoint(),

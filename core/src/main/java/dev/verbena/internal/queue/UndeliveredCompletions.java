@@ -1,5 +1,7 @@
 package dev.verbena.internal.queue;
 
+import org.jspecify.annotations.Nullable;
+
 import java.util.Arrays;
 
 /**
@@ -8,7 +10,7 @@ import java.util.Arrays;
  */
 class UndeliveredCompletions {
     private final CompletionRecords records;
-    private Credit[] credits; // of each record; null where no slot is freed
+    private @Nullable Credit[] credits; // of each record; null where no slot is freed
     private int first; // the records before it were delivered
 
     /**
@@ -38,7 +40,7 @@ class UndeliveredCompletions {
         try {
             CompletionRecords grown =
                     allocate(Math.max(records.capacity(), 2 * (records.size() - first)));
-            Credit[] moved = Arrays.copyOfRange(credits, first, first + grown.capacity());
+            @Nullable Credit[] moved = Arrays.copyOfRange(credits, first, first + grown.capacity());
             records.moveInto(first, grown);
             credits = moved;
             first = 0;
@@ -58,7 +60,7 @@ class UndeliveredCompletions {
      *
      * @param credit the queue that gets a slot back on delivery, or null
      */
-    CompletionRecords next(Credit credit) {
+    CompletionRecords next(@Nullable Credit credit) {
         credits[records.size()] = credit;
         return records;
     }
@@ -67,8 +69,9 @@ class UndeliveredCompletions {
     void moveTo(CompletionRecords to) {
         while (to.remaining() > 0 && first < records.size()) {
             to.addFrom(records, first);
-            if (credits[first] != null) {
-                credits[first].delivered();
+            Credit credit = credits[first];
+            if (credit != null) {
+                credit.delivered();
             }
             first++;
         }

@@ -1,5 +1,7 @@
 package dev.verbena.internal.queue;
 
+import org.jspecify.annotations.Nullable;
+
 /**
  * What is known of a memory window of type 2. Only bound and free ones: an invalidate makes a
  * window free as soon as it is accepted, because what follows it on the same queue pair finds it
@@ -20,7 +22,7 @@ public final class Window {
     private volatile int token;
     private volatile int generation;
     private volatile boolean bound;
-    private volatile Endpoint queue; // on which it was bound, or invalidated, last
+    private volatile @Nullable Endpoint queue; // on which it was bound, or invalidated, last
     private volatile int posted; // requests that name it: so many were accepted,
     private volatile int retired; // and so many of them have ended
 
@@ -134,7 +136,7 @@ public final class Window {
      *
      * @return the last one, or null
      */
-    public Endpoint queue() {
+    public @Nullable Endpoint queue() {
         return queue;
     }
 

@@ -5,4 +5,7 @@
  *
  * <p>Knows nothing of the public API, and calls native code only through {@code internal.verbs}.
  */
+@NullMarked
 package dev.verbena.internal.queue;
+
+import org.jspecify.annotations.NullMarked;

@@ -4,6 +4,8 @@ import dev.verbena.internal.verbs.AsyncEvent;
 import dev.verbena.internal.verbs.Descriptors;
 import dev.verbena.internal.verbs.DeviceControl;
 
+import org.jspecify.annotations.Nullable;
+
 import java.time.Duration;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
@@ -107,10 +109,10 @@ public final class AdapterEvents {
     private final SerialCallbacks callbacks = new SerialCallbacks(Threads.CALLBACKS);
     private final Timers timers = new Timers(this::wake);
     private final Waiting waiting;
-    private volatile Source source; // or null; attached under the lock
+    private volatile @Nullable Source source; // attached under the lock
     private volatile boolean stopped;
     private boolean stoppedByItself; // then the thread closes the descriptors at its end
-    private volatile Throwable death; // why the thread ended early, or null
+    private volatile @Nullable Throwable death; // why the thread ended early
     private volatile boolean deviceFailed;
     private boolean deviceEnded; // of the thread: the device brings no events any more
 
@@ -338,7 +340,7 @@ public final class AdapterEvents {
         if (!stopped && (ready & 1) != 0) {
             Uncaught.run(() -> handle(control.takeAsyncEvent()));
         }
-        if (!stopped && (ready & 4) != 0) {
+        if (!stopped && connections != null && (ready & 4) != 0) {
             connections.handle();
         }
     }
@@ -346,8 +348,9 @@ public final class AdapterEvents {
     /** No event will be handled any more: everything that waits for one fails. */
     private synchronized void die(Throwable cause) {
         death = cause;
-        if (source != null) {
-            Uncaught.run(() -> source.threadEnded(cause));
+        Source connections = source;
+        if (connections != null) {
+            Uncaught.run(() -> connections.threadEnded(cause));
         }
         failQueues();
         Uncaught.report(cause); // the descriptors stay open until stop()

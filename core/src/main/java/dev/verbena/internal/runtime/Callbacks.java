@@ -1,5 +1,7 @@
 package dev.verbena.internal.runtime;
 
+import org.jspecify.annotations.Nullable;
+
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.Executor;
 import java.util.concurrent.LinkedBlockingQueue;
@@ -16,7 +18,7 @@ public final class Callbacks implements Executor {
 
     private final Executor threads;
     private final BlockingQueue<Runnable> kept = new LinkedBlockingQueue<>();
-    private Thread keeper; // or null; under this object's lock
+    private @Nullable Thread keeper; // under this object's lock
 
     /**
      * Makes one; {@link #prepare} has to be called before the first callback.

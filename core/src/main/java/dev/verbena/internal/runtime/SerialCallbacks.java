@@ -1,5 +1,7 @@
 package dev.verbena.internal.runtime;
 
+import org.jspecify.annotations.Nullable;
+
 import java.time.Duration;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.Executor;
@@ -12,7 +14,7 @@ import java.util.concurrent.Executor;
  */
 public final class SerialCallbacks implements Executor {
     private final LimitedExecutor one;
-    private volatile Thread running;
+    private volatile @Nullable Thread running;
 
     /**
      * Makes one.

@@ -11,4 +11,7 @@
  * dev.verbena.internal.runtime.SerialCallbacks} runs them one after the other. What a callback
  * throws goes to {@link dev.verbena.internal.runtime.Uncaught}.
  */
+@NullMarked
 package dev.verbena.internal.runtime;
+
+import org.jspecify.annotations.NullMarked;
