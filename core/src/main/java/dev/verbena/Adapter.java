@@ -45,8 +45,8 @@ public final class Adapter extends NativeObject {
     private volatile GidChoice used; // most recently; or null
     private final Object connectionLock = new Object();
     private ConnectionEvents connectionEvents; // created when first needed, under that lock
-    private AdapterEvents
-            events; // this and the next two are created when first needed, under this object's lock
+    // The next three are created when first needed, under this object's lock.
+    private AdapterEvents events;
     private AdapterInfo info;
     private VerbsContext context;
 
