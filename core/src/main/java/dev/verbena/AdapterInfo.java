@@ -133,7 +133,7 @@ public final class AdapterInfo {
     /**
      * The device's name, as {@link Adapter#open} takes it.
      *
-     * @return as {@code ibv_devices} prints it
+     * @return the name that {@code ibv_devices} prints
      */
     public String name() {
         return name;
@@ -520,10 +520,9 @@ public final class AdapterInfo {
 
     /**
      * The abilities as NDK_ADAPTER_FLAG_* (AdapterFlags): {@link #LOOPBACK_CONNECTIONS}, {@link
-     * #RDMA_READ_SINK_NOT_REQUIRED} except on iWARP, and {@link #CQ_RESIZE} where it works. The
-     * other four are never set: verbs does not report {@link #IN_ORDER_DMA}, {@link
-     * #CQ_INTERRUPT_MODERATION} and {@link #MULTI_ENGINE}, and has no {@link
-     * #RDMA_READ_LOCAL_INVALIDATE}.
+     * #RDMA_READ_SINK_NOT_REQUIRED} except on iWARP, and {@link #CQ_RESIZE} where it works. Never
+     * set are {@link #IN_ORDER_DMA}, which verbs does not report, {@link #CQ_INTERRUPT_MODERATION},
+     * {@link #MULTI_ENGINE} and {@link #RDMA_READ_LOCAL_INVALIDATE}.
      *
      * @return the bits of the flags, combined
      */

@@ -66,7 +66,8 @@ final class AdapterProbe {
     }
 
     private Found probe() {
-        int buffers = halved(device.maxSge(), n -> works(new QueuePairShape(1, 1, n, n, 0)));
+        int buffers =
+                largestByHalving(device.maxSge(), n -> works(new QueuePairShape(1, 1, n, n, 0)));
         int inline = mostInline(buffers);
         int completions = device.maxCompletions() / CompletionQueue.DEPTH_FACTOR;
         // One completion queue must be able to serve both queues of a queue pair.
@@ -91,7 +92,7 @@ final class AdapterProbe {
         }
         boolean windows = device.windows() && windowsWork();
         int shared =
-                halved(
+                largestByHalving(
                         Math.min(device.maxSharedReceives(), DEEPEST),
                         n -> sharedWorks(n, device.maxSharedSge()));
         return new Found(
@@ -99,7 +100,7 @@ final class AdapterProbe {
     }
 
     private int deepest(int atMost, int buffers, int inline) {
-        return halved(
+        return largestByHalving(
                 atMost,
                 n ->
                         works(
@@ -122,7 +123,7 @@ final class AdapterProbe {
     }
 
     /** Returns the first of {@code from}, its half, its quarter… that works, or 0. */
-    private static int halved(int from, IntPredicate works) {
+    private static int largestByHalving(int from, IntPredicate works) {
         int n = from;
         while (n > 0 && !works.test(n)) {
             n /= 2;

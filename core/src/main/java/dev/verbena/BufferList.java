@@ -34,7 +34,7 @@ public final class BufferList {
     public BufferList(int capacity) {
         if (capacity < 1) {
             throw new IllegalArgumentException(
-                    "A list of buffers has room for 1 or more, not " + capacity);
+                    "A list of buffers has a capacity of 1 or more, not " + capacity);
         }
         this.buffers = new Buffers(capacity);
     }
@@ -107,7 +107,7 @@ public final class BufferList {
 
     private static IllegalStateException gone(MemorySegment memory) {
         return new IllegalStateException(
-                ("The arena of the %d bytes of memory at 0x%x was closed: close it after"
+                ("The %d bytes of memory at 0x%x cannot be used, their arena was closed: close it after"
                                 + " the last completion of a request that names them, and after"
                                 + " their MemoryRegion")
                         .formatted(memory.byteSize(), memory.address()));

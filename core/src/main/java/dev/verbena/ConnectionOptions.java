@@ -14,7 +14,7 @@ import java.util.Objects;
  * {@link #DEFAULTS} and change what differs: {@code
  * DEFAULTS.withDeadline(Duration.ofSeconds(3)).withPrivateData(hello)}.
  *
- * <p>Immutable. Options that ask for the same are equal.
+ * <p>Immutable. Options with the same values are equal.
  */
 @CheckReturnValue
 public final class ConnectionOptions {

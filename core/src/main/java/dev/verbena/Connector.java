@@ -214,8 +214,8 @@ public final class Connector extends NativeObject {
      * after this call.
      *
      * @param options only {@link ConnectionOptions#assumingInvalidatablePeer} is used
-     * @throws VerbenaException CONNECTION_ABORTED when the peer gave up meanwhile or the device
-     *     refuses; CONNECTION_INVALID when no peer has accepted
+     * @throws VerbenaException CONNECTION_ABORTED if the peer gave up meanwhile or a verb failed;
+     *     CONNECTION_INVALID when no peer has accepted
      */
     public void completeConnect(ConnectionOptions options) {
         ensureOpen();

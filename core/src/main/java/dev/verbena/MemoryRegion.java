@@ -154,7 +154,8 @@ public final class MemoryRegion extends NativeObject {
                             + " FileChannel.map(…, arena)");
         }
         if (!memory.scope().isAlive()) {
-            throw new IllegalStateException("The arena of this memory was closed");
+            throw new IllegalStateException(
+                    "This memory cannot be registered: its arena was closed");
         }
         if (!memory.isAccessibleBy(Thread.currentThread())) {
             throw new WrongThreadException(

@@ -179,11 +179,8 @@ public final class MemoryWindow extends NativeObject {
             return false;
         }
         if (region != null) {
-            freeWhenRetired(
-                    new PendingFree(
-                            0,
-                            region,
-                            window.posted() - 1)); // without the bind that was just posted
+            // Without the bind that was just posted, which does not use the previous region.
+            freeWhenRetired(new PendingFree(0, region, window.posted() - 1));
         }
         region = bound;
         return true;

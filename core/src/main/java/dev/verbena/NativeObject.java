@@ -168,7 +168,7 @@ abstract class NativeObject implements AutoCloseable {
     private String stillThere(Duration waited) {
         int users = holders.get();
         return closed.get()
-                ? "%s is closed, but %d of what was made from it or uses it %s not, after %s: its memory has to stay"
+                ? "%s is closed, but %d of its dependants or users %s not, after %s: its memory must stay allocated"
                         .formatted(describe(), users, users == 1 ? "is" : "are", waited)
                 : "%s is not closed, after %s".formatted(describe(), waited);
     }

@@ -147,9 +147,9 @@ public final class SharedReceiveQueue extends NativeObject {
 
     /**
      * Requests one callback for when fewer than {@code receives} receives are posted
-     * (NdkModifySrq). If there are fewer already, counting completions that were polled, the
-     * callback is made immediately. If the queue or its device has failed, it is made immediately
-     * with INTERNAL_ERROR.
+     * (NdkModifySrq). If there are fewer already (a receive counts until its completion is polled),
+     * the callback is made immediately. If the queue or its device has failed, it is made
+     * immediately with INTERNAL_ERROR.
      *
      * @param receives the threshold; 0 has no effect
      * @throws IllegalArgumentException for a negative threshold, and for one above the depth
@@ -183,7 +183,7 @@ public final class SharedReceiveQueue extends NativeObject {
     }
 
     /**
-     * How many receives are posted and not yet completed, counting completions that were polled.
+     * How many receives are posted. A receive counts until its completion is polled.
      *
      * @return 0 to the depth
      */
@@ -245,9 +245,7 @@ public final class SharedReceiveQueue extends NativeObject {
         shut = true;
         threshold.set(0);
         receives.close();
-        if (!domain.adapter()
-                .events()
-                .finishCallbacks()) { // close() returns only when no callback runs
+        if (!domain.adapter().events().finishCallbacks()) { // no callback after the close
             throw VerbenaException.stillRunning(
                     "a callback of a shared receive queue", AdapterEvents.TIMEOUT);
         }

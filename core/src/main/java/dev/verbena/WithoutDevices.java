@@ -24,7 +24,7 @@ final class WithoutDevices {
     static String reason(Path knownToKernel, Path files) {
         List<String> known = entries(knownToKernel);
         if (known.isEmpty()) {
-            return "the kernel has none here (a NIC without its driver, a kernel without RDMA, or devices that belong to another network namespace; for trying things out, rdma_rxe makes one of any network interface: rdma link add rxe0 type rxe netdev IFACE)";
+            return "the kernel has none here (a NIC without its driver, a kernel without RDMA, or devices that belong to another network namespace; for experiments, rdma_rxe makes one out of any network interface: rdma link add rxe0 type rxe netdev IFACE)";
         }
         return "the kernel has %s, but %s"
                 .formatted(

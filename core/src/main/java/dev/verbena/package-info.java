@@ -3,9 +3,9 @@
  * dev.verbena.Adapter}, which opens a device and creates completion queues and protection domains.
  * A {@link dev.verbena.ProtectionDomain} registers memory and creates queue pairs, memory windows
  * and shared receive queues. Requests are posted to a {@link dev.verbena.QueuePair}; their
- * completions are polled from a {@link dev.verbena.CompletionQueue}, which can also block or call
- * back until there are any. A {@link dev.verbena.Connector} connects a queue pair to a peer that
- * has a {@link dev.verbena.Listener}.
+ * completions are polled from a {@link dev.verbena.CompletionQueue}, which can also wait for the
+ * next completion, or call back. A {@link dev.verbena.Connector} connects a queue pair to a peer
+ * that has a {@link dev.verbena.Listener}.
  *
  * <h2>Errors</h2>
  *

@@ -31,7 +31,7 @@ class ConnectionOptionsTest {
     @Test
     void refusesTimesThatAreOver() {
         assertThatThrownBy(() -> ConnectionOptions.DEFAULTS.withDeadline(Duration.ZERO))
-                .hasMessageContaining("has passed");
+                .hasMessageContaining("longer than zero");
         assertThatThrownBy(() -> ConnectionOptions.DEFAULTS.withAckTimeout(Duration.ofNanos(1)))
                 .hasMessageContaining("or longer");
     }

@@ -131,7 +131,7 @@ class SharedReceiveQueueTest {
     @ParameterizedTest
     @EnumSource(
             value = AsyncEvent.Kind.class,
-            names = {"SHARED_QUEUE_BROKEN", "DEVICE_BROKEN", "ENDED"})
+            names = {"SHARED_QUEUE_BROKEN", "DEVICE_BROKEN", "DEVICE_DISASSOCIATED"})
     void itCallsBackUnaskedWhenItOrItsDeviceFails(AsyncEvent.Kind kind)
             throws InterruptedException {
         SharedReceiveQueue shared = rig.domain.createSharedReceiveQueue(8, 1, called::add);

@@ -153,7 +153,7 @@ class StatusTest {
             rig.queue.arm(NotifyType.ANY);
             Status status = rig.queue.await(Duration.ofMillis(1));
             assertThatThrownBy(status::orThrow)
-                    .hasMessageContainingAll("IO_TIMEOUT", "a wait saw nothing come")
+                    .hasMessageContainingAll("IO_TIMEOUT", "a wait ended without a result")
                     .hasMessageNotContaining("peer");
         }
     }

@@ -233,7 +233,7 @@ public interface DeviceControl {
 
     /**
      * {@code ibv_create_qp}: creates a reliable connected (RC) queue pair with {@code sq_sig_all} =
-     * 0, in which only requests with IBV_SEND_SIGNALED are signaled.
+     * 0, so that only requests with IBV_SEND_SIGNALED are signaled.
      *
      * @param pd the {@code ibv_pd}
      * @param sendCq the {@code ibv_cq} of the send queue

@@ -116,7 +116,7 @@ public final class Errno {
         String better =
                 switch (errno) {
                     case EMFILE ->
-                            "Raise its limit (ulimit -n; systemd LimitNOFILE=; in a container --ulimit nofile=), or look what it keeps open (ls -l /proc/PID/fd)";
+                            "Raise its limit (ulimit -n; systemd LimitNOFILE=; in a container --ulimit nofile=), or check which files it keeps open (ls -l /proc/PID/fd)";
                     case ENFILE -> "Raise its limit (sysctl fs.file-max)";
                     default -> advice;
                 };

@@ -62,7 +62,7 @@ public final class LibraryControl implements DeviceControl {
     /**
      * Takes over an opened device.
      *
-     * @param context the address that {@link DeviceList#open} gave
+     * @param context the {@code ibv_context} from {@link DeviceList#open}
      */
     public LibraryControl(long context) {
         this.context = Native.at(context, ibv_context.sizeof());

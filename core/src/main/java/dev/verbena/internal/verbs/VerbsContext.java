@@ -126,7 +126,7 @@ public final class VerbsContext {
      * Reads the function pointers of an opened device. All calls are ordinary downcalls, so the
      * functions may block, and may call Java, as those of tests do.
      *
-     * @param context the address that {@link DeviceList#open} gave
+     * @param context the {@code ibv_context} from {@link DeviceList#open}
      */
     public VerbsContext(long context) {
         MemorySegment ops = ibv_context.ops(Native.at(context, ibv_context.sizeof()));
