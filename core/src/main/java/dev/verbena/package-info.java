@@ -25,10 +25,12 @@
  *
  * <h2>Threads</h2>
  *
- * Objects may be created and closed from any thread. As in NDK, the caller should serialize posts
- * to one queue and polls of one completion queue. Concurrent ones are safe, but wait for each
- * other. {@link dev.verbena.Adapter#createConfinedCompletionQueue} is the exception: such a queue
- * and its queue pairs take no lock and belong to one thread.
+ * Objects may be created and closed on any thread. Posts to one queue, and polls of one completion
+ * queue, are to be serialised by the caller, as NDK asks; when they are not, they wait for each
+ * other and nothing breaks but speed.
+ *
+ * <p>A program whose thread owns its queues says so, and they take no locks: {@link
+ * dev.verbena.Adapter#createConfinedCompletionQueue} has the rules.
  */
 @NullMarked
 package dev.verbena;

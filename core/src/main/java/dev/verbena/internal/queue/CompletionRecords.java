@@ -11,7 +11,8 @@ import java.util.Arrays;
  * into one of these.
  */
 public final class CompletionRecords {
-    // A record is two words beside each other, as a request is in its queue's RequestFifo, so that
+    // A record is two words beside each other, as a request is in its queue's RequestLedger, so
+    // that
     // telling a plain success is copying it, and touches one cache line. The first word is the
     // context. The lower half of the second is the request's mark, with its type, its status (0 in
     // a mark, and IBV_WC_SUCCESS is 0), and whether immediate data came; the upper half are the
