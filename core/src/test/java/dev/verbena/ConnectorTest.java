@@ -1462,7 +1462,13 @@ class ConnectorTest {
             until(() -> network.calls.stream().filter("connect"::equals).count() == 2);
             network.death = new IllegalStateException("out of luck");
             Thread.UncaughtExceptionHandler usual = Thread.getDefaultUncaughtExceptionHandler();
-            Thread.setDefaultUncaughtExceptionHandler((thread, thrown) -> {}); // it is meant
+            CountDownLatch reported = new CountDownLatch(1);
+            Thread.setDefaultUncaughtExceptionHandler(
+                    (thread, thrown) -> {
+                        if (thrown == network.death) {
+                            reported.countDown();
+                        }
+                    });
             CompletableFuture<Status> over = new CompletableFuture<>();
             stood[0].onDisconnect(over::complete);
             stood[1].close(); // its message to the peer will never be answered
@@ -1478,6 +1484,7 @@ class ConnectorTest {
                 // Its queue pairs are of no use either: an overrun would not be reported.
                 assertThat(failure(ConnectorTest.this::listener).status())
                         .isEqualTo(Status.INTERNAL_ERROR);
+                waitFor(reported); // at last: until then the handler has to stay
             } finally {
                 Thread.setDefaultUncaughtExceptionHandler(usual);
             }
