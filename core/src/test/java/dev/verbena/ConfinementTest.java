@@ -265,14 +265,29 @@ class ConfinementTest {
             near.write(context, new BufferList(1), Rig.REMOTE, 1, flags).orThrow(near);
         }
 
-        /** Requests have ended, and nobody has polled; the deadline would allow 5 seconds. */
+        /** The device ends the requests while the owner waits; the deadline allows 5 seconds. */
         @Test
-        void theOwnerThatDisconnectsPollsMeanwhile() {
+        void theOwnerThatDisconnectsPollsMeanwhile() throws Exception {
+            device.running = false;
             write(1, OpFlags.NONE);
             write(2, OpFlags.SILENT_SUCCESS);
+            FutureTask<Void> later =
+                    new FutureTask<>(
+                            () -> {
+                                while (near.connected()) {
+                                    Thread.onSpinWait();
+                                }
+                                // The first look of the disconnect is over; it found nothing ended.
+                                TimeUnit.MILLISECONDS.sleep(50);
+                                device.running = true;
+                                device.run();
+                                return null;
+                            });
+            Thread.ofPlatform().daemon().start(later);
             long start = System.nanoTime();
             connector.disconnect();
             assertThat(System.nanoTime() - start).isLessThan(TimeUnit.SECONDS.toNanos(3));
+            later.get(30, TimeUnit.SECONDS);
             assertThat(near.outstandingRequests()).isZero();
             Completions completions = new Completions(4);
             assertThat(queue.poll(completions)).isEqualTo(1);
