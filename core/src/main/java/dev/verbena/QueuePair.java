@@ -195,7 +195,7 @@ public final class QueuePair extends NativeObject {
     /**
      * The limits it was made with.
      *
-     * @return as given; what they say of receives has no meaning with a shared receive queue
+     * @return the limits; those of receives have no meaning with a shared receive queue
      */
     public QueuePairLimits limits() {
         return limits;

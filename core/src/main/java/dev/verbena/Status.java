@@ -138,8 +138,8 @@ public enum Status {
     }
 
     /**
-     * For callers of posts who want exceptions that say more: does nothing on success. To be called
-     * by the thread that posted, with the status that the post returned.
+     * Throws an exception that explains a refused post; does nothing on success. The thread that
+     * posted calls it, on the status that the post returned.
      *
      * {@snippet :
      * queuePair.send(1, message).orThrow(queuePair);
