@@ -43,6 +43,8 @@ import java.util.stream.Stream;
  *       so the members that they know must not move, and the size may grow.
  *   <li>We allocate it and the call bounds what is written ({@link #WRITTEN_UP_TO_OUR_SIZE}): the
  *       same.
+ *   <li>The library allocates it, and prepends members ({@link #GROWS_IN_FRONT}): members are found
+ *       from the last one backwards, so their distances to it must not change.
  *   <li>We allocate it and the library knows its size from its own headers, or it is an element of
  *       an array, or embedded in another struct: the sizes must be equal, or the library would
  *       write behind our memory.
@@ -68,10 +70,18 @@ class LayoutTest {
     /**
      * Structs that we allocate and the library fills no further than we say: {@code
      * _ibv_query_gid_table} takes the size of an entry, and the exported {@code ibv_query_port} is
-     * the one for callers of the first version, which fills only what the struct had then.
+     * the one for callers of the first version, which fills only what the struct had then. {@code
+     * query_device_ex} takes the size of the struct.
      */
     private static final Set<String> WRITTEN_UP_TO_OUR_SIZE =
-            Set.of("ibv_gid_entry", "ibv_port_attr");
+            Set.of("ibv_device_attr_ex", "ibv_gid_entry", "ibv_port_attr");
+
+    /**
+     * {@code verbs_context}, which ends with the {@code ibv_context} that the library hands out.
+     */
+    private static final String GROWS_IN_FRONT = "verbs_context";
+
+    private static final String LAST_MEMBER = "context";
 
     /** Where C's headers are looked for first; empty for those installed here. */
     record Headers(String include) {
@@ -192,15 +202,30 @@ class LayoutTest {
                 .contains("sizeof(struct " + struct + ")");
     }
 
+    @Test
+    void aStructThatGrowsInFrontIsAcceptedWithAMemberInFront() throws Exception {
+        assertThat(complaintsWithAnotherMember(GROWS_IN_FRONT, true)).isEmpty();
+    }
+
+    @Test
+    void aStructThatGrowsInFrontIsRefusedWithAMemberBeforeItsSize() throws Exception {
+        assertThat(complaintsWithChange("(?m)^\\s*size_t\\s+sz;()", false))
+                .contains("offsetof(struct verbs_context, advise_mr)");
+    }
+
     private static String complaintsWithAnotherMember(String struct, boolean inFront)
             throws Exception {
+        return complaintsWithChange("(?ms)^struct " + struct + " \\{(.*?)^\\};", inFront);
+    }
+
+    /** Compares with headers that have a member more: before the pattern's group, or behind it. */
+    private static String complaintsWithChange(String pattern, boolean inFront) throws Exception {
         Path include = Files.createTempDirectory("verbena-include");
         try {
             int changed = 0;
             for (String header : List.of("infiniband/verbs.h", "rdma/rdma_cma.h")) {
                 String text = Files.readString(Path.of("/usr/include", header));
-                Matcher definition =
-                        Pattern.compile("(?ms)^struct " + struct + " \\{(.*?)^\\};").matcher(text);
+                Matcher definition = Pattern.compile(pattern).matcher(text);
                 if (definition.find()) {
                     int at = inFront ? definition.start(1) : definition.end(1);
                     text = text.substring(0, at) + "\n\tlong more[8];\n" + text.substring(at);
@@ -210,7 +235,7 @@ class LayoutTest {
                 Files.createDirectories(copy.getParent());
                 Files.writeString(copy, text);
             }
-            assertThat(changed).as("definitions of " + struct).isEqualTo(1);
+            assertThat(changed).as("matches of " + pattern).isEqualTo(1);
             return new Headers(include.toString()).complaints(layoutClaims());
         } finally {
             try (Stream<Path> files = Files.walk(include)) {
@@ -242,6 +267,10 @@ class LayoutTest {
         for (String type : types) {
             String cName = kinds.get(type).equals("typedef") ? type : kinds.get(type) + " " + type;
             GroupLayout layout = layout(type);
+            if (type.equals(GROWS_IN_FRONT)) {
+                distances(cName, layout, claims::add);
+                continue;
+            }
             boolean mayGrow = structsThatMayGrow().contains(type);
             claims.add(Claim.size("sizeof(" + cName + ")", layout.byteSize(), mayGrow));
             // jextract's own members of the opaque pthread stand-ins have no counterpart in C.
@@ -251,6 +280,21 @@ class LayoutTest {
             }
         }
         return claims;
+    }
+
+    private static void distances(String cName, GroupLayout layout, Consumer<Claim> claims) {
+        long last = layout.byteOffset(MemoryLayout.PathElement.groupElement(LAST_MEMBER));
+        for (MemoryLayout member : layout.memberLayouts()) {
+            String name = member.name().orElse(LAST_MEMBER); // padding has no name
+            if (!name.equals(LAST_MEMBER)) {
+                long offset = layout.byteOffset(MemoryLayout.PathElement.groupElement(name));
+                claims.accept(
+                        Claim.exact(
+                                "offsetof(%s, %s) - offsetof(%s, %s)"
+                                        .formatted(cName, LAST_MEMBER, cName, name),
+                                last - offset));
+            }
+        }
     }
 
     private static void members(
