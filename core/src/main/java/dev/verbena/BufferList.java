@@ -1,5 +1,7 @@
 package dev.verbena;
 
+import com.google.errorprone.annotations.CheckReturnValue;
+
 import dev.verbena.internal.queue.Buffers;
 
 import java.lang.foreign.MemorySegment;
@@ -37,6 +39,17 @@ public final class BufferList {
                     "A list of buffers has a capacity of 1 or more, not " + capacity);
         }
         this.buffers = new Buffers(capacity);
+    }
+
+    /**
+     * Creates a list of one buffer, a whole region.
+     *
+     * @param region registered memory of less than 4 GiB
+     * @return a new list with room for this buffer only
+     */
+    @CheckReturnValue
+    public static BufferList of(MemoryRegion region) {
+        return new BufferList(1).add(region, 0, region.bytes());
     }
 
     /**

@@ -8,6 +8,8 @@ import dev.verbena.internal.verbs.Errno;
 import dev.verbena.internal.verbs.Provider;
 import dev.verbena.internal.verbs.Rights;
 
+import org.jspecify.annotations.Nullable;
+
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.lang.foreign.MemorySegment;
@@ -22,10 +24,16 @@ import java.util.stream.Stream;
 /**
  * Registered memory: NDK's MR, verbs' {@code ibv_mr}.
  *
+ * <p>{@link ProtectionDomain#allocate} makes one with memory of its own: prefer it. The memory is
+ * freed after the deregistration, so no device and no peer can reach what is at its addresses
+ * later. {@link ProtectionDomain#register} makes one of memory that the caller owns, such as a
+ * mapped file.
+ *
  * <p>May be used from any thread. If it is closed while requests that name it are outstanding, they
  * fail. If it is closed while a {@link MemoryWindow} is bound to it, it is deregistered when that
- * window is bound to something else or closed; until then the memory must stay allocated. {@link
- * #awaitClosed} waits until it may be freed.
+ * window is bound to something else or closed. Memory of its own lives until then, though Java code
+ * has no access to it any more once {@link #close} was called (IllegalStateException). Memory of
+ * the caller's must stay allocated; {@link #awaitClosed} waits until it may be freed.
  */
 public final class MemoryRegion extends NativeObject {
     private static final String LOCKED = "Max locked memory";
@@ -48,10 +56,26 @@ public final class MemoryRegion extends NativeObject {
     private final RegisteredMemory registered;
     private final int remoteToken;
     private final Set<Access> rights;
+    private final @Nullable OwnedMemory owned; // null for memory of the caller's
 
+    /** Registers memory of the caller's. */
     MemoryRegion(ProtectionDomain domain, MemorySegment memory, Access... rights) {
+        this(domain, memory, null, rights);
+    }
+
+    /** Registers memory that the region is to own. */
+    MemoryRegion(ProtectionDomain domain, OwnedMemory owned, Access... rights) {
+        this(domain, owned.segment(), owned, rights);
+    }
+
+    private MemoryRegion(
+            ProtectionDomain domain,
+            MemorySegment memory,
+            @Nullable OwnedMemory owned,
+            Access... rights) {
         super(domain);
         this.domain = domain;
+        this.owned = owned;
         this.control = domain.adapter().control();
         int access = Access.verbs(rights, domain.adapter().attributes().iwarp());
         Set<Access> asked = EnumSet.noneOf(Access.class);
@@ -236,6 +260,16 @@ public final class MemoryRegion extends NativeObject {
     }
 
     /**
+     * The size of the pages that {@link ProtectionDomain#allocate} made its memory of.
+     *
+     * @return in bytes: that of an ordinary page, also where transparent huge pages were asked for,
+     *     or that of a huge page; 0 for memory that was registered, not allocated
+     */
+    public long pageBytes() {
+        return owned == null ? 0 : owned.pageBytes();
+    }
+
+    /**
      * The rights it was registered with.
      *
      * @return an immutable set of the requested rights, in the order of {@link Access}
@@ -254,10 +288,19 @@ public final class MemoryRegion extends NativeObject {
     }
 
     @Override
+    void shut() {
+        if (owned != null) {
+            boolean _ = owned.endJavaAccess(); // if not now, then when it is freed
+        }
+    }
+
+    @Override
     void destroy() {
         Teardown end = new Teardown(this, domain.adapter());
         if (!end.check(control.deregisterMemory(registered.handle()), "ibv_dereg_mr")) {
             STILL_REGISTERED.add(this);
+        } else if (owned != null) {
+            owned.free();
         }
         domain.forget(this);
         end.finish();

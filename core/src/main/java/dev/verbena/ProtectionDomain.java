@@ -40,8 +40,53 @@ public final class ProtectionDomain extends NativeObject {
     }
 
     /**
-     * Registers memory with the device (NdkCreateMr and NdkRegisterMr): pins it and creates its
-     * local and remote key (NDK: tokens).
+     * Allocates memory and registers it: {@link #allocate(long, MemoryOptions, Access...)} with
+     * {@link MemoryOptions#DEFAULTS}.
+     *
+     * @param bytes how many, at least 1; may be more than 2 GiB
+     * @param rights the access rights; see {@link #register}
+     * @return the region, to be closed by the caller
+     */
+    @CheckReturnValue
+    public MemoryRegion allocate(long bytes, Access... rights) {
+        return allocate(bytes, MemoryOptions.DEFAULTS, rights);
+    }
+
+    /**
+     * Allocates memory and registers it with the device (NdkCreateMr and NdkRegisterMr). The region
+     * owns the memory: {@link MemoryRegion#close} ends Java's access to it, deregisters it, and
+     * then frees it; while windows are bound to it, the last two wait for them. So neither device
+     * nor peer can ever read or write memory that is something else by then.
+     *
+     * <p>The memory is zeroed, and in whole pages of its own: for many small buffers divide one
+     * region up. The device's driver pins the pages on the NUMA node of the calling thread, so call
+     * this on a thread that runs beside the device, or on the node that will use the memory.
+     *
+     * @param bytes how many, at least 1; may be more than 2 GiB
+     * @param options alignment and size of the pages
+     * @param rights the access rights; see {@link #register}
+     * @return the region, to be closed by the caller
+     * @throws IllegalArgumentException for less than 1 byte
+     * @throws VerbenaException when there is not so much memory, with INSUFFICIENT_RESOURCES also
+     *     when {@link HugePages#REQUIRED} were asked for and too few are free; when registration
+     *     fails, most often because the limit of lockable memory is too low
+     */
+    @CheckReturnValue
+    public MemoryRegion allocate(long bytes, MemoryOptions options, Access... rights) {
+        ensureOpen();
+        OwnedMemory memory = OwnedMemory.allocate(bytes, options);
+        try {
+            return new MemoryRegion(this, memory, rights);
+        } catch (Throwable t) {
+            memory.free();
+            throw t;
+        }
+    }
+
+    /**
+     * Registers memory of the caller's with the device (NdkCreateMr and NdkRegisterMr): pins it and
+     * creates its local and remote key (NDK: tokens). For mapped files and memory of other
+     * libraries; for all else {@link #allocate(long, Access...)} is safer.
      *
      * <p>The caller owns the memory. It must stay allocated until the region is closed and no
      * window is bound to it any more ({@link MemoryRegion#awaitClosed} waits for that). The device

@@ -1,0 +1,89 @@
+package dev.verbena;
+
+import com.google.errorprone.annotations.CheckReturnValue;
+
+import org.jspecify.annotations.Nullable;
+
+import java.util.Objects;
+
+/**
+ * How {@link ProtectionDomain#allocate} makes memory. Start from {@link #DEFAULTS} and change what
+ * differs: {@code DEFAULTS.withAlignment(1 << 16).withHugePages(HugePages.PREFERRED)}.
+ *
+ * <p>Immutable. Options with the same values are equal.
+ */
+@CheckReturnValue
+public final class MemoryOptions {
+    /** Starts at a page's start, in pages of the size that the system chooses. */
+    public static final MemoryOptions DEFAULTS = new MemoryOptions(1, HugePages.DEFAULT);
+
+    private static final long LARGEST_ALIGNMENT = 1L << 40;
+
+    private final long alignment;
+    private final HugePages hugePages;
+
+    private MemoryOptions(long alignment, HugePages hugePages) {
+        this.alignment = alignment;
+        this.hugePages = hugePages;
+    }
+
+    /**
+     * Changes the alignment of the first byte. Memory starts at a page's start in any case, so only
+     * alignments above 4,096 change anything.
+     *
+     * @param bytes a power of two, at most 1 TiB
+     * @return a changed copy of these options
+     */
+    public MemoryOptions withAlignment(long bytes) {
+        if (Long.bitCount(bytes) != 1 || bytes < 1 || bytes > LARGEST_ALIGNMENT) {
+            throw new IllegalArgumentException(
+                    "An alignment is a power of two of at most 2^40 bytes, not " + bytes);
+        }
+        return new MemoryOptions(bytes, hugePages);
+    }
+
+    /**
+     * Changes the size of the pages.
+     *
+     * @param pages which pages
+     * @return a changed copy of these options
+     */
+    public MemoryOptions withHugePages(HugePages pages) {
+        return new MemoryOptions(alignment, Objects.requireNonNull(pages, "pages"));
+    }
+
+    /**
+     * The alignment of the first byte.
+     *
+     * @return a power of two
+     */
+    public long alignment() {
+        return alignment;
+    }
+
+    /**
+     * The size of the pages.
+     *
+     * @return which pages
+     */
+    public HugePages hugePages() {
+        return hugePages;
+    }
+
+    @Override
+    public boolean equals(@Nullable Object other) {
+        return other instanceof MemoryOptions that
+                && alignment == that.alignment
+                && hugePages == that.hugePages;
+    }
+
+    @Override
+    public int hashCode() {
+        return Objects.hash(alignment, hugePages);
+    }
+
+    @Override
+    public String toString() {
+        return "MemoryOptions(aligned to %d, huge pages: %s)".formatted(alignment, hugePages);
+    }
+}

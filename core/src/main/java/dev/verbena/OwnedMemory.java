@@ -1,0 +1,125 @@
+package dev.verbena;
+
+import dev.verbena.internal.runtime.Threads;
+import dev.verbena.internal.verbs.Errno;
+import dev.verbena.internal.verbs.Pages;
+
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.TimeUnit;
+
+/**
+ * Memory that a {@link MemoryRegion} owns. Its two users end at different times: Java's access ends
+ * with {@link #endJavaAccess}, when the region is closed, and the device's when the region is
+ * deregistered, which may be later. Only then {@link #free} gives the pages back.
+ */
+final class OwnedMemory {
+    private static final System.Logger LOGGER = System.getLogger("dev.verbena");
+    private static final long LONGEST_PAUSE = 1000; // milliseconds
+
+    private final Arena javaAccess = Arena.ofShared();
+    private final MemorySegment segment;
+    private final long address;
+    private final long mapped; // bytes, in whole pages
+    private final long pageBytes;
+
+    private OwnedMemory(long address, long bytes, long mapped, long pageBytes) {
+        this.address = address;
+        this.mapped = mapped;
+        this.pageBytes = pageBytes;
+        this.segment = Pages.segment(address, bytes, javaAccess);
+    }
+
+    static OwnedMemory allocate(long bytes, MemoryOptions options) {
+        if (bytes < 1) {
+            throw new IllegalArgumentException("Allocate at least 1 byte, not " + bytes);
+        }
+        HugePages pages = options.hugePages();
+        if (pages == HugePages.PREFERRED || pages == HugePages.REQUIRED) {
+            long huge = Pages.hugeSize();
+            long mapped = roundUp(bytes, huge);
+            long address = Pages.mapHuge(mapped, options.alignment());
+            if (address >= 0) {
+                return new OwnedMemory(address, bytes, mapped, huge);
+            }
+            String problem = tooFewHugePages(bytes, mapped / huge, huge, (int) -address);
+            if (pages == HugePages.REQUIRED) {
+                throw new VerbenaException(Status.INSUFFICIENT_RESOURCES, problem);
+            }
+            LOGGER.log(
+                    System.Logger.Level.INFO,
+                    () -> problem + " Transparent huge pages are used instead.");
+        }
+        long mapped = roundUp(bytes, Pages.SIZE);
+        boolean transparent = pages != HugePages.DEFAULT;
+        long huge = transparent ? Pages.hugeSize() : 1;
+        long alignment =
+                transparent && bytes >= huge
+                        ? Math.max(huge, options.alignment())
+                        : options.alignment();
+        long address = Pages.map(mapped, alignment);
+        if (address < 0) {
+            throw VerbenaException.of(
+                    "mmap(%,d bytes)".formatted(mapped),
+                    address,
+                    "The system has not so much memory for this process: see ulimit -v,"
+                            + " vm.overcommit_memory, and the memory limit of its control group.");
+        }
+        if (transparent) {
+            int _ = Pages.preferHuge(address, mapped); // a hint: without it, ordinary pages
+        }
+        return new OwnedMemory(address, bytes, mapped, Pages.SIZE);
+    }
+
+    private static String tooFewHugePages(long bytes, long needed, long huge, int errno) {
+        return "%,d bytes need %,d huge pages of %,d KiB, and %,d are free (%s): reserve more by sysctl vm.nr_hugepages."
+                .formatted(bytes, needed, huge >> 10, Pages.hugeFree(), Errno.describe(errno));
+    }
+
+    private static long roundUp(long bytes, long to) {
+        return Math.addExact(bytes, to - 1) & -to;
+    }
+
+    MemorySegment segment() {
+        return segment;
+    }
+
+    long pageBytes() {
+        return pageBytes;
+    }
+
+    /**
+     * Makes each later access by Java throw IllegalStateException.
+     *
+     * @return false while a thread is inside a call that uses the memory, such as a read of a file
+     */
+    boolean endJavaAccess() {
+        try {
+            if (segment.scope().isAlive()) {
+                javaAccess.close();
+            }
+        } catch (IllegalStateException inUse) {
+            // In use, or closed by another thread at this moment.
+        }
+        return !segment.scope().isAlive();
+    }
+
+    /**
+     * Gives the pages back; when a thread is inside a call that uses them, as soon as it has left.
+     * Only after the region was deregistered.
+     */
+    void free() {
+        freeAfter(1);
+    }
+
+    private void freeAfter(long pause) {
+        if (endJavaAccess()) {
+            int _ = Pages.unmap(address, mapped); // fails only for a wrong address
+        } else {
+            // No event says when the thread has left.
+            CompletableFuture.delayedExecutor(pause, TimeUnit.MILLISECONDS, Threads.CALLBACKS)
+                    .execute(() -> freeAfter(Math.min(2 * pause, LONGEST_PAUSE)));
+        }
+    }
+}

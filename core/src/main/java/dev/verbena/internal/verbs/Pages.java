@@ -1,0 +1,229 @@
+package dev.verbena.internal.verbs;
+
+import static java.lang.foreign.ValueLayout.JAVA_INT;
+import static java.lang.foreign.ValueLayout.JAVA_LONG;
+
+import java.io.IOException;
+import java.lang.foreign.Arena;
+import java.lang.foreign.FunctionDescriptor;
+import java.lang.foreign.Linker;
+import java.lang.foreign.MemorySegment;
+import java.lang.invoke.MethodHandle;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.stream.Stream;
+
+/**
+ * Memory in whole pages, straight from the kernel: {@code mmap(2)}, {@code munmap}, {@code
+ * madvise}. It is zeroed, and no page exists before it is first touched, so each is placed on the
+ * NUMA node of the thread that touches or registers it. Freed pages go back to the kernel: they
+ * never become another object of this process, as {@code malloc}'s do.
+ *
+ * <p>The constants are the same on x86-64 and aarch64.
+ */
+@SuppressWarnings("restricted") // making downcalls is what this module asks native access for
+public final class Pages {
+    /** The size of an ordinary page. */
+    public static final long SIZE = pageSize();
+
+    private static final int PROT_NONE = 0;
+    private static final int PROT_READ_WRITE = 3;
+    private static final int MAP_PRIVATE_ANONYMOUS = 0x22;
+    private static final int MAP_FIXED = 0x10;
+    private static final int MAP_NORESERVE = 0x4000;
+    private static final int MAP_HUGETLB = 0x4_0000;
+    private static final int MADV_HUGEPAGE = 14;
+    private static final long FAILED = -1; // MAP_FAILED
+
+    private static final MethodHandle MMAP =
+            call(
+                    "mmap",
+                    FunctionDescriptor.of(
+                            JAVA_LONG, JAVA_LONG, JAVA_LONG, JAVA_INT, JAVA_INT, JAVA_INT,
+                            JAVA_LONG));
+    private static final MethodHandle MUNMAP =
+            call("munmap", FunctionDescriptor.of(JAVA_INT, JAVA_LONG, JAVA_LONG));
+    private static final MethodHandle MADVISE =
+            call("madvise", FunctionDescriptor.of(JAVA_INT, JAVA_LONG, JAVA_LONG, JAVA_INT));
+
+    private Pages() {}
+
+    private static MethodHandle call(String name, FunctionDescriptor descriptor) {
+        Linker linker = Linker.nativeLinker();
+        return linker.downcallHandle(
+                linker.defaultLookup().findOrThrow(name),
+                descriptor,
+                Linker.Option.captureCallState("errno"));
+    }
+
+    private static long pageSize() {
+        Linker linker = Linker.nativeLinker();
+        MethodHandle get =
+                linker.downcallHandle(
+                        linker.defaultLookup().findOrThrow("getpagesize"),
+                        FunctionDescriptor.of(JAVA_INT));
+        try {
+            return (int) get.invokeExact();
+        } catch (Throwable t) {
+            throw Calls.unexpected(t);
+        }
+    }
+
+    /**
+     * Maps zeroed memory.
+     *
+     * @param bytes how many, a multiple of {@link #SIZE}
+     * @param alignment of the first byte, a power of two
+     * @return its address, or a negative errno
+     */
+    public static long map(long bytes, long alignment) {
+        return mapAligned(bytes, alignment, SIZE, PROT_READ_WRITE, 0);
+    }
+
+    /**
+     * Maps zeroed memory in huge pages that the administrator has reserved ({@code MAP_HUGETLB}).
+     *
+     * @param bytes how many, a multiple of {@link #hugeSize}
+     * @param alignment of the first byte, a power of two
+     * @return its address, or a negative errno: ENOMEM when too few are free
+     */
+    public static long mapHuge(long bytes, long alignment) {
+        return mapAligned(bytes, alignment, hugeSize(), PROT_READ_WRITE, MAP_HUGETLB);
+    }
+
+    /**
+     * Reserves addresses without memory: an access faults until {@link #commit}.
+     *
+     * @param bytes how many, a multiple of {@link #SIZE}
+     * @param alignment of the first byte, a power of two
+     * @return the first address, or a negative errno
+     */
+    public static long reserve(long bytes, long alignment) {
+        return mapAligned(bytes, alignment, SIZE, PROT_NONE, MAP_NORESERVE);
+    }
+
+    /**
+     * Maps zeroed memory at addresses that were reserved.
+     *
+     * @param address the first byte, at a page's start
+     * @param bytes how many, a multiple of {@link #SIZE}
+     * @return 0, or a negative errno
+     */
+    public static int commit(long address, long bytes) {
+        long answer = map(address, bytes, PROT_READ_WRITE, MAP_FIXED);
+        return answer < 0 ? (int) answer : 0;
+    }
+
+    private static long mapAligned(
+            long bytes, long alignment, long page, int protection, int flags) {
+        if (alignment <= page) {
+            return map(0, bytes, protection, flags);
+        }
+        long address = map(0, bytes + alignment, protection, flags);
+        if (address < 0) {
+            return address;
+        }
+        long start = address + alignment - 1 & -alignment;
+        long behind = start + bytes;
+        trim(address, start - address);
+        trim(behind, address + bytes + alignment - behind);
+        return start;
+    }
+
+    private static void trim(long address, long bytes) {
+        if (bytes > 0) {
+            unmap(address, bytes);
+        }
+    }
+
+    private static long map(long address, long bytes, int protection, int flags) {
+        try (Scratch scratch = Scratch.borrow()) {
+            long answer =
+                    (long)
+                            MMAP.invokeExact(
+                                    scratch.state,
+                                    address,
+                                    bytes,
+                                    protection,
+                                    MAP_PRIVATE_ANONYMOUS | flags,
+                                    -1,
+                                    0L);
+            return answer == FAILED ? -scratch.errno() : answer;
+        } catch (Throwable t) {
+            throw Calls.unexpected(t);
+        }
+    }
+
+    /**
+     * Asks for transparent huge pages. A hint, which does nothing where they are switched off.
+     *
+     * @param address the first byte
+     * @param bytes how many
+     * @return 0, or a negative errno: EINVAL of a kernel without transparent huge pages
+     */
+    public static int preferHuge(long address, long bytes) {
+        try (Scratch scratch = Scratch.borrow()) {
+            return scratch.value(
+                    (int) MADVISE.invokeExact(scratch.state, address, bytes, MADV_HUGEPAGE));
+        } catch (Throwable t) {
+            throw Calls.unexpected(t);
+        }
+    }
+
+    /**
+     * Frees memory or reserved addresses.
+     *
+     * @param address the first byte
+     * @param bytes how many
+     * @return 0, or a negative errno
+     */
+    public static int unmap(long address, long bytes) {
+        try (Scratch scratch = Scratch.borrow()) {
+            return scratch.value((int) MUNMAP.invokeExact(scratch.state, address, bytes));
+        } catch (Throwable t) {
+            throw Calls.unexpected(t);
+        }
+    }
+
+    /**
+     * Describes mapped memory as a segment whose life is an arena's. The arena does not free it.
+     *
+     * @param address the first byte
+     * @param bytes how many
+     * @param arena ends the access from Java when it is closed
+     * @return the segment
+     */
+    public static MemorySegment segment(long address, long bytes, Arena arena) {
+        return MemorySegment.ofAddress(address).reinterpret(bytes, arena, null);
+    }
+
+    /**
+     * The size of a huge page of {@link #mapHuge}.
+     *
+     * @return {@code Hugepagesize} of {@code /proc/meminfo}; 2 MiB where it is not there
+     */
+    public static long hugeSize() {
+        return kibibytes("Hugepagesize:", 2048) << 10;
+    }
+
+    /**
+     * How many huge pages are free for {@link #mapHuge}.
+     *
+     * @return {@code HugePages_Free} of {@code /proc/meminfo}; 0 where it is not there
+     */
+    public static long hugeFree() {
+        return kibibytes("HugePages_Free:", 0);
+    }
+
+    private static long kibibytes(String name, long otherwise) {
+        try (Stream<String> lines = Files.lines(Path.of("/proc/meminfo"))) {
+            return lines.filter(line -> line.startsWith(name))
+                    .map(line -> line.substring(name.length()).replace("kB", "").strip())
+                    .mapToLong(Long::parseLong)
+                    .findFirst()
+                    .orElse(otherwise);
+        } catch (IOException | RuntimeException e) {
+            return otherwise;
+        }
+    }
+}
