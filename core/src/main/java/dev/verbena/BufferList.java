@@ -3,6 +3,9 @@ package dev.verbena;
 import com.google.errorprone.annotations.CheckReturnValue;
 
 import dev.verbena.internal.queue.Buffers;
+import dev.verbena.internal.queue.RegisteredMemory;
+
+import org.jspecify.annotations.Nullable;
 
 import java.lang.foreign.MemorySegment;
 import java.util.Objects;
@@ -27,6 +30,7 @@ import java.util.Objects;
  */
 public final class BufferList {
     final Buffers buffers;
+    private final @Nullable RegisteredArena arena;
 
     /**
      * Creates an empty list.
@@ -34,11 +38,26 @@ public final class BufferList {
      * @param capacity how many buffers it can name, at least 1
      */
     public BufferList(int capacity) {
+        this(null, capacity);
+    }
+
+    /**
+     * Creates an empty list for segments of an arena: {@link #add(MemorySegment)}.
+     *
+     * @param capacity how many buffers it can name, at least 1
+     * @param arena where its segments come from; parts of regions can be added as well
+     */
+    public BufferList(int capacity, RegisteredArena arena) {
+        this(Objects.requireNonNull(arena, "arena"), capacity);
+    }
+
+    private BufferList(@Nullable RegisteredArena arena, int capacity) {
         if (capacity < 1) {
             throw new IllegalArgumentException(
                     "A list of buffers has a capacity of 1 or more, not " + capacity);
         }
         this.buffers = new Buffers(capacity);
+        this.arena = arena;
     }
 
     /**
@@ -76,10 +95,33 @@ public final class BufferList {
         region.ensureOpen();
         Objects.checkFromIndexSize(offset, length, region.bytes());
         checkLength(length);
-        if (!buffers.add(region.registered(), offset, length)) {
-            throw gone(region.memory());
+        return add(region.registered(), offset, length);
+    }
+
+    /** Adds a part of a pooled buffer; the caller has checked the range. */
+    BufferList add(RegisteredMemory memory, long offset, long length) {
+        if (!buffers.add(memory, offset, length)) {
+            throw gone(memory.memory());
         }
         return this;
+    }
+
+    /**
+     * Adds a segment of the arena that this list was created for.
+     *
+     * @param segment from that arena, or a part of one; at most 4 GiB less one byte
+     * @return this list
+     * @throws IllegalArgumentException for other memory
+     * @throws IllegalStateException if the arena is closed, or the list was created without one
+     * @throws IndexOutOfBoundsException when the list is full
+     */
+    public BufferList add(MemorySegment segment) {
+        if (arena == null) {
+            throw new IllegalStateException(
+                    "This list was created for no arena: create it by new BufferList(capacity, arena), or name a region, offset and length");
+        }
+        MemoryRegion region = arena.regionOf(segment);
+        return add(region, segment.address() - region.start(), segment.byteSize());
     }
 
     /**

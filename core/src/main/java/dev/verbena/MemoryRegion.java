@@ -57,25 +57,34 @@ public final class MemoryRegion extends NativeObject {
     private final int remoteToken;
     private final Set<Access> rights;
     private final @Nullable OwnedMemory owned; // null for memory of the caller's
+    private final @Nullable RegisteredArena arena; // whose slab it is
 
     /** Registers memory of the caller's. */
     MemoryRegion(ProtectionDomain domain, MemorySegment memory, Access... rights) {
-        this(domain, memory, null, rights);
+        this(domain, domain, memory, null, null, rights);
+    }
+
+    /** Registers a slab of an arena, which frees the memory. */
+    MemoryRegion(RegisteredArena arena, MemorySegment memory, Access... rights) {
+        this(arena, arena.domain(), memory, null, arena, rights);
     }
 
     /** Registers memory that the region is to own. */
     MemoryRegion(ProtectionDomain domain, OwnedMemory owned, Access... rights) {
-        this(domain, owned.segment(), owned, rights);
+        this(domain, domain, owned.segment(), owned, null, rights);
     }
 
     private MemoryRegion(
+            NativeObject parent,
             ProtectionDomain domain,
             MemorySegment memory,
             @Nullable OwnedMemory owned,
+            @Nullable RegisteredArena arena,
             Access... rights) {
-        super(domain);
+        super(parent);
         this.domain = domain;
         this.owned = owned;
+        this.arena = arena;
         this.control = domain.adapter().control();
         int access = Access.verbs(rights, domain.adapter().attributes().iwarp());
         Set<Access> asked = EnumSet.noneOf(Access.class);
@@ -288,6 +297,14 @@ public final class MemoryRegion extends NativeObject {
     }
 
     @Override
+    void checkMayClose() {
+        if (arena != null && !arena.isClosed()) {
+            throw new IllegalStateException(
+                    "%s is a slab of %s, and is closed with it".formatted(this, arena));
+        }
+    }
+
+    @Override
     void shut() {
         if (owned != null) {
             boolean _ = owned.endJavaAccess(); // if not now, then when it is freed
@@ -299,6 +316,9 @@ public final class MemoryRegion extends NativeObject {
         Teardown end = new Teardown(this, domain.adapter());
         if (!end.check(control.deregisterMemory(registered.handle()), "ibv_dereg_mr")) {
             STILL_REGISTERED.add(this);
+            if (arena != null) {
+                arena.keepMemory();
+            }
         } else if (owned != null) {
             owned.free();
         }

@@ -84,6 +84,47 @@ public final class ProtectionDomain extends NativeObject {
     }
 
     /**
+     * Creates an arena of registered memory, for many segments of any size: {@link
+     * #createArena(long, long, Access...)} with slabs of 2 MiB, and 64 GiB at most.
+     *
+     * @param rights the access rights of all its memory; see {@link #register}
+     * @return the arena, to be closed by the caller
+     */
+    @CheckReturnValue
+    public RegisteredArena createArena(Access... rights) {
+        return createArena(RegisteredArena.DEFAULT_SLAB, RegisteredArena.DEFAULT_LIMIT, rights);
+    }
+
+    /**
+     * Creates an arena of registered memory, for many segments of any size. It registers a slab
+     * whenever the last one is used up.
+     *
+     * @param slabBytes the size of a slab, a power of two: what is registered at a time
+     * @param maxBytes how much it allocates at most. Reserves that many addresses, but no memory
+     * @param rights the access rights of all its memory; see {@link #register}
+     * @return the arena, to be closed by the caller
+     * @throws IllegalArgumentException for sizes that cannot be
+     * @throws VerbenaException when there are not so many addresses
+     */
+    @CheckReturnValue
+    public RegisteredArena createArena(long slabBytes, long maxBytes, Access... rights) {
+        return new RegisteredArena(this, slabBytes, maxBytes, rights);
+    }
+
+    /**
+     * Creates a pool of registered buffers.
+     *
+     * @param options how many, and of which size
+     * @param rights the access rights of all buffers; see {@link #register}
+     * @return the pool, to be closed by the caller
+     * @throws VerbenaException as {@link #allocate(long, MemoryOptions, Access...)}
+     */
+    @CheckReturnValue
+    public BufferPool createBufferPool(BufferPoolOptions options, Access... rights) {
+        return new BufferPool(this, options, rights);
+    }
+
+    /**
      * Registers memory of the caller's with the device (NdkCreateMr and NdkRegisterMr): pins it and
      * creates its local and remote key (NDK: tokens). For mapped files and memory of other
      * libraries; for all else {@link #allocate(long, Access...)} is safer.

@@ -23,6 +23,25 @@ public record RegisteredMemory(
         int localKey,
         boolean writable,
         boolean bindable) {
+    /**
+     * A part of this memory, with a segment of its own, whose scope decides how long it may be
+     * named.
+     *
+     * @param part at addresses of this memory
+     * @return the same registration
+     */
+    public RegisteredMemory part(MemorySegment part) {
+        return new RegisteredMemory(
+                domain,
+                part,
+                part.address(),
+                part.byteSize(),
+                handle,
+                localKey,
+                writable,
+                bindable);
+    }
+
     boolean alive() {
         return memory.scope().isAlive();
     }

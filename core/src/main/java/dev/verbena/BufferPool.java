@@ -1,0 +1,433 @@
+package dev.verbena;
+
+import com.google.errorprone.annotations.CheckReturnValue;
+
+import org.jspecify.annotations.Nullable;
+
+import java.lang.foreign.MemorySegment;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Objects;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.atomic.AtomicIntegerArray;
+import java.util.concurrent.atomic.AtomicLong;
+import java.util.concurrent.atomic.AtomicReferenceArray;
+import java.util.concurrent.atomic.LongAdder;
+import java.util.concurrent.locks.Condition;
+import java.util.concurrent.locks.ReentrantLock;
+
+/**
+ * Registered buffers of one size, taken before a request and given back after its completion. A
+ * take from an empty pool waits until a buffer is given back: memory stays bounded, and a producer
+ * is slowed down to the speed of the network.
+ *
+ * {@snippet :
+ * try (BufferPool pool = domain.createBufferPool(BufferPoolOptions.of(256, 4096), Access.LOCAL_WRITE)) {
+ *     PooledBuffer buffer = pool.take(Duration.ofSeconds(5));
+ *     buffer.memory().setString(0, "Hello");
+ *     pair.send(buffer.index(), buffer.buffers(0, 6)).orThrow();
+ *     // and when the completion has come:
+ *     pool.buffer((int) completions.context(0)).giveBack();
+ * }
+ * }
+ *
+ * <p>May be used from any thread, also from virtual ones: a take that waits holds no carrier
+ * thread. Taking and giving back allocate nothing and take no lock, unless a take has to wait.
+ * Waits are not first come, first served.
+ *
+ * <p>Closed while buffers are taken, the pool gives out no more, ends all waits, and frees its
+ * memory when the last buffer is given back ({@link #awaitClosed}).
+ */
+public final class BufferPool extends NativeObject {
+    private static final System.Logger LOGGER = System.getLogger("dev.verbena");
+    private static final long STRIDE = 64; // a cache line: buffers do not share one
+    private static final int NONE = -1;
+    private static final int SHOWN = 3;
+
+    // Of each buffer.
+    private static final int FREE = 0;
+    private static final int TAKEN = 1;
+
+    private final ProtectionDomain domain;
+    private final BufferPoolOptions options;
+    private final MemoryRegion region;
+    private final AtomicReferenceArray<PooledBuffer> buffers;
+    private final AtomicIntegerArray states;
+
+    // The free buffers, a stack: the lower half of "head" is the index of the first, or NONE, and
+    // "next" has that of the one below each. The upper half counts the changes, so that a
+    // compare-and-set fails when others came in between, even if the first is the same again.
+    private final AtomicLong head = new AtomicLong(Integer.toUnsignedLong(NONE));
+    private final int[] next;
+
+    // For takes that wait.
+    private final AtomicInteger waiting = new AtomicInteger();
+    private final ReentrantLock lock = new ReentrantLock();
+    private final Condition givenBack = lock.newCondition();
+
+    private final LongAdder taken = new LongAdder();
+    private final LongAdder returned = new LongAdder();
+    private final LongAdder waits = new LongAdder();
+    private final LongAdder refusals = new LongAdder();
+
+    BufferPool(ProtectionDomain domain, BufferPoolOptions options, Access... rights) {
+        super(domain);
+        this.domain = domain;
+        this.options = options;
+        int count = options.count();
+        try {
+            this.region =
+                    domain.allocate(
+                            Math.multiplyExact(stride(), (long) count), options.memory(), rights);
+        } catch (Throwable t) {
+            abandon();
+            throw t;
+        }
+        this.buffers = new AtomicReferenceArray<>(count);
+        this.states = new AtomicIntegerArray(count);
+        this.next = new int[count];
+        for (int index = count - 1; index >= 0; index--) {
+            if (!options.tracking()) {
+                buffers.set(index, new PooledBuffer(this, index, memory(index)));
+            }
+            push(index);
+        }
+    }
+
+    private long stride() {
+        return options.bytes() + STRIDE - 1 & -STRIDE;
+    }
+
+    private MemorySegment memory(int index) {
+        return region.memory().asSlice(index * stride(), options.bytes());
+    }
+
+    /**
+     * Takes a buffer, and waits for one if all are taken.
+     *
+     * @param timeout how long to wait at most
+     * @return a buffer, to be given back
+     * @throws VerbenaException IO_TIMEOUT if none was given back in time, CANCELLED if interrupted
+     * @throws IllegalStateException if the pool is closed, or is closed during the wait
+     */
+    @CheckReturnValue
+    public PooledBuffer take(Duration timeout) {
+        hold();
+        int index = NONE;
+        try {
+            index = pop();
+            if (index == NONE) {
+                index = await(timeout);
+            }
+        } finally {
+            if (index == NONE) {
+                letGo();
+            }
+        }
+        return hand(index);
+    }
+
+    /**
+     * Takes a buffer if one is free.
+     *
+     * @return a buffer, to be given back, or null when all are taken
+     * @throws IllegalStateException if the pool is closed
+     */
+    @CheckReturnValue
+    public @Nullable PooledBuffer tryTake() {
+        hold();
+        int index = pop();
+        if (index == NONE) {
+            letGo();
+            refusals.increment();
+            return null;
+        }
+        return hand(index);
+    }
+
+    private PooledBuffer hand(int index) {
+        if (options.tracking()) {
+            buffers.set(index, PooledBuffer.tracked(this, index, memory(index)));
+        }
+        states.set(index, TAKEN);
+        taken.increment();
+        return buffers.get(index);
+    }
+
+    private int await(Duration timeout) {
+        long left = TimeUnit.NANOSECONDS.convert(timeout);
+        waits.increment();
+        lock.lock();
+        try {
+            waiting.incrementAndGet(); // before the pop: a thread that gives back reads it after
+            while (true) {
+                int index = pop();
+                if (index != NONE) {
+                    return index;
+                }
+                ensureOpen();
+                if (left <= 0) {
+                    refusals.increment();
+                    throw exhausted(timeout);
+                }
+                left = givenBack.awaitNanos(left);
+            }
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+            throw new VerbenaException(
+                    Status.CANCELLED, "Interrupted while waiting for a buffer of " + describe());
+        } finally {
+            waiting.decrementAndGet();
+            lock.unlock();
+        }
+    }
+
+    private VerbenaException exhausted(Duration timeout) {
+        VerbenaException exception =
+                new VerbenaException(
+                        Status.IO_TIMEOUT,
+                        "%s: none was given back within %s. Is the peer slow, or were buffers not given back? %s"
+                                .formatted(
+                                        describe(),
+                                        timeout,
+                                        options.tracking()
+                                                ? "The suppressed exceptions say where some were taken"
+                                                : "A pool with tracking (BufferPoolOptions.withTracking) says where each was taken"));
+        outstanding().stream().limit(SHOWN).forEach(exception::addSuppressed);
+        return exception;
+    }
+
+    /** Returns a buffer to the pool; false when it is not taken. */
+    boolean putBack(int index) {
+        if (!states.compareAndSet(index, TAKEN, FREE)) {
+            return false;
+        }
+        returned.increment();
+        push(index);
+        if (waiting.get() > 0) {
+            wake(false);
+        }
+        letGo();
+        return true;
+    }
+
+    boolean isTaken(int index) {
+        return states.get(index) == TAKEN;
+    }
+
+    private void wake(boolean all) {
+        lock.lock();
+        try {
+            if (all) {
+                givenBack.signalAll();
+            } else {
+                givenBack.signal();
+            }
+        } finally {
+            lock.unlock();
+        }
+    }
+
+    private void push(int index) {
+        long seen;
+        do {
+            seen = head.get();
+            next[index] = (int) seen;
+        } while (!head.compareAndSet(seen, changed(seen, index)));
+    }
+
+    private int pop() {
+        long seen;
+        int first;
+        do {
+            seen = head.get();
+            first = (int) seen;
+            if (first == NONE) {
+                return NONE;
+            }
+        } while (!head.compareAndSet(seen, changed(seen, next[first])));
+        return first;
+    }
+
+    private static long changed(long before, int first) {
+        return ((before >>> Integer.SIZE) + 1 << Integer.SIZE) | Integer.toUnsignedLong(first);
+    }
+
+    /**
+     * The buffer with a given number, which may have travelled as a request's context.
+     *
+     * @param index {@link PooledBuffer#index}
+     * @return the buffer, while it is taken
+     * @throws IllegalStateException if it is not taken
+     * @throws IndexOutOfBoundsException if there is no such buffer
+     */
+    public PooledBuffer buffer(int index) {
+        Objects.checkIndex(index, options.count());
+        PooledBuffer buffer = buffers.get(index);
+        if (!isTaken(index)) {
+            throw new IllegalStateException(
+                    "Buffer %d of %s is not taken".formatted(index, describe()));
+        }
+        return buffer;
+    }
+
+    /**
+     * Where the buffers were taken that are out now, for a pool with {@linkplain
+     * BufferPoolOptions#withTracking tracking}.
+     *
+     * @return an exception for each, with the stack trace of its take, that nobody throws; empty
+     *     without tracking
+     */
+    public List<Throwable> outstanding() {
+        List<Throwable> places = new ArrayList<>();
+        for (int index = 0; options.tracking() && index < options.count(); index++) {
+            PooledBuffer buffer = buffers.get(index);
+            Throwable place = buffer == null ? null : buffer.taken();
+            if (place != null && isTaken(index)) {
+                places.add(place);
+            }
+        }
+        return places;
+    }
+
+    /**
+     * What has happened so far. Takes no lock: counts of the same moment may differ by what
+     * happened meanwhile.
+     *
+     * @return a snapshot
+     */
+    @CheckReturnValue
+    public Counters counters() {
+        long back = returned.sum(); // first: a buffer is taken before it is given back
+        long out = taken.sum();
+        return new Counters(
+                out,
+                back,
+                waits.sum(),
+                refusals.sum(),
+                Math.clamp(options.count() - (out - back), 0, options.count()));
+    }
+
+    /** What has happened to a pool: {@link BufferPool#counters}. */
+    public static final class Counters {
+        private final long taken;
+        private final long givenBack;
+        private final long waits;
+        private final long refusals;
+        private final int free;
+
+        private Counters(long taken, long givenBack, long waits, long refusals, int free) {
+            this.taken = taken;
+            this.givenBack = givenBack;
+            this.waits = waits;
+            this.refusals = refusals;
+            this.free = free;
+        }
+
+        /**
+         * How often a buffer was taken.
+         *
+         * @return a count that only grows
+         */
+        public long taken() {
+            return taken;
+        }
+
+        /**
+         * How often a buffer was given back.
+         *
+         * @return a count that only grows
+         */
+        public long givenBack() {
+            return givenBack;
+        }
+
+        /**
+         * How often a take found the pool empty and waited.
+         *
+         * @return a count that only grows
+         */
+        public long waits() {
+            return waits;
+        }
+
+        /**
+         * How often a take ended without a buffer: {@link BufferPool#tryTake} of an empty pool, and
+         * timeouts.
+         *
+         * @return a count that only grows
+         */
+        public long refusals() {
+            return refusals;
+        }
+
+        /**
+         * How many buffers were free.
+         *
+         * @return 0 to the pool's count
+         */
+        public int free() {
+            return free;
+        }
+
+        @Override
+        public String toString() {
+            return "%,d taken, %,d given back, %,d waits, %,d refusals, %,d free"
+                    .formatted(taken, givenBack, waits, refusals, free);
+        }
+    }
+
+    /**
+     * The region of all buffers.
+     *
+     * @return the region, which is closed with the pool
+     */
+    MemoryRegion region() {
+        return region;
+    }
+
+    /**
+     * The options it was created with.
+     *
+     * @return size and kind
+     */
+    public BufferPoolOptions options() {
+        return options;
+    }
+
+    /**
+     * The domain it was created from.
+     *
+     * @return the domain, which may be closed by now
+     */
+    public ProtectionDomain domain() {
+        return domain;
+    }
+
+    /** Ends all waits. With tracking, reports the buffers that are still taken. */
+    @Override
+    void shut() {
+        wake(true);
+        List<Throwable> places = outstanding();
+        for (Throwable place : places) {
+            LOGGER.log(
+                    System.Logger.Level.WARNING,
+                    () ->
+                            "%s was closed while %d of its buffers are taken; its memory is freed when they are given back"
+                                    .formatted(describe(), places.size()),
+                    place);
+        }
+    }
+
+    @Override
+    void destroy() {
+        region.close();
+    }
+
+    @Override
+    String describe() {
+        return "BufferPool of %,d buffers of %,d bytes".formatted(options.count(), options.bytes());
+    }
+}

@@ -1,0 +1,363 @@
+package dev.verbena;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
+import static org.assertj.core.api.Assertions.assertThatIllegalStateException;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import static java.lang.foreign.ValueLayout.JAVA_BYTE;
+import static java.lang.foreign.ValueLayout.JAVA_INT;
+
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Nested;
+import org.junit.jupiter.api.Test;
+
+import java.io.IOException;
+import java.lang.foreign.MemorySegment;
+import java.lang.management.ManagementFactory;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.atomic.AtomicReference;
+
+class BufferPoolTest {
+    private static final Duration SOON = Duration.ofSeconds(30);
+
+    private final Rig rig = Rig.connected(QueuePairLimits.depths(8, 8).withInlineBytes(64));
+    private final BufferPool pool = pool(BufferPoolOptions.of(4, 100));
+
+    private BufferPool pool(BufferPoolOptions options) {
+        return rig.domain.createBufferPool(options, Access.REMOTE_READ, Access.REMOTE_WRITE);
+    }
+
+    @AfterEach
+    void close() {
+        pool.close();
+        rig.close();
+    }
+
+    private List<PooledBuffer> takeAll() {
+        List<PooledBuffer> all = new ArrayList<>();
+        for (PooledBuffer b = pool.tryTake(); b != null; b = pool.tryTake()) {
+            all.add(b);
+        }
+        return all;
+    }
+
+    @Test
+    void itHasSoManyBuffersOfItsSizeAndNoneOverlap() {
+        List<PooledBuffer> all = takeAll();
+        assertThat(all).extracting(PooledBuffer::index).containsExactlyInAnyOrder(0, 1, 2, 3);
+        for (PooledBuffer buffer : all) {
+            assertThat(buffer.memory().byteSize()).isEqualTo(100);
+            assertThat(buffer.memory().address() % 64).isZero();
+            assertThat(buffer.region().start() + buffer.offset())
+                    .isEqualTo(buffer.memory().address());
+            assertThat(buffer.remoteMemory())
+                    .isEqualTo(
+                            RemoteMemory.of(
+                                    buffer.memory().address(), buffer.region().remoteToken(), 100));
+            buffer.memory().fill((byte) buffer.index());
+        }
+        for (PooledBuffer buffer : all) {
+            assertThat(buffer.memory().toArray(JAVA_BYTE)).containsOnly(buffer.index());
+            assertThat(pool.buffer(buffer.index())).isSameAs(buffer);
+            buffer.giveBack();
+        }
+    }
+
+    @Test
+    void aBufferIsSentAsAWholeOrInPart() {
+        try (PooledBuffer buffer = pool.take(SOON)) {
+            rig.a.send(1, buffer.buffers()).orThrow();
+            assertThat(length()).isEqualTo(100);
+            rig.a.send(2, buffer.buffers(10, 5)).orThrow();
+            assertThat(length()).isEqualTo(5);
+            for (long[] part : new long[][] {{-1, 1}, {100, 1}, {0, 101}, {1, -1}}) {
+                assertThatThrownBy(() -> buffer.buffers(part[0], part[1]))
+                        .isInstanceOf(IndexOutOfBoundsException.class);
+            }
+        }
+    }
+
+    private int length() {
+        return MemorySegment.ofArray(rig.device.sends.getLast().sges())
+                .get(JAVA_INT.withByteAlignment(1), 8);
+    }
+
+    @Test
+    void aBufferThatWasGivenBackIsNotUsed() {
+        PooledBuffer buffer = pool.take(SOON);
+        buffer.giveBack();
+        for (Runnable use :
+                List.<Runnable>of(
+                        buffer::memory,
+                        buffer::buffers,
+                        () -> assertThat(buffer.remoteMemory()).isNotNull(),
+                        buffer::giveBack,
+                        () -> pool.buffer(buffer.index()))) {
+            assertThatIllegalStateException()
+                    .isThrownBy(use::run)
+                    .withMessageContaining("not taken");
+        }
+        assertThat(takeAll()).hasSize(4).doesNotHaveDuplicates().allSatisfy(PooledBuffer::giveBack);
+    }
+
+    @Test
+    void anEmptyPoolRefusesOrMakesWait() throws Exception {
+        List<PooledBuffer> all = takeAll();
+        assertThat(pool.tryTake()).isNull();
+        assertThatThrownBy(() -> pool.take(Duration.ofMillis(1)))
+                .isInstanceOfSatisfying(
+                        VerbenaException.class,
+                        e -> assertThat(e.status()).isEqualTo(Status.IO_TIMEOUT))
+                .hasMessageContaining("withTracking");
+        AtomicReference<PooledBuffer> waited = new AtomicReference<>();
+        Thread waiter = Thread.ofVirtual().start(() -> waited.set(pool.take(SOON)));
+        while (pool.counters().waits() < 2) {
+            Thread.onSpinWait();
+        }
+        assertThat(waited).hasValue(null);
+        all.getFirst().giveBack();
+        waiter.join();
+        assertThat(waited.get().index()).isEqualTo(all.getFirst().index());
+        assertThat(pool.counters())
+                .hasToString("5 taken, 1 given back, 2 waits, 3 refusals, 0 free");
+        all.set(0, waited.get());
+        all.forEach(PooledBuffer::giveBack);
+        assertThat(pool.counters().free()).isEqualTo(4);
+    }
+
+    @Test
+    void aWaitEndsWhenItsThreadIsInterrupted() throws InterruptedException {
+        List<PooledBuffer> all = takeAll();
+        AtomicReference<Throwable> thrown = new AtomicReference<>();
+        Thread waiter =
+                Thread.ofPlatform()
+                        .start(
+                                () -> {
+                                    try {
+                                        thrown.set(new AssertionError(pool.take(SOON)));
+                                    } catch (VerbenaException e) {
+                                        thrown.set(e);
+                                        assertThat(Thread.currentThread().isInterrupted()).isTrue();
+                                    }
+                                });
+        waiter.interrupt();
+        waiter.join();
+        assertThat(thrown.get())
+                .isInstanceOfSatisfying(
+                        VerbenaException.class,
+                        e -> assertThat(e.status()).isEqualTo(Status.CANCELLED));
+        all.forEach(PooledBuffer::giveBack);
+    }
+
+    @Test
+    void takingAndGivingBackAllocateNothing() {
+        var threads = (com.sun.management.ThreadMXBean) ManagementFactory.getThreadMXBean();
+        long least = Long.MAX_VALUE;
+        for (int round = 0; round < 20 && least > 0; round++) {
+            long before = threads.getCurrentThreadAllocatedBytes();
+            for (int i = 0; i < 10_000; i++) {
+                PooledBuffer buffer = pool.take(SOON);
+                buffer.buffers(0, 10);
+                buffer.giveBack();
+            }
+            least = Math.min(least, threads.getCurrentThreadAllocatedBytes() - before);
+        }
+        assertThat(least).isZero();
+    }
+
+    @Test
+    void noTwoThreadsHaveOneBuffer() throws InterruptedException {
+        AtomicInteger[] users = new AtomicInteger[4];
+        Arrays.setAll(users, i -> new AtomicInteger());
+        ConcurrentLinkedQueue<String> problems = new ConcurrentLinkedQueue<>();
+        List<Thread> threads = new ArrayList<>();
+        for (int t = 0; t < 8; t++) {
+            Runnable work =
+                    () -> {
+                        for (int i = 0; i < 20_000; i++) {
+                            PooledBuffer buffer = pool.take(SOON);
+                            if (users[buffer.index()].incrementAndGet() != 1) {
+                                problems.add("two users of " + buffer);
+                            }
+                            users[buffer.index()].decrementAndGet();
+                            buffer.giveBack();
+                        }
+                    };
+            threads.add(
+                    t % 2 == 0 ? Thread.startVirtualThread(work) : Thread.ofPlatform().start(work));
+        }
+        for (Thread thread : threads) {
+            thread.join();
+        }
+        assertThat(problems).isEmpty();
+        assertThat(pool.counters().taken()).isEqualTo(160_000);
+        assertThat(pool.counters().free()).isEqualTo(4);
+    }
+
+    @Test
+    void closedWhileBuffersAreTakenItKeepsTheirMemory() throws IOException {
+        PooledBuffer buffer = pool.take(SOON);
+        MemorySegment memory = buffer.memory();
+        pool.close();
+        memory.fill((byte) 7);
+        rig.a.send(1, buffer.buffers()).orThrow();
+        assertThatIllegalStateException().isThrownBy(() -> pool.take(SOON));
+        assertThatIllegalStateException().isThrownBy(pool::tryTake);
+        assertThatThrownBy(() -> pool.awaitClosed(Duration.ZERO))
+                .hasMessageContaining("1 of its dependants or users is not");
+        buffer.giveBack();
+        pool.awaitClosed(Duration.ZERO);
+        assertThat(AllocateTest.mapped(memory.address())).isFalse();
+        assertThatIllegalStateException().isThrownBy(() -> memory.get(JAVA_BYTE, 0));
+    }
+
+    @Test
+    void closingItEndsWaits() throws InterruptedException {
+        List<PooledBuffer> all = takeAll();
+        AtomicReference<Throwable> thrown = new AtomicReference<>();
+        Thread waiter =
+                Thread.ofPlatform()
+                        .start(
+                                () -> {
+                                    try {
+                                        thrown.set(new AssertionError(pool.take(SOON)));
+                                    } catch (IllegalStateException e) {
+                                        thrown.set(e);
+                                    }
+                                });
+        while (pool.counters().waits() == 0) {
+            Thread.onSpinWait();
+        }
+        pool.close();
+        waiter.join(SOON);
+        assertThat(thrown.get()).hasMessageContaining("closed");
+        all.forEach(PooledBuffer::giveBack);
+        pool.awaitClosed(Duration.ZERO);
+    }
+
+    @Test
+    void sizesThatCannotBeAreRefused() {
+        for (int count : new int[] {0, -1, 1 << 25}) {
+            assertThatIllegalArgumentException().isThrownBy(() -> BufferPoolOptions.of(count, 1));
+        }
+        for (long bytes : new long[] {0, -1, 1L << 32}) {
+            assertThatIllegalArgumentException().isThrownBy(() -> BufferPoolOptions.of(1, bytes));
+        }
+        assertThat(BufferPoolOptions.of(2, 3).withTracking(true))
+                .isEqualTo(BufferPoolOptions.of(2, 3).withTracking(true))
+                .hasSameHashCodeAs(BufferPoolOptions.of(2, 3).withTracking(true))
+                .isNotEqualTo(BufferPoolOptions.of(2, 3))
+                .isNotEqualTo(BufferPoolOptions.of(2, 4).withTracking(true))
+                .isNotEqualTo(BufferPoolOptions.of(1, 3).withTracking(true));
+    }
+
+    @Nested
+    class WithTracking {
+        private final BufferPool tracked = pool(BufferPoolOptions.of(2, 64).withTracking(true));
+
+        @AfterEach
+        void close() {
+            tracked.close();
+        }
+
+        private PooledBuffer takenHere() {
+            return tracked.take(SOON);
+        }
+
+        private static void givenBackHere(PooledBuffer buffer) {
+            buffer.giveBack();
+        }
+
+        @Test
+        void aBufferGivenBackTwiceSaysWhere() {
+            PooledBuffer buffer = takenHere();
+            givenBackHere(buffer);
+            PooledBuffer next = tracked.take(SOON); // the same bytes
+            assertThat(next.index()).isEqualTo(buffer.index());
+            assertThatIllegalStateException()
+                    .isThrownBy(buffer::giveBack)
+                    .satisfies(
+                            e -> {
+                                assertPlace(e.getSuppressed()[0], "takenHere");
+                                assertPlace(e.getSuppressed()[1], "givenBackHere");
+                            });
+            next.giveBack();
+        }
+
+        private static void assertPlace(Throwable place, String method) {
+            assertThat(place.getStackTrace())
+                    .extracting(StackTraceElement::getMethodName)
+                    .contains(method);
+        }
+
+        @Test
+        void aBufferUsedAfterItWasGivenBackIsFound() {
+            PooledBuffer buffer = takenHere();
+            MemorySegment memory = buffer.memory();
+            BufferList list = buffer.buffers();
+            rig.a.send(1, list).orThrow();
+            buffer.giveBack();
+            PooledBuffer next = tracked.take(SOON);
+            assertThatIllegalStateException().isThrownBy(() -> memory.get(JAVA_BYTE, 0));
+            assertThatIllegalStateException().isThrownBy(buffer::memory);
+            assertThat(rig.a.send(2, list)).isEqualTo(Status.ACCESS_VIOLATION);
+            next.memory().fill((byte) 1);
+            assertThat(tracked.buffer(next.index())).isSameAs(next);
+            next.giveBack();
+        }
+
+        @Test
+        void whatWasNeverGivenBackIsListed() {
+            PooledBuffer first = takenHere();
+            PooledBuffer second = takenHere();
+            assertThat(tracked.outstanding())
+                    .hasSize(2)
+                    .allSatisfy(p -> assertPlace(p, "takenHere"));
+            assertThatThrownBy(() -> tracked.take(Duration.ZERO))
+                    .hasMessageContaining("suppressed")
+                    .satisfies(e -> assertPlace(e.getSuppressed()[0], "takenHere"));
+            first.giveBack();
+            assertThat(tracked.outstanding()).hasSize(1);
+            second.giveBack();
+            assertThat(tracked.outstanding()).isEmpty();
+            assertThat(pool.outstanding()).isEmpty();
+        }
+
+        @Test
+        void aCloseReportsThem() {
+            List<String> reports = new ArrayList<>();
+            var logger = java.util.logging.Logger.getLogger("dev.verbena");
+            var handler =
+                    new java.util.logging.Handler() {
+                        @Override
+                        public void publish(java.util.logging.LogRecord record) {
+                            reports.add(record.getMessage());
+                            assertPlace(record.getThrown(), "takenHere");
+                        }
+
+                        @Override
+                        public void flush() {}
+
+                        @Override
+                        public void close() {}
+                    };
+            logger.addHandler(handler);
+            logger.setUseParentHandlers(false);
+            try {
+                PooledBuffer buffer = takenHere();
+                tracked.close();
+                buffer.giveBack();
+            } finally {
+                logger.removeHandler(handler);
+                logger.setUseParentHandlers(true);
+            }
+            assertThat(reports).hasSize(1).first().asString().contains("closed while 1 of its");
+        }
+    }
+}
