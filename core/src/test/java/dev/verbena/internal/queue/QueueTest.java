@@ -10,10 +10,6 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-import java.util.HashMap;
-import java.util.Map;
-import java.util.Random;
-
 @Timeout(60)
 class QueueTest {
     private static final Endpoint ENDPOINT = new Endpoint("owner", new WindowTable(), () -> {});
@@ -123,28 +119,6 @@ class QueueTest {
         assertThat(poller.drain()).isFalse();
         assertThat(poller.waiting(-1)).isFalse();
         device.dispose();
-    }
-
-    @Test
-    void aMapOfIntsKeepsWhatAHashMapKeeps() {
-        Random random = new Random(20261120);
-        for (int spread : new int[] {8, 64, Integer.MAX_VALUE}) {
-            IntMap<String> map = new IntMap<>();
-            Map<Integer, String> expected = new HashMap<>();
-            for (int i = 0; i < 20_000; i++) {
-                int key = random.nextInt(spread) - spread / 2;
-                if (random.nextInt(3) > 0 && expected.size() < 500) {
-                    map.put(key, "v" + i);
-                    expected.put(key, "v" + i);
-                } else if (!expected.isEmpty()) {
-                    int gone = random.nextBoolean() ? key : expected.keySet().iterator().next();
-                    map.remove(gone);
-                    expected.remove(gone);
-                }
-                assertThat(map.get(key)).isEqualTo(expected.get(key));
-            }
-            expected.forEach((key, value) -> assertThat(map.get(key)).isEqualTo(value));
-        }
     }
 
     @Test
