@@ -130,7 +130,7 @@ public final class CompletionPoller {
         this.lock = new QueueLock(owner);
         this.ownerTasks = new OwnerTasks(this::callOwner);
         this.delivery = new Delivery(store);
-        this.synthesis = new Synthesis(delivery, registry);
+        this.synthesis = new Synthesis(delivery);
     }
 
     // ---- queues that report here
@@ -181,10 +181,7 @@ public final class CompletionPoller {
         // The lock may be closed: a completion queue may be closed before its queue pairs. Nobody
         // polls then.
         if (lock.acquire()) {
-            RequestLedger ledger = registry.release(queue);
-            if (ledger != null) {
-                synthesis.release(ledger);
-            }
+            registry.release(queue);
             guess = null;
             lock.release();
         }

@@ -15,12 +15,10 @@ import java.util.ArrayList;
  */
 final class Synthesis {
     private final Delivery delivery;
-    private final QueueRegistry registry;
     private final ArrayList<RequestLedger> ledgers = new ArrayList<>(); // read by each long poll
 
-    Synthesis(Delivery delivery, QueueRegistry registry) {
+    Synthesis(Delivery delivery) {
         this.delivery = delivery;
-        this.registry = registry;
     }
 
     /** Makes room for so many ledgers, so that {@link #add} needs no memory. */
@@ -32,17 +30,10 @@ final class Synthesis {
         return ledgers.isEmpty();
     }
 
-    /** Has the ledger's synthesized completions delivered from now on. */
+    /** Has the ledger's synthesized completions delivered, until none of its requests is left. */
     void add(RequestLedger ledger) {
         if (!ledgers.contains(ledger)) {
             ledgers.add(ledger);
-        }
-    }
-
-    /** Forgets a ledger whose queue pair is gone, unless it has completions to deliver still. */
-    void release(RequestLedger ledger) {
-        if (ledger.outstanding() == 0) {
-            ledgers.remove(ledger);
         }
     }
 
@@ -70,8 +61,8 @@ final class Synthesis {
             while (delivery.makeRoom(to) && ledger.nextSynthesized()) {
                 deliver(ledger, to);
             }
-            if (!registry.has(ledger) && ledger.outstanding() == 0) {
-                ledgers.remove(i--); // it was released before there was memory for all
+            if (ledger.outstanding() == 0) {
+                ledgers.remove(i--);
             }
         }
     }

@@ -116,6 +116,10 @@ class SendRulesTest {
         refused(Refusal.NOT_REGISTERED, rules, Operation.SEND, plain, 0);
         allowed(rules, Operation.SEND, plain, RequestFlags.INLINE);
         allowed(rules, Operation.SEND, new Buffers(1), 0); // none at all
+        plain.clear();
+        plain.addUnregistered(Arena.ofAuto().allocate(8));
+        plain.add(region(true), 0, 8);
+        refused(Refusal.NOT_REGISTERED, rules, Operation.SEND, plain, 0);
     }
 
     @Test
