@@ -181,6 +181,20 @@ class FlushTest {
     }
 
     @Test
+    void closingHasTheDeviceFlushReceives() {
+        try (Rig rig = rig()) {
+            rig.a.receive(1, rig.bytes(8)).orThrow();
+            rig.a.receive(2, rig.bytes(8)).orThrow();
+            int asked = rig.device.errorsAskedFor;
+            rig.a.close();
+            assertThat(rig.device.errorsAskedFor).isEqualTo(asked + 1);
+            assertThat(rig.poll()).containsExactly("RECEIVE 1 CANCELLED", "RECEIVE 2 CANCELLED");
+            rig.b.close(); // nothing is outstanding there
+            assertThat(rig.device.errorsAskedFor).isEqualTo(asked + 1);
+        }
+    }
+
+    @Test
     void closingTellsNothingOfSilentRequestsThatWereOver() {
         try (Rig rig = rig()) {
             for (int i = 0; i < 5; i++) { // fewer than the signals' interval
