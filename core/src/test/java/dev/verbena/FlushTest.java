@@ -89,8 +89,13 @@ class FlushTest {
                 expected.add("RECEIVE " + i + " CANCELLED");
             }
             assertThat(rig.poll()).isEqualTo(expected);
-            rig.a.receive(18, rig.bytes(8)).orThrow();
-            assertThat(rig.poll()).containsExactly("RECEIVE 18 CANCELLED");
+            expected.clear();
+            for (int i = 18; i < 34; i++) { // each has its slot back
+                rig.a.receive(i, rig.bytes(8)).orThrow();
+                expected.add("RECEIVE " + i + " CANCELLED");
+            }
+            assertThat(rig.a.receive(34, rig.bytes(8))).isEqualTo(Status.NO_MORE_ENTRIES);
+            assertThat(rig.poll()).isEqualTo(expected);
         }
     }
 

@@ -414,7 +414,7 @@ public final class CompletionPoller {
             while (i < came) {
                 long id = raw.id(i);
                 if (WorkId.isShared(id)) {
-                    if (!delivery.makeRoom(to)) {
+                    if (!delivery.makeRoom()) {
                         break;
                     }
                     takeShared(i++, id, to);

@@ -45,7 +45,7 @@ final class Synthesis {
      */
     boolean deliverBefore(RequestLedger ledger, int sequence, @Nullable CompletionRecords to) {
         ledger.readAdded();
-        while (delivery.makeRoom(to)) {
+        while (delivery.makeRoom()) {
             if (!ledger.nextSynthesizedBefore(sequence)) {
                 return true;
             }
@@ -58,7 +58,7 @@ final class Synthesis {
     void deliverDue(@Nullable CompletionRecords to) {
         for (int i = 0; i < ledgers.size(); i++) {
             RequestLedger ledger = ledgers.get(i);
-            while (delivery.makeRoom(to) && ledger.nextSynthesized()) {
+            while (delivery.makeRoom() && ledger.nextSynthesized()) {
                 deliver(ledger, to);
             }
             if (ledger.outstanding() == 0) {

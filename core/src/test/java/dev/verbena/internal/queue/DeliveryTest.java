@@ -17,7 +17,7 @@ class DeliveryTest {
     private int credits;
 
     private void deliver(Endpoint of, long context, int status, CompletionRecords to) {
-        assertThat(delivery.makeRoom(to)).isTrue();
+        assertThat(delivery.makeRoom()).isTrue();
         delivery.deliver(
                 of, () -> credits++, RequestType.WRITE, context, 0, status, 0, 0, false, to);
     }

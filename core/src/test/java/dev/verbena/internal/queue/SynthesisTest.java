@@ -55,6 +55,39 @@ class SynthesisTest {
         assertThat(delivered()).containsExactly("2 " + STATUS, "3 " + FLUSHED);
     }
 
+    @Test
+    void oneThatIsNotSilentGivesItsSlotBack() {
+        RequestLedger ledger = ledger(0);
+        for (int round = 0; round < 3; round++) {
+            int first = add(ledger, 0);
+            while (!ledger.full()) {
+                add(ledger, 1);
+            }
+            synthesize(ledger, first);
+            assertThat(ledger.full()).isTrue();
+            synthesis.deliverDue(records);
+            assertThat(delivered()).hasSize(8);
+            assertThat(ledger.full()).isFalse();
+        }
+    }
+
+    @Test
+    void aSilentOneHasItsSlotBackAlready() {
+        RequestLedger ledger = ledger(0);
+        for (int i = 0; i < 4; i++) {
+            ledger.add(i, RequestType.WRITE, true, false);
+        }
+        synthesize(ledger, ledger.last() - 3);
+        synthesis.deliverDue(records);
+        assertThat(delivered()).hasSize(4);
+        int most = 0;
+        while (!ledger.full()) {
+            add(ledger, 0);
+            most++;
+        }
+        assertThat(most).isEqualTo(8);
+    }
+
     /** Polls take the short way again, although the queue pairs are there still. */
     @Test
     void nothingIsLeftToLookAtWhenAllCame() {
