@@ -117,17 +117,30 @@ class PlainSuccessesTest {
         assertThat(deliver(0)).isZero(); // raw has the two still
         assertThat(came).isZero();
         assertThat(ledger.outstanding()).isEqualTo(2);
+        for (int i = 0; i < 2; i++) {
+            write(i);
+        }
+        device.complete(WorkId.of(WorkId.queue(7, 1, false), 0), 0, 0, 0);
+        for (int i = 3; i >= 0; i--) {
+            complete(ledger.last() - i);
+        }
+        assertThat(deliver(0)).isZero();
+        assertThat(ledger.deliverPlain(raw, 1, 3, provider, records)).isEqualTo(2);
+        assertThat(ledger.outstanding()).isEqualTo(2);
     }
 
     /** The provider has kept it all the same, and its number is the next one's. */
     @Test
     void notOneThatWasTakenBack() {
-        complete(write(1));
-        complete(write(2));
-        ledger.takeBack();
-        assertThat(deliver(0)).isEqualTo(1);
-        assertThat(delivered()).containsExactly(1L);
-        assertThat(ledger.outstanding()).isZero();
+        for (int kept = 1; kept < 4; kept++) {
+            for (int i = 0; i <= kept; i++) {
+                complete(write(i));
+            }
+            ledger.takeBack();
+            assertThat(deliver(0)).isEqualTo(kept);
+            assertThat(delivered()).hasSize(kept);
+            assertThat(ledger.outstanding()).isZero();
+        }
     }
 
     @Test

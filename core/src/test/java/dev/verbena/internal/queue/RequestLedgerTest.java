@@ -290,6 +290,15 @@ class RequestLedgerTest {
         }
 
         @Test
+        void orSuppressedLeavesTheSilentOnesBehindItAlone() {
+            ledger.suppress(write(ledger, 1));
+            silent(ledger, 2);
+            silent(ledger, 3);
+            assertThat(ends(ledger, write(ledger, 4), true)).isTrue();
+            assertThat(ledger.outstanding()).isZero();
+        }
+
+        @Test
         void orSuppressedSilentOnesFreeNoSlotOfOthers() {
             ledger.suppress(silent(ledger, 1));
             assertThat(due(ledger)).isEmpty();
@@ -356,11 +365,14 @@ class RequestLedgerTest {
 
         @Test
         void spoilsItWhenItFails() {
-            renew();
-            assertThat(ends(ledger, bind(false), false)).isTrue();
-            assertThat(window.idle()).isTrue();
-            assertThat(window.bound()).isFalse();
-            assertThat(window.wornOut()).isTrue();
+            for (boolean silent : new boolean[] {false, true}) {
+                renew();
+                silent(ledger, 1);
+                assertThat(ends(ledger, bind(silent), false)).isTrue();
+                assertThat(window.idle()).isTrue();
+                assertThat(window.bound()).isFalse();
+                assertThat(window.wornOut()).isTrue();
+            }
             renew();
             int lost = bind(false);
             ledger.synthesize(lost, lost, STATUS, FLUSHED);
