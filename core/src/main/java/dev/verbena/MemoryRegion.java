@@ -57,7 +57,8 @@ public final class MemoryRegion extends NativeObject {
     private final int remoteToken;
     private final Set<Access> rights;
     private final @Nullable OwnedMemory owned; // null for memory of the caller's
-    private final @Nullable RegisteredArena arena; // whose slab it is
+    private final @Nullable NativeObject divider; // the arena or pool whose memory it is
+    private volatile boolean dividerCloses;
 
     /** Registers memory of the caller's. */
     MemoryRegion(ProtectionDomain domain, MemorySegment memory, Access... rights) {
@@ -69,9 +70,17 @@ public final class MemoryRegion extends NativeObject {
         this(arena, arena.domain(), memory, null, arena, rights);
     }
 
-    /** Registers memory that the region is to own. */
-    MemoryRegion(ProtectionDomain domain, OwnedMemory owned, Access... rights) {
-        this(domain, domain, owned.segment(), owned, null, rights);
+    /**
+     * Registers memory that the region is to own.
+     *
+     * @param divider what divides it up and closes it; null for a region that its user closes
+     */
+    MemoryRegion(
+            ProtectionDomain domain,
+            OwnedMemory owned,
+            @Nullable NativeObject divider,
+            Access... rights) {
+        this(domain, domain, owned.segment(), owned, divider, rights);
     }
 
     private MemoryRegion(
@@ -79,12 +88,12 @@ public final class MemoryRegion extends NativeObject {
             ProtectionDomain domain,
             MemorySegment memory,
             @Nullable OwnedMemory owned,
-            @Nullable RegisteredArena arena,
+            @Nullable NativeObject divider,
             Access... rights) {
         super(parent);
         this.domain = domain;
         this.owned = owned;
-        this.arena = arena;
+        this.divider = divider;
         this.control = domain.adapter().control();
         int access = Access.verbs(rights, domain.adapter().attributes().iwarp());
         Set<Access> asked = EnumSet.noneOf(Access.class);
@@ -298,10 +307,16 @@ public final class MemoryRegion extends NativeObject {
 
     @Override
     void checkMayClose() {
-        if (arena != null && !arena.isClosed()) {
+        if (divider != null && !dividerCloses) {
             throw new IllegalStateException(
-                    "%s is a slab of %s, and is closed with it".formatted(this, arena));
+                    "%s is a part of %s, and is closed with it".formatted(this, divider));
         }
+    }
+
+    /** Closes the region, for the arena or pool whose memory it is. */
+    void closeWithDivider() {
+        dividerCloses = true;
+        close();
     }
 
     @Override
@@ -316,7 +331,7 @@ public final class MemoryRegion extends NativeObject {
         Teardown end = new Teardown(this, domain.adapter());
         if (!end.check(control.deregisterMemory(registered.handle()), "ibv_dereg_mr")) {
             STILL_REGISTERED.add(this);
-            if (arena != null) {
+            if (divider instanceof RegisteredArena arena) {
                 arena.keepMemory();
             }
         } else if (owned != null) {

@@ -4,6 +4,8 @@ import com.google.errorprone.annotations.CheckReturnValue;
 
 import dev.verbena.internal.queue.WindowTable;
 
+import org.jspecify.annotations.Nullable;
+
 import java.lang.foreign.MemorySegment;
 import java.util.Objects;
 import java.util.Set;
@@ -73,10 +75,16 @@ public final class ProtectionDomain extends NativeObject {
      */
     @CheckReturnValue
     public MemoryRegion allocate(long bytes, MemoryOptions options, Access... rights) {
+        return allocate(null, bytes, options, rights);
+    }
+
+    /** Allocates and registers memory for something that divides it up, and closes the region. */
+    MemoryRegion allocate(
+            @Nullable NativeObject divider, long bytes, MemoryOptions options, Access... rights) {
         ensureOpen();
         OwnedMemory memory = OwnedMemory.allocate(bytes, options);
         try {
-            return new MemoryRegion(this, memory, rights);
+            return new MemoryRegion(this, memory, divider, rights);
         } catch (Throwable t) {
             memory.free();
             throw t;
