@@ -201,6 +201,23 @@ public final class FakeDevice implements DeviceControl {
     /** Whether memory is mapped for reading only, as a read-only mapping of a file is. */
     public boolean pagesAreReadOnly;
 
+    /** What it can do with memory that is not pinned. */
+    public PagingAttributes paging = PagingAttributes.NONE;
+
+    /** The errno of a registration that has optional rights, or 0. */
+    public int optionalRightsError;
+
+    /** The errno of each registration of a dma-buf, or 0. */
+    public int dmaBufError;
+
+    /** The registered dma-bufs: descriptor, offset, length, iova. */
+    public final List<List<Long>> dmaBufs = new ArrayList<>();
+
+    /** The prefetches: advice, address, length, local key. */
+    public final List<List<Long>> prefetches = new ArrayList<>();
+
+    public int prefetchError; // of each
+
     public final List<Integer> srqLimits = new ArrayList<>();
 
     // What tests set.
@@ -881,7 +898,33 @@ public final class FakeDevice implements DeviceControl {
         if (pagesAreReadOnly && (access & ~Rights.REMOTE_READ) != 0) {
             return -Errno.EFAULT; // the kernel pins them as writable
         }
+        if (optionalRightsError != 0 && (access & Rights.OPTIONAL) != 0) {
+            return -optionalRightsError;
+        }
         return other("mr");
+    }
+
+    @Override
+    public synchronized long registerDmaBuf(
+            long pd, int descriptor, long offset, long length, long iova, int access) {
+        registeredFor.add(access);
+        if (dmaBufError != 0) {
+            return -dmaBufError;
+        }
+        dmaBufs.add(List.of((long) descriptor, offset, length, iova));
+        return other("mr");
+    }
+
+    @Override
+    public PagingAttributes paging() {
+        return paging;
+    }
+
+    @Override
+    public synchronized int prefetch(long pd, int advice, long address, int length, int localKey) {
+        prefetches.add(
+                List.of((long) advice, address, Integer.toUnsignedLong(length), (long) localKey));
+        return -prefetchError;
     }
 
     @Override
