@@ -32,6 +32,7 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.IntSupplier;
+import java.util.random.RandomGenerator;
 
 /**
  * A device that does not exist: an {@code ibv_context} in native memory whose data path ends in
@@ -141,6 +142,9 @@ public final class FakeDevice implements DeviceControl {
         final Deque<Posted> receives = new ArrayDeque<>();
         final Deque<Posted> taken = new ArrayDeque<>(); // shared receives, not ended yet
     }
+
+    /** Memory that the peer may write to. */
+    private record Open(long start, long bytes) {}
 
     private static final class Mw {
         int key;
@@ -304,6 +308,8 @@ public final class FakeDevice implements DeviceControl {
     private final Map<Long, Deque<Posted>> srqs = new HashMap<>();
     private final Map<Long, Channel> channels = new HashMap<>();
     private final Map<Long, String> others = new HashMap<>();
+    private final Map<Long, Open> open = new HashMap<>(); // by region
+    private final List<Long> openRegions = new ArrayList<>(); // its keys, to choose one
     private final int async = Descriptors.newEventFd();
     private final Queue<AsyncEvent> asyncEvents = new ConcurrentLinkedQueue<>();
     private final List<Runnable> refusedToDestroy = new ArrayList<>(); // forgets each
@@ -901,7 +907,27 @@ public final class FakeDevice implements DeviceControl {
         if (optionalRightsError != 0 && (access & Rights.OPTIONAL) != 0) {
             return -optionalRightsError;
         }
-        return other("mr");
+        long address = other("mr");
+        if (address > 0 && (access & Rights.REMOTE_WRITE) != 0) {
+            open.put(address, new Open(memory.address(), memory.byteSize()));
+            openRegions.add(address);
+        }
+        return address;
+    }
+
+    /**
+     * The peer writes a byte somewhere into a region that is registered for that, whoever may think
+     * that it is free; as a device does, without asking the process.
+     *
+     * @return whether there is any such region
+     */
+    public synchronized boolean peerWrites(RandomGenerator random, byte value) {
+        if (openRegions.isEmpty()) {
+            return false;
+        }
+        Open region = open.get(openRegions.get(random.nextInt(openRegions.size())));
+        Native.EVERYWHERE.set(JAVA_BYTE, region.start + random.nextLong(region.bytes), value);
+        return true;
     }
 
     @Override
@@ -942,6 +968,9 @@ public final class FakeDevice implements DeviceControl {
 
     @Override
     public synchronized int deregisterMemory(long mr) {
+        if (open.remove(mr) != null) {
+            openRegions.remove(mr);
+        }
         return destroy("ibv_dereg_mr", others, mr);
     }
 
