@@ -27,7 +27,7 @@ import java.util.stream.Stream;
  * <p>{@link ProtectionDomain#allocate} makes one with memory of its own: prefer it. The memory is
  * freed after the deregistration, so no device and no peer can reach what is at its addresses
  * later. {@link ProtectionDomain#register} makes one of memory that the caller owns, such as a
- * mapped file.
+ * mapped file; {@link ProtectionDomain#registerDmaBuf} of memory of another device.
  *
  * <p>May be used from any thread. If it is closed while requests that name it are outstanding, they
  * fail. If it is closed while a {@link MemoryWindow} is bound to it, it is deregistered when that
