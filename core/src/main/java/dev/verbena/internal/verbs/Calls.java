@@ -86,6 +86,24 @@ final class Calls {
         private Regions() {}
     }
 
+    static final class OptionalRights {
+        static final MethodHandle REG_MR_IOVA2 =
+                capturing(
+                        LibIbverbs.ibv_reg_mr_iova2$address(),
+                        LibIbverbs.ibv_reg_mr_iova2$descriptor());
+
+        private OptionalRights() {}
+    }
+
+    static final class DmaBufs {
+        static final MethodHandle REG_DMABUF_MR =
+                capturing(
+                        LibIbverbs.ibv_reg_dmabuf_mr$address(),
+                        LibIbverbs.ibv_reg_dmabuf_mr$descriptor());
+
+        private DmaBufs() {}
+    }
+
     static final class Channels {
         static final MethodHandle CREATE_CHANNEL =
                 capturing(

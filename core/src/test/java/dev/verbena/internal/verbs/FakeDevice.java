@@ -32,6 +32,7 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.IntSupplier;
+import java.util.random.RandomGenerator;
 
 /**
  * A device that does not exist: an {@code ibv_context} in native memory whose data path ends in
@@ -148,6 +149,9 @@ public final class FakeDevice implements DeviceControl {
         final Deque<Posted> taken = new ArrayDeque<>(); // shared receives, not ended yet
     }
 
+    /** Memory that the peer may write to. */
+    private record Open(long start, long bytes) {}
+
     private static final class Mw {
         int key;
         Qp boundOn;
@@ -208,6 +212,23 @@ public final class FakeDevice implements DeviceControl {
 
     /** Whether memory is mapped for reading only, as a read-only mapping of a file is. */
     public boolean pagesAreReadOnly;
+
+    /** What it can do with memory that is not pinned. */
+    public PagingAttributes paging = PagingAttributes.NONE;
+
+    /** The errno of a registration that has optional rights, or 0. */
+    public int optionalRightsError;
+
+    /** The errno of each registration of a dma-buf, or 0. */
+    public int dmaBufError;
+
+    /** The registered dma-bufs: descriptor, offset, length, iova. */
+    public final List<List<Long>> dmaBufs = new ArrayList<>();
+
+    /** The prefetches: advice, address, length, local key. */
+    public final List<List<Long>> prefetches = new ArrayList<>();
+
+    public int prefetchError; // of each
 
     public final List<Integer> srqLimits = new ArrayList<>();
 
@@ -295,6 +316,8 @@ public final class FakeDevice implements DeviceControl {
     private final Map<Long, Deque<Posted>> srqs = new HashMap<>();
     private final Map<Long, Channel> channels = new HashMap<>();
     private final Map<Long, String> others = new HashMap<>();
+    private final Map<Long, Open> open = new HashMap<>(); // by region
+    private final List<Long> openRegions = new ArrayList<>(); // its keys, to choose one
     private final int async = Descriptors.newEventFd();
     private final Queue<AsyncEvent> asyncEvents = new ConcurrentLinkedQueue<>();
     private final List<Runnable> refusedToDestroy = new ArrayList<>(); // forgets each
@@ -889,7 +912,53 @@ public final class FakeDevice implements DeviceControl {
         if (pagesAreReadOnly && (access & ~Rights.REMOTE_READ) != 0) {
             return -Errno.EFAULT; // the kernel pins them as writable
         }
+        if (optionalRightsError != 0 && (access & Rights.OPTIONAL) != 0) {
+            return -optionalRightsError;
+        }
+        long address = other("mr");
+        if (address > 0 && (access & Rights.REMOTE_WRITE) != 0) {
+            open.put(address, new Open(memory.address(), memory.byteSize()));
+            openRegions.add(address);
+        }
+        return address;
+    }
+
+    /**
+     * The peer writes a byte somewhere into a region that is registered for that, whoever may think
+     * that it is free; as a device does, without asking the process.
+     *
+     * @return whether there is any such region
+     */
+    public synchronized boolean peerWrites(RandomGenerator random, byte value) {
+        if (openRegions.isEmpty()) {
+            return false;
+        }
+        Open region = open.get(openRegions.get(random.nextInt(openRegions.size())));
+        Native.EVERYWHERE.set(JAVA_BYTE, region.start + random.nextLong(region.bytes), value);
+        return true;
+    }
+
+    @Override
+    public synchronized long registerDmaBuf(
+            long pd, int descriptor, long offset, long length, long iova, int access) {
+        registeredFor.add(access);
+        if (dmaBufError != 0) {
+            return -dmaBufError;
+        }
+        dmaBufs.add(List.of((long) descriptor, offset, length, iova));
         return other("mr");
+    }
+
+    @Override
+    public PagingAttributes paging() {
+        return paging;
+    }
+
+    @Override
+    public synchronized int prefetch(long pd, int advice, long address, int length, int localKey) {
+        prefetches.add(
+                List.of((long) advice, address, Integer.toUnsignedLong(length), (long) localKey));
+        return -prefetchError;
     }
 
     @Override
@@ -907,6 +976,9 @@ public final class FakeDevice implements DeviceControl {
 
     @Override
     public synchronized int deregisterMemory(long mr) {
+        if (open.remove(mr) != null) {
+            openRegions.remove(mr);
+        }
         return destroy("ibv_dereg_mr", others, mr);
     }
 
