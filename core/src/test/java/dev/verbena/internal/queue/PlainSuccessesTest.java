@@ -27,7 +27,7 @@ class PlainSuccessesTest {
 
     private final FakeDevice device = new FakeDevice();
     private final VerbsContext context = device.open();
-    private final long address = device.createCq(64, 0);
+    private final long address = device.createCq(64, 0, 0, 0);
     private final Provider provider = Provider.of(0, 0);
     private final Endpoint endpoint = new Endpoint("it", new WindowTable(), () -> {});
     private final WorkCompletions raw = new WorkCompletions(16);
