@@ -1,28 +1,40 @@
 package dev.verbena.examples;
 
-import static java.nio.channels.FileChannel.MapMode.*;
-import static java.nio.file.StandardOpenOption.*;
+import static java.nio.channels.FileChannel.MapMode.PRIVATE;
+import static java.nio.channels.FileChannel.MapMode.READ_ONLY;
+import static java.nio.file.StandardOpenOption.READ;
 
 import dev.verbena.*;
 
 import java.io.IOException;
-import java.lang.foreign.*;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
 import java.net.InetSocketAddress;
 import java.nio.ByteBuffer;
 import java.nio.channels.FileChannel;
-import java.nio.file.*;
+import java.nio.file.Path;
 import java.time.Duration;
 
-/** Sends a file from its mapping into a mapping of the peer's: no byte is copied on either side. */
-public final class FileTransfer {
+/**
+ * Sends a file from its mapping, without a copy: writes it into the mapping that {@link
+ * FileReceiver} offers.
+ */
+public final class FileSender {
     private static final long PART = 1 << 20; // of each write
     private static final int DEPTH = 16; // writes outstanding
     private static final QueuePairLimits LIMITS = QueuePairLimits.depths(DEPTH, 1);
     private static final Duration STUCK = Duration.ofSeconds(30); // one of them
 
-    private FileTransfer() {}
+    private FileSender() {}
 
-    /** Sends a file, of at least one byte and no more than may be locked. */
+    /**
+     * Sends a file.
+     *
+     * @param adapter the device
+     * @param file at least one byte, and no more than may be locked
+     * @param receiver where {@link FileReceiver} gets its requests from
+     * @throws IOException when the file cannot be read
+     */
     public static void send(Adapter adapter, Path file, InetSocketAddress receiver)
             throws IOException {
         try (FileChannel channel = FileChannel.open(file, READ);
@@ -62,49 +74,6 @@ public final class FileTransfer {
         } catch (VerbenaException e) {
             // Linux before 6.2 pins memory as writable: then the kernel copies each page once.
             return domain.register(file.map(PRIVATE, 0, file.size(), arena));
-        }
-    }
-
-    /** Accepts a file of at most so many bytes; deletes it if it does not arrive whole in time. */
-    public static void receive(
-            Adapter adapter, Connector request, Path file, long most, Duration within)
-            throws IOException {
-        try (request; // closing it refuses a request that was not accepted
-                FileChannel channel = FileChannel.open(file, CREATE_NEW, READ, WRITE);
-                Arena arena = Arena.ofShared()) {
-            try (ProtectionDomain domain = adapter.createProtectionDomain();
-                    CompletionQueue queue = adapter.createConfinedCompletionQueue(DEPTH + 1);
-                    QueuePair pair = domain.createQueuePair(queue, queue, LIMITS);
-                    MemoryRegion target = target(domain, request, channel, most, arena)) {
-                byte[] answer = new byte[RemoteMemory.MESSAGE_BYTES];
-                target.remoteMemory().writeTo(MemorySegment.ofArray(answer), 0);
-                pair.receive(0, new BufferList(1)).orThrow(); // for the message at the end
-                request.onDisconnect(status -> cancel(pair)); // a sender that has gone
-                request.accept(pair, ConnectionOptions.DEFAULTS.withPrivateData(answer));
-                await(queue, within);
-                target.memory().force();
-            } catch (IOException | RuntimeException e) {
-                Files.delete(file);
-                throw e;
-            }
-        }
-    }
-
-    private static MemoryRegion target(
-            ProtectionDomain domain, Connector request, FileChannel file, long most, Arena arena)
-            throws IOException {
-        long bytes = ByteBuffer.wrap(request.connectionData().privateData()).getLong();
-        if (bytes < 1 || bytes > most) {
-            throw new IOException("A file of %,d bytes is not accepted".formatted(bytes));
-        }
-        // EFAULT where the disk is full: all pages are allocated here.
-        return domain.register(file.map(READ_WRITE, 0, bytes, arena), Access.REMOTE_WRITE);
-    }
-
-    private static void cancel(QueuePair pair) {
-        try {
-            pair.flush(); // ends the receive, if there is one
-        } catch (IllegalStateException e) { // closed: nobody waits
         }
     }
 
