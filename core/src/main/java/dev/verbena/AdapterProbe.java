@@ -57,7 +57,7 @@ final class AdapterProbe {
     static Found probe(DeviceControl control, DeviceAttributes device) {
         long pd = VerbenaException.check(control.allocatePd(), "ibv_alloc_pd", "");
         try {
-            long cq = VerbenaException.check(control.createCq(1, 0), "ibv_create_cq", "");
+            long cq = VerbenaException.check(control.createCq(1, 0, 0, 0), "ibv_create_cq", "");
             try {
                 return new AdapterProbe(control, device, pd, cq).probe();
             } finally {

@@ -209,13 +209,23 @@ public interface DeviceControl {
     int destroyChannel(long channel);
 
     /**
+     * How many completion vectors the device has: {@code num_comp_vectors} of the {@code
+     * ibv_context}.
+     *
+     * @return 1 or more
+     */
+    int completionVectors();
+
+    /**
      * {@code ibv_create_cq}.
      *
      * @param depth how many completions it must be able to hold
      * @param channel the channel for its events, or 0
+     * @param vector the completion vector that signals them, from 0
+     * @param context its {@code cq_context}: {@link EventWait#context} returns it with each event
      * @return the {@code ibv_cq}, or a negative errno
      */
-    long createCq(int depth, long channel);
+    long createCq(int depth, long channel, int vector, long context);
 
     /**
      * {@code ibv_resize_cq}.

@@ -335,7 +335,12 @@ public final class LibraryControl implements DeviceControl {
     }
 
     @Override
-    public long createCq(int depth, long channel) {
+    public int completionVectors() {
+        return Math.max(1, ibv_context.num_comp_vectors(context));
+    }
+
+    @Override
+    public long createCq(int depth, long channel, int vector, long cqContext) {
         try (Scratch scratch = Scratch.borrow()) {
             return scratch.pointer(
                     (MemorySegment)
@@ -343,9 +348,9 @@ public final class LibraryControl implements DeviceControl {
                                     scratch.state,
                                     context,
                                     depth,
-                                    MemorySegment.NULL,
+                                    MemorySegment.ofAddress(cqContext),
                                     MemorySegment.ofAddress(channel),
-                                    0));
+                                    vector));
         } catch (Throwable t) {
             throw Calls.unexpected(t);
         }

@@ -101,27 +101,33 @@ public final class FakeDevice implements DeviceControl {
     /** Keeps every event until somebody takes it, one at a time, as the kernel does. */
     private static final class Channel {
         final int descriptor = Descriptors.newEventFd();
-        int events;
+        final Deque<Cq> events = new ArrayDeque<>();
 
-        void add() {
-            events++;
+        void add(Cq cq) {
+            events.add(cq);
             Descriptors.setReadable(descriptor);
         }
 
-        boolean take() {
-            if (events == 0) {
-                return false;
-            }
-            if (--events == 0) {
+        void forget(Cq cq) {
+            if (events.removeIf(of -> of == cq) && events.isEmpty()) {
                 Descriptors.drain(descriptor);
             }
-            return true;
+        }
+
+        Cq take() {
+            Cq taken = events.poll();
+            if (taken != null && events.isEmpty()) {
+                Descriptors.drain(descriptor);
+            }
+            return taken;
         }
     }
 
     private static final class Cq {
         final Deque<byte[]> entries = new ArrayDeque<>();
         int depth;
+        int vector;
+        long context;
         Channel channel;
         boolean armed;
         boolean solicitedOnly;
@@ -157,6 +163,8 @@ public final class FakeDevice implements DeviceControl {
     public final List<Integer> chains = new ArrayList<>(); // how many requests each post had
     public final List<Boolean> arms = new ArrayList<>(); // solicitedOnly of each
     public volatile int eventsAskedFor; // how often a channel was
+    public int completionVectors = 4;
+    public final List<Integer> vectors = new ArrayList<>(); // of each completion queue made
     public int mostEventsNotTaken; // of one channel at any moment
 
     public final List<String> panics = new ArrayList<>();
@@ -313,7 +321,7 @@ public final class FakeDevice implements DeviceControl {
     private final int async = Descriptors.newEventFd();
     private final Queue<AsyncEvent> asyncEvents = new ConcurrentLinkedQueue<>();
     private final List<Runnable> refusedToDestroy = new ArrayList<>(); // forgets each
-    private final List<Channel> lateEvents = new ArrayList<>();
+    private final List<Cq> lateEvents = new ArrayList<>();
     private long nextAddress = 0x10_0000;
     private int nextNumber = 100;
 
@@ -737,9 +745,9 @@ public final class FakeDevice implements DeviceControl {
         if (cq.armed && (!cq.solicitedOnly || solicitedWakes || failureWakes)) {
             cq.armed = false;
             if (cq.channel != null && eventsAreLate) {
-                lateEvents.add(cq.channel);
+                lateEvents.add(cq);
             } else if (cq.channel != null) {
-                bringEvent(cq.channel);
+                bringEvent(cq);
             }
         }
     }
@@ -750,9 +758,9 @@ public final class FakeDevice implements DeviceControl {
         lateEvents.clear();
     }
 
-    private void bringEvent(Channel channel) {
-        channel.add();
-        mostEventsNotTaken = Math.max(mostEventsNotTaken, channel.events);
+    private void bringEvent(Cq cq) {
+        cq.channel.add(cq);
+        mostEventsNotTaken = Math.max(mostEventsNotTaken, cq.channel.events.size());
     }
 
     /** Tells something unasked of the completion queue or shared receive queue made last. */
@@ -1039,7 +1047,11 @@ public final class FakeDevice implements DeviceControl {
     @Override
     public synchronized boolean takeEventIfThere(long channel, EventWait wait) {
         eventsAskedFor = eventsAskedFor + 1;
-        boolean taken = channels.get(channel).take();
+        Cq of = channels.get(channel).take();
+        boolean taken = of != null;
+        if (taken) {
+            wait.context(of.context);
+        }
         Error error = taken ? takingCompletionEvent.getAndSet(null) : null;
         if (error != null) {
             throw error;
@@ -1062,12 +1074,22 @@ public final class FakeDevice implements DeviceControl {
     }
 
     @Override
-    public synchronized long createCq(int depth, long channel) {
+    public int completionVectors() {
+        return completionVectors;
+    }
+
+    @Override
+    public synchronized long createCq(int depth, long channel, int vector, long context) {
         long address = depth > 4 * maxDepth ? -Errno.EINVAL : made();
         if (address > 0) {
             Cq cq = new Cq();
             cq.depth = depth;
+            cq.vector = vector;
+            cq.context = context;
             cq.channel = channels.get(channel);
+            if (cq.channel != null) { // not of a probe
+                vectors.add(vector);
+            }
             cqs.put(address, cq);
         }
         return address;
@@ -1089,6 +1111,9 @@ public final class FakeDevice implements DeviceControl {
                 && qps.values().stream()
                         .anyMatch(q -> q.sendCq == removed || q.receiveCq == removed)) {
             return -Errno.EBUSY;
+        }
+        if (removed.channel != null) {
+            removed.channel.forget(removed); // as the kernel does
         }
         return destroy("ibv_destroy_cq", cqs, cq);
     }

@@ -16,6 +16,7 @@ import dev.verbena.examples.Echo;
 import dev.verbena.examples.FileReceiver;
 import dev.verbena.examples.FileSender;
 import dev.verbena.examples.Hello;
+import dev.verbena.examples.ManyQueues;
 import dev.verbena.examples.TwoPeers;
 import dev.verbena.examples.WindowTransfer;
 
@@ -213,6 +214,23 @@ class ExamplesTest {
             CompletableFuture<Void> two = hello(active.getLast(), address, "two");
             assertThat(TwoPeers.receive(there, requests)).containsExactlyInAnyOrder("one", "two");
             CompletableFuture.allOf(one, two).get(TIMEOUT, TimeUnit.SECONDS);
+        }
+    }
+
+    @Test
+    void oneThreadWaitsForTheQueuesOfThreePeers() throws Exception {
+        BlockingQueue<Connector> requests = new LinkedBlockingQueue<>();
+        List<String> active = RdmaDevices.active();
+        try (Adapter there = Adapter.open(active.getFirst());
+                Listener listener = there.listen(anyPort(there), 0, requests::add)) {
+            InetSocketAddress address = listener.localAddress();
+            List<String> texts = List.of("one", "two", "three");
+            List<CompletableFuture<Void>> sent =
+                    texts.stream().map(text -> hello(active.getLast(), address, text)).toList();
+            assertThat(ManyQueues.receive(there, requests, texts.size()))
+                    .containsExactlyInAnyOrderElementsOf(texts);
+            CompletableFuture.allOf(sent.toArray(CompletableFuture[]::new))
+                    .get(TIMEOUT, TimeUnit.SECONDS);
         }
     }
 
