@@ -1,8 +1,9 @@
 package dev.verbena.examples;
 
-import static java.nio.channels.FileChannel.MapMode.PRIVATE;
 import static java.nio.channels.FileChannel.MapMode.READ_ONLY;
+import static java.nio.channels.FileChannel.MapMode.READ_WRITE;
 import static java.nio.file.StandardOpenOption.READ;
+import static java.nio.file.StandardOpenOption.WRITE;
 
 import dev.verbena.*;
 
@@ -37,12 +38,11 @@ public final class FileSender {
      */
     public static void send(Adapter adapter, Path file, InetSocketAddress receiver)
             throws IOException {
-        try (FileChannel channel = FileChannel.open(file, READ);
-                Arena arena = Arena.ofShared(); // closed after the region
+        try (Arena arena = Arena.ofShared(); // closed after the region
                 ProtectionDomain domain = adapter.createProtectionDomain();
                 CompletionQueue queue = adapter.createConfinedCompletionQueue(DEPTH + 1);
                 QueuePair pair = domain.createQueuePair(queue, queue, LIMITS);
-                MemoryRegion source = source(domain, channel, arena);
+                MemoryRegion source = source(domain, file, arena);
                 Connector connector = adapter.createConnector()) {
             byte[] size = ByteBuffer.allocate(Long.BYTES).putLong(source.bytes()).array();
             connector.connect(pair, receiver, ConnectionOptions.DEFAULTS.withPrivateData(size));
@@ -67,13 +67,15 @@ public final class FileSender {
         }
     }
 
-    private static MemoryRegion source(ProtectionDomain domain, FileChannel file, Arena arena)
+    private static MemoryRegion source(ProtectionDomain domain, Path file, Arena arena)
             throws IOException {
-        try {
-            return domain.register(file.map(READ_ONLY, 0, file.size(), arena));
+        try (FileChannel channel = FileChannel.open(file, READ)) { // the mapping outlives it
+            return domain.register(channel.map(READ_ONLY, 0, channel.size(), arena));
         } catch (VerbenaException e) {
-            // Linux before 6.2 pins memory as writable: then the kernel copies each page once.
-            return domain.register(file.map(PRIVATE, 0, file.size(), arena));
+            // Linux before 6.2 registers only what may be written to, also if nobody writes.
+            try (FileChannel channel = FileChannel.open(file, READ, WRITE)) {
+                return domain.register(channel.map(READ_WRITE, 0, channel.size(), arena));
+            }
         }
     }
 

@@ -182,8 +182,11 @@ class ExamplesTest {
                                 }
                             });
             try {
-                FileReceiver.receive(
-                        there, requests.take(), copy, most, Duration.ofSeconds(TIMEOUT));
+                Connector request = requests.poll(TIMEOUT, TimeUnit.SECONDS);
+                if (request == null) {
+                    throw new AssertionError("no request", sent.exceptionNow());
+                }
+                FileReceiver.receive(there, request, copy, most, Duration.ofSeconds(TIMEOUT));
             } finally {
                 sent.handle((nothing, thrown) -> thrown).get(TIMEOUT, TimeUnit.SECONDS);
             }

@@ -247,7 +247,7 @@ class MemoryTest {
     @Test
     void memoryThatWasFreedIsNobodysForThePeer() {
         for (String kind : List.of("region", "arena", "pool")) {
-            for (int round = 0; round < 10; round++) {
+            for (int round = 0; round < 4; round++) {
                 try (Pair pair = pair();
                         MemoryRegion source = pair.left.domain.allocate(4096, ALL)) {
                     source.memory().fill((byte) 0x55);
