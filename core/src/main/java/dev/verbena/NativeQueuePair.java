@@ -16,6 +16,7 @@ import dev.verbena.internal.verbs.QueuePairShape;
 import dev.verbena.internal.verbs.ReceiveRequest;
 import dev.verbena.internal.verbs.Rights;
 import dev.verbena.internal.verbs.SendChain;
+import dev.verbena.internal.verbs.StateChange;
 import dev.verbena.internal.verbs.StateQuery;
 import dev.verbena.internal.verbs.VerbsContext;
 
@@ -400,31 +401,34 @@ final class NativeQueuePair {
      * Connects it to an address. Holds no lock: the step to ready-to-receive may ask the network
      * for the peer's Ethernet address.
      */
-    void connect(QueuePairAddress to) {
+    void connect(QueuePairAddress to, PathOptions options) {
         Port.GidEntry own = ownGid();
-        int mtu = Math.min(port.mtuBytes(), to.mtuBytes());
         reachable = true;
-        VerbenaException.check(
-                control.toReadyToReceive(
-                        address,
+        StateChange toReceive =
+                StateChange.readyToReceive(
                         new PathAttributes(
                                 port.number(),
                                 own == null ? 0 : own.index(),
                                 own != null,
-                                VerbsContext.mtuOf(mtu),
+                                VerbsContext.mtuOf(Math.min(port.mtuBytes(), to.mtuBytes())),
                                 to.queuePairNumber(),
                                 to.firstSequenceNumber(),
                                 to.lid(),
                                 to.gid().high(),
                                 to.gid().low(),
-                                inboundReads)),
-                "ibv_modify_qp(RTR, peer %s)".formatted(to.gid()),
-                "Is the peer's address reachable from GID %s (ip route get)?".formatted(own));
-        int reads = Math.min(outboundReads(), to.inboundReads());
+                                inboundReads));
+        options.applyTo(toReceive);
         VerbenaException.check(
-                control.toReadyToSend(address, firstSequence, reads, to.sharedReceives()),
-                "ibv_modify_qp(RTS)",
-                "");
+                control.change(address, toReceive),
+                "ibv_modify_qp(RTR, peer %s)".formatted(to.gid()),
+                options.advice(
+                        "Is the peer's address reachable from GID %s (ip route get)?"
+                                .formatted(own)));
+        int reads = Math.min(outboundReads(), to.inboundReads());
+        StateChange toSend = StateChange.readyToSend(firstSequence, reads, to.sharedReceives());
+        options.applyTo(toSend);
+        VerbenaException.check(
+                control.change(address, toSend), "ibv_modify_qp(RTS)", options.advice(""));
         connected(Peer.of(to), to.invalidatable(), reads);
     }
 

@@ -10,6 +10,7 @@ import dev.verbena.internal.queue.SendQueue;
 
 import org.jspecify.annotations.Nullable;
 
+import java.util.Objects;
 import java.util.Optional;
 
 /**
@@ -135,13 +136,28 @@ public final class QueuePair extends NativeObject {
      *
      * <p>A peer that does not answer any more makes a request fail with IO_TIMEOUT after half a
      * second or more, one that answers and has no receive for a message after about 4 s (never,
-     * when its receives are shared).
+     * when its receives are shared). {@link #connect(QueuePairAddress, PathOptions)} changes that.
      *
      * @param peer the other queue pair's address
      * @throws IllegalStateException when it was connected or flushed already, or is closed
      * @throws VerbenaException when the device refuses the address
      */
     public void connect(QueuePairAddress peer) {
+        connect(peer, PathOptions.DEFAULTS);
+    }
+
+    /**
+     * Connects to a queue pair whose address came over a channel of the caller's own, with a
+     * traffic class, timeouts and retries of the caller's choice (attributes of {@code
+     * ibv_modify_qp}). They apply to what this side sends; the peer chooses its own.
+     *
+     * @param peer the other queue pair's address
+     * @param options how packets travel, and when they are sent again
+     * @throws IllegalStateException when it was connected or flushed already, or is closed
+     * @throws VerbenaException when the device refuses the address or an option
+     */
+    public void connect(QueuePairAddress peer, PathOptions options) {
+        Objects.requireNonNull(options, "options");
         hold();
         try {
             if (!half.beginConnecting()) {
@@ -149,7 +165,7 @@ public final class QueuePair extends NativeObject {
             }
             boolean done = false;
             try {
-                half.connect(peer);
+                half.connect(peer, options);
                 done = true;
             } finally {
                 if (!done) {

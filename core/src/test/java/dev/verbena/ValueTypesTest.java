@@ -276,7 +276,7 @@ class ValueTypesTest {
                 some.withPrivateData(new byte[] {1}).withoutAnnouncement(),
                 some.withPrivateData(new byte[] {1}).assumingInvalidatablePeer(),
                 some.withPrivateData(new byte[] {1}).withLocalAddress(new InetSocketAddress(1)),
-                some.withPrivateData(new byte[] {1}).withAckTimeout(Duration.ofSeconds(1)));
+                some.withPrivateData(new byte[] {1}).withPath(PathOptions.DEFAULTS.withRetries(1)));
         assertThat(some.withPrivateData(new byte[] {77}).toString()).doesNotContain("77");
     }
 }

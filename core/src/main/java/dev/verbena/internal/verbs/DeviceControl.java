@@ -305,29 +305,7 @@ public interface DeviceControl {
     int toInit(long qp, int port, int access);
 
     /**
-     * {@code ibv_modify_qp} from INIT to ready-to-receive, after which it accepts packets from the
-     * peer.
-     *
-     * @param qp the {@code ibv_qp}
-     * @param path how to reach the peer
-     * @return 0, or a negative errno
-     */
-    int toReadyToReceive(long qp, PathAttributes path);
-
-    /**
-     * {@code ibv_modify_qp} from ready-to-receive to ready-to-send.
-     *
-     * @param qp the {@code ibv_qp}
-     * @param sequence the sequence number of its first packet
-     * @param outboundReads how many reads and atomics it may have outstanding
-     * @param infiniteRnrRetry whether to retry without limit while the peer has no receive posted,
-     *     instead of for some seconds
-     * @return 0, or a negative errno
-     */
-    int toReadyToSend(long qp, int sequence, int outboundReads, boolean infiniteRnrRetry);
-
-    /**
-     * {@code ibv_modify_qp} with attributes from the connection manager.
+     * {@code ibv_modify_qp} to a state of a connection.
      *
      * @param qp the {@code ibv_qp}
      * @param change the target state and its attributes

@@ -4,7 +4,6 @@ import static java.lang.foreign.ValueLayout.ADDRESS;
 import static java.lang.foreign.ValueLayout.JAVA_INT;
 
 import dev.verbena.bindings.Verbs;
-import dev.verbena.bindings.ibv_ah_attr;
 import dev.verbena.bindings.ibv_async_event;
 import dev.verbena.bindings.ibv_comp_channel;
 import dev.verbena.bindings.ibv_context;
@@ -12,7 +11,6 @@ import dev.verbena.bindings.ibv_context_ops;
 import dev.verbena.bindings.ibv_device;
 import dev.verbena.bindings.ibv_device_attr;
 import dev.verbena.bindings.ibv_gid_entry;
-import dev.verbena.bindings.ibv_global_route;
 import dev.verbena.bindings.ibv_mr;
 import dev.verbena.bindings.ibv_mw;
 import dev.verbena.bindings.ibv_port_attr;
@@ -32,19 +30,6 @@ import java.util.List;
 
 /** {@link DeviceControl} of a real device, through libibverbs. */
 public final class LibraryControl implements DeviceControl {
-    // Local ACK timeout 4.096 us * 2^14 = 67 ms, with 6 retries: a request to a peer that vanished
-    // ends in IO_TIMEOUT after about half a second. Not 7 retries: rxe's completer never counts
-    // those down (rxe_comp.c; seen on 6.1: a request to a peer in the error state was still
-    // outstanding after 30 s).
-    private static final int ACK_TIMEOUT = 14;
-    private static final int RETRIES = 6;
-    // RNR retries while the peer has no receive posted: 6, at intervals of 655 ms (encoded as 0),
-    // so about 4 s until IO_TIMEOUT, which is longer than a garbage collection pause of the peer. 7
-    // would retry without limit; NDK expects the request to end.
-    private static final int RNR_RETRIES = 6;
-    private static final int RNR_RETRIES_INFINITE = 7;
-    private static final int RNR_TIMER = 0;
-    private static final int HOP_LIMIT = 64;
     private static final long GID = ibv_gid_entry.gid$offset();
     private static final long WINDOW_KEY = ibv_mw.rkey$offset();
 
@@ -456,66 +441,6 @@ public final class LibraryControl implements DeviceControl {
                             | Verbs.IBV_QP_PKEY_INDEX
                             | Verbs.IBV_QP_PORT
                             | Verbs.IBV_QP_ACCESS_FLAGS);
-        }
-    }
-
-    @Override
-    public int toReadyToReceive(long qp, PathAttributes path) {
-        try (Scratch scratch = Scratch.borrow()) {
-            MemorySegment a = ibv_qp_attr.allocate(scratch);
-            ibv_qp_attr.qp_state(a, Verbs.IBV_QPS_RTR);
-            ibv_qp_attr.path_mtu(a, path.mtu());
-            ibv_qp_attr.dest_qp_num(a, path.peerNumber());
-            ibv_qp_attr.rq_psn(a, path.peerSequence());
-            ibv_qp_attr.max_dest_rd_atomic(a, (byte) path.inboundReads());
-            ibv_qp_attr.min_rnr_timer(a, (byte) RNR_TIMER);
-            MemorySegment address = ibv_qp_attr.ah_attr(a);
-            ibv_ah_attr.dlid(address, (short) path.peerLid());
-            ibv_ah_attr.port_num(address, (byte) path.port());
-            if (path.ethernet()) {
-                ibv_ah_attr.is_global(address, (byte) 1);
-                MemorySegment route = ibv_ah_attr.grh(address);
-                ibv_global_route.sgid_index(route, (byte) path.gidIndex());
-                ibv_global_route.hop_limit(route, (byte) HOP_LIMIT);
-                MemorySegment gid = ibv_global_route.dgid(route);
-                gid.set(Native.BIG_ENDIAN_LONG, 0, path.peerGidHigh());
-                gid.set(Native.BIG_ENDIAN_LONG, Long.BYTES, path.peerGidLow());
-            }
-            return modify(
-                    scratch,
-                    qp,
-                    a,
-                    Verbs.IBV_QP_STATE
-                            | Verbs.IBV_QP_AV
-                            | Verbs.IBV_QP_PATH_MTU
-                            | Verbs.IBV_QP_DEST_QPN
-                            | Verbs.IBV_QP_RQ_PSN
-                            | Verbs.IBV_QP_MAX_DEST_RD_ATOMIC
-                            | Verbs.IBV_QP_MIN_RNR_TIMER);
-        }
-    }
-
-    @Override
-    public int toReadyToSend(long qp, int sequence, int outboundReads, boolean infiniteRnrRetry) {
-        try (Scratch scratch = Scratch.borrow()) {
-            MemorySegment a = ibv_qp_attr.allocate(scratch);
-            ibv_qp_attr.qp_state(a, Verbs.IBV_QPS_RTS);
-            ibv_qp_attr.timeout(a, (byte) ACK_TIMEOUT);
-            ibv_qp_attr.retry_cnt(a, (byte) RETRIES);
-            ibv_qp_attr.rnr_retry(
-                    a, (byte) (infiniteRnrRetry ? RNR_RETRIES_INFINITE : RNR_RETRIES));
-            ibv_qp_attr.sq_psn(a, sequence);
-            ibv_qp_attr.max_rd_atomic(a, (byte) outboundReads);
-            return modify(
-                    scratch,
-                    qp,
-                    a,
-                    Verbs.IBV_QP_STATE
-                            | Verbs.IBV_QP_TIMEOUT
-                            | Verbs.IBV_QP_RETRY_CNT
-                            | Verbs.IBV_QP_RNR_RETRY
-                            | Verbs.IBV_QP_SQ_PSN
-                            | Verbs.IBV_QP_MAX_QP_RD_ATOMIC);
         }
     }
 

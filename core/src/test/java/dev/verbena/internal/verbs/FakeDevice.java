@@ -19,6 +19,7 @@ import dev.verbena.bindings.ibv_wc;
 import java.io.ByteArrayOutputStream;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -142,7 +143,6 @@ public final class FakeDevice implements DeviceControl {
         long srq;
         String state = "RESET";
         int peer;
-        int reads;
         final Deque<Posted> sends = new ArrayDeque<>(); // not carried out yet
         final Deque<Long> slots = new ArrayDeque<>(); // ids whose places are taken
         final Deque<Posted> receives = new ArrayDeque<>();
@@ -169,10 +169,13 @@ public final class FakeDevice implements DeviceControl {
 
     public final List<String> panics = new ArrayList<>();
     public int overruns;
-    public final List<StateChange> changes = new ArrayList<>();
+    public final List<StateChange> changes = new ArrayList<>(); // steps of connections, in order
 
-    /** The errno of the next step that the connection manager asks for. */
+    /** The errno of the next step of a connection. */
     public int changeError;
+
+    /** The state that only is refused by it, or 0 for any. */
+    public int changeErrorAt;
 
     /** The errno of the next destruction of a queue pair, which is gone all the same. */
     public int destroyError;
@@ -777,6 +780,16 @@ public final class FakeDevice implements DeviceControl {
         tell(kind, object);
     }
 
+    /** The struct that a step had, byte for byte. */
+    public static byte[] bytes(StateChange change) {
+        return change.attributes().toArray(ValueLayout.JAVA_BYTE);
+    }
+
+    /** The mask that a step had. */
+    public static int mask(StateChange change) {
+        return change.mask();
+    }
+
     /** As if what could not be destroyed had never been there. */
     public synchronized void forgetRefused() {
         refusedToDestroy.forEach(Runnable::run);
@@ -1183,36 +1196,21 @@ public final class FakeDevice implements DeviceControl {
     }
 
     @Override
-    public synchronized int toReadyToReceive(long qp, PathAttributes path) {
-        if (reachError != 0) {
-            return -reachError;
-        }
-        qps.get(qp).state = "RTR";
-        qps.get(qp).peer = path.peerNumber();
-        return 0;
-    }
-
-    @Override
-    public synchronized int toReadyToSend(
-            long qp, int sequence, int outboundReads, boolean infiniteRnrRetry) {
-        lastPatient = infiniteRnrRetry;
-        qps.get(qp).state = "RTS";
-        qps.get(qp).reads = outboundReads;
-        return 0;
-    }
-
-    @Override
     public synchronized int change(long qp, StateChange change) {
         changes.add(change);
+        if (reachError != 0 && change.state() == StateChange.READY_TO_RECEIVE) {
+            return -reachError;
+        }
         int peer = ibv_qp_attr.dest_qp_num(change.attributes());
         if (peer != 0) {
             qps.get(qp).peer = peer;
         }
-        if (changeError != 0) {
+        if (changeError != 0 && (changeErrorAt == 0 || changeErrorAt == change.state())) {
             int error = changeError;
             changeError = 0;
             return -error;
         }
+        lastPatient = change.rnrRetries() == 7;
         qps.get(qp).state =
                 switch (change.state()) {
                     case StateChange.INITIALIZED -> "INIT";

@@ -87,6 +87,8 @@ final class PerfClient implements Callable<Integer> {
 
     @Mixin private PerfOptions options;
 
+    @Mixin private PacketOptions packets;
+
     @Option(
             names = {"--from", "--source_ip"},
             paramLabel = "ADDRESS",
@@ -236,6 +238,7 @@ final class PerfClient implements Callable<Integer> {
 
     private PerfPlan plan(PerfSizes sizes) {
         options.check(spec, 1);
+        packets.check(spec);
         if (measure == PerfMeasure.LAT) {
             onlyForBandwidth("--depth", depth);
             onlyForBandwidth("--chain", chain);
@@ -361,7 +364,8 @@ final class PerfClient implements Callable<Integer> {
         }
 
         private Connector connect(QueuePair queuePair, PerfPlan said) {
-            ConnectionOptions how = plan.connection(said.encode());
+            ConnectionOptions how =
+                    plan.connection(said.encode()).withPath(packets.on(plan.path()));
             if (from != null) {
                 how = how.withLocalAddress(new InetSocketAddress(from, 0));
             }
@@ -475,6 +479,8 @@ final class PerfClient implements Callable<Integer> {
             all.put("events", events);
             all.put("qps", plan.queuePairs());
             all.put("qp_timeout", plan.ackTimeout());
+            all.put("tclass", packets.trafficClass());
+            all.put("sl", packets.serviceLevel());
             all.put("java", System.getProperty("java.vm.version"));
             all.put("vm", System.getProperty("java.vm.name"));
             all.put(
