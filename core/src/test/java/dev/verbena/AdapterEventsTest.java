@@ -23,6 +23,21 @@ import java.util.concurrent.atomic.AtomicBoolean;
 /** The event loop of an adapter, on which all of its objects depend. */
 @Timeout(60)
 class AdapterEventsTest {
+    /** Knows no object, and does not care. */
+    private static final AdapterEvents.Observer NOBODY =
+            new AdapterEvents.Observer() {
+                @Override
+                public Object objectAt(long address) {
+                    return null;
+                }
+
+                @Override
+                public void arrived(AsyncEvent event) {}
+
+                @Override
+                public void threadEnded() {}
+            };
+
     private final FakeDevice device = new FakeDevice();
     private final BlockingQueue<Throwable> reported = new LinkedBlockingQueue<>();
     private Thread.UncaughtExceptionHandler usual;
@@ -68,6 +83,7 @@ class AdapterEventsTest {
                         "fake0",
                         device,
                         VerbenaException::of,
+                        NOBODY,
                         (milliseconds, descriptors) -> {
                             if (failed.compareAndSet(false, true)) {
                                 throw new OutOfMemoryError("Java heap space");
@@ -88,6 +104,7 @@ class AdapterEventsTest {
                         "fake0",
                         device,
                         VerbenaException::of,
+                        NOBODY,
                         (milliseconds, descriptors) -> -Errno.EINVAL);
         assertThat(report())
                 .isInstanceOf(VerbenaException.class)
