@@ -171,6 +171,26 @@ public final class Adapter extends NativeObject {
         }
     }
 
+    /**
+     * What a port has counted so far, by names that the driver chooses: {@link PortCounters}.
+     *
+     * @param port the port's number, from 1
+     * @return a snapshot; counters that the port does not have, or that cannot be read, are left
+     *     out
+     * @throws VerbenaException INVALID_PARAMETER if there is no such port
+     */
+    @CheckReturnValue
+    public PortCounters counters(int port) {
+        ensureOpen();
+        if (port < 1 || port > attributes.ports()) {
+            throw new VerbenaException(
+                    Status.INVALID_PARAMETER,
+                    "Device %s has ports 1 to %d, not %d"
+                            .formatted(name, attributes.ports(), port));
+        }
+        return PortCounters.read(PortCounters.DEVICES, name, port);
+    }
+
     /** The ports and the choice of a GID. The caller must hold this adapter. */
     AdapterPorts portTable() {
         return ports;
