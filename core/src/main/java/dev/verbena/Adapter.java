@@ -15,7 +15,9 @@ import dev.verbena.internal.verbs.VerbsContext;
 
 import org.jspecify.annotations.Nullable;
 
+import java.net.InetAddress;
 import java.net.InetSocketAddress;
+import java.time.Duration;
 import java.util.List;
 import java.util.Objects;
 import java.util.concurrent.Executor;
@@ -32,6 +34,8 @@ import java.util.function.Supplier;
  * <p>May be used from any thread.
  */
 public final class Adapter extends NativeObject {
+    private static final Duration ROUTE_DEADLINE = Duration.ofSeconds(10);
+
     private final String name;
     private final DeviceControl control;
     private final Function<Provider, VerbsContext> dataPath;
@@ -134,6 +138,59 @@ public final class Adapter extends NativeObject {
     @CheckReturnValue
     public static Adapter open(String name) {
         return DeviceDirectory.open(name);
+    }
+
+    /**
+     * Opens the device that has an address of this machine, as on machines with several devices.
+     * Its queue pairs and connectors use that address, as if {@link #useGid} had chosen it (but for
+     * a link-local one, which has no meaning without its interface).
+     *
+     * <p>The device is the one that has the address among its GIDs, or that is behind the network
+     * interface (InfiniBand, iWARP). VLANs and bonds on top of a device are interfaces of it,
+     * bridges are not.
+     *
+     * @param local an address of a network interface; a link-local one with its scope, as in {@code
+     *     fe80::1%eth0}; not the loopback address, which no device has
+     * @return the opened device, to be closed by the caller
+     * @throws VerbenaException INVALID_ADDRESS if no device has it, with the interface that has it,
+     *     and with the devices and addresses that there are
+     */
+    @CheckReturnValue
+    public static Adapter forAddress(InetAddress local) {
+        return DeviceDirectory.lookup().forAddress(local);
+    }
+
+    /**
+     * Opens the device that the route to a peer leads through, within ten seconds; see {@link
+     * #forPeer(InetAddress, Duration)}.
+     *
+     * @param remote the peer's address
+     * @return the opened device, to be closed by the caller
+     * @throws VerbenaException as there
+     */
+    @CheckReturnValue
+    public static Adapter forPeer(InetAddress remote) {
+        return forPeer(remote, ROUTE_DEADLINE);
+    }
+
+    /**
+     * Opens the device that the route to a peer leads through. The connection manager is asked
+     * ({@code rdma_resolve_addr}), so it is the device that a connection to the peer will use; its
+     * connectors take the source address of the route. The peer's host has to be up: its link-layer
+     * address is asked for. For an address of this machine, it is the device that has it.
+     *
+     * @param remote the peer's address; a link-local one with its scope
+     * @param deadline how long to wait for the answer at most
+     * @return the opened device, to be closed by the caller
+     * @throws VerbenaException INVALID_ADDRESS if the route leads through an interface without a
+     *     device, with that interface, and with the devices and addresses that there are;
+     *     HOST_UNREACHABLE or NETWORK_UNREACHABLE if there is no way; IO_TIMEOUT after the
+     *     deadline; NOT_SUPPORTED or ACCESS_VIOLATION without the connection manager
+     */
+    @CheckReturnValue
+    public static Adapter forPeer(InetAddress remote, Duration deadline) {
+        return DeviceDirectory.lookup()
+                .forPeer(remote, DeviceDirectory::connectionControl, deadline);
     }
 
     /**

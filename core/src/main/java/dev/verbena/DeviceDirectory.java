@@ -16,6 +16,29 @@ import java.util.List;
 final class DeviceDirectory {
     private DeviceDirectory() {}
 
+    /** The lookup of devices by addresses of this machine and its peers. */
+    static AdapterLookup lookup() {
+        return new AdapterLookup(
+                new AdapterLookup.Devices() {
+                    @Override
+                    public List<String> names() {
+                        return DeviceDirectory.names();
+                    }
+
+                    @Override
+                    public Adapter open(String name) {
+                        return DeviceDirectory.open(name);
+                    }
+
+                    @Override
+                    public String whyNone() {
+                        return DeviceDirectory.whyNone();
+                    }
+                },
+                new LocalNetwork(),
+                AdapterLookup.INTERFACES);
+    }
+
     /** The names that {@code ibv_devices} prints. */
     static List<String> names() {
         try (DeviceList devices = devices()) {
