@@ -18,7 +18,7 @@ public final class Watch {
      */
     public static void main(String[] args) throws Exception {
         try (Adapter adapter = Adapter.forAddress(InetAddress.getByName(args[0]));
-                AdapterEvent.Registration events = watch(adapter, System.out::println)) {
+                var _ = watch(adapter, System.out::println)) {
             for (PortCounters before = adapter.counters(1); ; before = adapter.counters(1)) {
                 Thread.sleep(Duration.ofSeconds(10));
                 System.out.println(adapter.counters(1).since(before));
