@@ -42,6 +42,7 @@ public final class Adapter extends NativeObject {
     private final DeviceAttributes attributes;
     private final Provider provider;
     private final SharedQueues sharedQueues = new SharedQueues();
+    private final CompletionVectors vectors;
     private final Supplier<ConnectionControl> connections;
     private final AdapterPorts ports;
     private final EventListeners listeners = new EventListeners(this);
@@ -53,25 +54,12 @@ public final class Adapter extends NativeObject {
     private @Nullable AdapterInfo info;
     private @Nullable VerbsContext context;
 
-    /**
-     * Takes ownership of an opened device; closes it if querying it fails.
-     *
-     * @param name the device's name
-     * @param control its control calls
-     * @param context its data path
-     */
+    // Each takes ownership of an opened device, and closes it if querying it fails.
+
     Adapter(String name, DeviceControl control, VerbsContext context) {
         this(name, control, context, DeviceDirectory::connectionControl);
     }
 
-    /**
-     * Takes ownership of an opened device; closes it if querying it fails.
-     *
-     * @param name the device's name
-     * @param control its control calls
-     * @param context its data path
-     * @param connections supplies the connection manager when it is first needed
-     */
     Adapter(
             String name,
             DeviceControl control,
@@ -80,14 +68,6 @@ public final class Adapter extends NativeObject {
         this(name, control, provider -> context, connections);
     }
 
-    /**
-     * Takes ownership of an opened device; closes it if querying it fails.
-     *
-     * @param name the device's name
-     * @param control its control calls
-     * @param dataPath makes its data path for its provider
-     * @param connections supplies the connection manager when it is first needed
-     */
     Adapter(
             String name,
             DeviceControl control,
@@ -104,6 +84,7 @@ public final class Adapter extends NativeObject {
         }
         this.ports = new AdapterPorts(name, control, attributes.ports());
         this.provider = Provider.of(attributes.vendorId(), attributes.vendorPartId());
+        this.vectors = new CompletionVectors(name, control.completionVectors());
     }
 
     /**
@@ -145,12 +126,8 @@ public final class Adapter extends NativeObject {
      * Its queue pairs and connectors use that address, as if {@link #useGid} had chosen it (but for
      * a link-local one, which has no meaning without its interface).
      *
-     * <p>The device is the one that has the address among its GIDs, or that is behind the network
-     * interface (InfiniBand, iWARP). VLANs and bonds on top of a device are interfaces of it,
-     * bridges are not.
-     *
-     * @param local an address of a network interface; a link-local one with its scope, as in {@code
-     *     fe80::1%eth0}; not the loopback address, which no device has
+     * @param local an address of a device's network interface, or of a VLAN or bond on it (not of a
+     *     bridge); a link-local one with its scope, as in {@code fe80::1%eth0}
      * @return the opened device, to be closed by the caller
      * @throws VerbenaException INVALID_ADDRESS if no device has it, with the interface that has it,
      *     and with the devices and addresses that there are
@@ -294,8 +271,7 @@ public final class Adapter extends NativeObject {
      *
      * <p>Each listener gets every event from now on, in order, one at a time, on a callback thread;
      * it may block and close any object, and holds up no other listener. What it throws goes to the
-     * thread's handler of uncaught exceptions. Completion queues, queue pairs and connections learn
-     * of what concerns them without a listener.
+     * handler of uncaught exceptions. Queues and connections need no listener to work.
      *
      * @param listener called with each event
      * @return to be closed to end the calls; they also end with the last object of this adapter
@@ -444,7 +420,7 @@ public final class Adapter extends NativeObject {
      */
     @CheckReturnValue
     public CompletionQueue createCompletionQueue(int depth) {
-        return new CompletionQueue(this, depth, null);
+        return new CompletionQueue(this, CompletionQueueOptions.depth(depth));
     }
 
     /**
@@ -467,7 +443,7 @@ public final class Adapter extends NativeObject {
      *     queues
      */
     public CompletionQueue createConfinedCompletionQueue(int depth) {
-        return CompletionQueue.confined(this, depth);
+        return new CompletionQueue(this, CompletionQueueOptions.depth(depth).confined());
     }
 
     /**
@@ -485,7 +461,46 @@ public final class Adapter extends NativeObject {
      */
     @CheckReturnValue
     public CompletionQueue createCompletionQueue(int depth, Consumer<Status> callback) {
-        return new CompletionQueue(this, depth, Objects.requireNonNull(callback, "callback"));
+        return new CompletionQueue(this, CompletionQueueOptions.depth(depth).callback(callback));
+    }
+
+    /**
+     * Creates a completion queue with more choices: a completion vector, a channel that it shares.
+     *
+     * @param options its depth, and what differs from the plain queue
+     * @return the new queue, to be closed by the caller
+     * @throws VerbenaException if the device does not support the depth, does not have the vector,
+     *     or has no more completion queues
+     */
+    @CheckReturnValue
+    public CompletionQueue createCompletionQueue(CompletionQueueOptions options) {
+        return new CompletionQueue(this, options);
+    }
+
+    /**
+     * Creates a channel, by which one thread waits for many completion queues.
+     *
+     * @return the new channel, to be closed by the caller
+     * @throws VerbenaException if there are no more file descriptors
+     */
+    @CheckReturnValue
+    public CompletionChannel createCompletionChannel() {
+        return new CompletionChannel(this);
+    }
+
+    /**
+     * How many completion vectors the device has (NDK: affinities): interrupts that signal events
+     * of completion queues.
+     *
+     * @return 1 or more
+     */
+    @CheckReturnValue
+    public int completionVectors() {
+        return vectors.count();
+    }
+
+    CompletionVectors vectors() {
+        return vectors;
     }
 
     DeviceControl control() {
@@ -573,8 +588,7 @@ public final class Adapter extends NativeObject {
 
     private static void stop(AdapterEvents running) {
         if (!running.stop()) {
-            throw VerbenaException.stillRunning(
-                    "the adapter's event thread", AdapterEvents.TIMEOUT);
+            throw VerbenaException.stillRunning("its event thread", AdapterEvents.TIMEOUT);
         }
     }
 
