@@ -29,6 +29,7 @@ public final class RouteLookup {
     private final InetSocketAddress peer;
     private final Duration limit;
     private final long deadline;
+    private boolean unanswered; // the neighbour was asked for in vain
 
     private RouteLookup(ConnectionControl control, InetAddress peer, Duration limit) {
         this.control = control;
@@ -79,9 +80,10 @@ public final class RouteLookup {
             if (event.kind() == ConnectionEvent.Kind.ADDRESS_RESOLVED) {
                 return control.describe(id);
             }
-            if (event.status() != -Errno.ETIMEDOUT || millisecondsLeft() <= 0) {
+            if (event.status() != -Errno.ETIMEDOUT) {
                 throw FailureMessages.unresolved(event.status(), address(), "");
             }
+            unanswered = true;
             timeout = Math.min(2 * timeout, AddressResolution.LAST_TIMEOUT);
         }
     }
@@ -89,6 +91,9 @@ public final class RouteLookup {
     private ConnectionEvent await(long channel) throws Failure {
         while (true) {
             int left = millisecondsLeft();
+            if (left <= 0 && unanswered) {
+                throw FailureMessages.unresolved(-Errno.ETIMEDOUT, address(), "");
+            }
             if (left <= 0) {
                 throw new Failure(
                         Failure.Kind.TIMED_OUT,

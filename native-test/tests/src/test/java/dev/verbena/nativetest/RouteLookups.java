@@ -14,7 +14,7 @@ public final class RouteLookups {
     public static void main(String[] peers) {
         for (String peer : peers) {
             try (Adapter found =
-                    Adapter.forPeer(InetAddress.ofLiteral(peer), Duration.ofSeconds(20))) {
+                    Adapter.forPeer(InetAddress.ofLiteral(peer), Duration.ofSeconds(5))) {
                 System.out.println(found.name());
             } catch (VerbenaException e) {
                 System.out.println(e.status().name() + ": " + e.getMessage());
