@@ -141,6 +141,8 @@ public final class CompletionQueue extends NativeObject {
                 entry.enter(new ChannelMember(this, events));
             }
             undo.push(() -> adapterEvents.removeCompletionQueue(made));
+            undo.push(() -> adapter.listeners().forget(made));
+            adapter.listeners().know(made, this);
             adapterEvents.addCompletionQueue(made, new EventListener());
             if (callback == null) {
                 this.callbacks = null;
@@ -521,6 +523,7 @@ public final class CompletionQueue extends NativeObject {
     void destroy() {
         Teardown end = new Teardown(this, adapter);
         end.run(() -> adapter.events().removeCompletionQueue(address));
+        end.run(() -> adapter.listeners().forget(address));
         end.run(events::free);
         end.check(control.destroyCq(address), "ibv_destroy_cq");
         if (ownChannel != 0) {

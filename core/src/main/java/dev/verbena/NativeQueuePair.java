@@ -104,9 +104,9 @@ final class NativeQueuePair {
             this.info = adapter.queryInfo();
             checkLimits();
             this.inboundReads = Math.min(limits.inboundReads(), info.maxInboundReads());
-            GidChoice chosen = adapter.chosenGid();
+            GidChoice chosen = adapter.portTable().chosen();
             this.gid = chosen == null ? null : chosen.gid();
-            this.port = adapter.portOf(chosen);
+            this.port = adapter.portTable().portOf(chosen);
             this.sendSlot = reserve(sendCompletions, false);
             undo.push(() -> sendCompletions.poller().release(sendSlot));
             this.receiveSlot = reserve(receiveCompletions, true);
@@ -137,10 +137,11 @@ final class NativeQueuePair {
     }
 
     /**
-     * Makes its owner known to the completion queues, whose breakdown ends it. Apart from the
-     * constructor: from then on other threads call the owner.
+     * Makes its owner known to the completion queues, whose breakdown ends it, and to events. Apart
+     * from the constructor: from then on other threads call the owner.
      */
     void register() {
+        adapter.listeners().know(address, owner);
         sendCompletions.add(owner);
         receiveCompletions.add(owner);
     }
@@ -373,7 +374,7 @@ final class NativeQueuePair {
         if (known == null) {
             owner.hold();
             try {
-                known = adapter.preferredGidOf(port.number());
+                known = adapter.portTable().preferredGidOf(port.number());
                 gid = known;
             } finally {
                 owner.letGo();
@@ -614,6 +615,7 @@ final class NativeQueuePair {
 
     void destroy() {
         Teardown end = new Teardown(owner, adapter);
+        end.run(() -> adapter.listeners().forget(address));
         end.run(() -> sendCompletions.remove(owner));
         end.run(() -> receiveCompletions.remove(owner));
         if (receives == null) {

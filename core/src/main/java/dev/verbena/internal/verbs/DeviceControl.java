@@ -1,7 +1,10 @@
 package dev.verbena.internal.verbs;
 
+import org.jspecify.annotations.Nullable;
+
 import java.lang.foreign.MemorySegment;
 import java.util.List;
+import java.util.function.LongFunction;
 
 /**
  * The control calls of one opened device: they create, modify and destroy its objects. Each returns
@@ -348,7 +351,10 @@ public interface DeviceControl {
     /**
      * {@code ibv_get_async_event} and {@code ibv_ack_async_event}: takes one event if there is one.
      *
+     * @param objects finds this library's object at a native address. Called before the event is
+     *     acknowledged: until then the native object cannot be destroyed, and its address not be
+     *     used again
      * @return the event, or one of kind {@link AsyncEvent.Kind#NONE}
      */
-    AsyncEvent takeAsyncEvent();
+    AsyncEvent takeAsyncEvent(LongFunction<@Nullable Object> objects);
 }

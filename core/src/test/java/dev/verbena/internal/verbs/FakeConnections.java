@@ -93,6 +93,9 @@ public final class FakeConnections implements ConnectionControl {
     /** What creates the next identifier meets this. */
     public final AtomicReference<Error> creating = new AtomicReference<>();
 
+    /** The errno with which addresses are not found; 0 if they are. */
+    public volatile int addressError;
+
     /** How often an address is not found until it is. */
     public volatile int lateAnswers;
 
@@ -333,6 +336,13 @@ public final class FakeConnections implements ConnectionControl {
                     id,
                     ConnectionEvent.Kind.ADDRESS_ERROR,
                     -Errno.ETIMEDOUT,
+                    new byte[0]);
+        } else if (addressError != 0) {
+            answer(
+                    "resolveAddress",
+                    id,
+                    ConnectionEvent.Kind.ADDRESS_ERROR,
+                    -addressError,
                     new byte[0]);
         } else {
             answer("resolveAddress", id, ConnectionEvent.Kind.ADDRESS_RESOLVED);

@@ -33,6 +33,7 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.IntSupplier;
+import java.util.function.LongFunction;
 import java.util.random.RandomGenerator;
 
 /**
@@ -61,6 +62,7 @@ public final class FakeDevice implements DeviceControl {
     private static final int BIND_ERROR = 6;
     private static final int RNR = 13;
     private static final Runnable NOTHING = () -> {};
+    private static final int LAST_PORT = 255; // addresses are higher
 
     /**
      * A posted request: the bytes of it, of its buffer list, and of its buffers if it is inline.
@@ -300,6 +302,13 @@ public final class FakeDevice implements DeviceControl {
     public boolean portUp = true;
     public boolean ethernet = true;
     public int transport = Verbs.IBV_TRANSPORT_IB;
+    public int portError; // of each query of a port
+    public int speed = 32; // EDR
+    public int width = 2; // four lanes
+
+    /** Its GID table; at first with the GID of 10.0.0.1, of RoCE v2. */
+    public List<GidTableEntry> gids = List.of(new GidTableEntry(1, 0, 2, 0, 0xFFFF_0A00_0001L, 0));
+
     public int controlError; // of the next call that makes something, once
     public int resizeError; // of each resize of a completion queue
     public int reachError; // of each queue pair's step to ready-to-receive
@@ -807,9 +816,14 @@ public final class FakeDevice implements DeviceControl {
         channels.values().forEach(channel -> Descriptors.setReadable(channel.descriptor));
     }
 
-    /** Tells something unasked of an object. */
+    /** Tells something unasked of an object, or of a port. */
     public void tell(AsyncEvent.Kind kind, long object) {
-        asyncEvents.add(new AsyncEvent(kind, object));
+        tell(kind, kind.number(), object);
+    }
+
+    /** Tells something of which only the number is known. */
+    public void tell(AsyncEvent.Kind kind, int number, long object) {
+        asyncEvents.add(new AsyncEvent(kind, number, object, null));
         Descriptors.setReadable(async);
     }
 
@@ -900,12 +914,21 @@ public final class FakeDevice implements DeviceControl {
 
     @Override
     public PortAttributes queryPort(int port) {
-        return new PortAttributes(0, portUp ? 4 : 1, 3, 1, 1 << 23, 0, ethernet ? 2 : 1);
+        return new PortAttributes(
+                -portError,
+                portUp ? 4 : 1,
+                3,
+                gids.size(),
+                1 << 23,
+                0,
+                ethernet ? 2 : 1,
+                speed,
+                width);
     }
 
     @Override
     public long queryGids(int atMost, List<GidTableEntry> gids) {
-        gids.add(new GidTableEntry(1, 0, 2, 0, 0xFFFF_0A00_0001L));
+        gids.addAll(this.gids);
         return 0;
     }
 
@@ -1275,12 +1298,20 @@ public final class FakeDevice implements DeviceControl {
     }
 
     @Override
-    public AsyncEvent takeAsyncEvent() {
+    public AsyncEvent takeAsyncEvent(LongFunction<Object> objects) {
         Error error = taking.getAndSet(null);
         if (error != null) {
             throw error;
         }
         AsyncEvent event = asyncEvents.poll();
+        if (event != null && event.element() > LAST_PORT) {
+            event =
+                    new AsyncEvent(
+                            event.kind(),
+                            event.number(),
+                            event.element(),
+                            objects.apply(event.element()));
+        }
         if (gone) {
             askedForAsyncEventsInVain += event == null ? 1 : 0;
             return event != null
@@ -1288,12 +1319,11 @@ public final class FakeDevice implements DeviceControl {
                     : new AsyncEvent(
                             hidesTheEnd
                                     ? AsyncEvent.Kind.NONE
-                                    : AsyncEvent.Kind.DEVICE_DISASSOCIATED,
-                            0);
+                                    : AsyncEvent.Kind.DEVICE_DISASSOCIATED);
         }
         if (asyncEvents.isEmpty()) {
             Descriptors.drain(async);
         }
-        return event == null ? new AsyncEvent(AsyncEvent.Kind.NONE, 0) : event;
+        return event == null ? new AsyncEvent(AsyncEvent.Kind.NONE) : event;
     }
 }

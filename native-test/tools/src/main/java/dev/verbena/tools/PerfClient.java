@@ -196,8 +196,7 @@ final class PerfClient implements Callable<Integer> {
     public Integer call() {
         PerfSizes sizes = sizes();
         PerfPlan plan = plan(sizes);
-        InetAddress local = from == null ? ToolDevices.localAddressTowards(server) : from;
-        try (Adapter adapter = ToolDevices.open(options.device, local);
+        try (Adapter adapter = ToolDevices.forClient(options.device, from, server);
                 Session session = new Session(adapter, plan, sizes)) {
             session.connect();
             session.measure();

@@ -74,8 +74,7 @@ final class PingClient implements Callable<Integer> {
         packets.check(spec);
         PingOptions.within(spec, "--count", count, 1, Integer.MAX_VALUE);
         PingOptions.within(spec, "--size", size, PingOptions.SMALLEST, PingOptions.LARGEST);
-        InetAddress local = from == null ? ToolDevices.localAddressTowards(server) : from;
-        try (Adapter adapter = ToolDevices.open(options.device, local);
+        try (Adapter adapter = ToolDevices.forClient(options.device, from, server);
                 PingEnd end = new PingEnd(adapter, options);
                 Connector connector = adapter.createConnector()) {
             connect(connector, end);
