@@ -438,7 +438,7 @@ public final class SendQueue {
      */
     public void disconnect() {
         endFirstIfForeign();
-        poller.runByOwner(this::disconnectHere);
+        poller.ownerTasks().runByOwner(this::disconnectHere);
     }
 
     private void endFirstIfForeign() {
@@ -466,7 +466,7 @@ public final class SendQueue {
      */
     public void drain() {
         endFirstIfForeign();
-        poller.runByOwner(this::drainHere);
+        poller.ownerTasks().runByOwner(this::drainHere);
     }
 
     private void drainHere() {
@@ -497,7 +497,7 @@ public final class SendQueue {
 
     /** Polls, and does what other threads have left for the owner of this confined queue. */
     public void serve() {
-        poller.runOwnerTasks();
+        poller.ownerTasks().runAll();
         poller.drain();
     }
 
