@@ -45,6 +45,7 @@ public final class Adapter extends NativeObject {
     private final DeviceAttributes attributes;
     private final Provider provider;
     private final SharedQueues sharedQueues = new SharedQueues();
+    private final CompletionVectors vectors;
     private final Supplier<ConnectionControl> connections;
     private volatile @Nullable GidChoice chosen; // by the caller
     private volatile @Nullable GidChoice used; // most recently
@@ -98,6 +99,7 @@ public final class Adapter extends NativeObject {
             throw VerbenaException.of("ibv_query_device", attributes.error(), "");
         }
         this.provider = Provider.of(attributes.vendorId(), attributes.vendorPartId());
+        this.vectors = new CompletionVectors(name, control.completionVectors());
     }
 
     /**
@@ -530,7 +532,7 @@ public final class Adapter extends NativeObject {
      */
     @CheckReturnValue
     public CompletionQueue createCompletionQueue(int depth) {
-        return new CompletionQueue(this, depth, null);
+        return new CompletionQueue(this, CompletionQueueOptions.depth(depth));
     }
 
     /**
@@ -553,7 +555,7 @@ public final class Adapter extends NativeObject {
      *     queues
      */
     public CompletionQueue createConfinedCompletionQueue(int depth) {
-        return CompletionQueue.confined(this, depth);
+        return new CompletionQueue(this, CompletionQueueOptions.depth(depth).confined());
     }
 
     /**
@@ -571,7 +573,46 @@ public final class Adapter extends NativeObject {
      */
     @CheckReturnValue
     public CompletionQueue createCompletionQueue(int depth, Consumer<Status> callback) {
-        return new CompletionQueue(this, depth, Objects.requireNonNull(callback, "callback"));
+        return new CompletionQueue(this, CompletionQueueOptions.depth(depth).callback(callback));
+    }
+
+    /**
+     * Creates a completion queue with more choices: a completion vector, a channel that it shares.
+     *
+     * @param options its depth, and what differs from the plain queue
+     * @return the new queue, to be closed by the caller
+     * @throws VerbenaException if the device does not support the depth, does not have the vector,
+     *     or has no more completion queues
+     */
+    @CheckReturnValue
+    public CompletionQueue createCompletionQueue(CompletionQueueOptions options) {
+        return new CompletionQueue(this, options);
+    }
+
+    /**
+     * Creates a channel, by which one thread waits for many completion queues.
+     *
+     * @return the new channel, to be closed by the caller
+     * @throws VerbenaException if there are no more file descriptors
+     */
+    @CheckReturnValue
+    public CompletionChannel createCompletionChannel() {
+        return new CompletionChannel(this);
+    }
+
+    /**
+     * How many completion vectors the device has (NDK: affinities): interrupts that signal events
+     * of completion queues.
+     *
+     * @return 1 or more
+     */
+    @CheckReturnValue
+    public int completionVectors() {
+        return vectors.count();
+    }
+
+    CompletionVectors vectors() {
+        return vectors;
     }
 
     DeviceControl control() {

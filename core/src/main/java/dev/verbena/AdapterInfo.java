@@ -347,6 +347,15 @@ public final class AdapterInfo {
         return found.maxCompletions();
     }
 
+    /**
+     * What can be done with memory that is registered {@link Access#ON_DEMAND}.
+     *
+     * @return the abilities, perhaps none
+     */
+    public OnDemandPaging onDemandPaging() {
+        return new OnDemandPaging(found.paging());
+    }
+
     // ---- how many objects the device has
 
     /**

@@ -3,6 +3,7 @@ package dev.verbena;
 import dev.verbena.internal.queue.SendQueue;
 import dev.verbena.internal.verbs.DeviceAttributes;
 import dev.verbena.internal.verbs.DeviceControl;
+import dev.verbena.internal.verbs.PagingAttributes;
 import dev.verbena.internal.verbs.QueuePairShape;
 
 import java.util.function.IntPredicate;
@@ -29,6 +30,7 @@ final class AdapterProbe {
      * @param maxSharedReceives the deepest shared receive queue, or 0
      * @param maxCompletions the deepest completion queue, with space left for internal signals
      * @param resizes whether a completion queue could be resized
+     * @param paging what can be done with memory that is not pinned
      */
     record Found(
             boolean windows,
@@ -37,7 +39,8 @@ final class AdapterProbe {
             int maxDepth,
             int maxSharedReceives,
             int maxCompletions,
-            boolean resizes) {}
+            boolean resizes,
+            PagingAttributes paging) {}
 
     private final DeviceControl control;
     private final DeviceAttributes device;
@@ -54,7 +57,7 @@ final class AdapterProbe {
     static Found probe(DeviceControl control, DeviceAttributes device) {
         long pd = VerbenaException.check(control.allocatePd(), "ibv_alloc_pd", "");
         try {
-            long cq = VerbenaException.check(control.createCq(1, 0), "ibv_create_cq", "");
+            long cq = VerbenaException.check(control.createCq(1, 0, 0, 0), "ibv_create_cq", "");
             try {
                 return new AdapterProbe(control, device, pd, cq).probe();
             } finally {
@@ -96,7 +99,14 @@ final class AdapterProbe {
                         Math.min(device.maxSharedReceives(), DEEPEST),
                         n -> sharedWorks(n, device.maxSharedSge()));
         return new Found(
-                windows, buffers, inline, depth, shared, completions, control.resizeCq(cq, 2) == 0);
+                windows,
+                buffers,
+                inline,
+                depth,
+                shared,
+                completions,
+                control.resizeCq(cq, 2) == 0,
+                control.paging());
     }
 
     private int deepest(int atMost, int buffers, int inline) {

@@ -80,7 +80,10 @@ public final class BufferPool extends NativeObject {
         try {
             this.region =
                     domain.allocate(
-                            Math.multiplyExact(stride(), (long) count), options.memory(), rights);
+                            this,
+                            Math.multiplyExact(stride(), (long) count),
+                            options.memory(),
+                            rights);
         } catch (Throwable t) {
             abandon();
             throw t;
@@ -423,7 +426,7 @@ public final class BufferPool extends NativeObject {
 
     @Override
     void destroy() {
-        region.close();
+        region.closeWithDivider();
     }
 
     @Override

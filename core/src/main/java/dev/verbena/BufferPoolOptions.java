@@ -63,9 +63,8 @@ public final class BufferPoolOptions {
      * Finds misuse, for tests and for the search of a leak: the pool remembers where each buffer
      * was taken and given back. A buffer that is used after it was given back throws at that place,
      * from Java as from a post; {@link BufferPool#outstanding()} says where those were taken that
-     * are out; and one that is garbage without having been given back is reported to the {@link
-     * System.Logger} {@code dev.verbena}. A take then allocates some kilobytes and takes some
-     * microseconds.
+     * are out, and closing the pool reports them to the {@link System.Logger} {@code dev.verbena}.
+     * A take then allocates some kilobytes and takes some microseconds.
      *
      * @param on whether to track
      * @return a changed copy of these options

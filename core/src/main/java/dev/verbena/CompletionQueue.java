@@ -5,19 +5,17 @@ import com.google.errorprone.annotations.CheckReturnValue;
 import dev.verbena.internal.queue.CompletionEvents;
 import dev.verbena.internal.queue.CompletionPoller;
 import dev.verbena.internal.queue.CompletionRecords;
+import dev.verbena.internal.queue.SharedChannel;
 import dev.verbena.internal.runtime.AdapterEvents;
 import dev.verbena.internal.runtime.CallbackLoop;
-import dev.verbena.internal.runtime.Uncaught;
 import dev.verbena.internal.verbs.CallFailure;
 import dev.verbena.internal.verbs.Descriptors;
 import dev.verbena.internal.verbs.DeviceControl;
-import dev.verbena.internal.verbs.WorkCompletions;
 
 import org.jspecify.annotations.Nullable;
 
 import java.time.Duration;
 import java.util.ArrayDeque;
-import java.util.Arrays;
 import java.util.Deque;
 import java.util.concurrent.ThreadFactory;
 import java.util.concurrent.TimeUnit;
@@ -49,68 +47,65 @@ public final class CompletionQueue extends NativeObject {
     /** and how long that has to be until queue pairs are looked at that died in silence. */
     private static final long LOOK_NANOSECONDS = TimeUnit.MILLISECONDS.toNanos(20);
 
-    /** How long the device has, after an overrun of this queue, for what is outstanding. */
-    private static final long BREAK_DOWN = TimeUnit.SECONDS.toNanos(1);
-
     private final Adapter adapter;
     private volatile int depth;
     private final DeviceControl control;
-    private final long channel;
+    private final int vector;
+    private final long ownChannel; // 0 with a shared one
     private final long address;
     private final CompletionPoller poller;
     private final CompletionEvents events;
     private final @Nullable Consumer<Status> callback;
     private final @Nullable CallbackLoop callbacks;
-    private volatile QueuePair[] queuePairs = new QueuePair[0]; // each change makes it anew
+    private final QueuePairGroup queuePairs = new QueuePairGroup();
     private int emptyPolls; // of the polling thread, like the next
     private long lastLook = System.nanoTime();
 
-    CompletionQueue(Adapter adapter, int depth, @Nullable Consumer<Status> callback) {
-        this(adapter, depth, callback, Thread.ofPlatform().daemon().factory());
+    CompletionQueue(Adapter adapter, CompletionQueueOptions options) {
+        this(adapter, options, Thread.ofPlatform().daemon().factory());
     }
 
     /** With the threads that a test has for the callback. */
     CompletionQueue(
-            Adapter adapter,
-            int depth,
-            @Nullable Consumer<Status> callback,
-            ThreadFactory callbackThreads) {
-        this(adapter, depth, callback, callbackThreads, null);
-    }
-
-    /** A queue that is confined to the current thread. */
-    static CompletionQueue confined(Adapter adapter, int depth) {
-        return new CompletionQueue(
-                adapter,
-                depth,
-                null,
-                Thread.ofPlatform().daemon().factory(),
-                Thread.currentThread());
-    }
-
-    private CompletionQueue(
-            Adapter adapter,
-            int depth,
-            @Nullable Consumer<Status> callback,
-            ThreadFactory callbackThreads,
-            @Nullable Thread owner) {
-        super(adapter);
+            Adapter adapter, CompletionQueueOptions options, ThreadFactory callbackThreads) {
+        super(parents(adapter, options));
         this.adapter = adapter;
         this.control = adapter.control();
-        this.callback = callback;
+        this.callback = options.callback;
+        Thread owner = options.confined ? Thread.currentThread() : null;
+        int depth = options.depth;
         Deque<Runnable> undo = new ArrayDeque<>();
         undo.push(this::abandon);
         try {
             checkDepth(depth);
             this.depth = depth;
+            this.vector = adapter.vectors().choose(options.vector);
             AdapterEvents adapterEvents = adapter.events();
-            long madeChannel =
-                    VerbenaException.check(control.createChannel(), "ibv_create_comp_channel", "");
-            undo.push(() -> control.destroyChannel(madeChannel));
-            this.channel = madeChannel;
+            CompletionChannel shared = options.channel;
+            SharedChannel<ChannelMember>.Entry entry;
+            if (shared == null) {
+                long madeChannel =
+                        VerbenaException.check(
+                                control.createChannel(), "ibv_create_comp_channel", "");
+                undo.push(() -> control.destroyChannel(madeChannel));
+                this.ownChannel = madeChannel;
+                entry = null;
+            } else {
+                if (owner != null) {
+                    shared.claim(owner);
+                }
+                this.ownChannel = 0;
+                SharedChannel<ChannelMember>.Entry reserved = shared.channel().reserve();
+                undo.push(reserved::free);
+                entry = reserved;
+            }
             long made =
                     VerbenaException.check(
-                            control.createCq(DEPTH_FACTOR * depth, channel),
+                            control.createCq(
+                                    DEPTH_FACTOR * depth,
+                                    shared == null ? ownChannel : shared.channel().address(),
+                                    vector,
+                                    entry == null ? 0 : entry.context()),
                             "ibv_create_cq(depth %d)".formatted(DEPTH_FACTOR * depth),
                             "");
             undo.push(() -> control.destroyCq(made));
@@ -124,16 +119,27 @@ public final class CompletionQueue extends NativeObject {
                             owner,
                             new PollerListener());
             this.events =
-                    new CompletionEvents(
-                            control,
-                            adapter.context(),
-                            adapter.provider(),
-                            poller,
-                            address,
-                            channel,
-                            callback != null,
-                            this::lookForFailures);
+                    entry == null
+                            ? CompletionEvents.ofOwnChannel(
+                                    control,
+                                    adapter.context(),
+                                    adapter.provider(),
+                                    poller,
+                                    address,
+                                    ownChannel,
+                                    callback != null,
+                                    this::lookForFailures)
+                            : CompletionEvents.ofSharedChannel(
+                                    adapter.context(),
+                                    adapter.provider(),
+                                    poller,
+                                    address,
+                                    entry,
+                                    this::lookForFailures);
             undo.push(events::free);
+            if (entry != null) {
+                entry.enter(new ChannelMember(this, events));
+            }
             undo.push(() -> adapterEvents.removeCompletionQueue(made));
             adapterEvents.addCompletionQueue(made, new EventListener());
             if (callback == null) {
@@ -144,7 +150,7 @@ public final class CompletionQueue extends NativeObject {
                         new CallbackLoop(
                                 callbackThreads,
                                 "verbena-completions-" + adapter.name(),
-                                new CallbackWork(callback));
+                                new CompletionCallback(this, events, callback));
             }
         } catch (CallFailure e) {
             undo.forEach(Runnable::run);
@@ -155,61 +161,22 @@ public final class CompletionQueue extends NativeObject {
         }
     }
 
-    /** Waits for completions and calls the callback, on the thread of a queue that has one. */
-    private final class CallbackWork implements CallbackLoop.Work {
-        private final Consumer<Status> callback;
-
-        CallbackWork(Consumer<Status> callback) {
-            this.callback = callback;
+    private static NativeObject[] parents(Adapter adapter, CompletionQueueOptions options) {
+        CompletionChannel shared = options.channel;
+        if (shared == null) {
+            return new NativeObject[] {adapter};
         }
-
-        @Override
-        public void waitAndCall() {
-            int fired;
-            try {
-                fired = events.waitOnce(-1);
-            } catch (CallFailure e) {
-                throw waitFailed(e);
-            }
-            if (fired != CompletionEvents.NOTHING && !events.closed()) {
-                call(status(fired));
-            }
+        if (shared.adapter() != adapter) {
+            throw new VerbenaException(
+                    Status.INVALID_PARAMETER_MIX,
+                    "A completion queue and its channel are of one adapter; this channel is of "
+                            + shared.adapter().name());
         }
-
-        /**
-         * Calls back. A callback that is still polling or arming its queue when another thread
-         * closes it has made no mistake: the exception that ends it is not reported.
-         */
-        private void call(Status status) {
-            try {
-                callback.accept(status);
-            } catch (ClosedException e) {
-                if (!isClosed()) {
-                    Uncaught.report(e);
-                }
-            } catch (Throwable t) {
-                Uncaught.report(t);
-            }
-        }
-
-        @Override
-        public boolean stuck() {
-            return events.failedToTake();
-        }
-
-        @Override
-        public boolean closed() {
-            return events.closed();
-        }
-
-        @Override
-        public void ended() {
-            letGo();
-        }
+        return new NativeObject[] {adapter, shared};
     }
 
     /** What fired, as a status. */
-    private static Status status(int fired) {
+    static Status status(int fired) {
         return switch (fired) {
             case CompletionEvents.OVERRUN -> Status.BUFFER_OVERFLOW;
             case CompletionEvents.FAILED -> Status.INTERNAL_ERROR;
@@ -306,12 +273,10 @@ public final class CompletionQueue extends NativeObject {
         return count;
     }
 
-    /** See {@link QueuePair#lookForFailure}; others flush what is posted to a dead queue pair. */
-    private void lookForFailures() {
+    /** Other providers flush what is posted to a failed queue pair. */
+    void lookForFailures() {
         if (adapter.provider().forgetsLateReceives()) {
-            for (QueuePair queuePair : queuePairs) {
-                queuePair.lookForFailure();
-            }
+            queuePairs.lookForFailures();
         }
     }
 
@@ -321,14 +286,14 @@ public final class CompletionQueue extends NativeObject {
     }
 
     /** On a confined queue: the owner's, and what other threads have left for it is done. */
-    private void checkThread() {
+    void checkThread() {
         if (owner() != null) {
             poller.lock().checkOwner();
             poller.ownerTasks().runAll();
         }
     }
 
-    private VerbenaException waitFailed(CallFailure failure) {
+    VerbenaException waitFailed(CallFailure failure) {
         return VerbenaException.of(
                 failure,
                 "That was while waiting for %s; it may be waited for again".formatted(this));
@@ -482,42 +447,17 @@ public final class CompletionQueue extends NativeObject {
      * there.
      */
     private void breakDown(Status status) {
-        for (QueuePair queuePair : queuePairs) {
-            try {
-                queuePair.flush();
-            } catch (IllegalStateException | VerbenaException e) {
-                continue; // closed meanwhile, or broken with the device
-            }
-        }
         boolean overrun = status == Status.BUFFER_OVERFLOW; // otherwise the device has failed
-        int lost = overrun ? CompletionPoller.LOST : WorkCompletions.GENERAL_ERROR;
-        long timeout = overrun ? BREAK_DOWN : NativeQueuePair.FAILED_DEVICE_TIMEOUT;
-        long start = System.nanoTime();
-        for (QueuePair queuePair : queuePairs) {
-            try {
-                queuePair.finish(this, timeout - (System.nanoTime() - start), lost);
-            } catch (IllegalStateException e) {
-                continue; // closed meanwhile
-            }
-        }
+        queuePairs.breakDown(this, overrun);
         events.breakDown(overrun ? CompletionEvents.OVERRUN : CompletionEvents.FAILED);
     }
 
-    /** Again, for one that reports here with both its queues, changes nothing. */
-    synchronized void add(QueuePair queuePair) {
-        if (Arrays.asList(queuePairs).contains(queuePair)) {
-            return;
-        }
-        QueuePair[] changed = Arrays.copyOf(queuePairs, queuePairs.length + 1);
-        changed[queuePairs.length] = queuePair;
-        queuePairs = changed;
+    void add(QueuePair queuePair) {
+        queuePairs.add(queuePair);
     }
 
-    synchronized void remove(QueuePair queuePair) {
-        queuePairs =
-                Arrays.stream(queuePairs)
-                        .filter(other -> other != queuePair)
-                        .toArray(QueuePair[]::new);
+    void remove(QueuePair queuePair) {
+        queuePairs.remove(queuePair);
     }
 
     CompletionPoller poller() {
@@ -531,6 +471,15 @@ public final class CompletionQueue extends NativeObject {
      */
     public int depth() {
         return depth;
+    }
+
+    /**
+     * The completion vector that signals its events (NDK: affinity).
+     *
+     * @return 0 to {@link Adapter#completionVectors} - 1
+     */
+    public int vector() {
+        return vector;
     }
 
     /**
@@ -574,13 +523,19 @@ public final class CompletionQueue extends NativeObject {
         end.run(() -> adapter.events().removeCompletionQueue(address));
         end.run(events::free);
         end.check(control.destroyCq(address), "ibv_destroy_cq");
+        if (ownChannel != 0) {
+            destroyChannel(control, ownChannel, end);
+        }
+        end.finish();
+    }
+
+    static void destroyChannel(DeviceControl control, long channel, Teardown end) {
         int answer = control.destroyChannel(channel);
         if (end.check(answer, "ibv_destroy_comp_channel") && answer != 0) {
             // The library keeps the channel with the queue of a device that is gone; its descriptor
             // would be open as long as this process lives.
             end.run(() -> Descriptors.close(control.channelDescriptor(channel)));
         }
-        end.finish();
     }
 
     @Override

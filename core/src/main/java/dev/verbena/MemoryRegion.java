@@ -5,7 +5,6 @@ import com.google.errorprone.annotations.CheckReturnValue;
 import dev.verbena.internal.queue.RegisteredMemory;
 import dev.verbena.internal.verbs.DeviceControl;
 import dev.verbena.internal.verbs.Errno;
-import dev.verbena.internal.verbs.Provider;
 import dev.verbena.internal.verbs.Rights;
 
 import org.jspecify.annotations.Nullable;
@@ -17,6 +16,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Collections;
 import java.util.EnumSet;
+import java.util.Objects;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.stream.Stream;
@@ -27,7 +27,7 @@ import java.util.stream.Stream;
  * <p>{@link ProtectionDomain#allocate} makes one with memory of its own: prefer it. The memory is
  * freed after the deregistration, so no device and no peer can reach what is at its addresses
  * later. {@link ProtectionDomain#register} makes one of memory that the caller owns, such as a
- * mapped file.
+ * mapped file; {@link ProtectionDomain#registerDmaBuf} of memory of another device.
  *
  * <p>May be used from any thread. If it is closed while requests that name it are outstanding, they
  * fail. If it is closed while a {@link MemoryWindow} is bound to it, it is deregistered when that
@@ -37,12 +37,7 @@ import java.util.stream.Stream;
  */
 public final class MemoryRegion extends NativeObject {
     private static final String LOCKED = "Max locked memory";
-
-    // ib_umem_get of the kernel: ib_access_writable includes MW_BIND; before Linux 6.2
-    // (b40656aa7d55) all memory was pinned with FOLL_WRITE, read-only by FOLL_FORCE, which shared
-    // mappings do not allow.
-    private static final String ADVICE_FOR_READ_ONLY_PAGES =
-            "Is it mapped, and may it be written to? What is mapped read-only (a read-only mapping of a file, PROT_READ) can be registered for reading only: as a segment that says so, asReadOnly(), with no right or REMOTE_READ, without WINDOWS. Linux before 6.2 registers no read-only mapping of a file: map it with MapMode.PRIVATE there. ";
+    private static final long LONGEST_ADVICE = 1L << 31; // the length of an ibv_sge has 32 bits
 
     /**
      * Regions that could not be deregistered, so the device may still write into them. Referenced
@@ -57,21 +52,36 @@ public final class MemoryRegion extends NativeObject {
     private final int remoteToken;
     private final Set<Access> rights;
     private final @Nullable OwnedMemory owned; // null for memory of the caller's
-    private final @Nullable RegisteredArena arena; // whose slab it is
+    private final @Nullable DmaBuf dmaBuf; // null for memory of this process
+    private final @Nullable NativeObject divider; // the arena or pool whose memory it is
+    private volatile boolean dividerCloses;
 
     /** Registers memory of the caller's. */
     MemoryRegion(ProtectionDomain domain, MemorySegment memory, Access... rights) {
-        this(domain, domain, memory, null, null, rights);
+        this(domain, domain, memory, null, null, null, rights);
     }
 
     /** Registers a slab of an arena, which frees the memory. */
     MemoryRegion(RegisteredArena arena, MemorySegment memory, Access... rights) {
-        this(arena, arena.domain(), memory, null, arena, rights);
+        this(arena, arena.domain(), memory, null, null, arena, rights);
     }
 
-    /** Registers memory that the region is to own. */
-    MemoryRegion(ProtectionDomain domain, OwnedMemory owned, Access... rights) {
-        this(domain, domain, owned.segment(), owned, null, rights);
+    /**
+     * Registers memory that the region is to own.
+     *
+     * @param divider what divides it up and closes it; null for a region that its user closes
+     */
+    MemoryRegion(
+            ProtectionDomain domain,
+            OwnedMemory owned,
+            @Nullable NativeObject divider,
+            Access... rights) {
+        this(domain, domain, owned.segment(), owned, null, divider, rights);
+    }
+
+    /** Registers memory of another device. */
+    MemoryRegion(ProtectionDomain domain, DmaBuf dmaBuf, Access... rights) {
+        this(domain, domain, MemorySegment.NULL, null, dmaBuf, null, rights);
     }
 
     private MemoryRegion(
@@ -79,12 +89,14 @@ public final class MemoryRegion extends NativeObject {
             ProtectionDomain domain,
             MemorySegment memory,
             @Nullable OwnedMemory owned,
-            @Nullable RegisteredArena arena,
+            @Nullable DmaBuf dmaBuf,
+            @Nullable NativeObject divider,
             Access... rights) {
         super(parent);
         this.domain = domain;
         this.owned = owned;
-        this.arena = arena;
+        this.dmaBuf = dmaBuf;
+        this.divider = divider;
         this.control = domain.adapter().control();
         int access = Access.verbs(rights, domain.adapter().attributes().iwarp());
         Set<Access> asked = EnumSet.noneOf(Access.class);
@@ -92,22 +104,24 @@ public final class MemoryRegion extends NativeObject {
         this.rights = Collections.unmodifiableSet(asked);
         long made = 0;
         try {
-            checkUsable(memory);
-            checkWritable(memory, rights);
-            int granted = access | implied(domain.adapter(), access, !memory.isReadOnly());
-            made = control.registerMemory(domain.address(), memory, granted);
-            if (made < 0) {
-                throw VerbenaException.of(
-                        "ibv_reg_mr(%d bytes)".formatted(memory.byteSize()),
-                        made,
-                        advice(domain.adapter().provider(), (int) -made, memory.byteSize()));
+            if (dmaBuf == null) {
+                checkUsable(memory);
+                checkWritable(memory, rights);
             }
+            if ((access & Rights.ON_DEMAND) != 0) {
+                checkPaging(domain.adapter());
+            }
+            int granted = access | implied(domain.adapter(), access, !memory.isReadOnly());
+            made =
+                    dmaBuf == null
+                            ? register(domain, memory, granted)
+                            : dmaBuf.register(domain, granted);
             this.registered =
                     new RegisteredMemory(
                             domain,
                             memory,
-                            memory.address(),
-                            memory.byteSize(),
+                            dmaBuf == null ? memory.address() : dmaBuf.iova(),
+                            dmaBuf == null ? memory.byteSize() : dmaBuf.length(),
                             made,
                             control.localKey(made),
                             (access & Rights.LOCAL_WRITE) != 0,
@@ -123,18 +137,29 @@ public final class MemoryRegion extends NativeObject {
         }
     }
 
-    private static String advice(Provider provider, int errno, long bytes) {
-        String large = errno == Errno.ENOMEM ? provider.adviceForLargeRegion(bytes) : null;
-        if (large != null) {
-            return large;
+    private static long register(ProtectionDomain domain, MemorySegment memory, int access) {
+        DeviceControl control = domain.adapter().control();
+        long made = control.registerMemory(domain.address(), memory, access);
+        if ((made == -Errno.EOPNOTSUPP || made == -Errno.EINVAL)
+                && (access & Rights.OPTIONAL) != 0) {
+            // Optional rights may be ignored, but rxe refused them in some kernels after 6.1.
+            made = control.registerMemory(domain.address(), memory, access & ~Rights.OPTIONAL);
         }
-        long lockable = lockableBytes();
-        return "%sRegistered memory is locked memory, of which this process may have %s (ulimit -l; systemd LimitMEMLOCK=infinity; in a container --ulimit memlock=-1)."
-                .formatted(
-                        errno == Errno.EFAULT ? ADVICE_FOR_READ_ONLY_PAGES : "",
-                        lockable == Long.MAX_VALUE
-                                ? "any amount"
-                                : "%,d bytes in all".formatted(lockable));
+        if (made < 0) {
+            throw VerbenaException.of(
+                    "ibv_reg_mr(%d bytes)".formatted(memory.byteSize()),
+                    made,
+                    RegistrationAdvice.forMemory(
+                            domain.adapter().provider(), (int) -made, access, memory.byteSize()));
+        }
+        return made;
+    }
+
+    private static void checkPaging(Adapter adapter) {
+        if (!new OnDemandPaging(adapter.control().paging()).supported()) {
+            throw new VerbenaException(
+                    Status.NOT_SUPPORTED, RegistrationAdvice.NO_PAGING.formatted(adapter.name()));
+        }
     }
 
     /**
@@ -204,9 +229,55 @@ public final class MemoryRegion extends NativeObject {
      * The registered memory.
      *
      * @return the segment it was registered with
+     * @throws UnsupportedOperationException for a {@linkplain ProtectionDomain#registerDmaBuf
+     *     dma-buf}, which Java has no access to
      */
     public MemorySegment memory() {
+        if (dmaBuf != null) {
+            throw new UnsupportedOperationException(
+                    "%s has no memory segment: Java has no access to a dma-buf; map its file descriptor, if its exporter lets you"
+                            .formatted(this));
+        }
         return registered.memory();
+    }
+
+    /**
+     * Brings pages of a region that is registered {@link Access#ON_DEMAND} into memory and makes
+     * them known to the device, so that the next requests do not wait for them ({@code
+     * ibv_advise_mr}). Returns when that is done; it is no promise, as the kernel may take them
+     * away again. Does nothing for other regions, whose pages are always there.
+     *
+     * @param offset the first byte, counted from the region's start
+     * @param length how many bytes
+     * @param purpose what the device will do with them
+     * @throws IllegalStateException if the region is closed
+     * @throws IndexOutOfBoundsException for bytes outside the region
+     * @throws VerbenaException with NOT_SUPPORTED where provider or driver cannot do it (Soft-RoCE:
+     *     from Linux 6.16 on, with a newer rdma-core than 64); requests work without it, more
+     *     slowly; with ACCESS_VIOLATION for pages that cannot be fetched for this purpose
+     */
+    public void prefetch(long offset, long length, Prefetch purpose) {
+        Objects.checkFromIndexSize(offset, length, bytes());
+        hold(); // no deregistration in between
+        try {
+            for (long done = 0; done < length && rights.contains(Access.ON_DEMAND); ) {
+                long part = Math.min(length - done, LONGEST_ADVICE);
+                long answer =
+                        control.prefetch(
+                                domain.address(),
+                                purpose.advice(),
+                                start() + offset + done,
+                                (int) part,
+                                localToken());
+                VerbenaException.check(
+                        answer,
+                        "ibv_advise_mr(%s, %,d bytes)".formatted(purpose, part),
+                        "Without it, the device fetches each page when a request needs it.");
+                done += part;
+            }
+        } finally {
+            letGo();
+        }
     }
 
     /**
@@ -298,10 +369,16 @@ public final class MemoryRegion extends NativeObject {
 
     @Override
     void checkMayClose() {
-        if (arena != null && !arena.isClosed()) {
+        if (divider != null && !dividerCloses) {
             throw new IllegalStateException(
-                    "%s is a slab of %s, and is closed with it".formatted(this, arena));
+                    "%s is a part of %s, and is closed with it".formatted(this, divider));
         }
+    }
+
+    /** Closes the region, for the arena or pool whose memory it is. */
+    void closeWithDivider() {
+        dividerCloses = true;
+        close();
     }
 
     @Override
@@ -316,7 +393,7 @@ public final class MemoryRegion extends NativeObject {
         Teardown end = new Teardown(this, domain.adapter());
         if (!end.check(control.deregisterMemory(registered.handle()), "ibv_dereg_mr")) {
             STILL_REGISTERED.add(this);
-            if (arena != null) {
+            if (divider instanceof RegisteredArena arena) {
                 arena.keepMemory();
             }
         } else if (owned != null) {
@@ -338,6 +415,7 @@ public final class MemoryRegion extends NativeObject {
 
     @Override
     String describe() {
-        return "MemoryRegion of %d bytes at 0x%x".formatted(bytes(), start());
+        return "MemoryRegion of %d bytes %s 0x%x"
+                .formatted(bytes(), dmaBuf == null ? "at" : "of a dma-buf, named from", start());
     }
 }

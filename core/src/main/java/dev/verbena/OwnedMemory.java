@@ -17,6 +17,7 @@ import java.util.concurrent.TimeUnit;
 final class OwnedMemory {
     private static final System.Logger LOGGER = System.getLogger("dev.verbena");
     private static final long LONGEST_PAUSE = 1000; // milliseconds
+    private static final long ADDRESSES = 1L << 57; // more than user space has
 
     private final Arena javaAccess = Arena.ofShared();
     private final MemorySegment segment;
@@ -34,6 +35,9 @@ final class OwnedMemory {
     static OwnedMemory allocate(long bytes, MemoryOptions options) {
         if (bytes < 1) {
             throw new IllegalArgumentException("Allocate at least 1 byte, not " + bytes);
+        }
+        if (bytes > ADDRESSES) { // which rounding up could overflow
+            throw cannotMap(bytes, -Errno.ENOMEM);
         }
         HugePages pages = options.hugePages();
         if (pages == HugePages.PREFERRED || pages == HugePages.REQUIRED) {
@@ -60,16 +64,20 @@ final class OwnedMemory {
                         : options.alignment();
         long address = Pages.map(mapped, alignment);
         if (address < 0) {
-            throw VerbenaException.of(
-                    "mmap(%,d bytes)".formatted(mapped),
-                    address,
-                    "The system has not so much memory for this process: see ulimit -v,"
-                            + " vm.overcommit_memory, and the memory limit of its control group.");
+            throw cannotMap(mapped, address);
         }
         if (transparent) {
             int _ = Pages.preferHuge(address, mapped); // a hint: without it, ordinary pages
         }
         return new OwnedMemory(address, bytes, mapped, Pages.SIZE);
+    }
+
+    private static VerbenaException cannotMap(long bytes, long answer) {
+        return VerbenaException.of(
+                "mmap(%,d bytes)".formatted(bytes),
+                answer,
+                "The system has not so much memory for this process: see ulimit -v,"
+                        + " vm.overcommit_memory, and the memory limit of its control group.");
     }
 
     private static String tooFewHugePages(long bytes, long needed, long huge, int errno) {
@@ -78,7 +86,7 @@ final class OwnedMemory {
     }
 
     private static long roundUp(long bytes, long to) {
-        return Math.addExact(bytes, to - 1) & -to;
+        return bytes + to - 1 & -to;
     }
 
     MemorySegment segment() {

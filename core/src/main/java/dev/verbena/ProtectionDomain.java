@@ -4,7 +4,10 @@ import com.google.errorprone.annotations.CheckReturnValue;
 
 import dev.verbena.internal.queue.WindowTable;
 
+import org.jspecify.annotations.Nullable;
+
 import java.lang.foreign.MemorySegment;
+import java.util.Arrays;
 import java.util.Objects;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
@@ -73,10 +76,16 @@ public final class ProtectionDomain extends NativeObject {
      */
     @CheckReturnValue
     public MemoryRegion allocate(long bytes, MemoryOptions options, Access... rights) {
+        return allocate(null, bytes, options, rights);
+    }
+
+    /** Allocates and registers memory for something that divides it up, and closes the region. */
+    MemoryRegion allocate(
+            @Nullable NativeObject divider, long bytes, MemoryOptions options, Access... rights) {
         ensureOpen();
         OwnedMemory memory = OwnedMemory.allocate(bytes, options);
         try {
-            return new MemoryRegion(this, memory, rights);
+            return new MemoryRegion(this, memory, divider, rights);
         } catch (Throwable t) {
             memory.free();
             throw t;
@@ -153,6 +162,38 @@ public final class ProtectionDomain extends NativeObject {
     @CheckReturnValue
     public MemoryRegion register(MemorySegment memory, Access... rights) {
         return new MemoryRegion(this, memory, rights);
+    }
+
+    /**
+     * Registers memory of another device, such as a GPU's, which its driver exports as a dma-buf
+     * ({@code ibv_reg_dmabuf_mr}; beyond NDK). Data then go from that device to the network or back
+     * without the processor's memory. Requests and the peer use the region as any other; Java has
+     * no access to it ({@link MemoryRegion#memory} throws), and requests with {@link
+     * OpFlags#INLINE} are refused.
+     *
+     * <p>The file descriptor may be closed when this returns: the region keeps the dma-buf.
+     *
+     * @param descriptor the dma-buf, as exported by the other device's driver
+     * @param offset the first byte in the dma-buf
+     * @param length how many bytes, at least 1
+     * @param iova the address of the first byte for the peer, see {@link
+     *     MemoryRegion#remoteMemory}: any that lies as far behind a page's start as {@code offset},
+     *     which itself is a good choice
+     * @param rights the access rights; see {@link #register}
+     * @return the region, to be closed by the caller
+     * @throws IllegalArgumentException for arguments that cannot be, and for {@link
+     *     Access#ON_DEMAND}
+     * @throws VerbenaException with NOT_SUPPORTED if the provider or driver cannot register
+     *     dma-bufs, as Soft-RoCE; when registration fails
+     */
+    @CheckReturnValue
+    public MemoryRegion registerDmaBuf(
+            int descriptor, long offset, long length, long iova, Access... rights) {
+        if (Arrays.asList(rights).contains(Access.ON_DEMAND)) {
+            throw new IllegalArgumentException(
+                    "A dma-buf cannot be registered ON_DEMAND: its exporter decides where its pages are");
+        }
+        return new MemoryRegion(this, new DmaBuf(descriptor, offset, length, iova), rights);
     }
 
     /**

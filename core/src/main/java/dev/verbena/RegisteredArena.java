@@ -165,8 +165,13 @@ public final class RegisteredArena extends NativeObject implements Arena {
                 "mmap(%,d bytes)".formatted(mapped),
                 "The system has not so much memory for this process: see vm.overcommit_memory, and the memory limit of its control group.");
         int _ = Pages.preferHuge(address, mapped); // registering pins all of it anyway
-        MemoryRegion region =
-                new MemoryRegion(this, Pages.segment(address, bytes, javaAccess), rights);
+        MemoryRegion region;
+        try {
+            region = new MemoryRegion(this, Pages.segment(address, bytes, javaAccess), rights);
+        } catch (Throwable t) {
+            int _ = Pages.decommit(address, mapped); // else it holds pages until the next try
+            throw t;
+        }
         @Nullable MemoryRegion[] all = regions;
         if (slab + count > all.length) {
             int length = Math.min(slabs, Math.max(slab + count, 2 * all.length));
@@ -191,8 +196,14 @@ public final class RegisteredArena extends NativeObject implements Arena {
      * @param segment from this arena, or a part of one
      * @return the region, which is closed with the arena and cannot be closed alone
      * @throws IllegalArgumentException for other memory
+     * @throws IllegalStateException if the segment's arena is closed
      */
     public MemoryRegion regionOf(MemorySegment segment) {
+        if (!segment.scope().isAlive()) { // perhaps of another arena, which had these addresses
+            throw new IllegalStateException(
+                    "These %,d bytes at 0x%x cannot be used: their arena was closed"
+                            .formatted(segment.byteSize(), segment.address()));
+        }
         long distance = segment.address() - base;
         @Nullable MemoryRegion[] all = regions;
         long slab = distance >> slabShift;
@@ -219,6 +230,7 @@ public final class RegisteredArena extends NativeObject implements Arena {
      * @param segment from this arena, or a part of one
      * @return the offset of its first byte from the region's start
      * @throws IllegalArgumentException for other memory
+     * @throws IllegalStateException if the segment's arena is closed
      */
     public long offsetOf(MemorySegment segment) {
         return segment.address() - regionOf(segment).start();
@@ -231,6 +243,7 @@ public final class RegisteredArena extends NativeObject implements Arena {
      * @param segment from this arena, or a part of one
      * @return address, remote key (NDK: token) and length
      * @throws IllegalArgumentException for other memory
+     * @throws IllegalStateException if the segment's arena is closed
      */
     @CheckReturnValue
     public RemoteMemory remoteMemory(MemorySegment segment) {
@@ -284,7 +297,7 @@ public final class RegisteredArena extends NativeObject implements Arena {
         for (MemoryRegion region : regions) {
             if (region != null && region != before) {
                 before = region;
-                end.run(region::close);
+                end.run(region::closeWithDivider);
             }
         }
         end.finish();

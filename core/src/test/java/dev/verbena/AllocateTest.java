@@ -36,12 +36,20 @@ class AllocateTest {
 
     /** Whether the process has memory at an address. */
     static boolean mapped(long address) throws IOException {
+        return !permissions(address).isEmpty();
+    }
+
+    /** What the process may do at an address, as in "rw-p"; empty where nothing is mapped. */
+    static String permissions(long address) throws IOException {
         try (Stream<String> maps = Files.lines(Path.of("/proc/self/maps"))) {
-            return maps.map(line -> line.split("[- ]"))
-                    .anyMatch(
+            return maps.map(line -> line.split("[- ]", 3))
+                    .filter(
                             range ->
                                     Long.parseUnsignedLong(range[0], 16) <= address
-                                            && address < Long.parseUnsignedLong(range[1], 16));
+                                            && address < Long.parseUnsignedLong(range[1], 16))
+                    .map(range -> range[2].substring(0, 4))
+                    .findFirst()
+                    .orElse("");
         }
     }
 
@@ -120,6 +128,19 @@ class AllocateTest {
             assertThatIllegalArgumentException()
                     .isThrownBy(() -> rig.domain.allocate(bytes))
                     .withMessageContaining("1 byte");
+        }
+    }
+
+    @Test
+    void moreThanThereAreAddressesIsRefused() {
+        for (HugePages pages : HugePages.values()) {
+            MemoryOptions options =
+                    MemoryOptions.DEFAULTS.withAlignment(1L << 40).withHugePages(pages);
+            for (long bytes : new long[] {Long.MAX_VALUE, Long.MAX_VALUE - (1L << 40), 1L << 62}) {
+                assertThatThrownBy(() -> rig.domain.allocate(bytes, options))
+                        .as("%d bytes, %s", bytes, pages)
+                        .isInstanceOf(VerbenaException.class);
+            }
         }
     }
 

@@ -218,6 +218,20 @@ class BufferPoolTest {
     }
 
     @Test
+    void itsRegionIsClosedWithItOnly() throws IOException {
+        PooledBuffer buffer = pool.take(SOON);
+        for (int round = 0; round < 2; round++) {
+            assertThatIllegalStateException()
+                    .isThrownBy(() -> buffer.region().close())
+                    .withMessageContaining("is closed with it");
+            buffer.memory().set(JAVA_BYTE, 0, (byte) 1);
+            pool.close(); // and still not, as the buffer is taken
+        }
+        buffer.giveBack();
+        buffer.region().awaitClosed(Duration.ZERO);
+    }
+
+    @Test
     void closingItEndsWaits() throws InterruptedException {
         List<PooledBuffer> all = takeAll();
         AtomicReference<Throwable> thrown = new AtomicReference<>();

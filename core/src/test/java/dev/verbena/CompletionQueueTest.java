@@ -63,7 +63,12 @@ class CompletionQueueTest {
         int objects = device.objects();
         long descriptors = descriptors();
         for (int i = 0; i < TRIES; i++) {
-            assertThatThrownBy(() -> new CompletionQueue(adapter, 8, status -> {}, NO_THREADS))
+            assertThatThrownBy(
+                            () ->
+                                    new CompletionQueue(
+                                            adapter,
+                                            CompletionQueueOptions.depth(8).callback(status -> {}),
+                                            NO_THREADS))
                     .isInstanceOf(NoThread.class);
         }
         assertThat(device.objects()).isEqualTo(objects);

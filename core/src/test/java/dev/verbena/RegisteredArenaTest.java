@@ -114,6 +114,23 @@ class RegisteredArenaTest {
     }
 
     @Test
+    void aSegmentWhoseOwnerHasFreedItIsRefusedEvenIfItsAddressIsHereNow() {
+        long address = arena.allocate(64).address();
+        MemorySegment stale;
+        try (Arena before = Arena.ofConfined()) {
+            stale = Pages.segment(address, 64, before);
+            assertThat(arena.offsetOf(stale)).isZero();
+        }
+        BufferList list = new BufferList(1, arena);
+        assertThatIllegalStateException()
+                .isThrownBy(() -> list.add(stale))
+                .withMessageContaining("closed");
+        assertThatIllegalStateException().isThrownBy(() -> arena.regionOf(stale));
+        assertThatIllegalStateException().isThrownBy(() -> arena.remoteMemory(stale));
+        assertThat(list.size()).isZero();
+    }
+
+    @Test
     void codeThatKnowsAllocatorsOnlyUsesIt() {
         SegmentAllocator allocator = arena;
         MemorySegment greeting = allocator.allocateFrom("Hello");
@@ -208,6 +225,17 @@ class RegisteredArenaTest {
         assertThatThrownBy(() -> arena.allocate(8)).hasMessageContaining("ibv_reg_mr");
         rig.device.pagesAreReadOnly = false;
         assertThat(arena.offsetOf(arena.allocate(8))).isZero();
+    }
+
+    @Test
+    void memoryThatCannotBeRegisteredIsGivenBack() throws IOException {
+        long next = arena.allocate(8).address() + SLAB;
+        rig.device.pagesAreReadOnly = true;
+        assertThatThrownBy(() -> arena.allocate(8 * SLAB)).hasMessageContaining("ibv_reg_mr");
+        rig.device.pagesAreReadOnly = false;
+        assertThat(AllocateTest.permissions(next)).isEqualTo("---p"); // addresses only
+        arena.allocate(8 * SLAB).set(JAVA_BYTE, 8 * SLAB - 1, (byte) 1);
+        assertThat(AllocateTest.permissions(next)).isEqualTo("rw-p");
     }
 
     @Test

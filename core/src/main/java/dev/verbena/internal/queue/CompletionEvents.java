@@ -1,11 +1,12 @@
 package dev.verbena.internal.queue;
 
 import dev.verbena.internal.verbs.CallFailure;
-import dev.verbena.internal.verbs.Descriptors;
 import dev.verbena.internal.verbs.DeviceControl;
 import dev.verbena.internal.verbs.EventWait;
 import dev.verbena.internal.verbs.Provider;
 import dev.verbena.internal.verbs.VerbsContext;
+
+import org.jspecify.annotations.Nullable;
 
 import java.util.concurrent.TimeUnit;
 
@@ -35,24 +36,14 @@ public final class CompletionEvents {
     /** The device failed. */
     public static final int FAILED = -2;
 
-    // How often failures are looked for where the device gives no event for them: see ask.
-    private static final int LOOK_MILLISECONDS = 20;
-
-    // Failures without any completion are looked for after a wait of this time, then ever less
-    // often: each look is a system call for each queue pair.
-    private static final int LONGEST_LOOK_MILLISECONDS = 1280;
-
-    private final DeviceControl control;
     private final VerbsContext context;
     private final Provider provider;
     private final CompletionPoller poller;
     private final long queue;
-    private final long channel;
+    private final EventSource source;
+    private final @Nullable PrivateChannel own; // null: the queue is one of a shared channel
     private final Runnable lookForFailures;
-    private final int descriptor;
-    private final int alarm;
     private final boolean calledBack; // each arm that has fired is to bring a callback
-    private final EventWait wait; // of the waiting thread, or of a loop of the consumer's
 
     // All of these under this object's lock.
     private int armed = ArmState.NONE; // until it has fired and the consumer was notified
@@ -65,7 +56,6 @@ public final class CompletionEvents {
     private boolean collecting; // the consumer's own loop takes an event
     private long seen; // how much had been kept when the consumer was notified last
     private long failuresSeen;
-    private int joined = -1; // the descriptor for a loop of the consumer's
 
     // Changed under the lock.
     private volatile int broken = NOTHING;
@@ -73,23 +63,42 @@ public final class CompletionEvents {
     private volatile boolean closed;
 
     // The sleeping thread's.
-    private int lookGap = LOOK_MILLISECONDS;
+    private final LookSchedule schedule = new LookSchedule();
     private boolean failedToTake; // the event that was there: a removed device's is there for ever
-    private long lastLook = System.nanoTime();
+
+    private CompletionEvents(
+            VerbsContext context,
+            Provider provider,
+            CompletionPoller poller,
+            long queue,
+            EventSource source,
+            boolean calledBack,
+            Runnable lookForFailures) {
+        this.context = context;
+        this.provider = provider;
+        this.poller = poller;
+        this.queue = queue;
+        this.source = source;
+        this.own = source instanceof PrivateChannel channel ? channel : null;
+        this.ownLoop = own == null;
+        this.calledBack = calledBack;
+        this.lookForFailures = lookForFailures;
+    }
 
     /**
-     * Makes the events of a completion queue.
+     * The events of a completion queue with a channel of its own.
      *
      * @param control the device's control calls
      * @param context the device
      * @param provider the device's provider
      * @param poller the completion queue's
      * @param queue the address of the {@code ibv_cq}
-     * @param channel the address of the {@code ibv_comp_channel}
+     * @param channel the address of its {@code ibv_comp_channel}
      * @param calledBack whether each arm that has fired is to bring a callback
      * @param lookForFailures looks for queue pairs that failed without a completion
+     * @return the new object
      */
-    public CompletionEvents(
+    public static CompletionEvents ofOwnChannel(
             DeviceControl control,
             VerbsContext context,
             Provider provider,
@@ -98,22 +107,45 @@ public final class CompletionEvents {
             long channel,
             boolean calledBack,
             Runnable lookForFailures) {
-        this.control = control;
-        this.context = context;
-        this.provider = provider;
-        this.poller = poller;
-        this.queue = queue;
-        this.channel = channel;
-        this.descriptor = control.channelDescriptor(channel);
-        this.calledBack = calledBack;
-        this.lookForFailures = lookForFailures;
-        this.alarm = (int) CallFailure.check(Descriptors.newEventFd(), "eventfd");
-        try {
-            this.wait = control.newWait(channel, alarm);
-        } catch (Throwable t) {
-            Descriptors.close(alarm);
-            throw t;
+        return new CompletionEvents(
+                context,
+                provider,
+                poller,
+                queue,
+                new PrivateChannel(control, channel),
+                calledBack,
+                lookForFailures);
+    }
+
+    /**
+     * The events of a completion queue that shares its channel.
+     *
+     * @param context the device
+     * @param provider the device's provider
+     * @param poller the completion queue's
+     * @param queue the address of the {@code ibv_cq}, made with the context of the entry
+     * @param entry its entry in the channel
+     * @param lookForFailures looks for queue pairs that failed without a completion
+     * @return the new object
+     */
+    public static CompletionEvents ofSharedChannel(
+            VerbsContext context,
+            Provider provider,
+            CompletionPoller poller,
+            long queue,
+            SharedChannel<?>.Entry entry,
+            Runnable lookForFailures) {
+        return new CompletionEvents(
+                context, provider, poller, queue, entry, false, lookForFailures);
+    }
+
+    /** What waits: not for a queue of a shared channel. */
+    private PrivateChannel own() {
+        if (own == null) {
+            throw new IllegalStateException(
+                    "This completion queue shares its channel with others: wait by CompletionChannel.await");
         }
+        return own;
     }
 
     /**
@@ -155,9 +187,7 @@ public final class CompletionEvents {
             seen = poller.counts().keptEver();
         }
         fired = NOTHING;
-        if (joined >= 0) {
-            Descriptors.drain(alarm); // or the consumer's loop would wake for it
-        }
+        source.clear();
     }
 
     /** Asks the device for an event, unless something has fired already. */
@@ -168,8 +198,8 @@ public final class CompletionEvents {
     }
 
     private void request() {
-        if (!sleeping && !collecting) { // a thread that waits takes events itself
-            takeUnread();
+        if (unread > 0 && !sleeping && !collecting) { // a thread that waits takes events itself
+            unread = source.takeUnread(unread);
         }
         // A device may give no event for failures under a solicited arm: a thread that waits here
         // looks for them from time to time, and a loop of the consumer's gets all events instead. A
@@ -185,21 +215,6 @@ public final class CompletionEvents {
         }
         unread++;
         fireIfWaiting(); // what came before the device heard of it gives no event
-    }
-
-    /**
-     * Takes the events of completions that the consumer polled without waiting. They would end the
-     * next wait at once, and the kernel would keep each of them until the channel is destroyed.
-     *
-     * <p>Takes one system call if an event was requested and nobody waited for it, otherwise none.
-     * An event that is still on its way when the channel is found empty is not counted any more.
-     * The channel stays bounded all the same: from then on each request takes one event and adds
-     * one, so it never holds more than were on their way at one time, and two.
-     */
-    private void takeUnread() {
-        while (unread > 0) {
-            unread = control.takeEventIfThere(channel, wait) ? unread - 1 : 0;
-        }
     }
 
     private boolean fireIfWaiting() {
@@ -220,7 +235,7 @@ public final class CompletionEvents {
     private void fire(int status) {
         fired = status;
         // Saves two system calls where the thread that fires will itself be notified.
-        if (sleeping || (joined >= 0 && !collecting)) {
+        if (sleeping || (ownLoop && !collecting)) {
             raise();
         }
     }
@@ -289,22 +304,6 @@ public final class CompletionEvents {
         }
     }
 
-    /** By the waiting thread, where a failure may come without any completion. */
-    private void lookForFailuresNowAndThen(boolean eventCame) {
-        long now = System.nanoTime();
-        if (eventCame) {
-            lookedAgo(LOOK_MILLISECONDS, now); // the connection works: no need to look for a while
-        } else if (now - lastLook >= TimeUnit.MILLISECONDS.toNanos(lookGap)) {
-            lookForFailures.run(); // not under the lock: what it finds may fire
-            lookedAgo(Math.min(2 * lookGap, LONGEST_LOOK_MILLISECONDS), System.nanoTime());
-        }
-    }
-
-    private void lookedAgo(int gap, long now) {
-        lookGap = gap;
-        lastLook = now;
-    }
-
     /** Completions came up that no device gives an event for. */
     public synchronized void synthesized() {
         if (armed != ArmState.NONE) {
@@ -317,7 +316,7 @@ public final class CompletionEvents {
 
     /** Something is to be done by the thread that this confined queue belongs to. */
     public synchronized void wakeOwner() {
-        if (sleeping || joined >= 0) {
+        if (sleeping || ownLoop) {
             raise();
         }
     }
@@ -348,9 +347,10 @@ public final class CompletionEvents {
     }
 
     /**
-     * Whether the consumer waits by a loop of its own.
+     * Whether the consumer waits by a loop of its own, or by a shared channel: no thread waits in
+     * {@link #waitOnce}.
      *
-     * @return true after {@link #descriptor}
+     * @return true after {@link #descriptor}, and for a queue of a shared channel
      */
     public boolean ownLoop() {
         return ownLoop;
@@ -369,8 +369,10 @@ public final class CompletionEvents {
     private int longestSleep(int milliseconds) {
         int look =
                 looksForFailures()
-                        ? LOOK_MILLISECONDS
-                        : provider.forgetsLateReceives() ? lookGap : milliseconds;
+                        ? LookSchedule.SHORTEST_MILLISECONDS
+                        : provider.forgetsLateReceives()
+                                ? schedule.gapMilliseconds()
+                                : milliseconds;
         return milliseconds < 0 ? look : Math.min(look, milliseconds);
     }
 
@@ -392,6 +394,7 @@ public final class CompletionEvents {
      * @throws CallFailure when waiting failed; it may be tried again
      */
     public int waitOnce(int milliseconds) {
+        PrivateChannel channel = own();
         int most;
         boolean come;
         synchronized (this) {
@@ -421,19 +424,23 @@ public final class CompletionEvents {
         }
         // What has come has its event most often: asking for that at once spares poll(2). Where it
         // has none yet, or never will, being unsolicited, that is waited for as always.
-        boolean taken = come && !closed && control.takeEventIfThere(channel, wait);
-        int ready = taken || closed ? 0 : wait.await(most);
+        boolean taken = come && !closed && channel.takeIfThere();
+        int ready = taken || closed ? 0 : channel.await(most);
         if (ready < 0) {
             throw new CallFailure("poll", -ready);
         }
         boolean eventCame = taken || ((ready & EventWait.EVENT) != 0 && !closed);
-        int answer = eventCame && !taken ? control.takeEvent(channel, wait) : 1;
+        int answer = eventCame && !taken ? channel.take() : 1;
         failedToTake = answer < 0;
         if ((ready & EventWait.WAKE_UP) != 0) {
-            Descriptors.drain(alarm); // before the look at what it was raised for
+            channel.lower(); // before the look at what it was raised for
         }
         if (provider.forgetsLateReceives() && !closed) {
-            lookForFailuresNowAndThen(eventCame);
+            if (eventCame) {
+                schedule.eventCame();
+            } else {
+                schedule.look(lookForFailures); // not under the lock: what it finds may fire
+            }
         }
         synchronized (this) {
             sleeping = false;
@@ -493,8 +500,8 @@ public final class CompletionEvents {
      * @throws CallFailure when there is none to be had
      */
     public synchronized int descriptor() {
-        if (joined < 0) {
-            joined = (int) CallFailure.check(Descriptors.join(descriptor, alarm), "epoll_create1");
+        int joined = own().joinedDescriptor();
+        if (!ownLoop) {
             ownLoop = true;
             if (armed == ArmState.SOLICITED) {
                 ask(); // for all events from now on, where failures give none under SOLICITED
@@ -509,12 +516,13 @@ public final class CompletionEvents {
      * @return what fired, or {@link #NOTHING} when the event was not for the consumer
      */
     public int takeEvent() {
+        PrivateChannel channel = own();
         synchronized (this) {
             collecting = true;
         }
         try {
-            Descriptors.drain(alarm);
-            int taken = control.takeEvent(channel, wait);
+            channel.lower();
+            int taken = channel.take();
             synchronized (this) {
                 handleEvent(taken);
                 return takeFiredUnlessPolled();
@@ -526,6 +534,35 @@ public final class CompletionEvents {
         }
     }
 
+    /**
+     * Looks whether it has fired, for the thread that waits for a shared channel.
+     *
+     * @param events how many of this queue's were taken from the channel
+     * @return what fired, or {@link #NOTHING}
+     */
+    public synchronized int collect(int events) {
+        if (closed) {
+            return NOTHING;
+        }
+        unread = Math.max(0, unread - events);
+        collecting = true;
+        try {
+            handleEvent(0);
+            return takeFiredUnlessPolled();
+        } finally {
+            collecting = false;
+        }
+    }
+
+    /**
+     * The channel of this queue does not work any more: fires if it is armed.
+     *
+     * @param errno why
+     */
+    public synchronized void channelFailed(int errno) {
+        fireIfArmed(errno);
+    }
+
     /** Ends waiting. */
     public void close() {
         closed = true;
@@ -535,16 +572,13 @@ public final class CompletionEvents {
     /** Frees the descriptors; no thread waits any more. */
     public synchronized void free() {
         freed = true;
-        Descriptors.close(alarm);
-        if (joined >= 0) {
-            Descriptors.close(joined);
-        }
+        source.free();
     }
 
     /** Not after {@link #free}: another file may have the number by then. */
     private synchronized void raise() {
         if (!freed) {
-            Descriptors.setReadable(alarm);
+            source.raise();
         }
     }
 }

@@ -1,5 +1,8 @@
 package dev.verbena.internal.verbs;
 
+import static java.lang.foreign.ValueLayout.JAVA_INT;
+import static java.lang.foreign.ValueLayout.JAVA_LONG;
+
 import dev.verbena.bindings.LibIbverbs;
 
 import java.lang.foreign.FunctionDescriptor;
@@ -83,6 +86,24 @@ final class Calls {
         private Regions() {}
     }
 
+    static final class OptionalRights {
+        static final MethodHandle REG_MR_IOVA2 =
+                capturing(
+                        LibIbverbs.ibv_reg_mr_iova2$address(),
+                        LibIbverbs.ibv_reg_mr_iova2$descriptor());
+
+        private OptionalRights() {}
+    }
+
+    static final class DmaBufs {
+        static final MethodHandle REG_DMABUF_MR =
+                capturing(
+                        LibIbverbs.ibv_reg_dmabuf_mr$address(),
+                        LibIbverbs.ibv_reg_dmabuf_mr$descriptor());
+
+        private DmaBufs() {}
+    }
+
     static final class Channels {
         static final MethodHandle CREATE_CHANNEL =
                 capturing(
@@ -130,10 +151,14 @@ final class Calls {
                         LibIbverbs.ibv_get_cq_event$address(),
                         LibIbverbs.ibv_get_cq_event$descriptor());
 
+        /**
+         * Takes the address as a number: an event may be of any completion queue of its channel,
+         * and a segment for each would be an allocation.
+         */
         static final MethodHandle ACK_CQ_EVENTS =
                 withoutErrno(
                         LibIbverbs.ibv_ack_cq_events$address(),
-                        LibIbverbs.ibv_ack_cq_events$descriptor());
+                        FunctionDescriptor.ofVoid(JAVA_LONG, JAVA_INT));
 
         private Events() {}
     }

@@ -57,15 +57,46 @@ public interface DeviceControl {
     int deallocatePd(long pd);
 
     /**
-     * {@code ibv_reg_mr}.
+     * {@code ibv_reg_mr}, with its optional rights.
      *
      * @param pd the {@code ibv_pd}
      * @param memory native memory
-     * @param access {@code IBV_ACCESS_…} flags, without the optional ones (such as relaxed
-     *     ordering)
+     * @param access {@link Rights}
      * @return the {@code ibv_mr}, or a negative errno
      */
     long registerMemory(long pd, MemorySegment memory, int access);
+
+    /**
+     * {@code ibv_reg_dmabuf_mr}.
+     *
+     * @param pd the {@code ibv_pd}
+     * @param descriptor the file descriptor of the dma-buf
+     * @param offset the first byte in the dma-buf
+     * @param length how many bytes
+     * @param iova the address that requests name the first byte by
+     * @param access {@link Rights}
+     * @return the {@code ibv_mr}, or a negative errno
+     */
+    long registerDmaBuf(long pd, int descriptor, long offset, long length, long iova, int access);
+
+    /**
+     * {@code ibv_query_device_ex}: what the device can do with memory that is not pinned.
+     *
+     * @return {@link PagingAttributes#NONE} also where it cannot be asked
+     */
+    PagingAttributes paging();
+
+    /**
+     * {@code ibv_advise_mr} for one range, with the flag FLUSH: returns when it is done.
+     *
+     * @param pd the {@code ibv_pd}
+     * @param advice {@code IB_UVERBS_ADVISE_MR_ADVICE_…}
+     * @param address the first byte
+     * @param length how many bytes, unsigned
+     * @param localKey the region's
+     * @return 0, or a negative errno
+     */
+    int prefetch(long pd, int advice, long address, int length, int localKey);
 
     /**
      * The local key of a region (NDK: local token).
@@ -178,13 +209,23 @@ public interface DeviceControl {
     int destroyChannel(long channel);
 
     /**
+     * How many completion vectors the device has: {@code num_comp_vectors} of the {@code
+     * ibv_context}.
+     *
+     * @return 1 or more
+     */
+    int completionVectors();
+
+    /**
      * {@code ibv_create_cq}.
      *
      * @param depth how many completions it must be able to hold
      * @param channel the channel for its events, or 0
+     * @param vector the completion vector that signals them, from 0
+     * @param context its {@code cq_context}: {@link EventWait#context} returns it with each event
      * @return the {@code ibv_cq}, or a negative errno
      */
-    long createCq(int depth, long channel);
+    long createCq(int depth, long channel, int vector, long context);
 
     /**
      * {@code ibv_resize_cq}.

@@ -25,6 +25,9 @@ public final class Errno {
     /** Permission denied. */
     public static final int EACCES = Verbs.EACCES;
 
+    /** Bad file descriptor. */
+    public static final int EBADF = 9;
+
     /** Bad address. */
     public static final int EFAULT = 14;
 
@@ -86,6 +89,7 @@ public final class Errno {
             case EACCES -> named("permission denied", "EACCES", errno);
             case EFAULT -> named("bad address", "EFAULT", errno);
             case EBUSY -> named("still in use", "EBUSY", errno);
+            case EBADF -> named("bad file descriptor", "EBADF", errno);
             case ENODEV -> named("no such device", "ENODEV", errno);
             case EINVAL -> named("invalid argument", "EINVAL", errno);
             case ENFILE -> named("too many open files on this machine", "ENFILE", errno);

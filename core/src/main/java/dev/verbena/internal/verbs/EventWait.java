@@ -25,7 +25,6 @@ public class EventWait {
     final MemorySegment state;
     final MemorySegment queue;
     final MemorySegment queueContext;
-    private MemorySegment eventQueue = MemorySegment.NULL;
 
     /**
      * Allocates the memory and fills in the descriptors.
@@ -72,16 +71,23 @@ public class EventWait {
         }
     }
 
+    /** The address of the {@code ibv_cq} that the last event names. */
+    long eventQueue() {
+        return queue.get(JAVA_LONG, 0);
+    }
+
     /**
-     * The completion queue that the last event names. The segment is cached: a channel here serves
-     * one completion queue, so nothing is allocated.
+     * The context of the completion queue that the last event names.
+     *
+     * @return what {@link DeviceControl#createCq} was given
      */
-    MemorySegment eventQueue() {
-        long address = queue.get(JAVA_LONG, 0);
-        if (eventQueue.address() != address) {
-            eventQueue = MemorySegment.ofAddress(address);
-        }
-        return eventQueue;
+    public long context() {
+        return queueContext.get(JAVA_LONG, 0);
+    }
+
+    /** For a fake device: as {@code ibv_get_cq_event} stores it. */
+    void context(long context) {
+        queueContext.set(JAVA_LONG, 0, context);
     }
 
     private boolean readable(long pollfd) {

@@ -56,6 +56,7 @@ public final class LibraryControl implements DeviceControl {
             throughTable(FunctionDescriptor.of(JAVA_INT, ADDRESS));
 
     private final MemorySegment context;
+    private final LibraryRegions regions;
     private final MemorySegment allocMw;
     private final MemorySegment deallocMw;
 
@@ -66,6 +67,7 @@ public final class LibraryControl implements DeviceControl {
      */
     public LibraryControl(long context) {
         this.context = Native.at(context, ibv_context.sizeof());
+        this.regions = new LibraryRegions(this.context);
         MemorySegment ops = ibv_context.ops(this.context);
         this.allocMw = ibv_context_ops.alloc_mw(ops);
         this.deallocMw = ibv_context_ops.dealloc_mw(ops);
@@ -185,18 +187,23 @@ public final class LibraryControl implements DeviceControl {
 
     @Override
     public long registerMemory(long pd, MemorySegment memory, int access) {
-        try (Scratch scratch = Scratch.borrow()) {
-            return scratch.pointer(
-                    (MemorySegment)
-                            Calls.Regions.REG_MR.invokeExact(
-                                    scratch.state,
-                                    MemorySegment.ofAddress(pd),
-                                    memory,
-                                    memory.byteSize(),
-                                    access));
-        } catch (Throwable t) {
-            throw Calls.unexpected(t);
-        }
+        return regions.register(pd, memory, access);
+    }
+
+    @Override
+    public long registerDmaBuf(
+            long pd, int descriptor, long offset, long length, long iova, int access) {
+        return regions.registerDmaBuf(pd, descriptor, offset, length, iova, access);
+    }
+
+    @Override
+    public PagingAttributes paging() {
+        return regions.paging();
+    }
+
+    @Override
+    public int prefetch(long pd, int advice, long address, int length, int localKey) {
+        return regions.prefetch(pd, advice, address, length, localKey);
     }
 
     @Override
@@ -328,7 +335,12 @@ public final class LibraryControl implements DeviceControl {
     }
 
     @Override
-    public long createCq(int depth, long channel) {
+    public int completionVectors() {
+        return Math.max(1, ibv_context.num_comp_vectors(context));
+    }
+
+    @Override
+    public long createCq(int depth, long channel, int vector, long cqContext) {
         try (Scratch scratch = Scratch.borrow()) {
             return scratch.pointer(
                     (MemorySegment)
@@ -336,9 +348,9 @@ public final class LibraryControl implements DeviceControl {
                                     scratch.state,
                                     context,
                                     depth,
-                                    MemorySegment.NULL,
+                                    MemorySegment.ofAddress(cqContext),
                                     MemorySegment.ofAddress(channel),
-                                    0));
+                                    vector));
         } catch (Throwable t) {
             throw Calls.unexpected(t);
         }

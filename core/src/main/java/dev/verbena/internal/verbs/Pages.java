@@ -114,6 +114,18 @@ public final class Pages {
         return answer < 0 ? (int) answer : 0;
     }
 
+    /**
+     * Frees memory, and keeps its addresses reserved.
+     *
+     * @param address the first byte, at a page's start
+     * @param bytes how many, a multiple of {@link #SIZE}
+     * @return 0, or a negative errno
+     */
+    public static int decommit(long address, long bytes) {
+        long answer = map(address, bytes, PROT_NONE, MAP_FIXED | MAP_NORESERVE);
+        return answer < 0 ? (int) answer : 0;
+    }
+
     private static long mapAligned(
             long bytes, long alignment, long page, int protection, int flags) {
         if (alignment <= page) {

@@ -24,7 +24,7 @@ class ExhaustionTest {
     private static final int DEPTH = 4096;
 
     private final FakeDevice device = new FakeDevice();
-    private final long address = device.createCq(2 * DEPTH, 0);
+    private final long address = device.createCq(2 * DEPTH, 0, 0, 0);
     private final List<String> deaths = new ArrayList<>();
     private final List<String> thrown = new ArrayList<>();
     private BooleanSupplier exhausted = () -> false; // asked at each growth

@@ -32,6 +32,7 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.IntSupplier;
+import java.util.random.RandomGenerator;
 
 /**
  * A device that does not exist: an {@code ibv_context} in native memory whose data path ends in
@@ -100,27 +101,33 @@ public final class FakeDevice implements DeviceControl {
     /** Keeps every event until somebody takes it, one at a time, as the kernel does. */
     private static final class Channel {
         final int descriptor = Descriptors.newEventFd();
-        int events;
+        final Deque<Cq> events = new ArrayDeque<>();
 
-        void add() {
-            events++;
+        void add(Cq cq) {
+            events.add(cq);
             Descriptors.setReadable(descriptor);
         }
 
-        boolean take() {
-            if (events == 0) {
-                return false;
-            }
-            if (--events == 0) {
+        void forget(Cq cq) {
+            if (events.removeIf(of -> of == cq) && events.isEmpty()) {
                 Descriptors.drain(descriptor);
             }
-            return true;
+        }
+
+        Cq take() {
+            Cq taken = events.poll();
+            if (taken != null && events.isEmpty()) {
+                Descriptors.drain(descriptor);
+            }
+            return taken;
         }
     }
 
     private static final class Cq {
         final Deque<byte[]> entries = new ArrayDeque<>();
         int depth;
+        int vector;
+        long context;
         Channel channel;
         boolean armed;
         boolean solicitedOnly;
@@ -142,6 +149,9 @@ public final class FakeDevice implements DeviceControl {
         final Deque<Posted> taken = new ArrayDeque<>(); // shared receives, not ended yet
     }
 
+    /** Memory that the peer may write to. */
+    private record Open(long start, long bytes) {}
+
     private static final class Mw {
         int key;
         Qp boundOn;
@@ -153,6 +163,8 @@ public final class FakeDevice implements DeviceControl {
     public final List<Integer> chains = new ArrayList<>(); // how many requests each post had
     public final List<Boolean> arms = new ArrayList<>(); // solicitedOnly of each
     public volatile int eventsAskedFor; // how often a channel was
+    public int completionVectors = 4;
+    public final List<Integer> vectors = new ArrayList<>(); // of each completion queue made
     public int mostEventsNotTaken; // of one channel at any moment
 
     public final List<String> panics = new ArrayList<>();
@@ -200,6 +212,23 @@ public final class FakeDevice implements DeviceControl {
 
     /** Whether memory is mapped for reading only, as a read-only mapping of a file is. */
     public boolean pagesAreReadOnly;
+
+    /** What it can do with memory that is not pinned. */
+    public PagingAttributes paging = PagingAttributes.NONE;
+
+    /** The errno of a registration that has optional rights, or 0. */
+    public int optionalRightsError;
+
+    /** The errno of each registration of a dma-buf, or 0. */
+    public int dmaBufError;
+
+    /** The registered dma-bufs: descriptor, offset, length, iova. */
+    public final List<List<Long>> dmaBufs = new ArrayList<>();
+
+    /** The prefetches: advice, address, length, local key. */
+    public final List<List<Long>> prefetches = new ArrayList<>();
+
+    public int prefetchError; // of each
 
     public final List<Integer> srqLimits = new ArrayList<>();
 
@@ -287,10 +316,12 @@ public final class FakeDevice implements DeviceControl {
     private final Map<Long, Deque<Posted>> srqs = new HashMap<>();
     private final Map<Long, Channel> channels = new HashMap<>();
     private final Map<Long, String> others = new HashMap<>();
+    private final Map<Long, Open> open = new HashMap<>(); // by region
+    private final List<Long> openRegions = new ArrayList<>(); // its keys, to choose one
     private final int async = Descriptors.newEventFd();
     private final Queue<AsyncEvent> asyncEvents = new ConcurrentLinkedQueue<>();
     private final List<Runnable> refusedToDestroy = new ArrayList<>(); // forgets each
-    private final List<Channel> lateEvents = new ArrayList<>();
+    private final List<Cq> lateEvents = new ArrayList<>();
     private long nextAddress = 0x10_0000;
     private int nextNumber = 100;
 
@@ -714,9 +745,9 @@ public final class FakeDevice implements DeviceControl {
         if (cq.armed && (!cq.solicitedOnly || solicitedWakes || failureWakes)) {
             cq.armed = false;
             if (cq.channel != null && eventsAreLate) {
-                lateEvents.add(cq.channel);
+                lateEvents.add(cq);
             } else if (cq.channel != null) {
-                bringEvent(cq.channel);
+                bringEvent(cq);
             }
         }
     }
@@ -727,9 +758,9 @@ public final class FakeDevice implements DeviceControl {
         lateEvents.clear();
     }
 
-    private void bringEvent(Channel channel) {
-        channel.add();
-        mostEventsNotTaken = Math.max(mostEventsNotTaken, channel.events);
+    private void bringEvent(Cq cq) {
+        cq.channel.add(cq);
+        mostEventsNotTaken = Math.max(mostEventsNotTaken, cq.channel.events.size());
     }
 
     /** Tells something unasked of the completion queue or shared receive queue made last. */
@@ -881,7 +912,53 @@ public final class FakeDevice implements DeviceControl {
         if (pagesAreReadOnly && (access & ~Rights.REMOTE_READ) != 0) {
             return -Errno.EFAULT; // the kernel pins them as writable
         }
+        if (optionalRightsError != 0 && (access & Rights.OPTIONAL) != 0) {
+            return -optionalRightsError;
+        }
+        long address = other("mr");
+        if (address > 0 && (access & Rights.REMOTE_WRITE) != 0) {
+            open.put(address, new Open(memory.address(), memory.byteSize()));
+            openRegions.add(address);
+        }
+        return address;
+    }
+
+    /**
+     * The peer writes a byte somewhere into a region that is registered for that, whoever may think
+     * that it is free; as a device does, without asking the process.
+     *
+     * @return whether there is any such region
+     */
+    public synchronized boolean peerWrites(RandomGenerator random, byte value) {
+        if (openRegions.isEmpty()) {
+            return false;
+        }
+        Open region = open.get(openRegions.get(random.nextInt(openRegions.size())));
+        Native.EVERYWHERE.set(JAVA_BYTE, region.start + random.nextLong(region.bytes), value);
+        return true;
+    }
+
+    @Override
+    public synchronized long registerDmaBuf(
+            long pd, int descriptor, long offset, long length, long iova, int access) {
+        registeredFor.add(access);
+        if (dmaBufError != 0) {
+            return -dmaBufError;
+        }
+        dmaBufs.add(List.of((long) descriptor, offset, length, iova));
         return other("mr");
+    }
+
+    @Override
+    public PagingAttributes paging() {
+        return paging;
+    }
+
+    @Override
+    public synchronized int prefetch(long pd, int advice, long address, int length, int localKey) {
+        prefetches.add(
+                List.of((long) advice, address, Integer.toUnsignedLong(length), (long) localKey));
+        return -prefetchError;
     }
 
     @Override
@@ -899,6 +976,9 @@ public final class FakeDevice implements DeviceControl {
 
     @Override
     public synchronized int deregisterMemory(long mr) {
+        if (open.remove(mr) != null) {
+            openRegions.remove(mr);
+        }
         return destroy("ibv_dereg_mr", others, mr);
     }
 
@@ -967,7 +1047,11 @@ public final class FakeDevice implements DeviceControl {
     @Override
     public synchronized boolean takeEventIfThere(long channel, EventWait wait) {
         eventsAskedFor = eventsAskedFor + 1;
-        boolean taken = channels.get(channel).take();
+        Cq of = channels.get(channel).take();
+        boolean taken = of != null;
+        if (taken) {
+            wait.context(of.context);
+        }
         Error error = taken ? takingCompletionEvent.getAndSet(null) : null;
         if (error != null) {
             throw error;
@@ -990,12 +1074,22 @@ public final class FakeDevice implements DeviceControl {
     }
 
     @Override
-    public synchronized long createCq(int depth, long channel) {
+    public int completionVectors() {
+        return completionVectors;
+    }
+
+    @Override
+    public synchronized long createCq(int depth, long channel, int vector, long context) {
         long address = depth > 4 * maxDepth ? -Errno.EINVAL : made();
         if (address > 0) {
             Cq cq = new Cq();
             cq.depth = depth;
+            cq.vector = vector;
+            cq.context = context;
             cq.channel = channels.get(channel);
+            if (cq.channel != null) { // not of a probe
+                vectors.add(vector);
+            }
             cqs.put(address, cq);
         }
         return address;
@@ -1017,6 +1111,9 @@ public final class FakeDevice implements DeviceControl {
                 && qps.values().stream()
                         .anyMatch(q -> q.sendCq == removed || q.receiveCq == removed)) {
             return -Errno.EBUSY;
+        }
+        if (removed.channel != null) {
+            removed.channel.forget(removed); // as the kernel does
         }
         return destroy("ibv_destroy_cq", cqs, cq);
     }

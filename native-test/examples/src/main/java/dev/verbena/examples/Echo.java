@@ -13,7 +13,6 @@ import dev.verbena.ProtectionDomain;
 import dev.verbena.QueuePair;
 import dev.verbena.QueuePairLimits;
 
-import java.lang.foreign.Arena;
 import java.net.InetSocketAddress;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
@@ -61,13 +60,12 @@ public final class Echo {
 
     private static void answer(Adapter adapter, Connector request) {
         try (request; // closing it ends the connection, or refuses a request that was not accepted
-                Arena arena = Arena.ofShared();
                 ProtectionDomain domain = adapter.createProtectionDomain();
                 CompletionQueue queue = adapter.createConfinedCompletionQueue(2);
                 QueuePair queuePair =
                         domain.createQueuePair(queue, queue, QueuePairLimits.depths(1, 1));
-                MemoryRegion region = domain.register(arena.allocate(BYTES), Access.LOCAL_WRITE)) {
-            queuePair.receive(1, new BufferList(1).add(region, 0, BYTES)).orThrow();
+                MemoryRegion region = domain.allocate(BYTES, Access.LOCAL_WRITE)) {
+            queuePair.receive(1, BufferList.of(region)).orThrow();
             request.accept(queuePair); // the receive is posted already: the peer may send at once
             long received = awaitOne(queue).bytes(0);
             queuePair.send(2, new BufferList(1).add(region, 0, received)).orThrow();
@@ -85,15 +83,14 @@ public final class Echo {
      */
     public static String ask(Adapter adapter, InetSocketAddress server, String text) {
         byte[] bytes = text.getBytes(StandardCharsets.UTF_8);
-        try (Arena arena = Arena.ofShared();
-                ProtectionDomain domain = adapter.createProtectionDomain();
+        try (ProtectionDomain domain = adapter.createProtectionDomain();
                 CompletionQueue queue = adapter.createConfinedCompletionQueue(2);
                 QueuePair queuePair =
                         domain.createQueuePair(queue, queue, QueuePairLimits.depths(1, 1));
-                MemoryRegion out = domain.register(arena.allocate(BYTES));
-                MemoryRegion in = domain.register(arena.allocate(BYTES), Access.LOCAL_WRITE);
+                MemoryRegion out = domain.allocate(BYTES);
+                MemoryRegion in = domain.allocate(BYTES, Access.LOCAL_WRITE);
                 Connector connector = adapter.createConnector()) {
-            queuePair.receive(1, new BufferList(1).add(in, 0, BYTES)).orThrow();
+            queuePair.receive(1, BufferList.of(in)).orThrow();
             connector.connect(queuePair, server);
             connector.completeConnect();
             out.memory().asByteBuffer().put(bytes);

@@ -3,7 +3,6 @@ package dev.verbena.examples;
 // @start region="imports"
 import dev.verbena.*;
 
-import java.lang.foreign.Arena;
 import java.net.InetSocketAddress;
 import java.time.Duration;
 import java.util.concurrent.*;
@@ -32,9 +31,8 @@ public final class Hello {
                 ProtectionDomain domain = adapter.createProtectionDomain();
                 CompletionQueue queue = adapter.createConfinedCompletionQueue(2);
                 QueuePair pair = domain.createQueuePair(queue, queue, limits);
-                Arena arena = Arena.ofConfined();
-                MemoryRegion region = domain.register(arena.allocate(4096), Access.LOCAL_WRITE)) {
-            BufferList buffers = new BufferList(1).add(region, 0, region.bytes());
+                MemoryRegion region = domain.allocate(4096, Access.LOCAL_WRITE)) {
+            BufferList buffers = BufferList.of(region);
             // @end
             if (args.length > 3) {
                 region.memory().setString(0, args[3]);

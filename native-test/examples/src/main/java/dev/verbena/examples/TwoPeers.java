@@ -15,7 +15,6 @@ import dev.verbena.QueuePairLimits;
 import dev.verbena.SharedReceiveQueue;
 import dev.verbena.Status;
 
-import java.lang.foreign.Arena;
 import java.net.InetSocketAddress;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -64,10 +63,8 @@ public final class TwoPeers {
         List<String> texts = new ArrayList<>();
         try (Connector first = requests.take();
                 Connector second = requests.take();
-                Arena arena = Arena.ofConfined();
                 ProtectionDomain domain = adapter.createProtectionDomain();
-                MemoryRegion region =
-                        domain.register(arena.allocate(PEERS * BYTES), Access.LOCAL_WRITE);
+                MemoryRegion region = domain.allocate(PEERS * BYTES, Access.LOCAL_WRITE);
                 CompletionQueue queue = adapter.createConfinedCompletionQueue(2 * PEERS);
                 SharedReceiveQueue receives =
                         domain.createSharedReceiveQueue(PEERS, 1, TwoPeers::report)) {

@@ -15,6 +15,7 @@ import dev.verbena.OperationType;
 import dev.verbena.ProtectionDomain;
 import dev.verbena.QueuePair;
 import dev.verbena.QueuePairLimits;
+import dev.verbena.RegisteredArena;
 import dev.verbena.RemoteMemory;
 
 import java.lang.foreign.Arena;
@@ -77,7 +78,7 @@ public final class WindowTransfer {
                 ProtectionDomain domain = adapter.createProtectionDomain();
                 CompletionQueue queue = adapter.createConfinedCompletionQueue(3);
                 QueuePair queuePair = domain.createQueuePair(queue, queue, limits);
-                MemoryRegion region = domain.register(arena.allocate(BYTES), Access.LOCAL_WRITE);
+                MemoryRegion region = domain.allocate(BYTES, Access.LOCAL_WRITE);
                 MemoryWindow window = domain.createMemoryWindow()) {
             queuePair.receive(1, new BufferList(1)).orThrow(); // for a message without data
             request.accept(queuePair);
@@ -109,24 +110,21 @@ public final class WindowTransfer {
      * @param text of less than 65,536 bytes
      */
     public static void fill(Adapter adapter, InetSocketAddress lender, String text) {
-        try (Arena arena = Arena.ofConfined();
-                ProtectionDomain domain = adapter.createProtectionDomain();
+        try (ProtectionDomain domain = adapter.createProtectionDomain();
                 CompletionQueue queue = adapter.createConfinedCompletionQueue(3);
                 QueuePair queuePair =
                         domain.createQueuePair(queue, queue, QueuePairLimits.depths(2, 1));
-                MemoryRegion message =
-                        domain.register(
-                                arena.allocate(RemoteMemory.MESSAGE_BYTES), Access.LOCAL_WRITE);
-                MemoryRegion data = domain.register(arena.allocateFrom(text));
+                RegisteredArena arena = domain.createArena(Access.LOCAL_WRITE);
                 Connector connector = adapter.createConnector()) {
-            queuePair.receive(1, new BufferList(1).add(message, 0, message.bytes())).orThrow();
+            MemorySegment message = arena.allocate(RemoteMemory.MESSAGE_BYTES);
+            queuePair.receive(1, new BufferList(1, arena).add(message)).orThrow();
             connector.connect(queuePair, lender);
             connector.completeConnect();
             awaitOne(queue);
 
             // @start region="fill"
-            RemoteMemory target = RemoteMemory.readFrom(message.memory(), 0);
-            BufferList bytes = new BufferList(1).add(data, 0, data.bytes());
+            RemoteMemory target = RemoteMemory.readFrom(message, 0);
+            BufferList bytes = new BufferList(1, arena).add(arena.allocateFrom(text));
             queuePair.write(2, bytes, target, 0, WITH_NEXT).orThrow();
             BufferList none = new BufferList(1);
             queuePair.sendAndInvalidate(3, none, target.token(), OpFlags.NONE).orThrow();

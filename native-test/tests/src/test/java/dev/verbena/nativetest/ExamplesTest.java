@@ -1,27 +1,43 @@
 package dev.verbena.nativetest;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.verbena.Adapter;
+import dev.verbena.CompletionQueue;
+import dev.verbena.ConnectionOptions;
 import dev.verbena.Connector;
 import dev.verbena.Listener;
+import dev.verbena.ProtectionDomain;
+import dev.verbena.QueuePair;
+import dev.verbena.QueuePairLimits;
+import dev.verbena.VerbenaException;
 import dev.verbena.examples.Echo;
+import dev.verbena.examples.FileTransfer;
 import dev.verbena.examples.Hello;
+import dev.verbena.examples.ManyQueues;
 import dev.verbena.examples.TwoPeers;
 import dev.verbena.examples.WindowTransfer;
 
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
 
 import java.io.BufferedReader;
 import java.io.IOException;
+import java.io.UncheckedIOException;
 import java.net.InetSocketAddress;
+import java.nio.file.FileAlreadyExistsException;
+import java.nio.file.Files;
 import java.nio.file.Path;
+import java.time.Duration;
 import java.util.List;
+import java.util.Random;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
+import java.util.function.Function;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
@@ -102,6 +118,95 @@ class ExamplesTest {
     }
 
     @Test
+    void aFileIsSentFromItsMapping(@TempDir Path folder) throws Exception {
+        byte[] bytes = new byte[(18 << 20) + 5]; // more parts than are outstanding at a time
+        new Random(1).nextBytes(bytes);
+        Path file = Files.write(folder.resolve("file"), bytes);
+        Path copy = folder.resolve("copy");
+        transfer(
+                        file,
+                        copy,
+                        bytes.length,
+                        here -> address -> FileTransfer.send(here, file, address))
+                .get(TIMEOUT, TimeUnit.SECONDS);
+        assertThat(Files.mismatch(file, copy)).isEqualTo(-1);
+    }
+
+    @Test
+    void aFileThatDoesNotArriveWholeIsDeletedAgain(@TempDir Path folder) throws Exception {
+        Path file = Files.write(folder.resolve("file"), new byte[5000]);
+        Path copy = folder.resolve("copy");
+        assertThatThrownBy(
+                        () ->
+                                transfer(
+                                        file,
+                                        copy,
+                                        4999,
+                                        here -> address -> FileTransfer.send(here, file, address)))
+                .hasMessageContaining("5,000 bytes is not accepted");
+        assertThat(copy).doesNotExist();
+        // A sender that leaves in the middle.
+        assertThatThrownBy(
+                        () -> transfer(file, copy, 5000, here -> address -> leave(here, address)))
+                .isInstanceOf(VerbenaException.class);
+        assertThat(copy).doesNotExist();
+        // A name that is taken is another's file.
+        Files.write(copy, new byte[1]);
+        assertThatThrownBy(
+                        () ->
+                                transfer(
+                                        file,
+                                        copy,
+                                        5000,
+                                        here -> address -> FileTransfer.send(here, file, address)))
+                .isInstanceOf(FileAlreadyExistsException.class);
+        assertThat(copy).hasSize(1);
+    }
+
+    private interface Sender {
+        void send(InetSocketAddress address) throws IOException;
+    }
+
+    /** Receives a file; returns the end of the sender. */
+    private static CompletableFuture<Void> transfer(
+            Path file, Path copy, long most, Function<Adapter, Sender> sender) throws Exception {
+        BlockingQueue<Connector> requests = new LinkedBlockingQueue<>();
+        List<String> active = RdmaDevices.active();
+        try (Adapter there = Adapter.open(active.getFirst());
+                Adapter here = Adapter.open(active.getLast());
+                Listener listener = there.listen(anyPort(there), 0, requests::add)) {
+            CompletableFuture<Void> sent =
+                    CompletableFuture.runAsync(
+                            () -> {
+                                try {
+                                    sender.apply(here).send(listener.localAddress());
+                                } catch (IOException e) {
+                                    throw new UncheckedIOException(e);
+                                }
+                            });
+            try {
+                FileTransfer.receive(
+                        there, requests.take(), copy, most, Duration.ofSeconds(TIMEOUT));
+            } finally {
+                sent.handle((nothing, thrown) -> thrown).get(TIMEOUT, TimeUnit.SECONDS);
+            }
+            return sent;
+        }
+    }
+
+    private static void leave(Adapter here, InetSocketAddress address) {
+        try (ProtectionDomain domain = here.createProtectionDomain();
+                CompletionQueue queue = here.createCompletionQueue(2);
+                QueuePair pair =
+                        domain.createQueuePair(queue, queue, QueuePairLimits.depths(1, 1));
+                Connector connector = here.createConnector()) {
+            byte[] size = {(byte) 0x88, 0x13, 0, 0, 0, 0, 0, 0}; // 5,000
+            connector.connect(pair, address, ConnectionOptions.DEFAULTS.withPrivateData(size));
+            connector.completeConnect();
+        }
+    }
+
+    @Test
     void twoPeersShareAReceiveQueue() throws Exception {
         BlockingQueue<Connector> requests = new LinkedBlockingQueue<>();
         List<String> active = RdmaDevices.active();
@@ -112,6 +217,23 @@ class ExamplesTest {
             CompletableFuture<Void> two = hello(active.getLast(), address, "two");
             assertThat(TwoPeers.receive(there, requests)).containsExactlyInAnyOrder("one", "two");
             CompletableFuture.allOf(one, two).get(TIMEOUT, TimeUnit.SECONDS);
+        }
+    }
+
+    @Test
+    void oneThreadWaitsForTheQueuesOfThreePeers() throws Exception {
+        BlockingQueue<Connector> requests = new LinkedBlockingQueue<>();
+        List<String> active = RdmaDevices.active();
+        try (Adapter there = Adapter.open(active.getFirst());
+                Listener listener = there.listen(anyPort(there), 0, requests::add)) {
+            InetSocketAddress address = listener.localAddress();
+            List<String> texts = List.of("one", "two", "three");
+            List<CompletableFuture<Void>> sent =
+                    texts.stream().map(text -> hello(active.getLast(), address, text)).toList();
+            assertThat(ManyQueues.receive(there, requests, texts.size()))
+                    .containsExactlyInAnyOrderElementsOf(texts);
+            CompletableFuture.allOf(sent.toArray(CompletableFuture[]::new))
+                    .get(TIMEOUT, TimeUnit.SECONDS);
         }
     }
 

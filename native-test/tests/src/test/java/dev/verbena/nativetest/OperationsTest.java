@@ -414,7 +414,7 @@ class OperationsTest {
         }
     }
 
-    private static boolean kernelIsAtLeast(int major, int minor) {
+    static boolean kernelIsAtLeast(int major, int minor) {
         String[] version = System.getProperty("os.version").split("[^0-9]+");
         int first = Integer.parseInt(version[0]);
         return first > major || (first == major && Integer.parseInt(version[1]) >= minor);

@@ -17,7 +17,6 @@ import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Spec;
 
 import java.io.PrintWriter;
-import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.util.List;
@@ -64,8 +63,7 @@ final class Demo implements Callable<Integer> {
     private static void sendOneMessage(PrintWriter out, Adapter sending, Adapter receiving) {
         describe(out, "sender", sending);
         describe(out, "receiver", receiving);
-        try (Arena arena = Arena.ofConfined();
-                ProtectionDomain sendingDomain = sending.createProtectionDomain();
+        try (ProtectionDomain sendingDomain = sending.createProtectionDomain();
                 ProtectionDomain receivingDomain = receiving.createProtectionDomain();
                 CompletionQueue sent = sending.createConfinedCompletionQueue(2);
                 CompletionQueue received = receiving.createConfinedCompletionQueue(2);
@@ -74,9 +72,8 @@ final class Demo implements Callable<Integer> {
                 QueuePair receiver =
                         receivingDomain.createQueuePair(
                                 received, received, QueuePairLimits.depths(1, 1));
-                MemoryRegion source = sendingDomain.register(arena.allocate(BYTES, 4096));
-                MemoryRegion target =
-                        receivingDomain.register(arena.allocate(BYTES, 4096), Access.LOCAL_WRITE)) {
+                MemoryRegion source = sendingDomain.allocate(BYTES);
+                MemoryRegion target = receivingDomain.allocate(BYTES, Access.LOCAL_WRITE)) {
             out.printf(
                     "Registered %,d bytes of off-heap memory on each: sender's token 0x%08x, receiver's 0x%08x%n",
                     BYTES, source.localToken(), target.localToken());

@@ -11,7 +11,6 @@ import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.Spec;
 
-import java.lang.foreign.Arena;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.Callable;
@@ -90,10 +89,8 @@ final class Doctor implements Callable<Integer> {
 
     /** Registers as much memory as most programs need; many containers may lock less. */
     private static String tryRegistering(Adapter adapter) {
-        try (ProtectionDomain domain = adapter.createProtectionDomain();
-                Arena arena = Arena.ofConfined()) {
-            domain.register(arena.allocate(DoctorReport.TRIAL_BYTES, 4096), Access.LOCAL_WRITE)
-                    .close();
+        try (ProtectionDomain domain = adapter.createProtectionDomain()) {
+            domain.allocate(DoctorReport.TRIAL_BYTES, Access.LOCAL_WRITE).close();
             return "";
         } catch (VerbenaException e) {
             return e.getMessage();

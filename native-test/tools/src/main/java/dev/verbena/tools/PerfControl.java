@@ -16,7 +16,6 @@ import dev.verbena.QueuePairLimits;
 import dev.verbena.Status;
 import dev.verbena.VerbenaException;
 
-import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.nio.ByteOrder;
@@ -87,7 +86,6 @@ final class PerfControl implements AutoCloseable {
             ValueLayout.JAVA_LONG.withOrder(ByteOrder.LITTLE_ENDIAN);
 
     private static final int RECEIVES = 4; // more messages than are outstanding at any time
-    private static final int PAGE = 4096;
 
     /** After a request failed: how long until it is known whether the peer just left. */
     private static final long GRACE_SECONDS = 2;
@@ -98,7 +96,6 @@ final class PerfControl implements AutoCloseable {
     private static final Duration PEERS_FAILURE_TIMEOUT = Duration.ofSeconds(2 * GRACE_SECONDS);
 
     private final Deque<AutoCloseable> made = new ArrayDeque<>();
-    private final Arena arena = Arena.ofShared();
     private final Duration timeout;
     private final String peer;
     private final CompletionQueue queue;
@@ -119,7 +116,6 @@ final class PerfControl implements AutoCloseable {
     PerfControl(Adapter adapter, Duration timeout, boolean server) {
         this.timeout = timeout;
         this.peer = server ? "client" : "server";
-        made.push(arena::close);
         try {
             ProtectionDomain domain = adapter.createProtectionDomain();
             made.push(domain::close);
@@ -129,9 +125,7 @@ final class PerfControl implements AutoCloseable {
                     domain.createQueuePair(
                             queue, queue, QueuePairLimits.depths(RECEIVES, RECEIVES));
             made.push(queuePair::close);
-            memory =
-                    domain.register(
-                            arena.allocate((RECEIVES + 1) * BYTES, PAGE), Access.LOCAL_WRITE);
+            memory = domain.allocate((RECEIVES + 1) * BYTES, Access.LOCAL_WRITE);
             made.push(memory::close);
             for (int i = 0; i < RECEIVES; i++) {
                 postReceive(i);

@@ -16,7 +16,6 @@ import dev.verbena.QueuePair;
 import dev.verbena.QueuePairLimits;
 import dev.verbena.Status;
 
-import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.time.Duration;
@@ -62,7 +61,6 @@ final class PerfEnd implements AutoCloseable {
     private final PerfPlan plan;
     private final String peer;
     private final Deque<AutoCloseable> made = new ArrayDeque<>();
-    private final Arena arena = Arena.ofShared();
     private final ProtectionDomain domain;
     private final Duration timeout;
 
@@ -93,7 +91,6 @@ final class PerfEnd implements AutoCloseable {
         this.plan = plan;
         this.peer = server ? "client" : "server";
         this.timeout = plan.timeout();
-        made.push(arena::close);
         try {
             int requests = requests(plan, terms, server);
             receives = receives(plan, terms, server);
@@ -118,8 +115,8 @@ final class PerfEnd implements AutoCloseable {
                             LINE,
                             (terms.windows() * (long) Integer.BYTES + LINE - 1) / LINE * LINE);
             memory =
-                    domain.register(
-                            arena.allocate(count * (2 * area + creditArea), CYCLE),
+                    domain.allocate(
+                            count * (2 * area + creditArea),
                             Access.REMOTE_WRITE,
                             Access.REMOTE_READ);
             made.push(memory::close);

@@ -16,7 +16,6 @@ import dev.verbena.QueuePairLimits;
 import dev.verbena.RemoteMemory;
 import dev.verbena.Status;
 
-import java.lang.foreign.Arena;
 import java.time.Duration;
 import java.util.ArrayDeque;
 import java.util.Deque;
@@ -31,14 +30,12 @@ import java.util.concurrent.TimeoutException;
  */
 final class PingEnd implements AutoCloseable {
     private static final int DEPTH = 8; // one request and the messages before it; never filled
-    private static final int PAGE = 4096;
 
     /** After a request failed: how long until it is known whether the peer just left. */
     private static final long GRACE_SECONDS = 2;
 
     private final PingOptions options;
     private final Deque<AutoCloseable> made = new ArrayDeque<>();
-    private final Arena arena = Arena.ofShared();
     private final ProtectionDomain domain;
     private final CompletionQueue queue;
     private final QueuePair queuePair;
@@ -50,7 +47,6 @@ final class PingEnd implements AutoCloseable {
 
     PingEnd(Adapter adapter, PingOptions options) {
         this.options = options;
-        made.push(arena::close);
         try {
             domain = adapter.createProtectionDomain();
             made.push(domain::close);
@@ -73,13 +69,13 @@ final class PingEnd implements AutoCloseable {
 
     /** Registers memory that is closed with this end. */
     MemoryRegion register(long bytes, Access... rights) {
-        MemoryRegion region = domain.register(arena.allocate(bytes, PAGE), rights);
+        MemoryRegion region = domain.allocate(bytes, rights);
         made.push(region::close);
         return region;
     }
 
     static BufferList whole(MemoryRegion region) {
-        return new BufferList(1).add(region, 0, region.memory().byteSize());
+        return BufferList.of(region);
     }
 
     /** From now on, all waiting ends when the peer disconnects. */

@@ -1,0 +1,57 @@
+package dev.verbena;
+
+import dev.verbena.internal.queue.CompletionEvents;
+import dev.verbena.internal.queue.SharedChannel;
+
+/** A completion queue as one of a {@link CompletionChannel}: what the channel asks of it. */
+final class ChannelMember implements SharedChannel.Queue {
+    private final CompletionQueue queue;
+    private final CompletionEvents events;
+
+    ChannelMember(CompletionQueue queue, CompletionEvents events) {
+        this.queue = queue;
+        this.events = events;
+    }
+
+    CompletionQueue queue() {
+        return queue;
+    }
+
+    @Override
+    public boolean collect(int arrived) {
+        if (!holdIfOpen()) {
+            return false;
+        }
+        try {
+            queue.checkThread();
+            return events.collect(arrived) != CompletionEvents.NOTHING;
+        } finally {
+            queue.letGo();
+        }
+    }
+
+    @Override
+    public void lookForFailures() {
+        if (holdIfOpen()) {
+            try {
+                queue.lookForFailures();
+            } finally {
+                queue.letGo();
+            }
+        }
+    }
+
+    @Override
+    public void channelFailed(int errno) {
+        events.channelFailed(errno);
+    }
+
+    private boolean holdIfOpen() {
+        try {
+            queue.hold();
+            return true;
+        } catch (IllegalStateException e) {
+            return false; // closed meanwhile
+        }
+    }
+}

@@ -1,0 +1,69 @@
+package dev.verbena;
+
+import dev.verbena.internal.queue.CompletionPoller;
+import dev.verbena.internal.verbs.WorkCompletions;
+
+import java.util.Arrays;
+import java.util.concurrent.TimeUnit;
+
+/**
+ * The queue pairs that report to one completion queue: what has to be done to each of them when the
+ * completion queue breaks, or when failures come without an event.
+ */
+final class QueuePairGroup {
+    /** How long the device has, after an overrun of the queue, for what is outstanding. */
+    private static final long BREAK_DOWN = TimeUnit.SECONDS.toNanos(1);
+
+    private volatile QueuePair[] queuePairs = new QueuePair[0]; // each change makes it anew
+
+    /** Again, for one that reports with both its queues, changes nothing. */
+    synchronized void add(QueuePair queuePair) {
+        if (Arrays.asList(queuePairs).contains(queuePair)) {
+            return;
+        }
+        QueuePair[] changed = Arrays.copyOf(queuePairs, queuePairs.length + 1);
+        changed[queuePairs.length] = queuePair;
+        queuePairs = changed;
+    }
+
+    synchronized void remove(QueuePair queuePair) {
+        queuePairs =
+                Arrays.stream(queuePairs)
+                        .filter(other -> other != queuePair)
+                        .toArray(QueuePair[]::new);
+    }
+
+    /** See {@link QueuePair#lookForFailure}. */
+    void lookForFailures() {
+        for (QueuePair queuePair : queuePairs) {
+            queuePair.lookForFailure();
+        }
+    }
+
+    /**
+     * Ends what the queue pairs have outstanding: their completion queue is of no use any more. A
+     * consumer that learns of the broken queue finds all completions there.
+     *
+     * @param of the completion queue
+     * @param overrun whether it overran; otherwise the device has failed
+     */
+    void breakDown(CompletionQueue of, boolean overrun) {
+        for (QueuePair queuePair : queuePairs) {
+            try {
+                queuePair.flush();
+            } catch (IllegalStateException | VerbenaException e) {
+                continue; // closed meanwhile, or broken with the device
+            }
+        }
+        int lost = overrun ? CompletionPoller.LOST : WorkCompletions.GENERAL_ERROR;
+        long timeout = overrun ? BREAK_DOWN : NativeQueuePair.FAILED_DEVICE_TIMEOUT;
+        long start = System.nanoTime();
+        for (QueuePair queuePair : queuePairs) {
+            try {
+                queuePair.finish(of, timeout - (System.nanoTime() - start), lost);
+            } catch (IllegalStateException e) {
+                continue; // closed meanwhile
+            }
+        }
+    }
+}

@@ -1,0 +1,442 @@
+package dev.verbena.internal.queue;
+
+import dev.verbena.internal.verbs.CallFailure;
+import dev.verbena.internal.verbs.Descriptors;
+import dev.verbena.internal.verbs.DeviceControl;
+import dev.verbena.internal.verbs.EventWait;
+
+import org.jspecify.annotations.Nullable;
+
+import java.util.ArrayDeque;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Deque;
+import java.util.List;
+import java.util.concurrent.TimeUnit;
+
+/**
+ * A completion channel with many completion queues, and one thread that waits for all of them.
+ *
+ * <p>Each queue has an {@link Entry}, whose slot is the {@code cq_context} of the native queue: an
+ * event names it. An entry waits in {@link #ready} when an event of its queue was taken, or when
+ * its queue fired without one. The waiting thread takes entries from there and has each queue look
+ * whether it has fired ({@link CompletionEvents#collect}).
+ *
+ * <p>Its lock is taken inside the lock of {@link CompletionEvents}, held for moments, and never
+ * while a queue is asked.
+ *
+ * @param <Q> the completion queues
+ */
+public final class SharedChannel<Q extends SharedChannel.Queue> {
+    /** A completion queue of the channel. Its methods are called without a lock. */
+    public interface Queue {
+        /**
+         * Looks whether the queue has fired.
+         *
+         * @param events how many events of it were taken from the channel
+         * @return whether it has fired and is open
+         */
+        boolean collect(int events);
+
+        /** Looks for queue pairs that failed without a completion. */
+        void lookForFailures();
+
+        /**
+         * Fires with an errno if it is armed.
+         *
+         * @param errno why no events come any more
+         */
+        void channelFailed(int errno);
+    }
+
+    /** One completion queue's place in its channel. */
+    public final class Entry implements EventSource {
+        private final int slot;
+        private @Nullable Q queue; // until then, events of it are dropped
+        private int arrived; // events that were taken and not handled
+        private boolean waiting; // in ready
+        private boolean stale; // nothing is to be looked at, unless events have arrived
+
+        private Entry(int slot) {
+            this.slot = slot;
+        }
+
+        /**
+         * The context that the native queue is to be made with.
+         *
+         * @return the number of its slot
+         */
+        public long context() {
+            return slot;
+        }
+
+        /**
+         * Has events of this slot handled from now on.
+         *
+         * @param of its completion queue
+         */
+        public void enter(Q of) {
+            synchronized (SharedChannel.this) {
+                queue = of;
+            }
+        }
+
+        @Override
+        public void raise() {
+            synchronized (SharedChannel.this) {
+                stale = false;
+                add(this);
+            }
+        }
+
+        @Override
+        public void clear() {
+            synchronized (SharedChannel.this) {
+                stale = true;
+            }
+        }
+
+        /**
+         * {@inheritDoc}
+         *
+         * <p>Takes the events of other queues, too, for the thread that waits.
+         */
+        @Override
+        public int takeUnread(int unread) {
+            synchronized (SharedChannel.this) {
+                takeEvents();
+                arrived = 0;
+                return 0;
+            }
+        }
+
+        /** Gives the slot to another queue. The native queue is destroyed, or about to be. */
+        @Override
+        public void free() {
+            synchronized (SharedChannel.this) {
+                queue = null;
+                if (entries[slot] == this) {
+                    entries[slot] = null;
+                }
+            }
+        }
+    }
+
+    private final DeviceControl control;
+    private final long channel;
+    private final boolean looks; // a failure may come without an event: look for it now and then
+    private final int alarm;
+    private final EventWait wait;
+
+    // Guarded by this object.
+    @SuppressWarnings("unchecked") // an array of a class with a type parameter
+    private @Nullable Entry[] entries = (@Nullable Entry[]) new SharedChannel<?>.Entry[4];
+
+    private final Deque<Entry> ready = new ArrayDeque<>();
+    private boolean lookAtAll; // an error came between taking an event and noting it
+    private boolean sleeping;
+    private boolean wokenUp;
+    private boolean freed;
+    private int joined = -1;
+
+    private volatile boolean closed;
+    private final LookSchedule schedule = new LookSchedule(); // of the waiting thread
+
+    /**
+     * Uses a channel, which its maker destroys.
+     *
+     * @param control the device's control calls
+     * @param channel the address of the {@code ibv_comp_channel}
+     * @param looks whether the device raises no event for some failures
+     * @throws CallFailure when no eventfd is to be had
+     */
+    public SharedChannel(DeviceControl control, long channel, boolean looks) {
+        this.control = control;
+        this.channel = channel;
+        this.looks = looks;
+        this.alarm = (int) CallFailure.check(Descriptors.newEventFd(), "eventfd");
+        try {
+            this.wait = control.newWait(channel, alarm);
+        } catch (Throwable t) {
+            Descriptors.close(alarm);
+            throw t;
+        }
+    }
+
+    /**
+     * The address of the channel.
+     *
+     * @return the {@code ibv_comp_channel}
+     */
+    public long address() {
+        return channel;
+    }
+
+    /**
+     * Takes a slot for a completion queue, which {@link Entry#free} gives back.
+     *
+     * @return its entry
+     */
+    public synchronized Entry reserve() {
+        int slot = 0;
+        while (slot < entries.length && entries[slot] != null) {
+            slot++;
+        }
+        if (slot == entries.length) {
+            entries = Arrays.copyOf(entries, 2 * slot);
+        }
+        Entry entry = new Entry(slot);
+        entries[slot] = entry;
+        return entry;
+    }
+
+    /** Adds an entry to those that the waiting thread looks at. The caller holds the lock. */
+    private void add(Entry entry) {
+        if (!entry.waiting && !freed) {
+            entry.waiting = true;
+            ready.add(entry);
+            if (sleeping || joined >= 0) {
+                Descriptors.setReadable(alarm);
+            }
+        }
+    }
+
+    /**
+     * Takes all events that are there. The caller holds the lock.
+     *
+     * @return whether there were any
+     */
+    private boolean takeEvents() {
+        boolean any = false;
+        lookAtAll = true;
+        while (control.takeEventIfThere(channel, wait)) {
+            noteEvent();
+            any = true;
+        }
+        lookAtAll = false;
+        return any;
+    }
+
+    /** Whatever the events were for that an error has lost. The caller holds the lock. */
+    private void addAll() {
+        for (Entry entry : entries) {
+            if (entry != null) {
+                entry.stale = false;
+                add(entry);
+            }
+        }
+        lookAtAll = false;
+    }
+
+    /** An event was taken; of a queue that is closed it is dropped. The caller holds the lock. */
+    private void noteEvent() {
+        Entry entry = entries[(int) wait.context()];
+        if (entry != null) {
+            entry.arrived++;
+            add(entry);
+        }
+    }
+
+    /**
+     * Waits until a queue has fired. For one thread at a time.
+     *
+     * @param nanoseconds how long at most
+     * @return the queue, or null when the time is over, {@link #wakeUp} was called, or the channel
+     *     is closed
+     * @throws CallFailure when waiting failed, or events cannot be taken any more, as after the
+     *     removal of the device
+     */
+    public @Nullable Q await(long nanoseconds) {
+        long left = nanoseconds;
+        long deadline = System.nanoTime() + left;
+        while (true) {
+            Q fired = nextFired();
+            if (fired != null) {
+                return fired;
+            }
+            if (!beginToSleep()) {
+                continue; // something came meanwhile
+            }
+            boolean last = left <= 0;
+            try {
+                if (!closed) {
+                    sleep(last ? 0 : milliseconds(left));
+                }
+            } finally {
+                endSleeping();
+            }
+            if (closed || takeWakeUp()) {
+                return null;
+            }
+            if (last) {
+                return nextFired();
+            }
+            left = deadline - System.nanoTime();
+        }
+    }
+
+    private @Nullable Q nextFired() {
+        while (true) {
+            Entry entry;
+            Q queue;
+            int events;
+            synchronized (this) {
+                if (lookAtAll) {
+                    addAll();
+                }
+                entry = ready.poll();
+                if (entry == null) {
+                    return null;
+                }
+                entry.waiting = false;
+                queue = entry.queue;
+                events = entry.arrived;
+                entry.arrived = 0;
+                if (queue == null || (events == 0 && entry.stale)) {
+                    continue;
+                }
+            }
+            boolean looked = false;
+            try {
+                boolean fired = queue.collect(events);
+                looked = true;
+                if (fired) {
+                    return queue;
+                }
+            } finally {
+                if (!looked) {
+                    entry.raise(); // an error has ended the look: it is to be done again
+                }
+            }
+        }
+    }
+
+    private synchronized boolean beginToSleep() {
+        sleeping = ready.isEmpty() && !lookAtAll;
+        return sleeping;
+    }
+
+    private synchronized void endSleeping() {
+        sleeping = false;
+    }
+
+    private synchronized boolean takeWakeUp() {
+        boolean woken = wokenUp;
+        wokenUp = false;
+        return woken;
+    }
+
+    private void sleep(int milliseconds) {
+        int answer =
+                wait.await(
+                        looks ? Math.min(milliseconds, schedule.gapMilliseconds()) : milliseconds);
+        if (answer < 0) {
+            throw new CallFailure("poll", -answer);
+        }
+        if ((answer & EventWait.WAKE_UP) != 0) {
+            Descriptors.drain(alarm); // before the look at what it was raised for
+        }
+        if ((answer & EventWait.EVENT) != 0) {
+            schedule.eventCame();
+            takeEventsOrFail();
+        } else if (looks) {
+            schedule.look(() -> queues().forEach(Queue::lookForFailures));
+        }
+    }
+
+    /** Takes what made the channel readable, or finds out why it cannot be taken. */
+    private void takeEventsOrFail() {
+        int error;
+        synchronized (this) {
+            error = takeEvents() ? 0 : takeOneOrFail();
+        }
+        if (error != 0) {
+            queues().forEach(queue -> queue.channelFailed(error));
+            if (isNothingReady()) { // all that were armed have been notified before
+                throw new CallFailure("ibv_get_cq_event", error);
+            }
+        }
+    }
+
+    /** As the last of {@link #takeEvents}, with the errno. The caller holds the lock. */
+    private int takeOneOrFail() {
+        lookAtAll = true;
+        int answer = control.takeEvent(channel, wait);
+        if (answer > 0) {
+            noteEvent();
+        }
+        lookAtAll = false;
+        return answer < 0 ? -answer : 0;
+    }
+
+    private synchronized boolean isNothingReady() {
+        return ready.isEmpty();
+    }
+
+    private synchronized List<Q> queues() {
+        List<Q> all = new ArrayList<>();
+        for (Entry entry : entries) {
+            if (entry != null && entry.queue != null) {
+                all.add(entry.queue);
+            }
+        }
+        return all;
+    }
+
+    /** Rounded up: what is left at the end would be waited for in a loop. */
+    private static int milliseconds(long nanoseconds) {
+        return (int) Math.min(Integer.MAX_VALUE, TimeUnit.NANOSECONDS.toMillis(nanoseconds) + 1);
+    }
+
+    /** Ends the wait that goes on now, or else the next one. From any thread. */
+    public synchronized void wakeUp() {
+        wokenUp = true;
+        if (!freed) {
+            Descriptors.setReadable(alarm);
+        }
+    }
+
+    /**
+     * The descriptor for a loop of the consumer's.
+     *
+     * @return readable when {@link #await} is to be called until it returns null
+     * @throws CallFailure when there is none to be had
+     */
+    public synchronized int descriptor() {
+        if (joined < 0) {
+            joined =
+                    (int)
+                            CallFailure.check(
+                                    Descriptors.join(control.channelDescriptor(channel), alarm),
+                                    "epoll_create1");
+            if (!ready.isEmpty()) {
+                Descriptors.setReadable(alarm);
+            }
+        }
+        return joined;
+    }
+
+    /** Ends waiting. */
+    public void close() {
+        closed = true;
+        wakeUp();
+    }
+
+    /**
+     * Whether {@link #close} was called.
+     *
+     * @return true from then on
+     */
+    public boolean closed() {
+        return closed;
+    }
+
+    /** Frees the descriptors; no thread waits any more, and no queue is left. */
+    public synchronized void free() {
+        freed = true;
+        Descriptors.close(alarm);
+        if (joined >= 0) {
+            Descriptors.close(joined);
+        }
+    }
+}
