@@ -224,7 +224,7 @@ public final class CompletionQueue extends NativeObject {
 
     /** As {@link #breakDown}, for a thread that does not hold this queue. */
     void breakDownIfOpen(Status status) {
-        poller.runByOwner(() -> breakDownHeld(status));
+        poller.ownerTasks().runByOwner(() -> breakDownHeld(status));
     }
 
     private void breakDownHeld(Status status) {
@@ -290,8 +290,8 @@ public final class CompletionQueue extends NativeObject {
     /** On a confined queue: the owner's, and what other threads have left for it is done. */
     void checkThread() {
         if (owner() != null) {
-            poller.checkOwner();
-            poller.runOwnerTasks();
+            poller.lock().checkOwner();
+            poller.ownerTasks().runAll();
         }
     }
 

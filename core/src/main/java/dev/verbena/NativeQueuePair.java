@@ -8,6 +8,7 @@ import dev.verbena.internal.queue.ReceiveQueue;
 import dev.verbena.internal.queue.RequestLedger;
 import dev.verbena.internal.queue.SendQueue;
 import dev.verbena.internal.queue.SendRules;
+import dev.verbena.internal.queue.WindowRequests;
 import dev.verbena.internal.queue.WindowTable;
 import dev.verbena.internal.verbs.DeviceControl;
 import dev.verbena.internal.verbs.NativeMemory;
@@ -250,7 +251,6 @@ final class NativeQueuePair {
                         adapter.context(),
                         address,
                         sendCompletions.poller(),
-                        receiveCompletions.poller(),
                         interval,
                         this::toError);
         sendCompletions.poller().enter(ledger);
@@ -299,6 +299,10 @@ final class NativeQueuePair {
 
     SendQueue sends() {
         return sends;
+    }
+
+    WindowRequests windowRequests() {
+        return new WindowRequests(sends, receiveCompletions.poller());
     }
 
     /** Its receive queue, or null when it takes receives from a shared one. */

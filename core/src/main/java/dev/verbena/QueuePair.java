@@ -7,6 +7,7 @@ import dev.verbena.internal.queue.ReceiveQueue;
 import dev.verbena.internal.queue.Refusal;
 import dev.verbena.internal.queue.RequestType;
 import dev.verbena.internal.queue.SendQueue;
+import dev.verbena.internal.queue.WindowRequests;
 
 import org.jspecify.annotations.Nullable;
 
@@ -66,6 +67,7 @@ public final class QueuePair extends NativeObject {
     private final QueuePairLimits limits;
     private final NativeQueuePair half;
     private final SendQueue sends;
+    private final WindowRequests windowRequests;
     private final @Nullable ReceiveQueue receives; // null with a shared receive queue
     private volatile @Nullable Object attachment; // the caller's
 
@@ -105,6 +107,7 @@ public final class QueuePair extends NativeObject {
             throw t;
         }
         this.sends = half.sends();
+        this.windowRequests = half.windowRequests();
         this.receives = half.receives();
         try {
             half.register();
@@ -509,7 +512,7 @@ public final class QueuePair extends NativeObject {
                 synchronized (window) {
                     window.ensureOpen(); // again: its close waits for this lock
                     int answer =
-                            sends.bind(
+                            windowRequests.bind(
                                     context,
                                     window.window(),
                                     region.registered(),
@@ -555,7 +558,7 @@ public final class QueuePair extends NativeObject {
                 window.ensureOpen(); // again: its close waits for this lock
                 return answer(
                         Operation.INVALIDATE.name(),
-                        sends.invalidate(context, window.window(), flags.bits));
+                        windowRequests.invalidate(context, window.window(), flags.bits));
             }
         } catch (RuntimeException | Error e) {
             sends.postDeferred();
