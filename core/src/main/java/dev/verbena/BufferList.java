@@ -26,7 +26,8 @@ import java.util.Objects;
  * and the device keeps using the registered pages, whatever they contain by then. Registered memory
  * may be named also if it is confined to another thread, because the device accesses it, not this
  * thread. But {@link #addUnregistered} throws for such memory, and a post with {@link
- * OpFlags#INLINE} returns ACCESS_VIOLATION.
+ * OpFlags#INLINE} returns ACCESS_VIOLATION. During a post with INLINE, whose bytes the processor
+ * reads, no other thread may close the region, pool or arena of its memory.
  */
 public final class BufferList {
     final Buffers buffers;

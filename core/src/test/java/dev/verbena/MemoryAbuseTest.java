@@ -24,6 +24,7 @@ import java.util.Queue;
 import java.util.Random;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.atomic.AtomicIntegerArray;
 import java.util.logging.Level;
 import java.util.logging.Logger;
 
@@ -218,6 +219,57 @@ class MemoryAbuseTest {
         poller.join();
         assertThat(thrown).isEmpty();
         rig.close(); // nothing native is left
+    }
+
+    @Test
+    void aHundredThreadsThatAreInterruptedAndClosedLoseNoBuffer() throws InterruptedException {
+        BufferPool pool = rig.domain.createBufferPool(BufferPoolOptions.of(3, 64), GIVEN);
+        AtomicIntegerArray users = new AtomicIntegerArray(3);
+        Queue<Throwable> thrown = new ConcurrentLinkedQueue<>();
+        List<Thread> threads = new ArrayList<>();
+        for (int t = 0; t < 100; t++) {
+            Duration timeout = Duration.ofMillis(t % 4);
+            threads.add(
+                    Thread.ofPlatform()
+                            .start(
+                                    () -> {
+                                        try {
+                                            useUntilClosed(pool, timeout, users);
+                                        } catch (Throwable e) {
+                                            thrown.add(e);
+                                        }
+                                    }));
+        }
+        Random random = new Random(3);
+        while (pool.counters().taken() < 20_000 && thrown.isEmpty()) {
+            threads.get(random.nextInt(100)).interrupt();
+            Thread.yield();
+        }
+        pool.close();
+        for (Thread thread : threads) {
+            thread.join();
+        }
+        assertThat(thrown).isEmpty();
+        pool.awaitClosed(Duration.ZERO);
+        assertThat(pool.counters().givenBack()).isEqualTo(pool.counters().taken());
+        rig.close();
+    }
+
+    private static void useUntilClosed(
+            BufferPool pool, Duration timeout, AtomicIntegerArray users) {
+        while (true) {
+            try (PooledBuffer buffer = pool.take(timeout)) {
+                assertThat(users.incrementAndGet(buffer.index())).as("users").isEqualTo(1);
+                Thread.yield();
+                users.decrementAndGet(buffer.index());
+            } catch (VerbenaException e) {
+                boolean _ = Thread.interrupted();
+                assertThat(e.status()).isIn(Status.IO_TIMEOUT, Status.CANCELLED);
+            } catch (IllegalStateException e) {
+                assertThat(e).hasMessageContaining("closed");
+                return;
+            }
+        }
     }
 
     private void forgetPosts() {

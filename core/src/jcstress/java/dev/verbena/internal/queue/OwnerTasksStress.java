@@ -23,7 +23,7 @@ public class OwnerTasksStress {
     @State
     public static class AddAndPoll {
         private final AtomicInteger runs = new AtomicInteger();
-        private final OwnerTasks tasks = new OwnerTasks(() -> {});
+        private final OwnerTasks tasks = new OwnerTasks(new QueueLock(null), () -> {});
 
         @Actor
         public void other() {
@@ -32,12 +32,12 @@ public class OwnerTasksStress {
 
         @Actor
         public void owner() {
-            poll(tasks);
+            tasks.runAll();
         }
 
         @Arbiter
         public void look(II_Result result) {
-            poll(tasks);
+            tasks.runAll();
             result.r1 = runs.get();
             result.r2 = tasks.any() ? 1 : 0;
         }
@@ -50,7 +50,7 @@ public class OwnerTasksStress {
     @State
     public static class AddWhileRunning {
         private final AtomicInteger runs = new AtomicInteger();
-        private final OwnerTasks tasks = new OwnerTasks(() -> {});
+        private final OwnerTasks tasks = new OwnerTasks(new QueueLock(null), () -> {});
 
         public AddWhileRunning() {
             tasks.add(runs::incrementAndGet);
@@ -63,12 +63,12 @@ public class OwnerTasksStress {
 
         @Actor
         public void owner() {
-            poll(tasks);
+            tasks.runAll();
         }
 
         @Arbiter
         public void look(II_Result result) {
-            poll(tasks);
+            tasks.runAll();
             result.r1 = runs.get();
             result.r2 = tasks.any() ? 1 : 0;
         }
@@ -81,7 +81,7 @@ public class OwnerTasksStress {
     @State
     public static class TwoAdd {
         private final AtomicInteger runs = new AtomicInteger();
-        private final OwnerTasks tasks = new OwnerTasks(() -> {});
+        private final OwnerTasks tasks = new OwnerTasks(new QueueLock(null), () -> {});
 
         @Actor
         public void one() {
@@ -95,16 +95,9 @@ public class OwnerTasksStress {
 
         @Arbiter
         public void look(II_Result result) {
-            poll(tasks);
+            tasks.runAll();
             result.r1 = runs.get();
             result.r2 = tasks.any() ? 1 : 0;
-        }
-    }
-
-    /** What the owner does in each poll: it reads the flag, and nothing else unless it is set. */
-    private static void poll(OwnerTasks tasks) {
-        if (tasks.any()) {
-            tasks.run();
         }
     }
 }

@@ -13,7 +13,8 @@ class DeliveryTest {
 
     private final WindowTable windows = new WindowTable();
     private final Endpoint endpoint = new Endpoint("it", windows, () -> {});
-    private final Delivery delivery = new Delivery(new UndeliveredCompletions(2));
+    private final CompletionCounts counts = new CompletionCounts();
+    private final Delivery delivery = new Delivery(new UndeliveredCompletions(2), counts);
     private int credits;
 
     private void deliver(Endpoint of, long context, int status, CompletionRecords to) {
@@ -36,16 +37,16 @@ class DeliveryTest {
         deliver(endpoint, 1, 0, records);
         assertThat(credits).isEqualTo(1);
         assertThat(delivery.isEmpty()).isTrue();
-        assertThat(delivery.keptEver()).isZero();
+        assertThat(counts.keptEver()).isZero();
         deliver(endpoint, 2, 0, records);
         assertThat(credits).isEqualTo(1);
         assertThat(delivery.isEmpty()).isFalse();
-        assertThat(delivery.keptEver()).isEqualTo(1);
+        assertThat(counts.keptEver()).isEqualTo(1);
         records.clear();
         deliver(endpoint, 3, 0, records); // behind the one before
         assertThat(records.size()).isZero();
         deliver(endpoint, 4, 0, null);
-        assertThat(delivery.keptEver()).isEqualTo(3);
+        assertThat(counts.keptEver()).isEqualTo(3);
         delivery.moveTo(records);
         assertThat(contexts(records)).containsExactly(2L);
         assertThat(credits).isEqualTo(2);
@@ -53,7 +54,7 @@ class DeliveryTest {
         delivery.moveTo(records);
         assertThat(contexts(records)).containsExactly(3L, 4L);
         assertThat(delivery.isEmpty()).isTrue();
-        assertThat(delivery.failuresEver()).isZero();
+        assertThat(counts.failuresEver()).isZero();
     }
 
     @Test
@@ -78,7 +79,7 @@ class DeliveryTest {
             deliver(one, 2 * i + 1, FAILURE, records);
         }
         deliver(endpoint, 99, 0, records);
-        assertThat(delivery.failuresEver()).isEqualTo(80);
+        assertThat(counts.failuresEver()).isEqualTo(80);
         List<Endpoint> notified = new ArrayList<>();
         while (delivery.anyFailed()) {
             notified.add(delivery.nextFailed());

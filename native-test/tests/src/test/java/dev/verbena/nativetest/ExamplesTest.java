@@ -13,7 +13,8 @@ import dev.verbena.QueuePair;
 import dev.verbena.QueuePairLimits;
 import dev.verbena.VerbenaException;
 import dev.verbena.examples.Echo;
-import dev.verbena.examples.FileTransfer;
+import dev.verbena.examples.FileReceiver;
+import dev.verbena.examples.FileSender;
 import dev.verbena.examples.Hello;
 import dev.verbena.examples.ManyQueues;
 import dev.verbena.examples.TwoPeers;
@@ -123,11 +124,7 @@ class ExamplesTest {
         new Random(1).nextBytes(bytes);
         Path file = Files.write(folder.resolve("file"), bytes);
         Path copy = folder.resolve("copy");
-        transfer(
-                        file,
-                        copy,
-                        bytes.length,
-                        here -> address -> FileTransfer.send(here, file, address))
+        transfer(file, copy, bytes.length, here -> address -> FileSender.send(here, file, address))
                 .get(TIMEOUT, TimeUnit.SECONDS);
         assertThat(Files.mismatch(file, copy)).isEqualTo(-1);
     }
@@ -142,7 +139,7 @@ class ExamplesTest {
                                         file,
                                         copy,
                                         4999,
-                                        here -> address -> FileTransfer.send(here, file, address)))
+                                        here -> address -> FileSender.send(here, file, address)))
                 .hasMessageContaining("5,000 bytes is not accepted");
         assertThat(copy).doesNotExist();
         // A sender that leaves in the middle.
@@ -158,7 +155,7 @@ class ExamplesTest {
                                         file,
                                         copy,
                                         5000,
-                                        here -> address -> FileTransfer.send(here, file, address)))
+                                        here -> address -> FileSender.send(here, file, address)))
                 .isInstanceOf(FileAlreadyExistsException.class);
         assertThat(copy).hasSize(1);
     }
@@ -185,8 +182,11 @@ class ExamplesTest {
                                 }
                             });
             try {
-                FileTransfer.receive(
-                        there, requests.take(), copy, most, Duration.ofSeconds(TIMEOUT));
+                Connector request = requests.poll(TIMEOUT, TimeUnit.SECONDS);
+                if (request == null) {
+                    throw new AssertionError("no request", sent.exceptionNow());
+                }
+                FileReceiver.receive(there, request, copy, most, Duration.ofSeconds(TIMEOUT));
             } finally {
                 sent.handle((nothing, thrown) -> thrown).get(TIMEOUT, TimeUnit.SECONDS);
             }

@@ -247,7 +247,7 @@ class MemoryTest {
     @Test
     void memoryThatWasFreedIsNobodysForThePeer() {
         for (String kind : List.of("region", "arena", "pool")) {
-            for (int round = 0; round < 10; round++) {
+            for (int round = 0; round < 4; round++) {
                 try (Pair pair = pair();
                         MemoryRegion source = pair.left.domain.allocate(4096, ALL)) {
                     source.memory().fill((byte) 0x55);
@@ -287,14 +287,14 @@ class MemoryTest {
         for (AutoCloseable owner : owners) {
             close(owner);
         }
-        // Whoever comes next at these addresses.
+        // What comes next at these addresses is another's.
         try (Arena arena = Arena.ofConfined();
                 MemoryRegion next = pair.right.domain.allocate(4096, ALL);
                 RegisteredArena nextArena = pair.right.domain.createArena(ALL)) {
             List<MemorySegment> bystanders =
                     List.of(arena.allocate(4096), next.memory(), nextArena.allocate(4096));
-            pair.left.queuePair.write(99, whole(source), target, 0, OpFlags.NONE);
-            List<String> ends = pair.left.ends(13);
+            Status late = pair.left.queuePair.write(99, whole(source), target, 0, OpFlags.NONE);
+            List<String> ends = pair.left.ends(late == Status.SUCCESS ? 13 : 12);
             assertThat(ends.getLast()).as(kind).doesNotContain("SUCCESS");
             for (MemorySegment bystander : bystanders) {
                 assertThat(bystander.toArray(JAVA_BYTE)).as(kind).containsOnly(0);
