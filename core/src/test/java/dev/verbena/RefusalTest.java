@@ -100,6 +100,15 @@ class RefusalTest {
     }
 
     @Test
+    void ofAProviderThatRefusesAnInlineRequest() {
+        rig.device.answer = 22;
+        rig.device.refused = 0;
+        Status status = rig.a.send(1, rig.bytes(1), OpFlags.INLINE);
+        rig.device.answer = 0;
+        refused(status, Status.INVALID_PARAMETER).hasMessageContaining("EINVAL");
+    }
+
+    @Test
     void ofWhatIsNull() {
         OpFlags none = OpFlags.NONE;
         BufferList one = rig.bytes(1);
