@@ -531,6 +531,15 @@ class ArmTest {
         }
 
         @Test
+        void whenAReceiveIsPostedToAFlushedQueuePair() throws Exception {
+            try (Rig rig = Rig.connected(QueuePairLimits.depths(4, 4))) {
+                rig.a.flush();
+                String seen = whoWaitsSees(rig, () -> rig.a.receive(1, rig.bytes(8)).orThrow());
+                assertThat(seen).isEqualTo("RECEIVE 1 CANCELLED");
+            }
+        }
+
+        @Test
         void whenACloseGivesUpOnTheDevice() throws Exception {
             try (Rig rig = Rig.connected(QueuePairLimits.depths(4, 4))) {
                 rig.device.forgetful = true;

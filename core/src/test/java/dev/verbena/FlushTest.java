@@ -187,6 +187,22 @@ class FlushTest {
         }
     }
 
+    /** The provider does not say which; each post had returned SUCCESS. */
+    @Test
+    void deferredOnesThatTheProviderRefusesAreReported() {
+        try (Rig rig = rig()) {
+            rig.a.write(1, rig.bytes(8), Rig.REMOTE, 1, DEFER).orThrow();
+            rig.a.write(2, rig.bytes(8), Rig.REMOTE, 1, DEFER).orThrow();
+            rig.device.answer = 22;
+            // A request that this library refuses has them posted.
+            assertThat(rig.a.write(3, rig.bytes(8), Rig.REMOTE, 1, OpFlags.ALLOW_REMOTE_READ))
+                    .isEqualTo(Status.INVALID_PARAMETER);
+            rig.device.answer = 0;
+            assertThat(rig.poll()).containsExactly("WRITE 1 INTERNAL_ERROR", "WRITE 2 CANCELLED");
+            assertThat(rig.a.connected()).isFalse();
+        }
+    }
+
     /** What no completion ever comes for is no reason to wait. */
     @Test
     void oneThatTheProviderRefusedLateIsReportedThoughSilentOnesAreBeforeIt() {
