@@ -156,7 +156,7 @@ public final class MemoryRegion extends NativeObject {
     }
 
     private static void checkPaging(Adapter adapter) {
-        if (!new OnDemandPaging(adapter.control().paging()).supported()) {
+        if (!new OnDemandPaging(adapter.control().extended().paging()).supported()) {
             throw new VerbenaException(
                     Status.NOT_SUPPORTED, RegistrationAdvice.NO_PAGING.formatted(adapter.name()));
         }
