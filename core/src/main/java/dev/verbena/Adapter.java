@@ -9,20 +9,15 @@ import dev.verbena.internal.runtime.AdapterEvents;
 import dev.verbena.internal.verbs.ConnectionControl;
 import dev.verbena.internal.verbs.DeviceAttributes;
 import dev.verbena.internal.verbs.DeviceControl;
-import dev.verbena.internal.verbs.DeviceList;
 import dev.verbena.internal.verbs.Errno;
-import dev.verbena.internal.verbs.GidTableEntry;
-import dev.verbena.internal.verbs.LibraryConnections;
-import dev.verbena.internal.verbs.LibraryControl;
-import dev.verbena.internal.verbs.PortAttributes;
 import dev.verbena.internal.verbs.Provider;
-import dev.verbena.internal.verbs.RdmaCore;
 import dev.verbena.internal.verbs.VerbsContext;
 
 import org.jspecify.annotations.Nullable;
 
+import java.net.InetAddress;
 import java.net.InetSocketAddress;
-import java.util.ArrayList;
+import java.time.Duration;
 import java.util.List;
 import java.util.Objects;
 import java.util.concurrent.Executor;
@@ -39,6 +34,8 @@ import java.util.function.Supplier;
  * <p>May be used from any thread.
  */
 public final class Adapter extends NativeObject {
+    private static final Duration ROUTE_DEADLINE = Duration.ofSeconds(10);
+
     private final String name;
     private final DeviceControl control;
     private final Function<Provider, VerbsContext> dataPath;
@@ -47,8 +44,8 @@ public final class Adapter extends NativeObject {
     private final SharedQueues sharedQueues = new SharedQueues();
     private final CompletionVectors vectors;
     private final Supplier<ConnectionControl> connections;
-    private volatile @Nullable GidChoice chosen; // by the caller
-    private volatile @Nullable GidChoice used; // most recently
+    private final AdapterPorts ports;
+    private final EventListeners listeners = new EventListeners(this);
     private final Object connectionLock = new Object();
     private @Nullable ConnectionEvents connectionEvents; // created when needed, under that lock
 
@@ -57,25 +54,12 @@ public final class Adapter extends NativeObject {
     private @Nullable AdapterInfo info;
     private @Nullable VerbsContext context;
 
-    /**
-     * Takes ownership of an opened device; closes it if querying it fails.
-     *
-     * @param name the device's name
-     * @param control its control calls
-     * @param context its data path
-     */
+    // Each takes ownership of an opened device, and closes it if querying it fails.
+
     Adapter(String name, DeviceControl control, VerbsContext context) {
-        this(name, control, context, Adapter::connectionControl);
+        this(name, control, context, DeviceDirectory::connectionControl);
     }
 
-    /**
-     * Takes ownership of an opened device; closes it if querying it fails.
-     *
-     * @param name the device's name
-     * @param control its control calls
-     * @param context its data path
-     * @param connections supplies the connection manager when it is first needed
-     */
     Adapter(
             String name,
             DeviceControl control,
@@ -84,7 +68,7 @@ public final class Adapter extends NativeObject {
         this(name, control, provider -> context, connections);
     }
 
-    private Adapter(
+    Adapter(
             String name,
             DeviceControl control,
             Function<Provider, VerbsContext> dataPath,
@@ -98,6 +82,7 @@ public final class Adapter extends NativeObject {
             control.close();
             throw VerbenaException.of("ibv_query_device", attributes.error(), "");
         }
+        this.ports = new AdapterPorts(name, control, attributes.ports());
         this.provider = Provider.of(attributes.vendorId(), attributes.vendorPartId());
         this.vectors = new CompletionVectors(name, control.completionVectors());
     }
@@ -110,9 +95,7 @@ public final class Adapter extends NativeObject {
      */
     @CheckReturnValue
     public static List<String> names() {
-        try (DeviceList devices = devices()) {
-            return names(devices);
-        }
+        return DeviceDirectory.names();
     }
 
     /**
@@ -123,15 +106,7 @@ public final class Adapter extends NativeObject {
      */
     @CheckReturnValue
     public static List<String> activeNames() {
-        List<String> active = new ArrayList<>();
-        for (String name : names()) {
-            try (Adapter adapter = open(name)) {
-                if (adapter.ports().stream().anyMatch(Port::active)) {
-                    active.add(name);
-                }
-            }
-        }
-        return active;
+        return DeviceDirectory.activeNames();
     }
 
     /**
@@ -143,61 +118,56 @@ public final class Adapter extends NativeObject {
      */
     @CheckReturnValue
     public static Adapter open(String name) {
-        try (DeviceList devices = devices()) {
-            int index = names(devices).indexOf(name);
-            if (index < 0) {
-                throw new VerbenaException(
-                        Status.INVALID_PARAMETER,
-                        "There is no RDMA device \"%s\" here; %s"
-                                .formatted(name, inventory(devices)));
-            }
-            long opened =
-                    VerbenaException.check(
-                            devices.open(index),
-                            "ibv_open_device(" + name + ")",
-                            "The process needs read and write access to /dev/infiniband/uverbs*; in"
-                                    + " a container, pass the device in (--device).");
-            return new Adapter(
-                    name,
-                    new LibraryControl(opened),
-                    provider ->
-                            new VerbsContext(opened).withCriticalCalls(provider.throughKernel()),
-                    Adapter::connectionControl);
-        }
+        return DeviceDirectory.open(name);
     }
 
-    private static ConnectionControl connectionControl() {
-        VerbenaException.check(RdmaCore.exhausted(), "rdma_create_event_channel", "");
-        String problem = RdmaCore.problemWithConnections();
-        if (!problem.isEmpty()) {
-            throw new VerbenaException(Status.NOT_SUPPORTED, problem);
-        }
-        return new LibraryConnections();
+    /**
+     * Opens the device that has an address of this machine, as on machines with several devices.
+     * Its queue pairs and connectors use that address, as if {@link #useGid} had chosen it (but for
+     * a link-local one, which has no meaning without its interface).
+     *
+     * @param local an address of a device's network interface, or of a VLAN or bond on it (not of a
+     *     bridge); a link-local one with its scope, as in {@code fe80::1%eth0}
+     * @return the opened device, to be closed by the caller
+     * @throws VerbenaException INVALID_ADDRESS if no device has it, with the interface that has it,
+     *     and with the devices and addresses that there are
+     */
+    @CheckReturnValue
+    public static Adapter forAddress(InetAddress local) {
+        return DeviceDirectory.lookup().forAddress(local);
     }
 
-    private static DeviceList devices() {
-        VerbenaException.check(RdmaCore.exhausted(), "ibv_get_device_list", "");
-        String problem = RdmaCore.problemWithVerbs();
-        if (!problem.isEmpty()) {
-            throw new VerbenaException(Status.NOT_SUPPORTED, problem);
-        }
-        DeviceList devices = DeviceList.get();
-        VerbenaException.check(devices.error(), "ibv_get_device_list", "");
-        return devices;
+    /**
+     * Opens the device that the route to a peer leads through, within ten seconds; see {@link
+     * #forPeer(InetAddress, Duration)}.
+     *
+     * @param remote the peer's address
+     * @return the opened device, to be closed by the caller
+     * @throws VerbenaException as there
+     */
+    @CheckReturnValue
+    public static Adapter forPeer(InetAddress remote) {
+        return forPeer(remote, ROUTE_DEADLINE);
     }
 
-    private static List<String> names(DeviceList devices) {
-        List<String> names = new ArrayList<>();
-        for (int i = 0; i < devices.size(); i++) {
-            names.add(devices.name(i));
-        }
-        return names;
-    }
-
-    private static String inventory(DeviceList devices) {
-        return devices.size() == 0
-                ? WithoutDevices.reason()
-                : "there are " + String.join(", ", names(devices));
+    /**
+     * Opens the device that the route to a peer leads through. The connection manager is asked
+     * ({@code rdma_resolve_addr}), so it is the device that a connection to the peer will use; its
+     * connectors take the source address of the route. The peer's host has to be up: its link-layer
+     * address is asked for. For an address of this machine, it is the device that has it.
+     *
+     * @param remote the peer's address; a link-local one with its scope
+     * @param deadline how long to wait for the answer at most
+     * @return the opened device, to be closed by the caller
+     * @throws VerbenaException INVALID_ADDRESS if the route leads through an interface without a
+     *     device, with that interface, and with the devices and addresses that there are;
+     *     HOST_UNREACHABLE or NETWORK_UNREACHABLE if there is no way; IO_TIMEOUT after the
+     *     deadline; NOT_SUPPORTED or ACCESS_VIOLATION without the connection manager
+     */
+    @CheckReturnValue
+    public static Adapter forPeer(InetAddress remote, Duration deadline) {
+        return DeviceDirectory.lookup()
+                .forPeer(remote, DeviceDirectory::connectionControl, deadline);
     }
 
     /**
@@ -208,9 +178,7 @@ public final class Adapter extends NativeObject {
      * @throws VerbenaException when rdma-core is not installed, or its devices cannot be listed
      */
     public static String whyNone() {
-        try (DeviceList devices = devices()) {
-            return devices.size() == 0 ? "No RDMA device: " + WithoutDevices.reason() : "";
-        }
+        return DeviceDirectory.whyNone();
     }
 
     /**
@@ -231,104 +199,35 @@ public final class Adapter extends NativeObject {
     public List<Port> ports() {
         hold();
         try {
-            return queryPorts();
+            return ports.query();
         } finally {
             letGo();
         }
     }
 
-    private PortAttributes queryPort(int number) {
-        PortAttributes port = control.queryPort(number);
-        VerbenaException.check(port.error(), "ibv_query_port(" + name + ")", "");
-        return port;
-    }
-
-    private List<Port> queryPorts() {
-        List<PortAttributes> found = new ArrayList<>();
-        for (int number = 1; number <= attributes.ports(); number++) {
-            found.add(queryPort(number));
-        }
-        List<GidTableEntry> gids = new ArrayList<>();
-        VerbenaException.check(
-                control.queryGids(
-                        found.stream().mapToInt(PortAttributes::gidTableLength).sum(), gids),
-                "ibv_query_gid_table(" + name + ")",
-                "");
-        List<Port> ports = new ArrayList<>();
-        for (int i = 0; i < found.size(); i++) {
-            int number = i + 1;
-            ports.add(
-                    port(
-                            number,
-                            found.get(i),
-                            gids.stream()
-                                    .filter(g -> g.port() == number)
-                                    .map(Adapter::gidEntry)
-                                    .toList()));
-        }
-        return ports;
-    }
-
-    private static Port port(int number, PortAttributes port, List<Port.GidEntry> gids) {
-        return new Port(
-                number,
-                port.active(),
-                port.ethernet() ? Port.LinkLayer.ETHERNET : Port.LinkLayer.INFINIBAND,
-                VerbsContext.mtuBytes(port.activeMtu()),
-                port.maxMessage(),
-                port.lid(),
-                gids);
-    }
-
-    private static Port.GidEntry gidEntry(GidTableEntry entry) {
-        Port.GidType type =
-                entry.roceV2()
-                        ? Port.GidType.ROCE_V2
-                        : entry.roceV1() ? Port.GidType.ROCE_V1 : Port.GidType.INFINIBAND;
-        return new Port.GidEntry(entry.index(), new Gid(entry.high(), entry.low()), type);
-    }
-
-    private Port firstActive(List<Port> ports) {
-        for (Port port : ports) {
-            if (port.active()) {
-                return port;
-            }
-        }
-        throw noPortIsUp();
-    }
-
-    private VerbenaException noPortIsUp() {
-        return new VerbenaException(
-                Status.CONNECTION_INVALID,
-                "Device " + name + " has no port whose link is up (rdma link shows their state)");
-    }
-
     /**
-     * The port that a new queue pair uses, without its GIDs: the GID table takes one more system
-     * call, and most queue pairs are connected by the connection manager, which does not need it.
-     * The caller must hold this adapter, which may be closed already.
+     * What a port has counted so far, by names that the driver chooses: {@link PortCounters}.
+     *
+     * @param port the port's number, from 1
+     * @return a snapshot; counters that the port does not have, or that cannot be read, are left
+     *     out
+     * @throws VerbenaException INVALID_PARAMETER if there is no such port
      */
-    Port portOf(@Nullable GidChoice choice) {
-        if (choice != null) {
-            return port(choice.port(), queryPort(choice.port()), List.of());
+    @CheckReturnValue
+    public PortCounters counters(int port) {
+        ensureOpen();
+        if (port < 1 || port > attributes.ports()) {
+            throw new VerbenaException(
+                    Status.INVALID_PARAMETER,
+                    "Device %s has ports 1 to %d, not %d"
+                            .formatted(name, attributes.ports(), port));
         }
-        for (int number = 1; number <= attributes.ports(); number++) {
-            PortAttributes port = queryPort(number);
-            if (port.active()) {
-                return port(number, port, List.of());
-            }
-        }
-        throw noPortIsUp();
+        return PortCounters.read(PortCounters.DEVICES, name, port);
     }
 
-    /** The choice of {@link #useGid}, or null. */
-    @Nullable GidChoice chosenGid() {
-        return chosen;
-    }
-
-    /** The caller must hold this adapter, which may be closed already. */
-    List<Port> portsForHolders() {
-        return queryPorts();
+    /** The ports and the choice of a GID. The caller must hold this adapter. */
+    AdapterPorts portTable() {
+        return ports;
     }
 
     /**
@@ -341,39 +240,9 @@ public final class Adapter extends NativeObject {
     public GidChoice gid() {
         hold();
         try {
-            return gidForHolders();
+            return ports.gid();
         } finally {
             letGo();
-        }
-    }
-
-    /** The caller must hold this adapter, which may be closed already. */
-    GidChoice gidForHolders() {
-        GidChoice now = chosen;
-        if (now == null) {
-            Port port = firstActive(queryPorts());
-            now =
-                    new GidChoice(
-                            port.number(),
-                            port.preferredGid(),
-                            "RoCE v2 before v1, IPv4 before IPv6, link-local last, of %d on the first port that is up"
-                                    .formatted(port.gids().size()));
-        }
-        used = now;
-        return now;
-    }
-
-    /** The preferred GID of a port, for a queue pair that was created without a chosen GID. */
-    Port.GidEntry preferredGidOf(int port) {
-        return queryPorts().get(port - 1).preferredGid();
-    }
-
-    /** As {@link #gidForHolders}, but null if there is none. */
-    @Nullable GidChoice gidIfAny() {
-        try {
-            return gidForHolders();
-        } catch (VerbenaException e) {
-            return null;
         }
     }
 
@@ -387,20 +256,40 @@ public final class Adapter extends NativeObject {
      * @throws VerbenaException INVALID_PARAMETER if there is no GID at that index
      */
     public void useGid(int port, int index) {
-        Port.GidEntry entry =
-                ports().stream()
-                        .filter(p -> p.number() == port)
-                        .flatMap(p -> p.gids().stream())
-                        .filter(g -> g.index() == index)
-                        .findFirst()
-                        .orElseThrow(
-                                () ->
-                                        new VerbenaException(
-                                                Status.INVALID_PARAMETER,
-                                                "Device %s has no GID %d on port %d (ibv_devinfo -v shows them)"
-                                                        .formatted(name, index, port)));
-        chosen = new GidChoice(port, entry, "chosen by useGid");
-        used = chosen;
+        hold();
+        try {
+            ports.choose(port, index, "chosen by useGid");
+        } finally {
+            letGo();
+        }
+    }
+
+    /**
+     * Registers a listener of the device's asynchronous events: ports that come and go, queue pairs
+     * and the device that fail (verbs: {@code ibv_get_async_event}, which this library acknowledges
+     * itself).
+     *
+     * <p>Each listener gets every event from now on, in order, one at a time, on a callback thread;
+     * it may block and close any object, and holds up no other listener. What it throws goes to the
+     * handler of uncaught exceptions. Queues and connections need no listener to work.
+     *
+     * @param listener called with each event
+     * @return to be closed to end the calls; they also end with the last object of this adapter
+     * @throws VerbenaException if the event thread cannot be started
+     */
+    public AdapterEvent.Registration onEvent(Consumer<? super AdapterEvent> listener) {
+        Objects.requireNonNull(listener, "listener");
+        hold();
+        try {
+            AdapterEvents running = events();
+            AdapterEvent.Registration registration = listeners.add(listener);
+            if (running.ended()) { // perhaps before it was added
+                listeners.threadEnded();
+            }
+            return registration;
+        } finally {
+            letGo();
+        }
     }
 
     /**
@@ -509,13 +398,12 @@ public final class Adapter extends NativeObject {
     /** The caller must hold this adapter, which may be closed already. */
     synchronized AdapterInfo queryInfo() {
         if (info == null) {
-            List<Port> ports = queryPorts();
             info =
                     new AdapterInfo(
                             name,
                             attributes,
                             provider,
-                            ports,
+                            ports.query(),
                             AdapterProbe.probe(control, attributes));
         }
         return info;
@@ -638,6 +526,11 @@ public final class Adapter extends NativeObject {
         return attributes;
     }
 
+    /** The listeners of events, and the objects that events may name. */
+    EventListeners listeners() {
+        return listeners;
+    }
+
     SharedQueues sharedQueues() {
         return sharedQueues;
     }
@@ -645,7 +538,7 @@ public final class Adapter extends NativeObject {
     /** The event loop, with its thread. The caller must hold this adapter. */
     synchronized AdapterEvents events() {
         if (events == null) {
-            events = new AdapterEvents(name, control, VerbenaException::of);
+            events = new AdapterEvents(name, control, VerbenaException::of, listeners);
         }
         return events;
     }
@@ -695,14 +588,13 @@ public final class Adapter extends NativeObject {
 
     private static void stop(AdapterEvents running) {
         if (!running.stop()) {
-            throw VerbenaException.stillRunning(
-                    "the adapter's event thread", AdapterEvents.TIMEOUT);
+            throw VerbenaException.stillRunning("its event thread", AdapterEvents.TIMEOUT);
         }
     }
 
     @Override
     String describe() {
-        GidChoice last = used;
+        GidChoice last = ports.used();
         return "Adapter " + name + (last == null ? "" : ", " + last);
     }
 }

@@ -75,8 +75,8 @@ final class Addresses {
             return sources;
         }
         boolean six = isIpv6(peer.getAddress());
-        if (adapter.chosenGid() != null) {
-            InetAddress chosen = adapter.gidForHolders().gid().gid().toInetAddress();
+        if (adapter.portTable().chosen() != null) {
+            InetAddress chosen = adapter.portTable().gid().gid().gid().toInetAddress();
             return sources(adapter, new InetSocketAddress(chosen, 0), peer);
         }
         sources.add(null);
@@ -95,11 +95,11 @@ final class Addresses {
     /** The IP addresses of an adapter's device: its RoCE v2 GIDs, the chosen one first. */
     private static List<InetAddress> own(Adapter adapter) {
         List<InetAddress> own = new ArrayList<>();
-        GidChoice chosen = adapter.gidIfAny();
+        GidChoice chosen = adapter.portTable().gidIfAny();
         if (chosen != null && chosen.gid().type() == Port.GidType.ROCE_V2) {
             own.add(chosen.gid().gid().toInetAddress());
         }
-        for (Port port : adapter.portsForHolders()) {
+        for (Port port : adapter.portTable().query()) {
             for (Port.GidEntry entry : port.gids()) {
                 InetAddress address = entry.gid().toInetAddress();
                 if (entry.type() == Port.GidType.ROCE_V2 && !own.contains(address)) {

@@ -141,6 +141,8 @@ public final class CompletionQueue extends NativeObject {
                 entry.enter(new ChannelMember(this, events));
             }
             undo.push(() -> adapterEvents.removeCompletionQueue(made));
+            undo.push(() -> adapter.listeners().forget(made));
+            adapter.listeners().know(made, this);
             adapterEvents.addCompletionQueue(made, new EventListener());
             if (callback == null) {
                 this.callbacks = null;
@@ -222,7 +224,7 @@ public final class CompletionQueue extends NativeObject {
 
     /** As {@link #breakDown}, for a thread that does not hold this queue. */
     void breakDownIfOpen(Status status) {
-        poller.runByOwner(() -> breakDownHeld(status));
+        poller.ownerTasks().runByOwner(() -> breakDownHeld(status));
     }
 
     private void breakDownHeld(Status status) {
@@ -288,8 +290,8 @@ public final class CompletionQueue extends NativeObject {
     /** On a confined queue: the owner's, and what other threads have left for it is done. */
     void checkThread() {
         if (owner() != null) {
-            poller.checkOwner();
-            poller.runOwnerTasks();
+            poller.lock().checkOwner();
+            poller.ownerTasks().runAll();
         }
     }
 
@@ -521,6 +523,7 @@ public final class CompletionQueue extends NativeObject {
     void destroy() {
         Teardown end = new Teardown(this, adapter);
         end.run(() -> adapter.events().removeCompletionQueue(address));
+        end.run(() -> adapter.listeners().forget(address));
         end.run(events::free);
         end.check(control.destroyCq(address), "ibv_destroy_cq");
         if (ownChannel != 0) {

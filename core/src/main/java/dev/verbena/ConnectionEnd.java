@@ -15,6 +15,7 @@ import java.util.concurrent.atomic.AtomicBoolean;
 final class ConnectionEnd implements QueuePairEnd {
     private static final int MOST_READS = 255; // the connection manager's messages have a byte
     private static final int MOST_RETRIES = 6; // 7, which others say, never ends on rxe
+    private static final int NOT_ASKED_FOR = -1;
 
     private final NativeQueuePair queuePair;
     private final ConnectionOptions options;
@@ -76,6 +77,16 @@ final class ConnectionEnd implements QueuePairEnd {
     }
 
     @Override
+    public int retries() {
+        return options.path().retries(MOST_RETRIES);
+    }
+
+    @Override
+    public int trafficClass() {
+        return options.path().trafficClass(NOT_ASKED_FOR);
+    }
+
+    @Override
     public int change(StateChange change) {
         switch (change.state()) {
             case StateChange.INITIALIZED -> change.access(queuePair.remoteRights());
@@ -87,11 +98,11 @@ final class ConnectionEnd implements QueuePairEnd {
                 reads = Math.min(change.outboundReads(), outboundReads());
                 change.outboundReads(reads);
                 change.retries(Math.min(change.retries(), MOST_RETRIES));
-                if (options.ackTimeout() > 0) {
-                    change.ackTimeout(options.ackTimeout());
-                }
             }
         }
+        // On the accepting side nothing else would do: there the connection manager takes all that
+        // it says from the peer's request, and rdma_set_option(TOS) has no effect (cma.c, cm.c).
+        options.path().applyTo(change);
         return queuePair.control().change(queuePair.nativeAddress(), change);
     }
 

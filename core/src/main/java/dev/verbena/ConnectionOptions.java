@@ -8,9 +8,10 @@ import java.net.InetSocketAddress;
 import java.time.Duration;
 import java.util.Arrays;
 import java.util.Objects;
+import java.util.function.Consumer;
 
 /**
- * Options of a step of a {@link Connector}: deadline, private data, local address. Start from
+ * Options of a step of a {@link Connector}: deadline, private data, local address, path. Start from
  * {@link #DEFAULTS} and change what differs: {@code
  * DEFAULTS.withDeadline(Duration.ofSeconds(3)).withPrivateData(hello)}.
  *
@@ -19,36 +20,37 @@ import java.util.Objects;
 @CheckReturnValue
 public final class ConnectionOptions {
     /**
-     * A deadline of 10 s, no private data, with the announcement, and the local address chosen by
-     * device and route.
+     * A deadline of 10 s, no private data, with the announcement, the local address chosen by
+     * device and route, and {@link PathOptions#DEFAULTS}.
      */
-    public static final ConnectionOptions DEFAULTS =
-            new ConnectionOptions(Duration.ofSeconds(10), new byte[0], true, false, null, null);
+    public static final ConnectionOptions DEFAULTS = new ConnectionOptions(new Values());
 
-    private static final Duration SHORTEST_TIMEOUT = Duration.ofNanos(8192); // 4.096 us * 2^1
-    private static final int LARGEST_EXPONENT = 31;
-    private static final double UNIT = 4096; // nanoseconds
+    /** The values, which do not change any more when options have them. */
+    private static final class Values {
+        private Duration deadline = Duration.ofSeconds(10);
+        private byte[] privateData = {};
+        private boolean announced = true;
+        private boolean assumeInvalidatable;
+        private @Nullable InetSocketAddress local;
+        private PathOptions path = PathOptions.DEFAULTS;
+    }
 
-    private final Duration deadline;
-    private final byte[] privateData;
-    private final boolean announced;
-    private final boolean assumeInvalidatable;
-    private final @Nullable InetSocketAddress local;
-    private final @Nullable Duration ackTimeout;
+    private final Values values;
 
-    private ConnectionOptions(
-            Duration deadline,
-            byte[] privateData,
-            boolean announced,
-            boolean assumeInvalidatable,
-            @Nullable InetSocketAddress local,
-            @Nullable Duration ackTimeout) {
-        this.deadline = deadline;
-        this.privateData = privateData;
-        this.announced = announced;
-        this.assumeInvalidatable = assumeInvalidatable;
-        this.local = local;
-        this.ackTimeout = ackTimeout;
+    private ConnectionOptions(Values values) {
+        this.values = values;
+    }
+
+    private ConnectionOptions with(Consumer<Values> change) {
+        Values changed = new Values();
+        changed.deadline = values.deadline;
+        changed.privateData = values.privateData;
+        changed.announced = values.announced;
+        changed.assumeInvalidatable = values.assumeInvalidatable;
+        changed.local = values.local;
+        changed.path = values.path;
+        change.accept(changed);
+        return new ConnectionOptions(changed);
     }
 
     /**
@@ -63,8 +65,7 @@ public final class ConnectionOptions {
             throw new IllegalArgumentException(
                     "The deadline must be longer than zero, not " + within);
         }
-        return new ConnectionOptions(
-                within, privateData, announced, assumeInvalidatable, local, ackTimeout);
+        return with(changed -> changed.deadline = within);
     }
 
     /**
@@ -76,8 +77,8 @@ public final class ConnectionOptions {
      * @return a changed copy of these options
      */
     public ConnectionOptions withPrivateData(byte[] data) {
-        return new ConnectionOptions(
-                deadline, data.clone(), announced, assumeInvalidatable, local, ackTimeout);
+        byte[] copy = data.clone();
+        return with(changed -> changed.privateData = copy);
     }
 
     /**
@@ -91,8 +92,7 @@ public final class ConnectionOptions {
      * @return a changed copy of these options
      */
     public ConnectionOptions withoutAnnouncement() {
-        return new ConnectionOptions(
-                deadline, privateData, false, assumeInvalidatable, local, ackTimeout);
+        return with(changed -> changed.announced = false);
     }
 
     /**
@@ -103,7 +103,7 @@ public final class ConnectionOptions {
      * @return a changed copy of these options
      */
     public ConnectionOptions assumingInvalidatablePeer() {
-        return new ConnectionOptions(deadline, privateData, announced, true, local, ackTimeout);
+        return with(changed -> changed.assumeInvalidatable = true);
     }
 
     /**
@@ -115,92 +115,73 @@ public final class ConnectionOptions {
      * @return a changed copy of these options
      */
     public ConnectionOptions withLocalAddress(InetSocketAddress address) {
-        return new ConnectionOptions(
-                deadline,
-                privateData,
-                announced,
-                assumeInvalidatable,
-                Objects.requireNonNull(address, "address"),
-                ackTimeout);
+        Objects.requireNonNull(address, "address");
+        return with(changed -> changed.local = address);
     }
 
     /**
-     * Changes the time after which an unacknowledged packet is sent again (the local ACK timeout of
-     * verbs). After six retries a request ends in IO_TIMEOUT. Devices round the timeout up to a
-     * power of two, and may take four times as long. Without this option the connection manager
-     * chooses a timeout for the path: on RoCE one or two seconds, which is up to 16 s until
-     * IO_TIMEOUT.
+     * Changes how packets travel and when they are sent again: traffic class, acknowledgement
+     * timeout, retries. Of the options of {@link Connector#connect connect} and {@link
+     * Connector#accept accept}; other steps do not use it.
      *
-     * <p>On a fabric that loses packets this timeout decides the throughput: only this timeout
-     * detects the loss of a reply to a read, or of the last packet of a request, and later requests
-     * wait meanwhile. A few round trips are enough. The option applies to the requests that this
-     * side posts.
-     *
-     * @param timeout at least 8.192 us; rounded up to 4.096 us times a power of two
+     * @param options for this side; they replace what this method was given before
      * @return a changed copy of these options
+     * @throws IllegalArgumentException for options with a P_Key, which by IP address the connection
+     *     manager chooses
      */
-    public ConnectionOptions withAckTimeout(Duration timeout) {
-        if (timeout.compareTo(SHORTEST_TIMEOUT) < 0) {
+    public ConnectionOptions withPath(PathOptions options) {
+        if (options.hasPkeyIndex()) {
             throw new IllegalArgumentException(
-                    "The acknowledgement timeout must be %s or longer".formatted(SHORTEST_TIMEOUT));
+                    "The partition of a connection by IP address is that of the IP interface: connect from an address of an interface in the partition (withLocalAddress) instead of choosing it by %s"
+                            .formatted(options));
         }
-        return new ConnectionOptions(
-                deadline, privateData, announced, assumeInvalidatable, local, timeout);
+        return with(changed -> changed.path = options);
     }
 
     Duration deadline() {
-        return deadline;
+        return values.deadline;
     }
 
     byte[] privateData() {
-        return privateData;
+        return values.privateData;
     }
 
     boolean announced() {
-        return announced;
+        return values.announced;
     }
 
     boolean assumeInvalidatable() {
-        return assumeInvalidatable;
+        return values.assumeInvalidatable;
     }
 
     @Nullable InetSocketAddress local() {
-        return local;
+        return values.local;
     }
 
-    /** The exponent that verbs expects, or 0 to let the connection manager choose. */
-    int ackTimeout() {
-        if (ackTimeout == null) {
-            return 0;
-        }
-        int exponent = 1;
-        double steps = ackTimeout.getSeconds() * 1e9 + ackTimeout.getNano();
-        while (exponent < LARGEST_EXPONENT && UNIT * (1L << exponent) < steps) {
-            exponent++;
-        }
-        return exponent;
+    PathOptions path() {
+        return values.path;
     }
 
     @Override
     public boolean equals(@Nullable Object other) {
         return other instanceof ConnectionOptions that
-                && deadline.equals(that.deadline)
-                && Arrays.equals(privateData, that.privateData)
-                && announced == that.announced
-                && assumeInvalidatable == that.assumeInvalidatable
-                && Objects.equals(local, that.local)
-                && Objects.equals(ackTimeout, that.ackTimeout);
+                && deadline().equals(that.deadline())
+                && Arrays.equals(privateData(), that.privateData())
+                && announced() == that.announced()
+                && assumeInvalidatable() == that.assumeInvalidatable()
+                && Objects.equals(local(), that.local())
+                && path().equals(that.path());
     }
 
     @Override
     public int hashCode() {
         return Objects.hash(
-                deadline,
-                Arrays.hashCode(privateData),
-                announced,
-                assumeInvalidatable,
-                local,
-                ackTimeout);
+                deadline(),
+                Arrays.hashCode(privateData()),
+                announced(),
+                assumeInvalidatable(),
+                local(),
+                path());
     }
 
     /** Shows only the length of the private data, which may be secret. */
@@ -208,11 +189,11 @@ public final class ConnectionOptions {
     public String toString() {
         return "ConnectionOptions(within %s, %d bytes of private data%s%s%s%s)"
                 .formatted(
-                        deadline,
-                        privateData.length,
-                        announced ? "" : ", not announced",
-                        assumeInvalidatable ? ", assuming an invalidatable peer" : "",
-                        local == null ? "" : ", from " + local,
-                        ackTimeout == null ? "" : ", acknowledged within " + ackTimeout);
+                        deadline(),
+                        privateData().length,
+                        announced() ? "" : ", not announced",
+                        assumeInvalidatable() ? ", assuming an invalidatable peer" : "",
+                        local() == null ? "" : ", from " + local(),
+                        path().equals(PathOptions.DEFAULTS) ? "" : ", " + path());
     }
 }

@@ -82,7 +82,7 @@ public final class Connector extends NativeObject {
      *
      * @param queuePair the queue pair of this side, not connected before
      * @param peer the address that the peer listens on
-     * @param options deadline, private data, local address
+     * @param options deadline, private data, local address, path
      * @throws VerbenaException CONNECTION_REFUSED if no program listens, or the peer's program
      *     rejects the request ({@link #connectionData} then returns its private data);
      *     NETWORK_UNREACHABLE, HOST_UNREACHABLE; IO_TIMEOUT if the peer does not answer in time;
@@ -111,7 +111,7 @@ public final class Connector extends NativeObject {
      *
      * @param queuePair the queue pair of this side, not connected before
      * @param peer the address that the peer listens on
-     * @param options deadline, private data, local address
+     * @param options deadline, private data, local address, path
      * @return a future that completes when the peer has accepted, and fails as {@link
      *     #connect(QueuePair, InetSocketAddress, ConnectionOptions)} does
      */
@@ -127,7 +127,7 @@ public final class Connector extends NativeObject {
      * @param queuePair the queue pair of this side, not connected before
      * @param endpoint the local address; its own close pends on this connector
      * @param peer the address that the peer listens on
-     * @param options deadline and private data
+     * @param options deadline, private data and path
      * @throws VerbenaException as {@link #connect(QueuePair, InetSocketAddress,
      *     ConnectionOptions)}, and ADDRESS_ALREADY_EXISTS when a connection between these two
      *     addresses exists
@@ -147,7 +147,7 @@ public final class Connector extends NativeObject {
      * @param queuePair the queue pair of this side, not connected before
      * @param endpoint the local address; its own close pends on this connector
      * @param peer the address that the peer listens on
-     * @param options deadline and private data
+     * @param options deadline, private data and path
      * @return a future that completes when the peer has accepted, and fails as {@link
      *     #connectWithSharedEndpoint} does
      */
@@ -242,7 +242,7 @@ public final class Connector extends NativeObject {
      *
      * @param queuePair the queue pair of this side, not connected before; post the receives for the
      *     peer's first messages before this call
-     * @param options deadline and private data
+     * @param options deadline, private data and path; what the path leaves out is as the peer asked
      * @throws VerbenaException CONNECTION_ABORTED when the peer gave up or refused after all, or if
      *     it was refused because this call came too late (see {@link Listener}); IO_TIMEOUT if the
      *     peer does not complete in time; CONNECTION_ACTIVE if connector or queue pair is
@@ -268,7 +268,7 @@ public final class Connector extends NativeObject {
      * Accepts a peer's request (NdkAccept).
      *
      * @param queuePair the queue pair of this side, not connected before
-     * @param options deadline and private data
+     * @param options deadline, private data and path
      * @return a future that completes when the peer has completed the connection, and fails as
      *     {@link #accept(QueuePair, ConnectionOptions)} does
      */

@@ -8,6 +8,7 @@ import dev.verbena.internal.queue.ReceiveQueue;
 import dev.verbena.internal.queue.RequestLedger;
 import dev.verbena.internal.queue.SendQueue;
 import dev.verbena.internal.queue.SendRules;
+import dev.verbena.internal.queue.WindowRequests;
 import dev.verbena.internal.queue.WindowTable;
 import dev.verbena.internal.verbs.DeviceControl;
 import dev.verbena.internal.verbs.NativeMemory;
@@ -16,6 +17,7 @@ import dev.verbena.internal.verbs.QueuePairShape;
 import dev.verbena.internal.verbs.ReceiveRequest;
 import dev.verbena.internal.verbs.Rights;
 import dev.verbena.internal.verbs.SendChain;
+import dev.verbena.internal.verbs.StateChange;
 import dev.verbena.internal.verbs.StateQuery;
 import dev.verbena.internal.verbs.VerbsContext;
 
@@ -103,9 +105,9 @@ final class NativeQueuePair {
             this.info = adapter.queryInfo();
             checkLimits();
             this.inboundReads = Math.min(limits.inboundReads(), info.maxInboundReads());
-            GidChoice chosen = adapter.chosenGid();
+            GidChoice chosen = adapter.portTable().chosen();
             this.gid = chosen == null ? null : chosen.gid();
-            this.port = adapter.portOf(chosen);
+            this.port = adapter.portTable().portOf(chosen);
             this.sendSlot = reserve(sendCompletions, false);
             undo.push(() -> sendCompletions.poller().release(sendSlot));
             this.receiveSlot = reserve(receiveCompletions, true);
@@ -136,10 +138,11 @@ final class NativeQueuePair {
     }
 
     /**
-     * Makes its owner known to the completion queues, whose breakdown ends it. Apart from the
-     * constructor: from then on other threads call the owner.
+     * Makes its owner known to the completion queues, whose breakdown ends it, and to events. Apart
+     * from the constructor: from then on other threads call the owner.
      */
     void register() {
+        adapter.listeners().know(address, owner);
         sendCompletions.add(owner);
         receiveCompletions.add(owner);
     }
@@ -248,7 +251,6 @@ final class NativeQueuePair {
                         adapter.context(),
                         address,
                         sendCompletions.poller(),
-                        receiveCompletions.poller(),
                         interval,
                         this::toError);
         sendCompletions.poller().enter(ledger);
@@ -297,6 +299,10 @@ final class NativeQueuePair {
 
     SendQueue sends() {
         return sends;
+    }
+
+    WindowRequests windowRequests() {
+        return new WindowRequests(sends, receiveCompletions.poller());
     }
 
     /** Its receive queue, or null when it takes receives from a shared one. */
@@ -372,7 +378,7 @@ final class NativeQueuePair {
         if (known == null) {
             owner.hold();
             try {
-                known = adapter.preferredGidOf(port.number());
+                known = adapter.portTable().preferredGidOf(port.number());
                 gid = known;
             } finally {
                 owner.letGo();
@@ -400,31 +406,34 @@ final class NativeQueuePair {
      * Connects it to an address. Holds no lock: the step to ready-to-receive may ask the network
      * for the peer's Ethernet address.
      */
-    void connect(QueuePairAddress to) {
+    void connect(QueuePairAddress to, PathOptions options) {
         Port.GidEntry own = ownGid();
-        int mtu = Math.min(port.mtuBytes(), to.mtuBytes());
         reachable = true;
-        VerbenaException.check(
-                control.toReadyToReceive(
-                        address,
+        StateChange toReceive =
+                StateChange.readyToReceive(
                         new PathAttributes(
                                 port.number(),
                                 own == null ? 0 : own.index(),
                                 own != null,
-                                VerbsContext.mtuOf(mtu),
+                                VerbsContext.mtuOf(Math.min(port.mtuBytes(), to.mtuBytes())),
                                 to.queuePairNumber(),
                                 to.firstSequenceNumber(),
                                 to.lid(),
                                 to.gid().high(),
                                 to.gid().low(),
-                                inboundReads)),
-                "ibv_modify_qp(RTR, peer %s)".formatted(to.gid()),
-                "Is the peer's address reachable from GID %s (ip route get)?".formatted(own));
-        int reads = Math.min(outboundReads(), to.inboundReads());
+                                inboundReads));
+        options.applyTo(toReceive);
         VerbenaException.check(
-                control.toReadyToSend(address, firstSequence, reads, to.sharedReceives()),
-                "ibv_modify_qp(RTS)",
-                "");
+                control.change(address, toReceive),
+                "ibv_modify_qp(RTR, peer %s)".formatted(to.gid()),
+                options.advice(
+                        "Is the peer's address reachable from GID %s (ip route get)?"
+                                .formatted(own)));
+        int reads = Math.min(outboundReads(), to.inboundReads());
+        StateChange toSend = StateChange.readyToSend(firstSequence, reads, to.sharedReceives());
+        options.applyTo(toSend);
+        VerbenaException.check(
+                control.change(address, toSend), "ibv_modify_qp(RTS)", options.advice(""));
         connected(Peer.of(to), to.invalidatable(), reads);
     }
 
@@ -610,6 +619,7 @@ final class NativeQueuePair {
 
     void destroy() {
         Teardown end = new Teardown(owner, adapter);
+        end.run(() -> adapter.listeners().forget(address));
         end.run(() -> sendCompletions.remove(owner));
         end.run(() -> receiveCompletions.remove(owner));
         if (receives == null) {

@@ -2,6 +2,9 @@ package dev.verbena;
 
 import com.google.errorprone.annotations.CheckReturnValue;
 
+import dev.verbena.internal.verbs.PortAttributes;
+import dev.verbena.internal.verbs.VerbsContext;
+
 import org.jspecify.annotations.Nullable;
 
 import java.util.List;
@@ -32,6 +35,59 @@ public final class Port {
         ROCE_V2
     }
 
+    /** The speed of each lane of a link, by its name at the InfiniBand Trade Association. */
+    public enum Speed {
+        /** None, or one that this library does not know. */
+        UNKNOWN(0, 0),
+        /** 2.5 Gbit/s. */
+        SDR(1, 2_500),
+        /** 5 Gbit/s. */
+        DDR(2, 5_000),
+        /** 10 Gbit/s. */
+        QDR(4, 10_000),
+        /** 10 Gbit/s, with the encoding of FDR. */
+        FDR10(8, 10_000),
+        /** 14 Gbit/s. */
+        FDR(16, 14_000),
+        /** 25 Gbit/s. */
+        EDR(32, 25_000),
+        /** 50 Gbit/s. */
+        HDR(64, 50_000),
+        /** 100 Gbit/s. */
+        NDR(128, 100_000),
+        /** 200 Gbit/s. */
+        XDR(256, 200_000);
+
+        private static final long MEGA = 1_000_000;
+
+        private final int code; // of verbs
+        private final long megabits;
+
+        Speed(int code, long megabits) {
+            this.code = code;
+            this.megabits = megabits;
+        }
+
+        static Speed of(int code) {
+            for (Speed speed : values()) {
+                if (speed.code == code) {
+                    return speed;
+                }
+            }
+            return UNKNOWN;
+        }
+
+        /**
+         * The speed of one lane.
+         *
+         * @return bits per second, nominally, as {@code /sys/class/infiniband/…/rate} counts them;
+         *     0 for {@link #UNKNOWN}
+         */
+        public long bitsPerSecond() {
+            return megabits * MEGA;
+        }
+    }
+
     /**
      * An entry of the GID table. A record, because the kernel's table has exactly these columns
      * (and the network interface, which is not needed here).
@@ -53,23 +109,32 @@ public final class Port {
     private final int mtuBytes;
     private final long maxMessageBytes;
     private final int lid;
+    private final Speed speed;
+    private final int width;
     private final List<GidEntry> gids;
 
-    Port(
-            int number,
-            boolean active,
-            LinkLayer linkLayer,
-            int mtuBytes,
-            long maxMessageBytes,
-            int lid,
-            List<GidEntry> gids) {
+    Port(int number, PortAttributes attributes, List<GidEntry> gids) {
         this.number = number;
-        this.active = active;
-        this.linkLayer = linkLayer;
-        this.mtuBytes = mtuBytes;
-        this.maxMessageBytes = maxMessageBytes;
-        this.lid = lid;
+        this.active = attributes.active();
+        this.linkLayer = attributes.ethernet() ? LinkLayer.ETHERNET : LinkLayer.INFINIBAND;
+        this.mtuBytes = VerbsContext.mtuBytes(attributes.activeMtu());
+        this.maxMessageBytes = attributes.maxMessage();
+        this.lid = attributes.lid();
+        this.speed = Speed.of(attributes.activeSpeed());
+        this.width = lanes(attributes.activeWidth());
         this.gids = List.copyOf(gids);
+    }
+
+    /** IBV_WIDTH_…, which verbs.h has no names for. */
+    private static int lanes(int code) {
+        return switch (code) {
+            case 1 -> 1;
+            case 2 -> 4;
+            case 4 -> 8;
+            case 8 -> 12;
+            case 16 -> 2;
+            default -> 0;
+        };
     }
 
     /**
@@ -127,6 +192,37 @@ public final class Port {
     }
 
     /**
+     * The speed of each lane ({@code active_speed}). On Ethernet, that is the nearest one of
+     * InfiniBand's: 10 Gbit/s is {@link Speed#QDR QDR} with one lane, 100 Gbit/s {@link Speed#EDR
+     * EDR} with four, say.
+     *
+     * @return {@link Speed#UNKNOWN} if the device does not say, or a newer one
+     */
+    public Speed speed() {
+        return speed;
+    }
+
+    /**
+     * How many lanes the link has ({@code active_width}).
+     *
+     * @return 1, 2, 4, 8 or 12; 0 if the device does not say, or a newer one
+     */
+    public int width() {
+        return width;
+    }
+
+    /**
+     * The speed of the link: of a lane, times the lanes. The number that {@code
+     * /sys/class/infiniband/DEVICE/ports/PORT/rate} has; it is nominal, also while the link is
+     * down, and Soft-RoCE makes it up where its network interface has none.
+     *
+     * @return bits per second; 0 if it is not known
+     */
+    public long bitsPerSecond() {
+        return speed.bitsPerSecond() * width;
+    }
+
+    /**
      * The GIDs in use.
      *
      * @return an immutable list, in table order
@@ -175,21 +271,26 @@ public final class Port {
                 && mtuBytes == that.mtuBytes
                 && maxMessageBytes == that.maxMessageBytes
                 && lid == that.lid
+                && speed == that.speed
+                && width == that.width
                 && gids.equals(that.gids);
     }
 
     @Override
     public int hashCode() {
-        return Objects.hash(number, active, linkLayer, mtuBytes, maxMessageBytes, lid, gids);
+        return Objects.hash(
+                number, active, linkLayer, mtuBytes, maxMessageBytes, lid, speed, width, gids);
     }
 
     @Override
     public String toString() {
-        return "Port %d (%s, %s, MTU %d%s, GIDs %s)"
+        return "Port %d (%s, %s, %s x%d, MTU %d%s, GIDs %s)"
                 .formatted(
                         number,
                         active ? "active" : "down",
                         linkLayer,
+                        speed,
+                        width,
                         mtuBytes,
                         lid == 0 ? "" : ", LID " + lid,
                         gids);

@@ -7,9 +7,11 @@ import dev.verbena.internal.queue.ReceiveQueue;
 import dev.verbena.internal.queue.Refusal;
 import dev.verbena.internal.queue.RequestType;
 import dev.verbena.internal.queue.SendQueue;
+import dev.verbena.internal.queue.WindowRequests;
 
 import org.jspecify.annotations.Nullable;
 
+import java.util.Objects;
 import java.util.Optional;
 
 /**
@@ -65,6 +67,7 @@ public final class QueuePair extends NativeObject {
     private final QueuePairLimits limits;
     private final NativeQueuePair half;
     private final SendQueue sends;
+    private final WindowRequests windowRequests;
     private final @Nullable ReceiveQueue receives; // null with a shared receive queue
     private volatile @Nullable Object attachment; // the caller's
 
@@ -104,6 +107,7 @@ public final class QueuePair extends NativeObject {
             throw t;
         }
         this.sends = half.sends();
+        this.windowRequests = half.windowRequests();
         this.receives = half.receives();
         try {
             half.register();
@@ -135,13 +139,28 @@ public final class QueuePair extends NativeObject {
      *
      * <p>A peer that does not answer any more makes a request fail with IO_TIMEOUT after half a
      * second or more, one that answers and has no receive for a message after about 4 s (never,
-     * when its receives are shared).
+     * when its receives are shared). {@link #connect(QueuePairAddress, PathOptions)} changes that.
      *
      * @param peer the other queue pair's address
      * @throws IllegalStateException when it was connected or flushed already, or is closed
      * @throws VerbenaException when the device refuses the address
      */
     public void connect(QueuePairAddress peer) {
+        connect(peer, PathOptions.DEFAULTS);
+    }
+
+    /**
+     * Connects to a queue pair whose address came over a channel of the caller's own, with a
+     * traffic class, timeouts and retries of the caller's choice (attributes of {@code
+     * ibv_modify_qp}). They apply to what this side sends; the peer chooses its own.
+     *
+     * @param peer the other queue pair's address
+     * @param options how packets travel, and when they are sent again
+     * @throws IllegalStateException when it was connected or flushed already, or is closed
+     * @throws VerbenaException when the device refuses the address or an option
+     */
+    public void connect(QueuePairAddress peer, PathOptions options) {
+        Objects.requireNonNull(options, "options");
         hold();
         try {
             if (!half.beginConnecting()) {
@@ -149,7 +168,7 @@ public final class QueuePair extends NativeObject {
             }
             boolean done = false;
             try {
-                half.connect(peer);
+                half.connect(peer, options);
                 done = true;
             } finally {
                 if (!done) {
@@ -493,7 +512,7 @@ public final class QueuePair extends NativeObject {
                 synchronized (window) {
                     window.ensureOpen(); // again: its close waits for this lock
                     int answer =
-                            sends.bind(
+                            windowRequests.bind(
                                     context,
                                     window.window(),
                                     region.registered(),
@@ -539,7 +558,7 @@ public final class QueuePair extends NativeObject {
                 window.ensureOpen(); // again: its close waits for this lock
                 return answer(
                         Operation.INVALIDATE.name(),
-                        sends.invalidate(context, window.window(), flags.bits));
+                        windowRequests.invalidate(context, window.window(), flags.bits));
             }
         } catch (RuntimeException | Error e) {
             sends.postDeferred();

@@ -78,6 +78,7 @@ public final class SharedReceiveQueue extends NativeObject {
                 table.enter(receives);
                 entered = receives;
             }
+            adapter.listeners().know(address, this);
             adapter.events().addSharedQueue(address, new EventListener());
             if (adapter.failed()) { // perhaps before addSharedQueue
                 adapter.events().call(this::breakDown);
@@ -86,6 +87,7 @@ public final class SharedReceiveQueue extends NativeObject {
             if (entered != null) {
                 table.remove(entered);
             }
+            adapter.listeners().forget(address);
             control.destroySrq(address);
             memory.free();
             abandon();
@@ -255,6 +257,7 @@ public final class SharedReceiveQueue extends NativeObject {
     void destroy() {
         Teardown end = new Teardown(this, domain.adapter());
         end.run(() -> domain.adapter().events().removeSharedQueue(address));
+        end.run(() -> domain.adapter().listeners().forget(address));
         end.run(() -> domain.adapter().sharedQueues().remove(receives));
         end.run(memory::free);
         end.check(control.destroySrq(address), "ibv_destroy_srq");

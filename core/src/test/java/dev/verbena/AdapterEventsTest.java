@@ -23,6 +23,21 @@ import java.util.concurrent.atomic.AtomicBoolean;
 /** The event loop of an adapter, on which all of its objects depend. */
 @Timeout(60)
 class AdapterEventsTest {
+    /** Knows no object, and does not care. */
+    private static final AdapterEvents.Observer NOBODY =
+            new AdapterEvents.Observer() {
+                @Override
+                public Object objectAt(long address) {
+                    return null;
+                }
+
+                @Override
+                public void arrived(AsyncEvent event) {}
+
+                @Override
+                public void threadEnded() {}
+            };
+
     private final FakeDevice device = new FakeDevice();
     private final BlockingQueue<Throwable> reported = new LinkedBlockingQueue<>();
     private Thread.UncaughtExceptionHandler usual;
@@ -60,6 +75,48 @@ class AdapterEventsTest {
     }
 
     @Test
+    void anEventWhoseHandlingFailsReachesTheObserverAllTheSame() throws Exception {
+        BlockingQueue<AsyncEvent> arrived = new LinkedBlockingQueue<>();
+        AdapterEvents events =
+                new AdapterEvents(
+                        "fake0",
+                        device,
+                        VerbenaException::of,
+                        new AdapterEvents.Observer() {
+                            @Override
+                            public Object objectAt(long address) {
+                                return "the object at " + address;
+                            }
+
+                            @Override
+                            public void arrived(AsyncEvent event) {
+                                arrived.add(event);
+                            }
+
+                            @Override
+                            public void threadEnded() {}
+                        });
+        events.addCompletionQueue(
+                4096,
+                new AdapterEvents.CompletionQueueListener() {
+                    @Override
+                    public void overran() {
+                        throw new IllegalStateException("cannot handle it");
+                    }
+
+                    @Override
+                    public void deviceFailed() {}
+                });
+        device.tell(AsyncEvent.Kind.COMPLETION_QUEUE_BROKEN, 4096);
+        assertThat(report()).hasMessage("cannot handle it");
+        AsyncEvent event = arrived.poll(30, TimeUnit.SECONDS);
+        assertThat(event.kind()).isEqualTo(AsyncEvent.Kind.COMPLETION_QUEUE_BROKEN);
+        assertThat(event.named()).isEqualTo("the object at 4096");
+        events.stop();
+        assertThat(arrived).isEmpty(); // no event is none
+    }
+
+    @Test
     void survivesAWaitThatFindsNoMemory() throws Exception {
         AtomicBoolean failed = new AtomicBoolean();
         CountDownLatch waitsAgain = new CountDownLatch(1);
@@ -68,6 +125,7 @@ class AdapterEventsTest {
                         "fake0",
                         device,
                         VerbenaException::of,
+                        NOBODY,
                         (milliseconds, descriptors) -> {
                             if (failed.compareAndSet(false, true)) {
                                 throw new OutOfMemoryError("Java heap space");
@@ -88,6 +146,7 @@ class AdapterEventsTest {
                         "fake0",
                         device,
                         VerbenaException::of,
+                        NOBODY,
                         (milliseconds, descriptors) -> -Errno.EINVAL);
         assertThat(report())
                 .isInstanceOf(VerbenaException.class)

@@ -177,7 +177,7 @@ class ArmTest {
                 rig.device.run();
             }
             assertThat(rig.queue.await(SHORT)).isEqualTo(Status.IO_TIMEOUT);
-            assertThat(rig.queue.poller().internalSignals()).isPositive();
+            assertThat(rig.queue.poller().counts().internalSignals()).isPositive();
             message(rig, OpFlags.NONE); // still armed
             assertThat(rig.queue.await(LONG)).isEqualTo(Status.SUCCESS);
         }

@@ -263,21 +263,6 @@ class ConnectorTest {
         }
 
         @Test
-        void anAckTimeoutReachesTheQueuePair() throws Exception {
-            Listener listener = listener();
-            Connector connector = connector();
-            CompletableFuture<Void> connecting =
-                    connector.connectAsync(
-                            near,
-                            listener.localAddress(),
-                            DEFAULTS.withAckTimeout(Duration.ofMillis(60)));
-            request().acceptAsync(far, DEFAULTS);
-            get(connecting);
-            connector.completeConnect();
-            assertThat(device.changes.getLast().ackTimeout()).isEqualTo(14); // 67 ms
-        }
-
-        @Test
         void dataThatComeFirstEstablishTheConnection() throws Exception {
             Connector connector = connector();
             network.silent.add("establish"); // lost on the way

@@ -5,8 +5,11 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.verbena.Port.GidEntry;
 import dev.verbena.Port.GidType;
+import dev.verbena.internal.verbs.PortAttributes;
 
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 
 import java.util.List;
 
@@ -41,7 +44,35 @@ class PortTest {
                 .hasMessageContaining("ip address");
     }
 
+    @Test
+    void speedAndWidthAreNames() {
+        Port port = port(32, 2);
+        assertThat(port.speed()).isEqualTo(Port.Speed.EDR);
+        assertThat(port.width()).isEqualTo(4);
+        assertThat(port.bitsPerSecond()).isEqualTo(100_000_000_000L);
+        assertThat(port).hasToString("Port 1 (active, ETHERNET, EDR x4, MTU 1024, GIDs [])");
+    }
+
+    @ParameterizedTest
+    @CsvSource({
+        "1, 1, SDR, 1, 2.5", "2, 1, DDR, 1, 5", "4, 1, QDR, 1, 10", "8, 2, FDR10, 4, 40",
+        "16, 2, FDR, 4, 56", "32, 16, EDR, 2, 50", "64, 2, HDR, 4, 200", "128, 4, NDR, 8, 800",
+        "256, 8, XDR, 12, 2400", "0, 2, UNKNOWN, 4, 0", "512, 2, UNKNOWN, 4, 0", "4, 3, QDR, 0, 0"
+    })
+    void everyCodeOfVerbsHasItsRate(
+            int speed, int width, Port.Speed name, int lanes, double gigabits) {
+        Port port = port(speed, width);
+        assertThat(port.speed()).isEqualTo(name);
+        assertThat(port.width()).isEqualTo(lanes);
+        assertThat(port.bitsPerSecond()).isEqualTo((long) (gigabits * 1e9));
+    }
+
     private static Port port(GidEntry... gids) {
-        return new Port(1, true, Port.LinkLayer.ETHERNET, 1024, 1 << 23, 0, List.of(gids));
+        return port(32, 2, gids);
+    }
+
+    private static Port port(int speed, int width, GidEntry... gids) {
+        return new Port(
+                1, new PortAttributes(0, 4, 3, 1, 1 << 23, 0, 2, speed, width), List.of(gids));
     }
 }

@@ -3,6 +3,8 @@ package dev.verbena;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.verbena.internal.verbs.PortAttributes;
+
 import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
 import org.junit.jupiter.api.Nested;
 import org.junit.jupiter.api.Test;
@@ -233,7 +235,12 @@ class ValueTypesTest {
     @Nested
     class Ports {
         private static Port port(int lid, Port.GidEntry... gids) {
-            return new Port(1, true, Port.LinkLayer.ETHERNET, 1024, 99, lid, List.of(gids));
+            return new Port(1, attributes(4, 3, 99, lid, 2, 32, 2), List.of(gids));
+        }
+
+        private static PortAttributes attributes(
+                int state, int mtu, int longest, int lid, int layer, int speed, int width) {
+            return new PortAttributes(0, state, mtu, 1, longest, lid, layer, speed, width);
         }
 
         private final Port.GidEntry entry = new Port.GidEntry(2, GID, Port.GidType.ROCE_V2);
@@ -245,22 +252,24 @@ class ValueTypesTest {
                     () -> port(0, entry),
                     port(1, entry),
                     port(0),
-                    new Port(2, true, Port.LinkLayer.ETHERNET, 1024, 99, 0, gids),
-                    new Port(1, false, Port.LinkLayer.ETHERNET, 1024, 99, 0, gids),
-                    new Port(1, true, Port.LinkLayer.INFINIBAND, 1024, 99, 0, gids),
-                    new Port(1, true, Port.LinkLayer.ETHERNET, 2048, 99, 0, gids),
-                    new Port(1, true, Port.LinkLayer.ETHERNET, 1024, 98, 0, gids));
+                    new Port(2, attributes(4, 3, 99, 0, 2, 32, 2), gids),
+                    new Port(1, attributes(1, 3, 99, 0, 2, 32, 2), gids),
+                    new Port(1, attributes(4, 3, 99, 0, 1, 32, 2), gids),
+                    new Port(1, attributes(4, 4, 99, 0, 2, 32, 2), gids),
+                    new Port(1, attributes(4, 3, 98, 0, 2, 32, 2), gids),
+                    new Port(1, attributes(4, 3, 99, 0, 2, 64, 2), gids),
+                    new Port(1, attributes(4, 3, 99, 0, 2, 32, 1), gids));
         }
 
         @Test
         void copyTheirGidsAndPrint() {
             List<Port.GidEntry> gids = new ArrayList<>(List.of(entry));
-            Port port = new Port(1, false, Port.LinkLayer.INFINIBAND, 4096, 99, 7, gids);
+            Port port = new Port(1, attributes(1, 5, 99, 7, 1, 64, 8), gids);
             gids.clear();
             assertThat(port.gids()).containsExactly(entry);
             assertThat(port)
                     .hasToString(
-                            "Port 1 (down, INFINIBAND, MTU 4096, LID 7, GIDs [::ffff:192.0.2.1 (index 2, ROCE_V2)])");
+                            "Port 1 (down, INFINIBAND, HDR x12, MTU 4096, LID 7, GIDs [::ffff:192.0.2.1 (index 2, ROCE_V2)])");
             assertThat(port.maxMessageBytes()).isEqualTo(99);
         }
     }
@@ -276,7 +285,7 @@ class ValueTypesTest {
                 some.withPrivateData(new byte[] {1}).withoutAnnouncement(),
                 some.withPrivateData(new byte[] {1}).assumingInvalidatablePeer(),
                 some.withPrivateData(new byte[] {1}).withLocalAddress(new InetSocketAddress(1)),
-                some.withPrivateData(new byte[] {1}).withAckTimeout(Duration.ofSeconds(1)));
+                some.withPrivateData(new byte[] {1}).withPath(PathOptions.DEFAULTS.withRetries(1)));
         assertThat(some.withPrivateData(new byte[] {77}).toString()).doesNotContain("77");
     }
 }

@@ -17,7 +17,7 @@ import java.util.concurrent.atomic.AtomicInteger;
 @State
 public class OwnerTasksStress {
     private final AtomicInteger runs = new AtomicInteger();
-    private final OwnerTasks tasks = new OwnerTasks(() -> {});
+    private final OwnerTasks tasks = new OwnerTasks(new QueueLock(null), () -> {});
 
     @Actor
     public void one() {
@@ -31,17 +31,13 @@ public class OwnerTasksStress {
 
     @Actor
     public void owner() {
-        if (tasks.any()) {
-            tasks.run();
-        }
+        tasks.runAll();
     }
 
     /** The owner's next poll: it reads the flag, and nothing else. */
     @Arbiter
     public void nextPoll(II_Result result) {
-        if (tasks.any()) {
-            tasks.run();
-        }
+        tasks.runAll();
         result.r1 = runs.get();
         result.r2 = tasks.any() ? 1 : 0;
     }

@@ -19,8 +19,8 @@ final class AddressResolution {
     // those to wake after the query went out. Seen on two devices of one machine, where the reply
     // is
     // there at once: each try took its whole time).
-    private static final int FIRST_TIMEOUT = 100;
-    private static final int LAST_TIMEOUT = 2000;
+    static final int FIRST_TIMEOUT = 100;
+    static final int LAST_TIMEOUT = 2000;
 
     /** Stands for "by the route" where a collection takes no null. */
     private static final InetSocketAddress BY_ROUTE = new InetSocketAddress(0);

@@ -224,6 +224,7 @@ final class ConnectionActions {
             created.shareAddress();
         }
         queuePair = new HeldQueuePair(call.queuePair());
+        setTrafficClass();
         requestData = call.data();
         peer = call.peer();
         peerParameters = PeerParameters.NONE;
@@ -244,7 +245,15 @@ final class ConnectionActions {
         ConnectionIdentifier old = identifier();
         identifier = events.create(machine);
         old.destroy();
+        setTrafficClass();
         resolve();
+    }
+
+    private void setTrafficClass() throws Failure {
+        int value = queuePair().end().trafficClass();
+        if (value >= 0) {
+            identifier().trafficClass(value);
+        }
     }
 
     private void resolveRoute() throws Failure {

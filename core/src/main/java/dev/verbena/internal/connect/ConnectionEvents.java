@@ -57,14 +57,17 @@ public final class ConnectionEvents implements AdapterEvents.Source {
     public ConnectionEvents(ConnectionControl control, Timers timers) throws Failure {
         this.control = control;
         this.timers = timers;
-        this.channel =
-                Failure.check(
-                        control.openChannel(),
-                        "rdma_create_event_channel",
-                        "Connecting needs the kernel's module rdma_ucm (modprobe rdma_ucm) and read and"
-                                + " write access to /dev/infiniband/rdma_cm; in a container, pass the"
-                                + " device in (--device).");
+        this.channel = openChannel(control);
         this.descriptor = control.descriptor(channel);
+    }
+
+    static long openChannel(ConnectionControl control) throws Failure {
+        return Failure.check(
+                control.openChannel(),
+                "rdma_create_event_channel",
+                "Connecting needs the kernel's module rdma_ucm (modprobe rdma_ucm) and read and"
+                        + " write access to /dev/infiniband/rdma_cm; in a container, pass the"
+                        + " device in (--device).");
     }
 
     ConnectionControl control() {

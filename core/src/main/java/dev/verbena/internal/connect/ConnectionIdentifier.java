@@ -54,6 +54,10 @@ final class ConnectionIdentifier {
         Failure.check(control.shareAddress(id), "rdma_set_option(REUSEADDR)", "");
     }
 
+    void trafficClass(int value) throws Failure {
+        Failure.check(control.trafficClass(id, value), "rdma_set_option", "TOS " + value, "");
+    }
+
     void resolveRoute(int milliseconds) throws Failure {
         Failure.check(control.resolveRoute(id, milliseconds), "rdma_resolve_route", "");
     }

@@ -69,8 +69,8 @@ final class FailureMessages {
         return new Failure(Failure.Kind.DEVICE_REMOVED, "Device %s is gone".formatted(device));
     }
 
-    /** {@code RDMA_CM_EVENT_ADDR_ERROR}. */
-    static Failure unresolved(int status, @Nullable InetSocketAddress peer, String device) {
+    /** {@code RDMA_CM_EVENT_ADDR_ERROR}; device is "" where none was chosen. */
+    static Failure unresolved(int status, @Nullable Object peer, String device) {
         if (status == LIBRARY) {
             return new Failure(
                     Failure.Kind.INVALID_ADDRESS,
@@ -96,8 +96,11 @@ final class FailureMessages {
                                     case INVALID_ADDRESS ->
                                             "the way there leads by a network interface without an RDMA device (ip route get; rdma link)";
                                     default ->
-                                            "there is no route from device %s (ip route get)"
-                                                    .formatted(device);
+                                            "there is no route%s (ip route get)"
+                                                    .formatted(
+                                                            device.isEmpty()
+                                                                    ? ""
+                                                                    : " from device " + device);
                                 }));
     }
 

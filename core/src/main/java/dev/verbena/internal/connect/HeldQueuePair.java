@@ -13,9 +13,6 @@ final class HeldQueuePair {
     /** How calls of the queue pair begin in messages. */
     static final String CALL = "ibv_modify_qp";
 
-    // Not seven, which rxe's completer never counts down.
-    private static final int RETRIES = 6;
-
     // How often a peer sends again to a queue pair without a receive. Six times 655 ms for a queue
     // of its own: NDK expects an error. 7 is for ever: a shared queue that is empty for a moment
     // must not break connections.
@@ -52,7 +49,7 @@ final class HeldQueuePair {
                 end.sharedReceives(),
                 inboundReads,
                 outboundReads,
-                RETRIES,
+                end.retries(),
                 end.sharedReceives() ? ENDLESS_RNR_RETRIES : RNR_RETRIES,
                 data.bytes(end));
     }
@@ -76,7 +73,7 @@ final class HeldQueuePair {
                 end.change(change),
                 CALL,
                 state,
-                "The device refuses what the connection manager says of the path");
+                "The device refuses what the connection manager says of the path, or a path option");
     }
 
     /** Cancels everything that is posted, unless it could not be posted by this connection. */

@@ -50,6 +50,20 @@ public interface QueuePairEnd {
     int outboundReads();
 
     /**
+     * How often it sends an unacknowledged packet again; a request asks the same of the peer.
+     *
+     * @return 0 to 7
+     */
+    int retries();
+
+    /**
+     * The traffic class that a request asks for.
+     *
+     * @return 0 to 255, or -1 to leave it to the connection manager
+     */
+    int trafficClass();
+
+    /**
      * Whether it can still be connected.
      *
      * @return false when it was closed or flushed meanwhile

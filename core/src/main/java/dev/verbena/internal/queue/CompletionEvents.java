@@ -162,7 +162,7 @@ public final class CompletionEvents {
         if (broken != NOTHING) {
             fire(broken);
         } else if (armed != ArmState.ERRORS) {
-            failuresSeen = poller.failuresEver();
+            failuresSeen = poller.counts().failuresEver();
             if (poller.waiting(seen)) {
                 fire(SUCCESS);
             } else {
@@ -184,7 +184,7 @@ public final class CompletionEvents {
         if (calledBack) {
             callbacksBefore++;
             armed = ArmState.NONE;
-            seen = poller.keptEver();
+            seen = poller.counts().keptEver();
         }
         fired = NOTHING;
         source.clear();
@@ -250,7 +250,7 @@ public final class CompletionEvents {
         if (status != NOTHING) {
             fired = NOTHING;
             armed = ArmState.NONE;
-            seen = poller.keptEver();
+            seen = poller.counts().keptEver();
         }
         return status;
     }
@@ -294,7 +294,7 @@ public final class CompletionEvents {
     private void fireIfFailed() {
         if (looksForFailures() && fired == NOTHING) {
             poller.drain();
-            long failures = poller.failuresEver();
+            long failures = poller.counts().failuresEver();
             if (failures != failuresSeen) {
                 failuresSeen = failures;
                 if (poller.waiting(seen)) { // else it was polled
@@ -416,7 +416,7 @@ public final class CompletionEvents {
                 fire(OVERRUN);
                 return takeFired();
             }
-            if (poller.hasOwnerTasks()) {
+            if (poller.ownerTasks().any()) {
                 return NOTHING; // to be done by the caller, before it sleeps
             }
             unchecked = true;
@@ -481,7 +481,7 @@ public final class CompletionEvents {
             if (status != NOTHING || closed) {
                 return status;
             }
-            if (!poller.runOwnerTasks() && left <= 0) {
+            if (!poller.ownerTasks().runAll() && left <= 0) {
                 return NOTHING;
             }
             left = deadline - System.nanoTime();

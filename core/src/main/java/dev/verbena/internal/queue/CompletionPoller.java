@@ -6,9 +6,6 @@ import dev.verbena.internal.verbs.WorkCompletions;
 
 import org.jspecify.annotations.Nullable;
 
-import java.lang.invoke.MethodHandles;
-import java.lang.invoke.VarHandle;
-
 /**
  * Polls one completion queue. For each completion that {@code ibv_poll_cq} returns it finds the
  * request ({@link QueueRegistry}, {@link RequestLedger}), retires it with all before it, drops what
@@ -39,17 +36,6 @@ public final class CompletionPoller {
     public static final long CLOSED = -2;
 
     private static final int BATCH = 64;
-    private static final VarHandle INTERNAL_SIGNALS;
-
-    static {
-        try {
-            INTERNAL_SIGNALS =
-                    MethodHandles.lookup()
-                            .findVarHandle(CompletionPoller.class, "internalSignals", long.class);
-        } catch (ReflectiveOperationException e) {
-            throw new ExceptionInInitializerError(e);
-        }
-    }
 
     /** What the poller reports to the completion queue's events. */
     public interface Listener {
@@ -84,7 +70,7 @@ public final class CompletionPoller {
     // Read without the lock.
     private volatile boolean attention; // a queue pair has failed, or the owner has tasks
     private volatile boolean broken;
-    private volatile long internalSignals; // written without the fence of a volatile write
+    private final CompletionCounts counts = new CompletionCounts();
 
     /**
      * Makes a poller.
@@ -128,8 +114,8 @@ public final class CompletionPoller {
         this.address = address;
         this.listener = listener;
         this.lock = new QueueLock(owner);
-        this.ownerTasks = new OwnerTasks(this::callOwner);
-        this.delivery = new Delivery(store);
+        this.ownerTasks = new OwnerTasks(lock, this::callOwner);
+        this.delivery = new Delivery(store, counts);
         this.synthesis = new Synthesis(delivery, registry);
     }
 
@@ -174,7 +160,7 @@ public final class CompletionPoller {
      * @param queue what {@link #reserve} returned
      */
     public void release(long queue) {
-        runByOwner(() -> releaseHere(queue));
+        ownerTasks.runByOwner(() -> releaseHere(queue));
     }
 
     private void releaseHere(long queue) {
@@ -197,7 +183,7 @@ public final class CompletionPoller {
      * @param endpoint the queue pair, or null to forget it
      */
     public void share(int queuePairNumber, @Nullable Endpoint endpoint) {
-        runByOwner(() -> shareHere(queuePairNumber, endpoint));
+        ownerTasks.runByOwner(() -> shareHere(queuePairNumber, endpoint));
     }
 
     private void shareHere(int queuePairNumber, @Nullable Endpoint endpoint) {
@@ -222,51 +208,12 @@ public final class CompletionPoller {
     }
 
     /**
-     * Checks the thread on a confined queue.
+     * What other threads want of the owner of this confined queue.
      *
-     * @throws WrongThreadException when it is not the owner
+     * @return where they leave it
      */
-    public void checkOwner() {
-        if (lock.acquire()) {
-            lock.release();
-        }
-    }
-
-    /**
-     * Runs something at once, or, where the queue is confined to another thread, when that thread
-     * polls, arms or waits next.
-     *
-     * @param task what to run; it holds no lock
-     */
-    public void runByOwner(Runnable task) {
-        if (lock.isForeign()) {
-            ownerTasks.add(task);
-        } else {
-            task.run();
-        }
-    }
-
-    /**
-     * Runs what other threads have left for the owner of this confined queue; by the owner, without
-     * a lock.
-     *
-     * @return whether there was anything
-     */
-    public boolean runOwnerTasks() {
-        boolean any = ownerTasks.any();
-        if (any) {
-            ownerTasks.run();
-        }
-        return any;
-    }
-
-    /**
-     * Whether other threads have left something for the owner.
-     *
-     * @return false on a shared queue
-     */
-    public boolean hasOwnerTasks() {
-        return ownerTasks.any();
+    public OwnerTasks ownerTasks() {
+        return ownerTasks;
     }
 
     private void callOwner() {
@@ -315,9 +262,7 @@ public final class CompletionPoller {
     /** What a poll does after it has released the lock, seldom. */
     private void attend(CompletionRecords polled) {
         attention = false; // first: what comes meanwhile sets it again
-        if (ownerTasks.any()) {
-            ownerTasks.run();
-        }
+        ownerTasks.runAll();
         notifyFailed(polled);
     }
 
@@ -457,16 +402,16 @@ public final class CompletionPoller {
 
     private void take(
             int index, RequestLedger ledger, int sequence, @Nullable CompletionRecords to) {
-        int status = raw.status(index);
-        boolean success = status == WorkCompletions.SUCCESS;
+        boolean success = raw.status(index) == WorkCompletions.SUCCESS;
         boolean silent = ledger.silent(sequence);
         long requestContext = ledger.context(sequence);
         RequestType type = ledger.typeOf(sequence);
         if (ledger.end(sequence, success)) {
             Credit credit = silent ? null : ledger;
-            deliver(index, status, ledger.endpoint(), credit, type, requestContext, to);
+            delivery.deliver(
+                    raw, index, provider, ledger.endpoint(), credit, type, requestContext, to);
         } else if (success && silent) {
-            INTERNAL_SIGNALS.setRelease(this, internalSignals + 1);
+            counts.internalSignal();
         }
     }
 
@@ -481,50 +426,8 @@ public final class CompletionPoller {
             queue.delivered(); // of a closed queue pair, which has reported what it used up
             return;
         }
-        int status = raw.status(index);
-        deliver(index, status, endpoint, queue, RequestType.RECEIVE, requestContext, to);
-    }
-
-    private void deliver(
-            int index,
-            int status,
-            Endpoint endpoint,
-            @Nullable Credit credit,
-            RequestType type,
-            long requestContext,
-            @Nullable CompletionRecords to) {
-        RequestType delivered = type;
-        long bytes = 0;
-        int vendorError = 0;
-        int extra = 0;
-        boolean immediate = false;
-        if (status != WorkCompletions.SUCCESS) {
-            vendorError = raw.vendorError(index);
-        } else if (type.isReceive()) {
-            bytes = raw.bytes(index);
-            if (provider.invalidated(raw.flags(index))) {
-                delivered = RequestType.RECEIVE_AND_INVALIDATE;
-                extra = raw.invalidatedToken(index);
-                endpoint.windows().invalidated(extra);
-            } else {
-                immediate = raw.hasImmediate(index);
-                extra = immediate ? raw.immediate(index) : 0;
-                if (raw.isWriteWithImmediate(index)) {
-                    delivered = RequestType.RECEIVE_OF_WRITE;
-                }
-            }
-        }
         delivery.deliver(
-                endpoint,
-                credit,
-                delivered,
-                requestContext,
-                bytes,
-                status,
-                vendorError,
-                extra,
-                immediate,
-                to);
+                raw, index, provider, endpoint, queue, RequestType.RECEIVE, requestContext, to);
     }
 
     /**
@@ -667,22 +570,13 @@ public final class CompletionPoller {
     }
 
     /**
-     * How many successes were signaled for this library's sake, and dropped.
-     *
-     * @return since the queue was made
-     */
-    public long internalSignals() {
-        return internalSignals;
-    }
-
-    /**
      * Whether something is kept here that the consumer has not seen, and that came after a moment.
      *
-     * @param since what {@link #keptEver} was at that moment
+     * @param since what {@link CompletionCounts#keptEver} was at that moment
      * @return false when there is nothing, or nothing new
      */
     public boolean waiting(long since) {
-        if (delivery.keptEver() == since || !lock.acquire()) {
+        if (counts.keptEver() == since || !lock.acquire()) {
             return false;
         }
         boolean waiting = !delivery.isEmpty();
@@ -691,20 +585,11 @@ public final class CompletionPoller {
     }
 
     /**
-     * How many completions were ever kept here.
+     * What was counted here, to be read from any thread.
      *
-     * @return a count that only grows
+     * @return always the same
      */
-    public long keptEver() {
-        return delivery.keptEver();
-    }
-
-    /**
-     * How many completions reported a failure.
-     *
-     * @return a count that only grows
-     */
-    public long failuresEver() {
-        return delivery.failuresEver();
+    public CompletionCounts counts() {
+        return counts;
     }
 }

@@ -1,5 +1,6 @@
 package dev.verbena.internal.queue;
 
+import dev.verbena.internal.verbs.Provider;
 import dev.verbena.internal.verbs.WorkCompletions;
 
 import org.jspecify.annotations.Nullable;
@@ -7,26 +8,23 @@ import org.jspecify.annotations.Nullable;
 import java.util.Arrays;
 
 /**
- * Where the completions of one completion queue go: to the consumer's records when the consumer
- * polls, otherwise into a store until it does. Also keeps the queue pairs that a failure has ended
- * until somebody may call them.
+ * What the completions of one completion queue say, and where they go: to the consumer's records
+ * when the consumer polls, otherwise into a store until it does. Also keeps the queue pairs that a
+ * failure has ended until somebody may call them.
  *
- * <p>Guarded by the completion queue's lock, except for the counts. Methods take the consumer's
- * records as a parameter, null when this library polls on its own: a field would be a reference
- * between old objects, which costs a garbage collector's barrier twice a poll.
+ * <p>Guarded by the completion queue's lock. Methods take the consumer's records as a parameter,
+ * null when this library polls on its own: a field would be a reference between old objects, which
+ * costs a garbage collector's barrier twice a poll.
  */
-@SuppressWarnings("NonAtomicVolatileUpdate") // written under the lock only
 final class Delivery {
     private final UndeliveredCompletions store;
+    private final CompletionCounts counts;
     private Endpoint[] failed = new Endpoint[8];
     private int failedCount;
 
-    // Changed under the lock, and read without it.
-    private volatile long keptEver;
-    private volatile long failuresEver;
-
-    Delivery(UndeliveredCompletions store) {
+    Delivery(UndeliveredCompletions store, CompletionCounts counts) {
         this.store = store;
+        this.counts = counts;
     }
 
     /** Whether nothing is kept for the consumer. */
@@ -37,16 +35,6 @@ final class Delivery {
     /** Delivers what was kept, as much as fits. */
     void moveTo(CompletionRecords to) {
         store.moveTo(to);
-    }
-
-    /** How many completions were ever kept; only grows. */
-    long keptEver() {
-        return keptEver;
-    }
-
-    /** How many completions with a failure there were; only grows. */
-    long failuresEver() {
-        return failuresEver;
     }
 
     /**
@@ -62,6 +50,59 @@ final class Delivery {
     /** Whether plain successes may go to the consumer as they are: nothing is kept before them. */
     boolean takesPlain(CompletionRecords to, int count) {
         return store.isEmpty() && to.remaining() >= count;
+    }
+
+    /**
+     * Delivers or keeps a completion that the provider reported, after {@link #makeRoom} returned
+     * true.
+     *
+     * @param raw what the provider reported
+     * @param index which of it
+     * @param provider the device's provider
+     * @param type the request's type; a receive's completion may be of another
+     */
+    void deliver(
+            WorkCompletions raw,
+            int index,
+            Provider provider,
+            Endpoint endpoint,
+            @Nullable Credit credit,
+            RequestType type,
+            long requestContext,
+            @Nullable CompletionRecords to) {
+        int status = raw.status(index);
+        RequestType delivered = type;
+        long bytes = 0;
+        int vendorError = 0;
+        int extra = 0;
+        boolean immediate = false;
+        if (status != WorkCompletions.SUCCESS) {
+            vendorError = raw.vendorError(index);
+        } else if (type.isReceive()) {
+            bytes = raw.bytes(index);
+            if (provider.invalidated(raw.flags(index))) {
+                delivered = RequestType.RECEIVE_AND_INVALIDATE;
+                extra = raw.invalidatedToken(index);
+                endpoint.windows().invalidated(extra);
+            } else {
+                immediate = raw.hasImmediate(index);
+                extra = immediate ? raw.immediate(index) : 0;
+                if (raw.isWriteWithImmediate(index)) {
+                    delivered = RequestType.RECEIVE_OF_WRITE;
+                }
+            }
+        }
+        deliver(
+                endpoint,
+                credit,
+                delivered,
+                requestContext,
+                bytes,
+                status,
+                vendorError,
+                extra,
+                immediate,
+                to);
     }
 
     /** Delivers or keeps a completion, after {@link #makeRoom} returned true. */
@@ -87,7 +128,7 @@ final class Delivery {
             }
         } else {
             records = store.next(credit);
-            keptEver++;
+            counts.kept();
         }
         records.add(endpoint, type, context, bytes, status, vendorError, extra, immediate);
     }
@@ -106,7 +147,7 @@ final class Delivery {
     }
 
     private void noteFailure(Endpoint endpoint) {
-        failuresEver++;
+        counts.failure();
         if (endpoint.failsFirst()) {
             addFailed(endpoint);
         }

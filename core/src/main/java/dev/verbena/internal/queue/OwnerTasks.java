@@ -9,18 +9,35 @@ import java.util.concurrent.ConcurrentLinkedQueue;
  * and set a volatile flag; the owner reads the flag in each poll, arm and wait, and runs the tasks.
  * Nobody waits for it.
  */
-final class OwnerTasks {
+public final class OwnerTasks {
     private final Queue<Runnable> tasks = new ConcurrentLinkedQueue<>();
+    private final QueueLock lock;
     private final Runnable wake;
     private volatile boolean any;
 
     /**
      * Makes an empty list.
      *
+     * @param lock of the completion queue
      * @param wake wakes the owner if it waits for completions; called after each task was added
      */
-    OwnerTasks(Runnable wake) {
+    OwnerTasks(QueueLock lock, Runnable wake) {
+        this.lock = lock;
         this.wake = wake;
+    }
+
+    /**
+     * Runs something at once, or, where the queue is confined to another thread, when that thread
+     * polls, arms or waits next.
+     *
+     * @param task what to run; it holds no lock
+     */
+    public void runByOwner(Runnable task) {
+        if (lock.isForeign()) {
+            add(task);
+        } else {
+            task.run();
+        }
     }
 
     void add(Runnable task) {
@@ -29,15 +46,28 @@ final class OwnerTasks {
         wake.run();
     }
 
-    boolean any() {
+    /**
+     * Whether other threads have left something.
+     *
+     * @return false on a shared queue
+     */
+    public boolean any() {
         return any;
     }
 
-    /** Runs the tasks; by the owner, which holds no lock of this library. */
-    void run() {
+    /**
+     * Runs what other threads have left; by the owner, which holds no lock of this library.
+     *
+     * @return whether there was anything
+     */
+    public boolean runAll() {
+        if (!any) {
+            return false;
+        }
         any = false; // first: a task that is added meanwhile sets it again
         for (Runnable task = tasks.poll(); task != null; task = tasks.poll()) {
             task.run();
         }
+        return true;
     }
 }

@@ -123,6 +123,17 @@ public final class QueueLock {
         }
     }
 
+    /**
+     * Checks the thread of a confined lock.
+     *
+     * @throws WrongThreadException when it is not the owner
+     */
+    public void checkOwner() {
+        if (isForeign()) {
+            refuseThread();
+        }
+    }
+
     private void refuseThread() {
         throw new WrongThreadException(
                 "This queue is confined to %s, and was used by %s: its completion queue was made by createConfinedCompletionQueue, so only the thread that made it may post, poll, arm, wait and close"

@@ -155,7 +155,7 @@ public final class ReceiveQueue {
     public void flush(Runnable modifyToError) {
         if (lock.isForeign()) {
             flushed = true;
-            poller.runByOwner(modifyToError);
+            poller.ownerTasks().runByOwner(modifyToError);
         } else if (lock.acquire()) {
             flushed = true;
             lock.release();

@@ -1,7 +1,6 @@
 package dev.verbena.internal.queue;
 
 import dev.verbena.internal.verbs.Errno;
-import dev.verbena.internal.verbs.Rights;
 import dev.verbena.internal.verbs.SendChain;
 import dev.verbena.internal.verbs.VerbsContext;
 
@@ -23,6 +22,8 @@ import java.lang.ref.Reference;
  *       was accepted, its completion is synthesized and the queue pair goes to the error state.
  * </ul>
  *
+ * <p>Binds and invalidates, which name a window, begin in {@link WindowRequests}.
+ *
  * <p>Posts return {@link Refusal#NONE}, a positive errno of the provider, or a {@link
  * Refusal#code}.
  */
@@ -43,14 +44,15 @@ public final class SendQueue {
         }
     }
 
+    // These also of WindowRequests, under the lock.
+    final SendRules rules;
+    final RequestLedger ledger;
+    final SendChain chain;
+
     private final QueueLock lock;
-    private final SendRules rules;
-    private final RequestLedger ledger;
-    private final SendChain chain;
     private final VerbsContext verbs;
     private final long queuePair;
     private final CompletionPoller poller;
-    private final CompletionPoller receivePoller;
     private final int interval;
     private final Runnable modifyToError;
 
@@ -73,7 +75,6 @@ public final class SendQueue {
      * @param verbs the device
      * @param queuePair the address of the {@code ibv_qp}
      * @param poller where their completions are delivered
-     * @param receivePoller where those of receives are
      * @param interval what {@link #interval} returned for its depth
      * @param modifyToError moves the queue pair to the error state, so that the device flushes it
      */
@@ -84,7 +85,6 @@ public final class SendQueue {
             VerbsContext verbs,
             long queuePair,
             CompletionPoller poller,
-            CompletionPoller receivePoller,
             int interval,
             Runnable modifyToError) {
         this.lock = new QueueLock(poller.lock().owner());
@@ -94,7 +94,6 @@ public final class SendQueue {
         this.verbs = verbs;
         this.queuePair = queuePair;
         this.poller = poller;
-        this.receivePoller = receivePoller;
         this.interval = interval;
         this.modifyToError = modifyToError;
     }
@@ -169,7 +168,7 @@ public final class SendQueue {
     }
 
     /** Checks that the queue is connected, that it knows the flags, and that it has a free slot. */
-    private int admit(Operation operation, int flags) {
+    int admit(Operation operation, int flags) {
         if ((int) STATE.getAcquire(this) != CONNECTED) {
             return Refusal.NOT_CONNECTED.code();
         }
@@ -244,130 +243,11 @@ public final class SendQueue {
         return signaled;
     }
 
-    private int postFinished(int before) {
-        int refusal = postChain(true);
-        if (refusal != Refusal.NONE) {
-            unsignaled = before;
-        }
-        return refusal;
-    }
-
-    // ---- windows
-
-    /**
-     * Posts a bind.
-     *
-     * @param context the caller's context
-     * @param window what is bound
-     * @param region what it is bound to
-     * @param offset where the window starts in the region
-     * @param length how long it is
-     * @param flags {@link RequestFlags}
-     * @return whether it was accepted: see this class
-     */
-    public int bind(
-            long context,
-            Window window,
-            RegisteredMemory region,
-            long offset,
-            long length,
-            int flags) {
-        if (!lock.acquire()) {
-            return Refusal.NOT_CONNECTED.code();
-        }
-        try {
-            int refusal = admit(Operation.BIND, flags);
-            if (refusal == Refusal.NONE) {
-                refusal = rules.checkBind(window, region, offset, length, flags);
-            }
-            if (refusal == Refusal.NONE) {
-                refusal = checkFree(window);
-            }
-            if (refusal != Refusal.NONE) {
-                return refuse(refusal);
-            }
-            if (!window.idle()) {
-                // Providers read the window's old key when its bind is posted, so the bind before
-                // must have been.
-                postDeferredHere();
-                if (!connected()) {
-                    return refuse(Refusal.NOT_CONNECTED.code());
-                }
-            }
-            Endpoint endpoint = ledger.endpoint();
-            endpoint.windows().claim(window, endpoint);
-            int error = window.prepare();
-            if (error != 0) {
-                return refuse(error);
-            }
-            chain.begin(SendChain.BIND);
-            chain.bind(
-                    window.address(),
-                    window.nextToken(),
-                    region.handle(),
-                    region.start() + offset,
-                    length,
-                    windowRights(flags));
-            return submit(Operation.BIND, window, context, flags);
-        } finally {
-            release();
-        }
-    }
-
-    private int checkFree(Window window) {
-        if (window.bound()) {
-            receivePoller.drain(); // the peer may have invalidated it
-        }
-        if (window.bound()) {
-            return Refusal.WINDOW_BOUND.code();
-        }
-        return window.idle() || window.queue() == ledger.endpoint()
-                ? Refusal.NONE
-                : Refusal.WINDOW_BUSY.code();
-    }
-
-    private static int windowRights(int flags) {
-        return ((flags & RequestFlags.ALLOW_REMOTE_READ) != 0 ? Rights.REMOTE_READ : 0)
-                | ((flags & RequestFlags.ALLOW_REMOTE_WRITE) != 0 ? Rights.REMOTE_WRITE : 0);
-    }
-
-    /**
-     * Posts an invalidate of a window. Never deferred: the longer it waits, the likelier it is that
-     * the peer invalidates first, and it fails.
-     *
-     * @param context the caller's context
-     * @param window what is invalidated
-     * @param flags {@link RequestFlags}
-     * @return whether it was accepted: see this class
-     */
-    public int invalidate(long context, Window window, int flags) {
-        if (!lock.acquire()) {
-            return Refusal.NOT_CONNECTED.code();
-        }
-        try {
-            int refusal = admit(Operation.INVALIDATE, flags);
-            if (refusal == Refusal.NONE) {
-                receivePoller.drain();
-                if (!window.bound() || window.queue() != ledger.endpoint()) {
-                    refusal = Refusal.WINDOW_NOT_BOUND.code();
-                }
-            }
-            if (refusal != Refusal.NONE) {
-                return refuse(refusal);
-            }
-            chain.begin(SendChain.INVALIDATE);
-            chain.invalidate(window.token());
-            return submit(Operation.INVALIDATE, window, context, flags & ~RequestFlags.DEFER);
-        } finally {
-            release();
-        }
-    }
-
     /**
      * As the other, for a request that names a window. Apart from it, because the JIT inlines no
      * method with a parameter whose class is not loaded, and many programs have no windows.
      */
-    private int submit(Operation operation, Window window, long context, int flags) {
+    int submit(Operation operation, Window window, long context, int flags) {
         boolean silent = (flags & RequestFlags.SILENT_SUCCESS) != 0;
         int before = unsignaled;
         boolean signaled = finish(flags, 0, silent);
@@ -381,6 +261,14 @@ public final class SendQueue {
         return (flags & RequestFlags.DEFER) != 0 && !chain.full()
                 ? Refusal.NONE
                 : postFinished(before);
+    }
+
+    private int postFinished(int before) {
+        int refusal = postChain(true);
+        if (refusal != Refusal.NONE) {
+            unsignaled = before;
+        }
+        return refusal;
     }
 
     // ---- refusals
@@ -403,7 +291,8 @@ public final class SendQueue {
         }
     }
 
-    private int refuse(int refusal) {
+    /** The same, with the lock. */
+    int refuse(int refusal) {
         postDeferredHere();
         return refusal;
     }
@@ -420,13 +309,14 @@ public final class SendQueue {
     }
 
     /** The same, with the lock. Those requests were accepted: their posts have returned. */
-    private void postDeferredHere() {
+    void postDeferredHere() {
         if (!chain.isEmpty()) {
             postChain(false);
         }
     }
 
-    private void release() {
+    /** Releases the lock, and announces what was synthesized under it. */
+    void release() {
         if (announce) {
             announce = false;
             lock.release();
@@ -548,7 +438,7 @@ public final class SendQueue {
      */
     public void disconnect() {
         endFirstIfForeign();
-        poller.runByOwner(this::disconnectHere);
+        poller.ownerTasks().runByOwner(this::disconnectHere);
     }
 
     private void endFirstIfForeign() {
@@ -576,7 +466,7 @@ public final class SendQueue {
      */
     public void drain() {
         endFirstIfForeign();
-        poller.runByOwner(this::drainHere);
+        poller.ownerTasks().runByOwner(this::drainHere);
     }
 
     private void drainHere() {
@@ -607,7 +497,7 @@ public final class SendQueue {
 
     /** Polls, and does what other threads have left for the owner of this confined queue. */
     public void serve() {
-        poller.runOwnerTasks();
+        poller.ownerTasks().runAll();
         poller.drain();
     }
 

@@ -69,6 +69,29 @@ public final class AdapterEvents {
         void close();
     }
 
+    /**
+     * Learns of every asynchronous event of the device. Called by the event thread; must not wait.
+     */
+    public interface Observer {
+        /**
+         * Finds the object that an event names.
+         *
+         * @param address of the {@code ibv_cq}, {@code ibv_qp} or {@code ibv_srq}
+         * @return the object, or null if it is not known
+         */
+        @Nullable Object objectAt(long address);
+
+        /**
+         * The device brought an event, or says that it was removed.
+         *
+         * @param event any kind but {@link AsyncEvent.Kind#NONE}
+         */
+        void arrived(AsyncEvent event);
+
+        /** The event thread ended by a failure: no event will be taken any more. */
+        void threadEnded();
+    }
+
     /** Waits for descriptors, as {@link Descriptors#await} does. */
     public interface Waiting {
         /**
@@ -101,6 +124,7 @@ public final class AdapterEvents {
 
     private final DeviceControl control;
     private final CallErrors errors;
+    private final Observer observer;
     private final int alarm;
     private final Thread thread;
     private final Map<Long, CompletionQueueListener> completionQueues = new ConcurrentHashMap<>();
@@ -122,9 +146,11 @@ public final class AdapterEvents {
      * @param device the device's name
      * @param control its control calls
      * @param errors makes exceptions
+     * @param observer learns of every event
      */
-    public AdapterEvents(String device, DeviceControl control, CallErrors errors) {
-        this(device, control, errors, Descriptors::await);
+    public AdapterEvents(
+            String device, DeviceControl control, CallErrors errors, Observer observer) {
+        this(device, control, errors, observer, Descriptors::await);
     }
 
     /**
@@ -133,11 +159,18 @@ public final class AdapterEvents {
      * @param device the device's name
      * @param control its control calls
      * @param errors makes exceptions
+     * @param observer learns of every event
      * @param waiting waits for descriptors
      */
-    public AdapterEvents(String device, DeviceControl control, CallErrors errors, Waiting waiting) {
+    public AdapterEvents(
+            String device,
+            DeviceControl control,
+            CallErrors errors,
+            Observer observer,
+            Waiting waiting) {
         this.control = control;
         this.errors = errors;
+        this.observer = observer;
         this.waiting = waiting;
         Threads.CALLBACKS.prepare();
         this.alarm = (int) check(Descriptors.newEventFd(), "eventfd", "");
@@ -249,6 +282,15 @@ public final class AdapterEvents {
     }
 
     /**
+     * Whether the event thread ended by a failure: no event will be taken any more.
+     *
+     * @return false while it works
+     */
+    public boolean ended() {
+        return death != null;
+    }
+
+    /**
      * Runs a callback of a shared receive queue, after those before it.
      *
      * @param callback what to run
@@ -338,7 +380,7 @@ public final class AdapterEvents {
         timers.run();
         // Any of these may close the last object, and the device with it.
         if (!stopped && (ready & 1) != 0) {
-            Uncaught.run(() -> handle(control.takeAsyncEvent()));
+            Uncaught.run(this::takeAndHandle);
         }
         if (!stopped && connections != null && (ready & 4) != 0) {
             connections.handle();
@@ -353,6 +395,7 @@ public final class AdapterEvents {
             Uncaught.run(() -> connections.threadEnded(cause));
         }
         failQueues();
+        Uncaught.run(observer::threadEnded);
         Uncaught.report(cause); // the descriptors stay open until stop()
     }
 
@@ -368,10 +411,21 @@ public final class AdapterEvents {
                 .forEach(queue -> Uncaught.run(() -> callbacks.execute(queue::failed)));
     }
 
+    private void takeAndHandle() {
+        AsyncEvent event = control.takeAsyncEvent(observer::objectAt);
+        try {
+            handle(event);
+        } finally {
+            if (event.kind() != AsyncEvent.Kind.NONE) {
+                observer.arrived(event);
+            }
+        }
+    }
+
     private void handle(AsyncEvent event) {
         switch (event.kind()) {
             case COMPLETION_QUEUE_BROKEN -> {
-                CompletionQueueListener queue = completionQueues.get(event.object());
+                CompletionQueueListener queue = completionQueues.get(event.element());
                 if (queue != null) {
                     queue.overran();
                 }
@@ -386,7 +440,7 @@ public final class AdapterEvents {
             // A device that was removed leaves its descriptor readable for ever.
             case NONE -> deviceEnded = deviceFailed;
             case RECEIVES_RAN_LOW -> {
-                SharedQueueListener queue = sharedQueues.get(event.object());
+                SharedQueueListener queue = sharedQueues.get(event.element());
                 if (queue != null) {
                     callbacks.execute(queue::ranLow);
                 }
@@ -394,22 +448,23 @@ public final class AdapterEvents {
             case COMMUNICATION_ESTABLISHED -> {
                 Source connections = source;
                 if (connections != null) {
-                    connections.dataArrived(event.object());
+                    connections.dataArrived(event.element());
                 }
             }
             case LAST_RECEIVE_REACHED -> {
-                Runnable lastReceiveReached = lastReceives.get(event.object());
+                Runnable lastReceiveReached = lastReceives.get(event.element());
                 if (lastReceiveReached != null) {
                     lastReceiveReached.run();
                 }
             }
             case SHARED_QUEUE_BROKEN -> {
-                SharedQueueListener queue = sharedQueues.get(event.object());
+                SharedQueueListener queue = sharedQueues.get(event.element());
                 if (queue != null) {
                     callbacks.execute(queue::failed);
                 }
             }
-            case OTHER -> {} // a queue pair's failure shows in its completions
+            // A queue pair's failure shows in its completions.
+            default -> {}
         }
     }
 }

@@ -51,11 +51,6 @@ final class Calls {
                         LibIbverbs.ibv_query_device$address(),
                         LibIbverbs.ibv_query_device$descriptor());
 
-        static final MethodHandle QUERY_PORT =
-                capturing(
-                        LibIbverbs.ibv_query_port$address(),
-                        LibIbverbs.ibv_query_port$descriptor());
-
         static final MethodHandle QUERY_GID_TABLE =
                 capturing(
                         LibIbverbs._ibv_query_gid_table$address(),

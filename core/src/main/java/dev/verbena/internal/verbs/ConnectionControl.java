@@ -85,6 +85,17 @@ public interface ConnectionControl {
     int shareAddress(long id);
 
     /**
+     * {@code RDMA_OPTION_ID_TOS}, before the route is resolved: on RoCE the path, and by the
+     * request that of the peer, gets this traffic class; on InfiniBand the subnet manager is asked
+     * for a path of this QoS class.
+     *
+     * @param id the {@code rdma_cm_id}
+     * @param value 0 to 255
+     * @return 0, or a negative errno
+     */
+    int trafficClass(long id, int value);
+
+    /**
      * {@code rdma_bind_addr}.
      *
      * @param id the {@code rdma_cm_id}

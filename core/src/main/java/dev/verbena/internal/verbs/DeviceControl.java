@@ -1,7 +1,10 @@
 package dev.verbena.internal.verbs;
 
+import org.jspecify.annotations.Nullable;
+
 import java.lang.foreign.MemorySegment;
 import java.util.List;
+import java.util.function.LongFunction;
 
 /**
  * The control calls of one opened device: they create, modify and destroy its objects. Each returns
@@ -305,29 +308,7 @@ public interface DeviceControl {
     int toInit(long qp, int port, int access);
 
     /**
-     * {@code ibv_modify_qp} from INIT to ready-to-receive, after which it accepts packets from the
-     * peer.
-     *
-     * @param qp the {@code ibv_qp}
-     * @param path how to reach the peer
-     * @return 0, or a negative errno
-     */
-    int toReadyToReceive(long qp, PathAttributes path);
-
-    /**
-     * {@code ibv_modify_qp} from ready-to-receive to ready-to-send.
-     *
-     * @param qp the {@code ibv_qp}
-     * @param sequence the sequence number of its first packet
-     * @param outboundReads how many reads and atomics it may have outstanding
-     * @param infiniteRnrRetry whether to retry without limit while the peer has no receive posted,
-     *     instead of for some seconds
-     * @return 0, or a negative errno
-     */
-    int toReadyToSend(long qp, int sequence, int outboundReads, boolean infiniteRnrRetry);
-
-    /**
-     * {@code ibv_modify_qp} with attributes from the connection manager.
+     * {@code ibv_modify_qp} to a state of a connection.
      *
      * @param qp the {@code ibv_qp}
      * @param change the target state and its attributes
@@ -370,7 +351,10 @@ public interface DeviceControl {
     /**
      * {@code ibv_get_async_event} and {@code ibv_ack_async_event}: takes one event if there is one.
      *
+     * @param objects finds this library's object at a native address. Called before the event is
+     *     acknowledged: until then the native object cannot be destroyed, and its address not be
+     *     used again
      * @return the event, or one of kind {@link AsyncEvent.Kind#NONE}
      */
-    AsyncEvent takeAsyncEvent();
+    AsyncEvent takeAsyncEvent(LongFunction<@Nullable Object> objects);
 }

@@ -10,8 +10,10 @@ import dev.verbena.bindings.Verbs;
  * @param type {@code IBV_GID_TYPE_…}
  * @param high the GID's first eight bytes as a big-endian number
  * @param low the GID's last eight bytes as a big-endian number
+ * @param networkInterface the index of its network interface; 0 if it has none
  */
-public record GidTableEntry(int port, int index, int type, long high, long low) {
+public record GidTableEntry(
+        int port, int index, int type, long high, long low, int networkInterface) {
     /**
      * Whether this is a RoCE v2 GID.
      *

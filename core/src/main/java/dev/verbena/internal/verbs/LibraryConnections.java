@@ -264,6 +264,20 @@ public final class LibraryConnections implements ConnectionControl {
     }
 
     @Override
+    public int trafficClass(long id, int value) {
+        return call(
+                scratch ->
+                        (int)
+                                SET_OPTION.invokeExact(
+                                        scratch.state,
+                                        at(id),
+                                        Verbs.RDMA_OPTION_ID,
+                                        Verbs.RDMA_OPTION_ID_TOS,
+                                        scratch.allocateFrom(JAVA_BYTE, (byte) value),
+                                        JAVA_BYTE.byteSize()));
+    }
+
+    @Override
     public int bind(long id, InetSocketAddress address) {
         return call(
                 scratch ->

@@ -4,18 +4,19 @@ import static java.lang.foreign.ValueLayout.ADDRESS;
 import static java.lang.foreign.ValueLayout.JAVA_INT;
 
 import dev.verbena.bindings.Verbs;
-import dev.verbena.bindings.ibv_ah_attr;
 import dev.verbena.bindings.ibv_async_event;
 import dev.verbena.bindings.ibv_comp_channel;
 import dev.verbena.bindings.ibv_context;
 import dev.verbena.bindings.ibv_context_ops;
+<<<<<<< HEAD
 import dev.verbena.bindings.ibv_device;
 import dev.verbena.bindings.ibv_device_attr;
 import dev.verbena.bindings.ibv_gid_entry;
+=======
 import dev.verbena.bindings.ibv_global_route;
+>>>>>>> s-events
 import dev.verbena.bindings.ibv_mr;
 import dev.verbena.bindings.ibv_mw;
-import dev.verbena.bindings.ibv_port_attr;
 import dev.verbena.bindings.ibv_qp;
 import dev.verbena.bindings.ibv_qp_attr;
 import dev.verbena.bindings.ibv_qp_cap;
@@ -23,15 +24,20 @@ import dev.verbena.bindings.ibv_qp_init_attr;
 import dev.verbena.bindings.ibv_srq_attr;
 import dev.verbena.bindings.ibv_srq_init_attr;
 
-import java.lang.foreign.Arena;
+import org.jspecify.annotations.Nullable;
+
 import java.lang.foreign.FunctionDescriptor;
 import java.lang.foreign.Linker;
 import java.lang.foreign.MemorySegment;
 import java.lang.invoke.MethodHandle;
 import java.util.List;
+import java.util.function.LongFunction;
 
 /** {@link DeviceControl} of a real device, through libibverbs. */
 public final class LibraryControl implements DeviceControl {
+<<<<<<< HEAD
+    private static final long GID = ibv_gid_entry.gid$offset();
+=======
     // Local ACK timeout 4.096 us * 2^14 = 67 ms, with 6 retries: a request to a peer that vanished
     // ends in IO_TIMEOUT after about half a second. Not 7 retries: rxe's completer never counts
     // those down (rxe_comp.c; seen on 6.1: a request to a peer in the error state was still
@@ -45,7 +51,7 @@ public final class LibraryControl implements DeviceControl {
     private static final int RNR_RETRIES_INFINITE = 7;
     private static final int RNR_TIMER = 0;
     private static final int HOP_LIMIT = 64;
-    private static final long GID = ibv_gid_entry.gid$offset();
+>>>>>>> s-events
     private static final long WINDOW_KEY = ibv_mw.rkey$offset();
 
     // Not in Calls: verbs.h defines these two as inline functions that call through the device's
@@ -59,6 +65,7 @@ public final class LibraryControl implements DeviceControl {
     private final LibraryRegions regions;
     private final MemorySegment allocMw;
     private final MemorySegment deallocMw;
+    private final DeviceQueries queries;
 
     /**
      * Takes over an opened device.
@@ -71,6 +78,7 @@ public final class LibraryControl implements DeviceControl {
         MemorySegment ops = ibv_context.ops(this.context);
         this.allocMw = ibv_context_ops.alloc_mw(ops);
         this.deallocMw = ibv_context_ops.dealloc_mw(ops);
+        this.queries = new DeviceQueries(this.context);
         // Events are taken after poll(2) has reported one. If another reader takes it first,
         // ibv_get_async_event must return EAGAIN instead of blocking.
         Descriptors.nonBlocking(ibv_context.async_fd(this.context));
@@ -94,80 +102,17 @@ public final class LibraryControl implements DeviceControl {
 
     @Override
     public DeviceAttributes queryDevice() {
-        try (Scratch scratch = Scratch.borrow()) {
-            MemorySegment a = ibv_device_attr.allocate(scratch);
-            int error =
-                    scratch.value(
-                            (int)
-                                    Calls.Devices.QUERY_DEVICE.invokeExact(
-                                            scratch.state, context, a));
-            return new DeviceAttributes(error, a, transport());
-        } catch (Throwable t) {
-            throw Calls.unexpected(t);
-        }
-    }
-
-    private int transport() {
-        MemorySegment opened = Native.at(context.address(), ibv_context.sizeof());
-        MemorySegment device = Native.at(ibv_context.device(opened).address(), ibv_device.sizeof());
-        return ibv_device.transport_type(device);
+        return queries.device();
     }
 
     @Override
     public PortAttributes queryPort(int port) {
-        try (Scratch scratch = Scratch.borrow()) {
-            // The exported function fills only the fields of the first version of the struct; no
-            // others are read here.
-            MemorySegment a = ibv_port_attr.allocate(scratch);
-            int error =
-                    scratch.value(
-                            (int)
-                                    Calls.Devices.QUERY_PORT.invokeExact(
-                                            scratch.state, context, (byte) port, a));
-            return new PortAttributes(
-                    error,
-                    ibv_port_attr.state(a),
-                    ibv_port_attr.active_mtu(a),
-                    ibv_port_attr.gid_tbl_len(a),
-                    Integer.toUnsignedLong(ibv_port_attr.max_msg_sz(a)),
-                    Short.toUnsignedInt(ibv_port_attr.lid(a)),
-                    Byte.toUnsignedInt(ibv_port_attr.link_layer(a)));
-        } catch (Throwable t) {
-            throw Calls.unexpected(t);
-        }
+        return queries.port(port);
     }
 
     @Override
     public long queryGids(int atMost, List<GidTableEntry> gids) {
-        if (atMost == 0) {
-            return 0;
-        }
-        try (Scratch scratch = Scratch.borrow();
-                Arena arena = Arena.ofConfined()) { // too large for Scratch: thousands of bytes
-            MemorySegment entries = ibv_gid_entry.allocateArray(atMost, arena);
-            long count =
-                    (long)
-                            Calls.Devices.QUERY_GID_TABLE.invokeExact(
-                                    scratch.state,
-                                    context,
-                                    entries,
-                                    (long) atMost,
-                                    0,
-                                    ibv_gid_entry.sizeof());
-            for (int i = 0; i < count; i++) {
-                MemorySegment entry = ibv_gid_entry.asSlice(entries, i);
-                gids.add(
-                        new GidTableEntry(
-                                ibv_gid_entry.port_num(entry),
-                                ibv_gid_entry.gid_index(entry),
-                                ibv_gid_entry.gid_type(entry),
-                                entry.get(Native.BIG_ENDIAN_LONG, GID),
-                                entry.get(Native.BIG_ENDIAN_LONG, GID + Long.BYTES)));
-            }
-            return Math.min(count, 0); // a count, or the negative errno itself
-        } catch (Throwable t) {
-            throw Calls.unexpected(t);
-        }
+        return queries.gids(atMost, gids);
     }
 
     @Override
@@ -460,66 +405,6 @@ public final class LibraryControl implements DeviceControl {
     }
 
     @Override
-    public int toReadyToReceive(long qp, PathAttributes path) {
-        try (Scratch scratch = Scratch.borrow()) {
-            MemorySegment a = ibv_qp_attr.allocate(scratch);
-            ibv_qp_attr.qp_state(a, Verbs.IBV_QPS_RTR);
-            ibv_qp_attr.path_mtu(a, path.mtu());
-            ibv_qp_attr.dest_qp_num(a, path.peerNumber());
-            ibv_qp_attr.rq_psn(a, path.peerSequence());
-            ibv_qp_attr.max_dest_rd_atomic(a, (byte) path.inboundReads());
-            ibv_qp_attr.min_rnr_timer(a, (byte) RNR_TIMER);
-            MemorySegment address = ibv_qp_attr.ah_attr(a);
-            ibv_ah_attr.dlid(address, (short) path.peerLid());
-            ibv_ah_attr.port_num(address, (byte) path.port());
-            if (path.ethernet()) {
-                ibv_ah_attr.is_global(address, (byte) 1);
-                MemorySegment route = ibv_ah_attr.grh(address);
-                ibv_global_route.sgid_index(route, (byte) path.gidIndex());
-                ibv_global_route.hop_limit(route, (byte) HOP_LIMIT);
-                MemorySegment gid = ibv_global_route.dgid(route);
-                gid.set(Native.BIG_ENDIAN_LONG, 0, path.peerGidHigh());
-                gid.set(Native.BIG_ENDIAN_LONG, Long.BYTES, path.peerGidLow());
-            }
-            return modify(
-                    scratch,
-                    qp,
-                    a,
-                    Verbs.IBV_QP_STATE
-                            | Verbs.IBV_QP_AV
-                            | Verbs.IBV_QP_PATH_MTU
-                            | Verbs.IBV_QP_DEST_QPN
-                            | Verbs.IBV_QP_RQ_PSN
-                            | Verbs.IBV_QP_MAX_DEST_RD_ATOMIC
-                            | Verbs.IBV_QP_MIN_RNR_TIMER);
-        }
-    }
-
-    @Override
-    public int toReadyToSend(long qp, int sequence, int outboundReads, boolean infiniteRnrRetry) {
-        try (Scratch scratch = Scratch.borrow()) {
-            MemorySegment a = ibv_qp_attr.allocate(scratch);
-            ibv_qp_attr.qp_state(a, Verbs.IBV_QPS_RTS);
-            ibv_qp_attr.timeout(a, (byte) ACK_TIMEOUT);
-            ibv_qp_attr.retry_cnt(a, (byte) RETRIES);
-            ibv_qp_attr.rnr_retry(
-                    a, (byte) (infiniteRnrRetry ? RNR_RETRIES_INFINITE : RNR_RETRIES));
-            ibv_qp_attr.sq_psn(a, sequence);
-            ibv_qp_attr.max_rd_atomic(a, (byte) outboundReads);
-            return modify(
-                    scratch,
-                    qp,
-                    a,
-                    Verbs.IBV_QP_STATE
-                            | Verbs.IBV_QP_TIMEOUT
-                            | Verbs.IBV_QP_RETRY_CNT
-                            | Verbs.IBV_QP_RNR_RETRY
-                            | Verbs.IBV_QP_SQ_PSN
-                            | Verbs.IBV_QP_MAX_QP_RD_ATOMIC);
-        }
-    }
-
-    @Override
     public int change(long qp, StateChange change) {
         try (Scratch scratch = Scratch.borrow()) {
             return modify(scratch, qp, change.encode(scratch), change.mask());
@@ -562,7 +447,7 @@ public final class LibraryControl implements DeviceControl {
     }
 
     @Override
-    public AsyncEvent takeAsyncEvent() {
+    public AsyncEvent takeAsyncEvent(LongFunction<@Nullable Object> objects) {
         try (Scratch scratch = Scratch.borrow()) {
             MemorySegment event = ibv_async_event.allocate(scratch);
             if ((int) Calls.AsyncEvents.GET_ASYNC_EVENT.invokeExact(scratch.state, context, event)
@@ -572,43 +457,33 @@ public final class LibraryControl implements DeviceControl {
                 return new AsyncEvent(
                         scratch.errno() == Errno.EIO
                                 ? AsyncEvent.Kind.DEVICE_DISASSOCIATED
-                                : AsyncEvent.Kind.NONE,
-                        0);
+                                : AsyncEvent.Kind.NONE);
             }
-            MemorySegment element = ibv_async_event.element(event);
-            AsyncEvent taken =
-                    switch (ibv_async_event.event_type(event)) {
-                        case Verbs.IBV_EVENT_CQ_ERR ->
-                                new AsyncEvent(
-                                        AsyncEvent.Kind.COMPLETION_QUEUE_BROKEN,
-                                        ibv_async_event.element.cq(element).address());
-                        case Verbs.IBV_EVENT_SRQ_ERR ->
-                                new AsyncEvent(
-                                        AsyncEvent.Kind.SHARED_QUEUE_BROKEN,
-                                        ibv_async_event.element.srq(element).address());
-                        case Verbs.IBV_EVENT_SRQ_LIMIT_REACHED ->
-                                new AsyncEvent(
-                                        AsyncEvent.Kind.RECEIVES_RAN_LOW,
-                                        ibv_async_event.element.srq(element).address());
-                        case Verbs.IBV_EVENT_QP_LAST_WQE_REACHED ->
-                                new AsyncEvent(
-                                        AsyncEvent.Kind.LAST_RECEIVE_REACHED,
-                                        ibv_async_event.element.qp(element).address());
-                        case Verbs.IBV_EVENT_COMM_EST ->
-                                new AsyncEvent(
-                                        AsyncEvent.Kind.COMMUNICATION_ESTABLISHED,
-                                        ibv_async_event.element.qp(element).address());
-                        case Verbs.IBV_EVENT_DEVICE_FATAL ->
-                                new AsyncEvent(AsyncEvent.Kind.DEVICE_BROKEN, 0);
-                        default -> new AsyncEvent(AsyncEvent.Kind.OTHER, 0);
-                    };
-            // Acknowledged immediately: destroying the object that an event names blocks until
-            // then.
-            Calls.AsyncEvents.ACK_ASYNC_EVENT.invokeExact(scratch.state, event);
-            return taken;
+            try {
+                return copy(event, objects);
+            } finally {
+                // Destroying the object that an event names blocks until then. Also where copying
+                // the event failed (out of memory).
+                Calls.AsyncEvents.ACK_ASYNC_EVENT.invokeExact(scratch.state, event);
+            }
         } catch (Throwable t) {
             throw Calls.unexpected(t);
         }
+    }
+
+    private static AsyncEvent copy(MemorySegment event, LongFunction<@Nullable Object> objects) {
+        int number = ibv_async_event.event_type(event);
+        AsyncEvent.Kind kind = AsyncEvent.Kind.of(number);
+        MemorySegment element = ibv_async_event.element(event); // a union
+        return switch (kind.subject()) {
+            case DEVICE -> new AsyncEvent(kind, number, 0, null);
+            case PORT ->
+                    new AsyncEvent(kind, number, ibv_async_event.element.port_num(element), null);
+            case QUEUE_PAIR, COMPLETION_QUEUE, SHARED_QUEUE -> {
+                long address = ibv_async_event.element.qp(element).address();
+                yield new AsyncEvent(kind, number, address, objects.apply(address));
+            }
+        };
     }
 
     private static int modify(Scratch scratch, long qp, MemorySegment attributes, int mask) {

@@ -12,6 +12,8 @@ import dev.verbena.bindings.Verbs;
  * @param maxMessage the longest message, in bytes
  * @param lid the local identifier; 0 on Ethernet
  * @param linkLayer {@code IBV_LINK_LAYER_…}
+ * @param activeSpeed {@code active_speed_ex}, or where that is 0 {@code active_speed}
+ * @param activeWidth {@code active_width}
  */
 public record PortAttributes(
         int error,
@@ -20,7 +22,9 @@ public record PortAttributes(
         int gidTableLength,
         long maxMessage,
         int lid,
-        int linkLayer) {
+        int linkLayer,
+        int activeSpeed,
+        int activeWidth) {
     /**
      * Whether the link is up.
      *

@@ -403,6 +403,16 @@ class ConnectionTableTest {
         }
 
         @Override
+        public int retries() {
+            return 6;
+        }
+
+        @Override
+        public int trafficClass() {
+            return -1;
+        }
+
+        @Override
         public boolean usable() {
             return flushes == 0;
         }

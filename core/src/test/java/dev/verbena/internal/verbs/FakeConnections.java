@@ -1,7 +1,11 @@
 package dev.verbena.internal.verbs;
 
+import dev.verbena.bindings.Verbs;
+import dev.verbena.bindings.ibv_ah_attr;
+import dev.verbena.bindings.ibv_global_route;
 import dev.verbena.bindings.ibv_qp_attr;
 
+import java.lang.foreign.MemorySegment;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.util.ArrayDeque;
@@ -20,6 +24,12 @@ import java.util.concurrent.atomic.AtomicReference;
  * refused, any event left out, and any other made up.
  */
 public final class FakeConnections implements ConnectionControl {
+    /** What each path has, whoever asks. */
+    public static final byte PATH_SERVICE_LEVEL = 3;
+
+    public static final int PATH_FLOW_LABEL = 0x12345;
+    public static final int PATH_ACK_TIMEOUT = 19;
+
     private static final int REQUEST_BYTES = 56;
     private static final int REPLY_BYTES = 196;
     private static final int REJECT_BYTES = 148;
@@ -42,6 +52,8 @@ public final class FakeConnections implements ConnectionControl {
         Id other; // the one at the peer
         String state = "IDLE";
         ConnectionParameters parameters;
+        int trafficClass; // of its path
+        boolean routed; // no option changes the path any more
 
         Id(long address, Channel channel, long key) {
             this.address = address;
@@ -80,6 +92,9 @@ public final class FakeConnections implements ConnectionControl {
 
     /** What creates the next identifier meets this. */
     public final AtomicReference<Error> creating = new AtomicReference<>();
+
+    /** The errno with which addresses are not found; 0 if they are. */
+    public volatile int addressError;
 
     /** How often an address is not found until it is. */
     public volatile int lateAnswers;
@@ -250,6 +265,14 @@ public final class FakeConnections implements ConnectionControl {
     }
 
     @Override
+    public synchronized int trafficClass(long id, int value) {
+        if (!ids.get(id).routed) {
+            ids.get(id).trafficClass = value;
+        }
+        return call("trafficClass " + value);
+    }
+
+    @Override
     public synchronized int bind(long address, InetSocketAddress to) {
         int error = call("bind");
         if (error != 0) {
@@ -314,6 +337,13 @@ public final class FakeConnections implements ConnectionControl {
                     ConnectionEvent.Kind.ADDRESS_ERROR,
                     -Errno.ETIMEDOUT,
                     new byte[0]);
+        } else if (addressError != 0) {
+            answer(
+                    "resolveAddress",
+                    id,
+                    ConnectionEvent.Kind.ADDRESS_ERROR,
+                    -addressError,
+                    new byte[0]);
         } else {
             answer("resolveAddress", id, ConnectionEvent.Kind.ADDRESS_RESOLVED);
         }
@@ -325,6 +355,7 @@ public final class FakeConnections implements ConnectionControl {
         int error = call("resolveRoute");
         if (error == 0) {
             ids.get(address).state = "ROUTING";
+            ids.get(address).routed = true;
             answer("resolveRoute", ids.get(address), ConnectionEvent.Kind.ROUTE_RESOLVED);
         }
         return error;
@@ -344,6 +375,8 @@ public final class FakeConnections implements ConnectionControl {
         child.peer = from == null ? new InetSocketAddress("192.0.2.99", 5) : from.local;
         child.other = from;
         child.state = "REQUESTED";
+        child.routed = true;
+        child.trafficClass = from == null ? 0 : from.trafficClass; // the request carries it
         ids.put(child.address, child);
         return child;
     }
@@ -468,13 +501,50 @@ public final class FakeConnections implements ConnectionControl {
         if (error == 0) {
             Id id = ids.get(address);
             ConnectionParameters there = id.other == null ? null : id.other.parameters;
-            change.inboundReads(there == null ? 1 : there.outboundReads());
-            change.outboundReads(there == null ? 1 : there.inboundReads());
-            change.retries(7);
-            if (there != null) {
-                ibv_qp_attr.dest_qp_num(change.attributes(), there.queuePairNumber());
+            switch (change.state()) {
+                case StateChange.INITIALIZED ->
+                        change.fillIn(
+                                change.attributes(),
+                                Verbs.IBV_QP_STATE
+                                        | Verbs.IBV_QP_PKEY_INDEX
+                                        | Verbs.IBV_QP_PORT
+                                        | Verbs.IBV_QP_ACCESS_FLAGS);
+                case StateChange.READY_TO_RECEIVE -> toReceive(id, there, change);
+                default -> toSend(there, change);
             }
         }
         return error;
+    }
+
+    /** As cm_init_qp_rtr_attr does. */
+    private static void toReceive(Id id, ConnectionParameters there, StateChange change) {
+        MemorySegment a = change.attributes();
+        MemorySegment address = ibv_qp_attr.ah_attr(a);
+        ibv_ah_attr.is_global(address, (byte) 1);
+        ibv_ah_attr.sl(address, PATH_SERVICE_LEVEL);
+        ibv_global_route.traffic_class(ibv_ah_attr.grh(address), (byte) id.trafficClass);
+        ibv_global_route.flow_label(ibv_ah_attr.grh(address), PATH_FLOW_LABEL);
+        if (there != null) {
+            ibv_qp_attr.dest_qp_num(a, there.queuePairNumber());
+        }
+        change.fillIn(
+                a,
+                Verbs.IBV_QP_STATE
+                        | Verbs.IBV_QP_AV
+                        | Verbs.IBV_QP_PATH_MTU
+                        | Verbs.IBV_QP_DEST_QPN
+                        | Verbs.IBV_QP_RQ_PSN
+                        | Verbs.IBV_QP_MAX_DEST_RD_ATOMIC
+                        | Verbs.IBV_QP_MIN_RNR_TIMER);
+        change.inboundReads(there == null ? 1 : there.outboundReads());
+    }
+
+    /** As cm_init_qp_rts_attr does, of a peer that asks for seven retries. */
+    private static void toSend(ConnectionParameters there, StateChange change) {
+        change.fillIn(change.attributes(), Verbs.IBV_QP_STATE | Verbs.IBV_QP_SQ_PSN);
+        change.ackTimeout(PATH_ACK_TIMEOUT);
+        change.retries(7);
+        change.rnrRetries(there == null ? 0 : there.rnrRetries());
+        change.outboundReads(there == null ? 1 : there.inboundReads());
     }
 }

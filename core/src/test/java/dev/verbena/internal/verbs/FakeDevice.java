@@ -19,6 +19,7 @@ import dev.verbena.bindings.ibv_wc;
 import java.io.ByteArrayOutputStream;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -32,6 +33,7 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.IntSupplier;
+import java.util.function.LongFunction;
 import java.util.random.RandomGenerator;
 
 /**
@@ -60,6 +62,7 @@ public final class FakeDevice implements DeviceControl {
     private static final int BIND_ERROR = 6;
     private static final int RNR = 13;
     private static final Runnable NOTHING = () -> {};
+    private static final int LAST_PORT = 255; // addresses are higher
 
     /**
      * A posted request: the bytes of it, of its buffer list, and of its buffers if it is inline.
@@ -142,7 +145,6 @@ public final class FakeDevice implements DeviceControl {
         long srq;
         String state = "RESET";
         int peer;
-        int reads;
         final Deque<Posted> sends = new ArrayDeque<>(); // not carried out yet
         final Deque<Long> slots = new ArrayDeque<>(); // ids whose places are taken
         final Deque<Posted> receives = new ArrayDeque<>();
@@ -169,10 +171,13 @@ public final class FakeDevice implements DeviceControl {
 
     public final List<String> panics = new ArrayList<>();
     public int overruns;
-    public final List<StateChange> changes = new ArrayList<>();
+    public final List<StateChange> changes = new ArrayList<>(); // steps of connections, in order
 
-    /** The errno of the next step that the connection manager asks for. */
+    /** The errno of the next step of a connection. */
     public int changeError;
+
+    /** The state that only is refused by it, or 0 for any. */
+    public int changeErrorAt;
 
     /** The errno of the next destruction of a queue pair, which is gone all the same. */
     public int destroyError;
@@ -297,6 +302,13 @@ public final class FakeDevice implements DeviceControl {
     public boolean portUp = true;
     public boolean ethernet = true;
     public int transport = Verbs.IBV_TRANSPORT_IB;
+    public int portError; // of each query of a port
+    public int speed = 32; // EDR
+    public int width = 2; // four lanes
+
+    /** Its GID table; at first with the GID of 10.0.0.1, of RoCE v2. */
+    public List<GidTableEntry> gids = List.of(new GidTableEntry(1, 0, 2, 0, 0xFFFF_0A00_0001L, 0));
+
     public int controlError; // of the next call that makes something, once
     public int resizeError; // of each resize of a completion queue
     public int reachError; // of each queue pair's step to ready-to-receive
@@ -777,6 +789,16 @@ public final class FakeDevice implements DeviceControl {
         tell(kind, object);
     }
 
+    /** The struct that a step had, byte for byte. */
+    public static byte[] bytes(StateChange change) {
+        return change.attributes().toArray(ValueLayout.JAVA_BYTE);
+    }
+
+    /** The mask that a step had. */
+    public static int mask(StateChange change) {
+        return change.mask();
+    }
+
     /** As if what could not be destroyed had never been there. */
     public synchronized void forgetRefused() {
         refusedToDestroy.forEach(Runnable::run);
@@ -794,9 +816,14 @@ public final class FakeDevice implements DeviceControl {
         channels.values().forEach(channel -> Descriptors.setReadable(channel.descriptor));
     }
 
-    /** Tells something unasked of an object. */
+    /** Tells something unasked of an object, or of a port. */
     public void tell(AsyncEvent.Kind kind, long object) {
-        asyncEvents.add(new AsyncEvent(kind, object));
+        tell(kind, kind.number(), object);
+    }
+
+    /** Tells something of which only the number is known. */
+    public void tell(AsyncEvent.Kind kind, int number, long object) {
+        asyncEvents.add(new AsyncEvent(kind, number, object, null));
         Descriptors.setReadable(async);
     }
 
@@ -887,12 +914,21 @@ public final class FakeDevice implements DeviceControl {
 
     @Override
     public PortAttributes queryPort(int port) {
-        return new PortAttributes(0, portUp ? 4 : 1, 3, 1, 1 << 23, 0, ethernet ? 2 : 1);
+        return new PortAttributes(
+                -portError,
+                portUp ? 4 : 1,
+                3,
+                gids.size(),
+                1 << 23,
+                0,
+                ethernet ? 2 : 1,
+                speed,
+                width);
     }
 
     @Override
     public long queryGids(int atMost, List<GidTableEntry> gids) {
-        gids.add(new GidTableEntry(1, 0, 2, 0, 0xFFFF_0A00_0001L));
+        gids.addAll(this.gids);
         return 0;
     }
 
@@ -1183,36 +1219,21 @@ public final class FakeDevice implements DeviceControl {
     }
 
     @Override
-    public synchronized int toReadyToReceive(long qp, PathAttributes path) {
-        if (reachError != 0) {
-            return -reachError;
-        }
-        qps.get(qp).state = "RTR";
-        qps.get(qp).peer = path.peerNumber();
-        return 0;
-    }
-
-    @Override
-    public synchronized int toReadyToSend(
-            long qp, int sequence, int outboundReads, boolean infiniteRnrRetry) {
-        lastPatient = infiniteRnrRetry;
-        qps.get(qp).state = "RTS";
-        qps.get(qp).reads = outboundReads;
-        return 0;
-    }
-
-    @Override
     public synchronized int change(long qp, StateChange change) {
         changes.add(change);
+        if (reachError != 0 && change.state() == StateChange.READY_TO_RECEIVE) {
+            return -reachError;
+        }
         int peer = ibv_qp_attr.dest_qp_num(change.attributes());
         if (peer != 0) {
             qps.get(qp).peer = peer;
         }
-        if (changeError != 0) {
+        if (changeError != 0 && (changeErrorAt == 0 || changeErrorAt == change.state())) {
             int error = changeError;
             changeError = 0;
             return -error;
         }
+        lastPatient = change.rnrRetries() == 7;
         qps.get(qp).state =
                 switch (change.state()) {
                     case StateChange.INITIALIZED -> "INIT";
@@ -1277,12 +1298,20 @@ public final class FakeDevice implements DeviceControl {
     }
 
     @Override
-    public AsyncEvent takeAsyncEvent() {
+    public AsyncEvent takeAsyncEvent(LongFunction<Object> objects) {
         Error error = taking.getAndSet(null);
         if (error != null) {
             throw error;
         }
         AsyncEvent event = asyncEvents.poll();
+        if (event != null && event.element() > LAST_PORT) {
+            event =
+                    new AsyncEvent(
+                            event.kind(),
+                            event.number(),
+                            event.element(),
+                            objects.apply(event.element()));
+        }
         if (gone) {
             askedForAsyncEventsInVain += event == null ? 1 : 0;
             return event != null
@@ -1290,12 +1319,11 @@ public final class FakeDevice implements DeviceControl {
                     : new AsyncEvent(
                             hidesTheEnd
                                     ? AsyncEvent.Kind.NONE
-                                    : AsyncEvent.Kind.DEVICE_DISASSOCIATED,
-                            0);
+                                    : AsyncEvent.Kind.DEVICE_DISASSOCIATED);
         }
         if (asyncEvents.isEmpty()) {
             Descriptors.drain(async);
         }
-        return event == null ? new AsyncEvent(AsyncEvent.Kind.NONE, 0) : event;
+        return event == null ? new AsyncEvent(AsyncEvent.Kind.NONE) : event;
     }
 }

@@ -48,8 +48,9 @@ class DoctorTest {
             assertThat(said)
                     .contains("Device " + adapter.name())
                     .contains(
-                            "port %d: link up, %s, MTU %d"
+                            "port %d: link up, %s, MTU %d, "
                                     .formatted(port.number(), port.linkLayer(), port.mtuBytes()))
+                    .containsPattern("Gbit/s \\(\\w+ x\\d+\\)")
                     .contains(adapter.gid().gid() + ", chosen: RoCE v2 before v1");
         }
     }
@@ -71,7 +72,8 @@ class DoctorTest {
                 gids.append(gids.isEmpty() ? "" : ",").append('{').append(json(gid)).append('}');
             }
             return ("\"ports\":[{\"number\":%d,\"link_up\":true,\"link_layer\":\"%s\",\"mtu_bytes\":%d,"
-                            + "\"max_message_bytes\":%d,\"lid\":%d,\"gids\":[%s]}],"
+                            + "\"max_message_bytes\":%d,\"lid\":%d,"
+                            + "\"bits_per_second\":%d,\"speed\":\"%s\",\"width\":%d,\"gids\":[%s]}],"
                             + "\"chosen_gid\":{\"port\":%d,%s,\"reason\":\"%s\"}")
                     .formatted(
                             port.number(),
@@ -79,6 +81,9 @@ class DoctorTest {
                             port.mtuBytes(),
                             port.maxMessageBytes(),
                             port.lid(),
+                            port.bitsPerSecond(),
+                            port.speed(),
+                            port.width(),
                             gids,
                             adapter.gid().port(),
                             json(adapter.gid().gid()),

@@ -64,7 +64,7 @@ class LauncherTest {
                 ToolRun client =
                         ToolRun.perf(
                                 ("write bw %s -p %d --source_ip %s -d %s -s 64 -n 40 -t 16 -q 2 -Q 4 -l 2"
-                                                + " -I 16 -u 15 -e --warmup 0 --no-progress --json")
+                                                + " -I 16 -u 15 --tclass 104 --sl 3 -e --warmup 0 --no-progress --json")
                                         .formatted(
                                                 serverAddress,
                                                 server.port(),
@@ -78,7 +78,8 @@ class LauncherTest {
                     .startsWith("{\"bytes\":64,\"iterations\":80,")
                     .contains("\"device\":\"" + clientDevice + "\"")
                     .contains("\"depth\":16,\"chain\":2,\"signal_every\":4,\"inline\":16")
-                    .contains("\"events\":true,\"qps\":2,\"qp_timeout\":15");
+                    .contains(
+                            "\"events\":true,\"qps\":2,\"qp_timeout\":15,\"tclass\":104,\"sl\":3");
         }
     }
 }

@@ -7,6 +7,7 @@ import dev.verbena.VerbenaException;
 
 import java.io.IOException;
 import java.io.PrintWriter;
+import java.math.BigDecimal;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.LinkedHashMap;
@@ -31,6 +32,7 @@ record DeviceFacts(
         List<Port> ports,
         GidChoice chosen,
         String problem) {
+    private static final int GIGA_DIGITS = 9;
     private static final Path DEVICES = Path.of("/sys/class/infiniband");
 
     /** Asks an open device. */
@@ -84,11 +86,12 @@ record DeviceFacts(
         out.printf("Device %s%s%n", name, firmware == null ? "" : ", firmware " + firmware);
         for (Port port : ports) {
             out.printf(
-                    "  port %d: link %s, %s, MTU %d%n",
+                    "  port %d: link %s, %s, MTU %d, %s%n",
                     port.number(),
                     port.active() ? "up" : "down",
                     port.linkLayer(),
-                    port.mtuBytes());
+                    port.mtuBytes(),
+                    rate(port));
             for (Port.GidEntry gid : port.gids()) {
                 out.printf(
                         "    GID %s%s%n",
@@ -98,6 +101,21 @@ record DeviceFacts(
         if (problem != null) {
             out.println("  " + problem);
         }
+    }
+
+    /** As in "100 Gbit/s (EDR x4)". */
+    private static String rate(Port port) {
+        if (port.bitsPerSecond() == 0) {
+            return "rate not known";
+        }
+        return "%s Gbit/s (%s x%d)"
+                .formatted(
+                        new BigDecimal(port.bitsPerSecond())
+                                .movePointLeft(GIGA_DIGITS)
+                                .stripTrailingZeros()
+                                .toPlainString(),
+                        port.speed(),
+                        port.width());
     }
 
     private boolean isChosen(Port port, Port.GidEntry gid) {
@@ -123,6 +141,9 @@ record DeviceFacts(
         all.put("mtu_bytes", port.mtuBytes());
         all.put("max_message_bytes", port.maxMessageBytes());
         all.put("lid", port.lid());
+        all.put("bits_per_second", port.bitsPerSecond() == 0 ? null : port.bitsPerSecond());
+        all.put("speed", port.bitsPerSecond() == 0 ? null : port.speed().name());
+        all.put("width", port.bitsPerSecond() == 0 ? null : port.width());
         all.put("gids", port.gids().stream().map(DeviceFacts::json).toList());
         return all;
     }

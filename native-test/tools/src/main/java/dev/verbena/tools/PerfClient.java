@@ -87,6 +87,8 @@ final class PerfClient implements Callable<Integer> {
 
     @Mixin private PerfOptions options;
 
+    @Mixin private PacketOptions packets;
+
     @Option(
             names = {"--from", "--source_ip"},
             paramLabel = "ADDRESS",
@@ -194,8 +196,7 @@ final class PerfClient implements Callable<Integer> {
     public Integer call() {
         PerfSizes sizes = sizes();
         PerfPlan plan = plan(sizes);
-        InetAddress local = from == null ? ToolDevices.localAddressTowards(server) : from;
-        try (Adapter adapter = ToolDevices.open(options.device, local);
+        try (Adapter adapter = ToolDevices.forClient(options.device, from, server);
                 Session session = new Session(adapter, plan, sizes)) {
             session.connect();
             session.measure();
@@ -236,6 +237,7 @@ final class PerfClient implements Callable<Integer> {
 
     private PerfPlan plan(PerfSizes sizes) {
         options.check(spec, 1);
+        packets.check(spec);
         if (measure == PerfMeasure.LAT) {
             onlyForBandwidth("--depth", depth);
             onlyForBandwidth("--chain", chain);
@@ -361,7 +363,8 @@ final class PerfClient implements Callable<Integer> {
         }
 
         private Connector connect(QueuePair queuePair, PerfPlan said) {
-            ConnectionOptions how = plan.connection(said.encode());
+            ConnectionOptions how =
+                    plan.connection(said.encode()).withPath(packets.on(plan.path()));
             if (from != null) {
                 how = how.withLocalAddress(new InetSocketAddress(from, 0));
             }
@@ -475,6 +478,8 @@ final class PerfClient implements Callable<Integer> {
             all.put("events", events);
             all.put("qps", plan.queuePairs());
             all.put("qp_timeout", plan.ackTimeout());
+            all.put("tclass", packets.trafficClass());
+            all.put("sl", packets.serviceLevel());
             all.put("java", System.getProperty("java.vm.version"));
             all.put("vm", System.getProperty("java.vm.name"));
             all.put(

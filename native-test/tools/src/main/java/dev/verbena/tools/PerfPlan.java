@@ -1,6 +1,7 @@
 package dev.verbena.tools;
 
 import dev.verbena.ConnectionOptions;
+import dev.verbena.PathOptions;
 
 import java.nio.ByteBuffer;
 import java.time.Duration;
@@ -78,7 +79,13 @@ record PerfPlan(
         return ConnectionOptions.DEFAULTS
                 .withDeadline(timeout())
                 .withPrivateData(privateData)
-                .withAckTimeout(Duration.ofNanos(ACK_TIMEOUT_UNIT << ackTimeout));
+                .withPath(path());
+    }
+
+    /** Of both sides; a client may choose more, see {@link PacketOptions}. */
+    PathOptions path() {
+        return PathOptions.DEFAULTS.withAckTimeout(
+                Duration.ofNanos(ACK_TIMEOUT_UNIT << ackTimeout));
     }
 
     boolean latency() {

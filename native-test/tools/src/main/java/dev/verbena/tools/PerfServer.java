@@ -59,7 +59,7 @@ final class PerfServer implements Callable<Integer> {
                 bind == null
                         ? new InetSocketAddress(options.port)
                         : new InetSocketAddress(bind, options.port);
-        try (Adapter adapter = ToolDevices.open(options.device, bind);
+        try (Adapter adapter = ToolDevices.forServer(options.device, bind);
                 Listener listener = adapter.listen(address, 0, requests::add)) {
             out().printf(
                             "Listening on %s of %s%n",

@@ -6,6 +6,7 @@ import dev.verbena.BufferList;
 import dev.verbena.ConnectionOptions;
 import dev.verbena.Connector;
 import dev.verbena.MemoryRegion;
+import dev.verbena.PathOptions;
 
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
@@ -40,6 +41,8 @@ final class PingClient implements Callable<Integer> {
 
     @Mixin private PingOptions options;
 
+    @Mixin private PacketOptions packets;
+
     @Option(
             names = "--from",
             paramLabel = "ADDRESS",
@@ -68,10 +71,10 @@ final class PingClient implements Callable<Integer> {
     @Override
     public Integer call() {
         options.check(spec, 1);
+        packets.check(spec);
         PingOptions.within(spec, "--count", count, 1, Integer.MAX_VALUE);
         PingOptions.within(spec, "--size", size, PingOptions.SMALLEST, PingOptions.LARGEST);
-        InetAddress local = from == null ? ToolDevices.localAddressTowards(server) : from;
-        try (Adapter adapter = ToolDevices.open(options.device, local);
+        try (Adapter adapter = ToolDevices.forClient(options.device, from, server);
                 PingEnd end = new PingEnd(adapter, options);
                 Connector connector = adapter.createConnector()) {
             connect(connector, end);
@@ -110,7 +113,7 @@ final class PingClient implements Callable<Integer> {
     }
 
     private void connect(Connector connector, PingEnd end) {
-        ConnectionOptions how = options.connection();
+        ConnectionOptions how = options.connection().withPath(packets.on(PathOptions.DEFAULTS));
         if (from != null) {
             how = how.withLocalAddress(new InetSocketAddress(from, 0));
         }

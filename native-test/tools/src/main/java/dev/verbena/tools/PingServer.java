@@ -68,7 +68,7 @@ final class PingServer implements Callable<Integer> {
         PingOptions.within(spec, "--size", size, PingOptions.SMALLEST, PingOptions.LARGEST);
         PingOptions.within(spec, "--clients", clients.count, 1, Integer.MAX_VALUE);
         BlockingQueue<Connector> requests = new LinkedBlockingQueue<>();
-        try (Adapter adapter = ToolDevices.open(options.device, bind);
+        try (Adapter adapter = ToolDevices.forServer(options.device, bind);
                 Listener listener = adapter.listen(address(), 0, requests::add)) {
             out().printf(
                             "Listening on %s of %s%n",

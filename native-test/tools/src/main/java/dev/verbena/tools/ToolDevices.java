@@ -1,12 +1,7 @@
 package dev.verbena.tools;
 
 import dev.verbena.Adapter;
-import dev.verbena.Gid;
-import dev.verbena.Port;
 
-import java.io.IOException;
-import java.io.UncheckedIOException;
-import java.net.DatagramSocket;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.util.List;
@@ -16,16 +11,39 @@ final class ToolDevices {
     private ToolDevices() {}
 
     /**
-     * Opens a device.
+     * Opens the device that a server uses.
      *
      * @param name the one the user named, or null
      * @param local an address that it is to have if it was not named, or null
      * @return the named one; or the one with that address; or the first whose link is up
      */
-    static Adapter open(String name, InetAddress local) {
+    static Adapter forServer(String name, InetAddress local) {
         if (name != null) {
             return Adapter.open(name);
         }
+        String first = firstActive();
+        return local == null || local.isAnyLocalAddress()
+                ? Adapter.open(first)
+                : Adapter.forAddress(local);
+    }
+
+    /**
+     * Opens the device that a client uses.
+     *
+     * @param name the one the user named, or null
+     * @param local the address to connect from, or null
+     * @param server the address to connect to
+     * @return the named one; or the one with that local address; or the one that the route leads to
+     */
+    static Adapter forClient(String name, InetAddress local, InetAddress server) {
+        if (name != null || local != null) {
+            return forServer(name, local);
+        }
+        firstActive(); // without any device, that is the answer
+        return Adapter.forPeer(server);
+    }
+
+    private static String firstActive() {
         List<String> active = Adapter.activeNames();
         if (active.isEmpty()) {
             String none = Adapter.whyNone();
@@ -35,35 +53,7 @@ final class ToolDevices {
                             ? "No RDMA device here has its link up (\"rdma link\" shows all)"
                             : none);
         }
-        for (String one : active) {
-            Adapter adapter = Adapter.open(one);
-            if (local != null && has(adapter, local)) {
-                return adapter;
-            }
-            adapter.close();
-        }
-        return Adapter.open(active.getFirst());
-    }
-
-    private static boolean has(Adapter adapter, InetAddress address) {
-        Gid gid = Gid.of(address);
-        return adapter.ports().stream()
-                .filter(Port::active)
-                .flatMap(port -> port.gids().stream())
-                .anyMatch(entry -> entry.gid().equals(gid));
-    }
-
-    /**
-     * The local address from which the route to a peer leads, or null where none does. Sends
-     * nothing.
-     */
-    static InetAddress localAddressTowards(InetAddress peer) {
-        try (DatagramSocket socket = new DatagramSocket()) {
-            socket.connect(new InetSocketAddress(peer, 9));
-            return socket.getLocalAddress();
-        } catch (UncheckedIOException | IOException e) {
-            return null; // connecting will say why
-        }
+        return active.getFirst();
     }
 
     static String describe(InetSocketAddress address) {

@@ -74,6 +74,8 @@ class PerfTest {
                 "send bw 192.0.2.1 --qps 0 | --qps is 1 to",
                 "send lat 192.0.2.1 --qp-timeout 0 | --qp-timeout is 1 to 31",
                 "send lat 192.0.2.1 --qp-timeout 32 | --qp-timeout is 1 to 31",
+                "send lat 192.0.2.1 --tclass 256 | --tclass is 0 to 255, not 256",
+                "send bw 192.0.2.1 --sl -1 | --sl is 0 to 15, not -1",
                 "write lat 192.0.2.1 --events | write lat knows no --events",
                 "read bw 192.0.2.1 --inline 8 | it knows no --inline",
                 "send-inv lat 192.0.2.1 --size 3 | --size is at least 4, not 3",
@@ -150,8 +152,8 @@ class PerfTest {
     void plansSayWhenPacketsAreSentAgain() {
         assertThat(PLAN.connection(new byte[0]))
                 .hasToString(
-                        "ConnectionOptions(within PT30S, 0 bytes of private data, acknowledged within"
-                                + " PT0.004194304S)");
+                        "ConnectionOptions(within PT30S, 0 bytes of private data, PathOptions(acknowledged"
+                                + " within PT0.004194304S))");
     }
 
     @Test

@@ -33,6 +33,8 @@ class PingTest {
         "'client 192.0.2.1 --port 0', --port is 1 to 65535",
         "'client 192.0.2.1 --size 25', --size is 26 to",
         "'client 192.0.2.1 --count 0', --count is 1 to",
+        "'client 192.0.2.1 --tclass 256', --tclass is 0 to 255",
+        "'client 192.0.2.1 --sl 16', --sl is 0 to 15",
         "'server --timeout 0', --timeout is 1 to",
         "'server --clients 0', --clients is 1 to",
         "'server --clients 2 --forever', mutually exclusive",

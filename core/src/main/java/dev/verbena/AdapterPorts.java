@@ -1,0 +1,165 @@
+package dev.verbena;
+
+import dev.verbena.internal.verbs.DeviceControl;
+import dev.verbena.internal.verbs.GidTableEntry;
+import dev.verbena.internal.verbs.PortAttributes;
+
+import org.jspecify.annotations.Nullable;
+
+import java.util.ArrayList;
+import java.util.List;
+
+/**
+ * The ports of one opened device, and which GID its queue pairs use. Callers must hold the adapter,
+ * which may be closed already.
+ */
+final class AdapterPorts {
+    private final String device;
+    private final DeviceControl control;
+    private final int count;
+    private volatile @Nullable GidChoice chosen; // by the caller
+    private volatile @Nullable GidChoice used; // most recently
+
+    AdapterPorts(String device, DeviceControl control, int count) {
+        this.device = device;
+        this.control = control;
+        this.count = count;
+    }
+
+    /** The choice of {@link #choose}, or null. */
+    @Nullable GidChoice chosen() {
+        return chosen;
+    }
+
+    /** The choice that was used last, or null. */
+    @Nullable GidChoice used() {
+        return used;
+    }
+
+    private PortAttributes query(int number) {
+        PortAttributes port = control.queryPort(number);
+        VerbenaException.check(port.error(), "ibv_query_port(" + device + ")", "");
+        return port;
+    }
+
+    /** All ports with their GIDs. */
+    List<Port> query() {
+        List<PortAttributes> found = new ArrayList<>();
+        for (int number = 1; number <= count; number++) {
+            found.add(query(number));
+        }
+        List<GidTableEntry> gids = queryGids(found);
+        List<Port> ports = new ArrayList<>();
+        for (int i = 0; i < found.size(); i++) {
+            int number = i + 1;
+            ports.add(
+                    new Port(
+                            number,
+                            found.get(i),
+                            gids.stream()
+                                    .filter(g -> g.port() == number)
+                                    .map(AdapterPorts::gidEntry)
+                                    .toList()));
+        }
+        return ports;
+    }
+
+    /** The GIDs of all ports, with their network interfaces. */
+    List<GidTableEntry> queryGids() {
+        List<PortAttributes> ports = new ArrayList<>();
+        for (int number = 1; number <= count; number++) {
+            ports.add(query(number));
+        }
+        return queryGids(ports);
+    }
+
+    private List<GidTableEntry> queryGids(List<PortAttributes> ports) {
+        List<GidTableEntry> gids = new ArrayList<>();
+        VerbenaException.check(
+                control.queryGids(
+                        ports.stream().mapToInt(PortAttributes::gidTableLength).sum(), gids),
+                "ibv_query_gid_table(" + device + ")",
+                "");
+        return gids;
+    }
+
+    private static Port.GidEntry gidEntry(GidTableEntry entry) {
+        Port.GidType type =
+                entry.roceV2()
+                        ? Port.GidType.ROCE_V2
+                        : entry.roceV1() ? Port.GidType.ROCE_V1 : Port.GidType.INFINIBAND;
+        return new Port.GidEntry(entry.index(), new Gid(entry.high(), entry.low()), type);
+    }
+
+    private VerbenaException noPortIsUp() {
+        return new VerbenaException(
+                Status.CONNECTION_INVALID,
+                "Device " + device + " has no port whose link is up (rdma link shows their state)");
+    }
+
+    /**
+     * The port that a new queue pair uses, without its GIDs: the GID table takes one more system
+     * call, and most queue pairs are connected by the connection manager, which does not need it.
+     */
+    Port portOf(@Nullable GidChoice choice) {
+        if (choice != null) {
+            return new Port(choice.port(), query(choice.port()), List.of());
+        }
+        for (int number = 1; number <= count; number++) {
+            PortAttributes port = query(number);
+            if (port.active()) {
+                return new Port(number, port, List.of());
+            }
+        }
+        throw noPortIsUp();
+    }
+
+    /** The GID of a queue pair created now. */
+    GidChoice gid() {
+        GidChoice now = chosen;
+        if (now == null) {
+            Port port =
+                    query().stream().filter(Port::active).findFirst().orElseThrow(this::noPortIsUp);
+            now =
+                    new GidChoice(
+                            port.number(),
+                            port.preferredGid(),
+                            "RoCE v2 before v1, IPv4 before IPv6, link-local last, of %d on the first port that is up"
+                                    .formatted(port.gids().size()));
+        }
+        used = now;
+        return now;
+    }
+
+    /** As {@link #gid}, but null if there is none. */
+    @Nullable GidChoice gidIfAny() {
+        try {
+            return gid();
+        } catch (VerbenaException e) {
+            return null;
+        }
+    }
+
+    /** The preferred GID of a port, for a queue pair that was created without a chosen GID. */
+    Port.GidEntry preferredGidOf(int port) {
+        return query().get(port - 1).preferredGid();
+    }
+
+    /** Chooses the GID of queue pairs that are created from now on. */
+    void choose(int port, int index, String reason) {
+        Port.GidEntry entry =
+                query().stream()
+                        .filter(p -> p.number() == port)
+                        .flatMap(p -> p.gids().stream())
+                        .filter(g -> g.index() == index)
+                        .findFirst()
+                        .orElseThrow(
+                                () ->
+                                        new VerbenaException(
+                                                Status.INVALID_PARAMETER,
+                                                "Device %s has no GID %d on port %d (ibv_devinfo -v shows them)"
+                                                        .formatted(device, index, port)));
+        chosen = new GidChoice(port, entry, reason);
+        used = chosen;
+    }
+}

@@ -1,0 +1,354 @@
+package dev.verbena;
+
+import com.google.errorprone.annotations.CheckReturnValue;
+
+import dev.verbena.internal.verbs.StateChange;
+
+import org.jspecify.annotations.Nullable;
+
+import java.time.Duration;
+import java.util.EnumMap;
+import java.util.Map;
+import java.util.function.IntFunction;
+import java.util.function.ObjIntConsumer;
+import java.util.stream.Collectors;
+
+/**
+ * How the packets of a connection travel, and when they are sent again. Start from {@link
+ * #DEFAULTS} and change what differs:
+ *
+ * {@snippet :
+ * PathOptions storage = PathOptions.DEFAULTS.withDscp(26).withAckTimeout(Duration.ofMillis(60));
+ * queuePair.connect(peer, storage);                                                // by address
+ * connector.connect(queuePair, server, ConnectionOptions.DEFAULTS.withPath(storage)); // by IP
+ * }
+ *
+ * <p>Each option means the same for both kinds of connections: it changes one attribute of this
+ * side's queue pair ({@code ibv_modify_qp}), and so applies to what this side sends, except for
+ * {@link #withMinRnrTimer}, which tells the peer to wait. By IP address, the connecting side's
+ * {@linkplain #withTrafficClass traffic class} and {@linkplain #withRetries retries} travel in its
+ * request as well: an accepting side without options of its own uses the same.
+ *
+ * <p>Immutable. Options that ask the same of a device are equal.
+ */
+@CheckReturnValue
+public final class PathOptions {
+    /**
+     * Leaves everything as it is: by IP address to the connection manager, by address to the
+     * defaults that each method names.
+     */
+    public static final PathOptions DEFAULTS = new PathOptions(new EnumMap<>(Attribute.class));
+
+    private static final int TIMES = 7; // three bits
+    private static final int UNLIMITED = 7;
+    private static final int LONGEST_RNR_TIMER = 32; // which verbs calls 0
+    private static final Duration RNR_UNIT = Duration.ofNanos(10_000);
+    private static final Duration ACK_UNIT = Duration.ofNanos(4096);
+    private static final int LARGEST_ACK_EXPONENT = 31;
+
+    /** An attribute of a queue pair, in verbs' encoding, and the step that sets it. */
+    private enum Attribute {
+        TRAFFIC_CLASS("traffic class", StateChange.READY_TO_RECEIVE, StateChange::trafficClass),
+        SERVICE_LEVEL("service level", StateChange.READY_TO_RECEIVE, StateChange::serviceLevel),
+        FLOW_LABEL("flow label", StateChange.READY_TO_RECEIVE, StateChange::flowLabel),
+        PKEY_INDEX("P_Key index", StateChange.READY_TO_RECEIVE, StateChange::pkeyIndex),
+        MIN_RNR_TIMER(
+                "minimum RNR timer",
+                StateChange.READY_TO_RECEIVE,
+                StateChange::minRnrTimer,
+                PathOptions::rnrTimer),
+        ACK_TIMEOUT(
+                "acknowledged within",
+                StateChange.READY_TO_SEND,
+                StateChange::ackTimeout,
+                PathOptions::ackTimeout),
+        RETRIES("retries", StateChange.READY_TO_SEND, StateChange::retries),
+        RNR_RETRIES(
+                "RNR retries",
+                StateChange.READY_TO_SEND,
+                StateChange::rnrRetries,
+                times -> times == UNLIMITED ? "unlimited" : String.valueOf(times));
+
+        private final String text;
+        private final int step;
+
+        @SuppressWarnings("ImmutableEnumChecker") // a function without state
+        private final ObjIntConsumer<StateChange> setter;
+
+        @SuppressWarnings("ImmutableEnumChecker") // likewise
+        private final IntFunction<Object> shown;
+
+        Attribute(String text, int step, ObjIntConsumer<StateChange> setter) {
+            this(text, step, setter, Integer::valueOf);
+        }
+
+        Attribute(
+                String text,
+                int step,
+                ObjIntConsumer<StateChange> setter,
+                IntFunction<Object> shown) {
+            this.text = text;
+            this.step = step;
+            this.setter = setter;
+            this.shown = shown;
+        }
+    }
+
+    private final Map<Attribute, Integer> values; // only what was asked for; never changed
+
+    private PathOptions(Map<Attribute, Integer> values) {
+        this.values = values;
+    }
+
+    private PathOptions with(Attribute attribute, int value) {
+        Map<Attribute, Integer> changed = new EnumMap<>(Attribute.class);
+        changed.putAll(values);
+        changed.put(attribute, value);
+        return new PathOptions(changed);
+    }
+
+    private PathOptions with(Attribute attribute, int value, int most) {
+        if (value < 0 || value > most) {
+            throw new IllegalArgumentException(
+                    "The %s of a connection is 0 to %d, not %d"
+                            .formatted(attribute.text, most, value));
+        }
+        return with(attribute, value);
+    }
+
+    /**
+     * Changes the traffic class of each packet ({@code ah_attr.grh.traffic_class}): on RoCE v2 the
+     * byte in the IPv4 header (ToS) or IPv6 header that has the DSCP in its upper six bits and ECN
+     * in its lower two. Switches and NICs choose the lossless class (PFC) and congestion marking by
+     * it; on most NICs only the DSCP counts, and the NIC sets the ECN bits itself.
+     *
+     * <p>By IP address the connecting side also asks the connection manager for it ({@code
+     * RDMA_OPTION_ID_TOS}), whose own messages carry it then, too. An accepting side without this
+     * option uses the traffic class in the peer's request, whatever was set for its listener; with
+     * it, its own: the two directions may differ. Without this option on either side, the kernel's
+     * default counts ({@code default_roce_tos} in configfs, usually 0); by address it is 0.
+     *
+     * <p>On InfiniBand, the connection manager asks the subnet manager for a path of this QoS
+     * class; packets that stay in their subnet have no traffic class. On iWARP, only what a
+     * connecting side asks for is used.
+     *
+     * @param value 0 to 255
+     * @return a changed copy of these options
+     * @throws IllegalArgumentException for other values
+     */
+    public PathOptions withTrafficClass(int value) {
+        return with(Attribute.TRAFFIC_CLASS, value, 0xFF);
+    }
+
+    /**
+     * Changes the traffic class to a DSCP, with ECN bits of 0: {@link #withTrafficClass} of four
+     * times the value.
+     *
+     * @param value 0 to 63
+     * @return a changed copy of these options
+     * @throws IllegalArgumentException for other values
+     */
+    public PathOptions withDscp(int value) {
+        if (value < 0 || value > 0x3F) {
+            throw new IllegalArgumentException(
+                    "A DSCP is 0 to 63, not %d; withTrafficClass takes all eight bits"
+                            .formatted(value));
+        }
+        return withTrafficClass(value << 2);
+    }
+
+    /**
+     * Changes the service level of what this side sends ({@code ah_attr.sl}): on InfiniBand, what
+     * virtual lanes are chosen by; on RoCE, where NICs have three bits for it, the priority that a
+     * VLAN tag carries (PCP). Soft-RoCE ignores it (6.1).
+     *
+     * <p>By IP address the connection manager derives it: on RoCE from the traffic class, by the
+     * priority map of the network interface (which {@code tc} and {@code mlnx_qos} configure), on
+     * InfiniBand from the path that the subnet manager gives. This option overrides that for the
+     * queue pair of this side only. By address it is 0 without this option. Where the subnet
+     * manager's routing avoids deadlocks by service levels, do not choose another.
+     *
+     * @param level 0 to 15
+     * @return a changed copy of these options
+     * @throws IllegalArgumentException for other values
+     */
+    public PathOptions withServiceLevel(int level) {
+        return with(Attribute.SERVICE_LEVEL, level, 15);
+    }
+
+    /**
+     * Changes the flow label of what this side sends ({@code ah_attr.grh.flow_label}), by which
+     * routers with several equal paths choose one. RoCE v2 devices make the UDP source port from
+     * it. Soft-RoCE does that only, and sends IPv6 headers with a flow label of 0 (6.1).
+     *
+     * <p>Without this option each connection gets one of its own: by IP address from its two ports,
+     * by address from its two queue pair numbers (in Linux, as with a label of 0).
+     *
+     * @param label 0 to 2^20 - 1
+     * @return a changed copy of these options
+     * @throws IllegalArgumentException for other values
+     */
+    public PathOptions withFlowLabel(int label) {
+        return with(Attribute.FLOW_LABEL, label, 0xF_FFFF);
+    }
+
+    /**
+     * Changes the partition of an InfiniBand connection by address ({@code pkey_index}). Both sides
+     * have to choose the same P_Key, which may have another index on each. By default it is index
+     * 0. RoCE has only that, with the default P_Key: use VLANs there.
+     *
+     * <p>By IP address, the connection manager takes the partition from the IP interface, and
+     * {@link ConnectionOptions#withPath} refuses this option: connect from the address of an
+     * interface in the partition.
+     *
+     * @param index as in {@code /sys/class/infiniband/DEVICE/ports/PORT/pkeys/INDEX}
+     * @return a changed copy of these options
+     * @throws IllegalArgumentException for more than 16 bits
+     */
+    public PathOptions withPkeyIndex(int index) {
+        return with(Attribute.PKEY_INDEX, index, 0xFFFF);
+    }
+
+    /**
+     * Changes the time after which an unacknowledged packet is sent again (the local ACK timeout of
+     * verbs). After the last of the {@linkplain #withRetries retries} a request ends in IO_TIMEOUT.
+     * Devices round the timeout up to a power of two, and may take four times as long. Without this
+     * option, by IP address, the connection manager chooses a timeout for the path: on RoCE one or
+     * two seconds, which is up to 16 s until IO_TIMEOUT; by address it is 67 ms.
+     *
+     * <p>On a fabric that loses packets this timeout decides the throughput: only this timeout
+     * detects the loss of a reply to a read, or of the last packet of a request, and later requests
+     * wait meanwhile. A few round trips are enough. The option applies to the requests that this
+     * side posts.
+     *
+     * @param timeout at least 8.192 us; rounded up to 4.096 us times a power of two
+     * @return a changed copy of these options
+     * @throws IllegalArgumentException for a shorter one
+     */
+    public PathOptions withAckTimeout(Duration timeout) {
+        Duration shortest = ackTimeout(1);
+        if (timeout.compareTo(shortest) < 0) {
+            throw new IllegalArgumentException(
+                    "The acknowledgement timeout must be %s or longer, not %s"
+                            .formatted(shortest, timeout));
+        }
+        int exponent = 1;
+        while (exponent < LARGEST_ACK_EXPONENT && ackTimeout(exponent).compareTo(timeout) < 0) {
+            exponent++;
+        }
+        return with(Attribute.ACK_TIMEOUT, exponent);
+    }
+
+    private static Duration ackTimeout(int exponent) {
+        return ACK_UNIT.multipliedBy(1L << exponent);
+    }
+
+    /**
+     * Changes how often an unacknowledged packet is sent again ({@code retry_cnt}) before its
+     * request ends in IO_TIMEOUT, and the connection with it. By default 6, by IP address on the
+     * accepting side fewer if the peer's request says so. Applies to the requests that this side
+     * posts; by IP address, the request of a connecting side asks the same of its peer.
+     *
+     * @param times 0 to 7; with 7, a request to a peer that vanished never ends on Soft-RoCE (6.1),
+     *     whose kernel does not count it down
+     * @return a changed copy of these options
+     * @throws IllegalArgumentException for other values
+     */
+    public PathOptions withRetries(int times) {
+        return with(Attribute.RETRIES, times, TIMES);
+    }
+
+    /**
+     * Changes how often a message of this side is sent again while the peer has no receive posted
+     * ({@code rnr_retry}) before it ends in IO_TIMEOUT, and the connection with it. Between two
+     * tries it waits for as long as the peer says: see {@link #withMinRnrTimer}. By default 6, or
+     * without limit to a peer with shared receives; by IP address what the peer asked for, which in
+     * this library is the same. What this side asks of its peer stays as it is.
+     *
+     * @param times 0 to 7, where 7 means without limit
+     * @return a changed copy of these options
+     * @throws IllegalArgumentException for other values
+     */
+    public PathOptions withRnrRetries(int times) {
+        return with(Attribute.RNR_RETRIES, times, TIMES);
+    }
+
+    /**
+     * Changes how long the peer waits before it sends a message again for which this side had no
+     * receive posted ({@code min_rnr_timer}). By default 655.36 ms. A short time suits a receiver
+     * that is late only for a moment; its peer's {@linkplain #withRnrRetries RNR retries} are used
+     * up the sooner.
+     *
+     * @param time longer than zero, and up to 655.36 ms; rounded up to the next of the 32 times
+     *     that verbs has, of which the shortest is 10 us
+     * @return a changed copy of these options
+     * @throws IllegalArgumentException for other times
+     */
+    public PathOptions withMinRnrTimer(Duration time) {
+        if (!time.isPositive() || time.compareTo(rnrTimer(LONGEST_RNR_TIMER)) > 0) {
+            throw new IllegalArgumentException(
+                    "The minimum RNR timer is longer than zero and at most %s, not %s"
+                            .formatted(rnrTimer(LONGEST_RNR_TIMER), time));
+        }
+        int code = 1;
+        while (rnrTimer(code).compareTo(time) < 0) {
+            code++;
+        }
+        return with(Attribute.MIN_RNR_TIMER, code % LONGEST_RNR_TIMER);
+    }
+
+    /** 10 us times 1, 2, 3, 4, 6, 8, 12, 16 and so on to 2^16, which has the code 0. */
+    private static Duration rnrTimer(int code) {
+        int n = code == 0 ? LONGEST_RNR_TIMER : code;
+        long units = n == 1 ? 1 : n % 2 == 0 ? 1L << n / 2 : 3L << (n - 3) / 2;
+        return RNR_UNIT.multipliedBy(units);
+    }
+
+    // ---- what this library asks
+
+    /** Sets what was asked for and belongs to this step. */
+    void applyTo(StateChange change) {
+        values.forEach(
+                (attribute, value) -> {
+                    if (attribute.step == change.state()) {
+                        attribute.setter.accept(change, value);
+                    }
+                });
+    }
+
+    int trafficClass(int otherwise) {
+        return values.getOrDefault(Attribute.TRAFFIC_CLASS, otherwise);
+    }
+
+    int retries(int otherwise) {
+        return values.getOrDefault(Attribute.RETRIES, otherwise);
+    }
+
+    boolean hasPkeyIndex() {
+        return values.containsKey(Attribute.PKEY_INDEX);
+    }
+
+    /** What the message of a step that failed ends with. */
+    String advice(String first) {
+        return values.isEmpty()
+                ? first
+                : "%s This was asked for: %s".formatted(first, this).strip();
+    }
+
+    @Override
+    public boolean equals(@Nullable Object other) {
+        return other instanceof PathOptions that && values.equals(that.values);
+    }
+
+    @Override
+    public int hashCode() {
+        return values.hashCode();
+    }
+
+    @Override
+    public String toString() {
+        return values.entrySet().stream()
+                .map(e -> e.getKey().text + " " + e.getKey().shown.apply(e.getValue()))
+                .collect(Collectors.joining(", ", "PathOptions(", ")"));
+    }
+}

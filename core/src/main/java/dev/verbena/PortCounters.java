@@ -1,0 +1,182 @@
+package dev.verbena;
+
+import com.google.errorprone.annotations.CheckReturnValue;
+
+import org.jspecify.annotations.Nullable;
+
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.Collections;
+import java.util.Map;
+import java.util.Objects;
+import java.util.OptionalLong;
+import java.util.TreeMap;
+import java.util.stream.Stream;
+
+/**
+ * What a port has counted: a snapshot from {@link Adapter#counters}, or the difference of two. Each
+ * driver has counters of its own, so they have names instead of methods:
+ *
+ * <ul>
+ *   <li>InfiniBand's own, such as {@code port_xmit_packets}, {@code port_rcv_errors}, {@code
+ *       link_downed}. {@code port_xmit_data} and {@code port_rcv_data} count four bytes as one.
+ *       (Folder {@code counters} of the kernel.)
+ *   <li>Those of the driver: mlx5 has {@code out_of_sequence}, {@code packet_seq_err}, {@code
+ *       rnr_nak_retry_err} and so on; Soft-RoCE only has such, as {@code sent_pkts}, {@code
+ *       rcvd_pkts}, {@code retry_exceeded_err}. (Folder {@code hw_counters}; rdma-core's program:
+ *       {@code rdma statistic}.)
+ * </ul>
+ *
+ * <p>A counter that the device does not have is not there, and all are missing where this process
+ * cannot read {@code /sys}. Counters start with the driver, not with the program, and count for all
+ * programs of the machine.
+ *
+ * <p>Immutable.
+ */
+@CheckReturnValue
+public final class PortCounters {
+    /** Where the kernel has a folder for each device. */
+    static final Path DEVICES = Path.of("/sys/class/infiniband");
+
+    /** How often the driver reads the hardware's counters, in milliseconds; no counter itself. */
+    private static final String LIFESPAN = "lifespan";
+
+    private final String device;
+    private final int port;
+    private final long nanoTime;
+    private final Duration elapsed;
+    private final Map<String, Long> values;
+
+    private PortCounters(
+            String device, int port, long nanoTime, Duration elapsed, Map<String, Long> values) {
+        this.device = device;
+        this.port = port;
+        this.nanoTime = nanoTime;
+        this.elapsed = elapsed;
+        this.values = Collections.unmodifiableMap(values);
+    }
+
+    /** Reads them; what cannot be read is left out. */
+    static PortCounters read(Path devices, String device, int port) {
+        Path folder = devices.resolve(device).resolve("ports").resolve(Integer.toString(port));
+        Map<String, Long> values = new TreeMap<>();
+        long now = System.nanoTime();
+        readFolder(folder.resolve("hw_counters"), values);
+        readFolder(folder.resolve("counters"), values);
+        return new PortCounters(device, port, now, Duration.ZERO, values);
+    }
+
+    private static void readFolder(Path folder, Map<String, Long> values) {
+        try (Stream<Path> files = Files.list(folder)) {
+            files.forEach(file -> readFile(file, values));
+        } catch (IOException | UncheckedIOException e) {
+            // Not all drivers have both folders, and containers may have no /sys.
+        }
+    }
+
+    private static void readFile(Path file, Map<String, Long> values) {
+        String name = file.getFileName().toString();
+        if (name.equals(LIFESPAN)) {
+            return;
+        }
+        try {
+            values.put(name, Long.parseUnsignedLong(Files.readString(file).strip()));
+        } catch (IOException | NumberFormatException e) {
+            // The kernel knows the name and not the number: EINVAL, or the text "N/A (no PMA)".
+        }
+    }
+
+    /**
+     * The device's name.
+     *
+     * @return as {@link Adapter#name}
+     */
+    public String device() {
+        return device;
+    }
+
+    /**
+     * The port's number.
+     *
+     * @return from 1
+     */
+    public int port() {
+        return port;
+    }
+
+    /**
+     * All counters.
+     *
+     * @return an immutable map, in alphabetic order; 64 bits, without a sign
+     */
+    public Map<String, Long> values() {
+        return values;
+    }
+
+    /**
+     * One counter.
+     *
+     * @param name its name, as in {@link #values}
+     * @return empty if the port does not have it
+     */
+    public OptionalLong value(String name) {
+        Long value = values.get(name);
+        return value == null ? OptionalLong.empty() : OptionalLong.of(value);
+    }
+
+    /**
+     * What was counted since an earlier snapshot of the same port.
+     *
+     * @param earlier the earlier one
+     * @return the differences of those counters that both have; {@link #elapsed} is the time
+     *     between the two
+     * @throws IllegalArgumentException for one of another port
+     */
+    public PortCounters since(PortCounters earlier) {
+        if (!device.equals(earlier.device) || port != earlier.port) {
+            throw new IllegalArgumentException(
+                    "These are the counters of %s port %d, the earlier ones those of %s port %d"
+                            .formatted(device, port, earlier.device, earlier.port));
+        }
+        Map<String, Long> differences = new TreeMap<>();
+        values.forEach(
+                (name, value) -> {
+                    Long before = earlier.values.get(name);
+                    if (before != null) {
+                        differences.put(name, value - before);
+                    }
+                });
+        return new PortCounters(
+                device, port, nanoTime, Duration.ofNanos(nanoTime - earlier.nanoTime), differences);
+    }
+
+    /**
+     * The time in which this was counted.
+     *
+     * @return between the two snapshots of {@link #since}; zero for a snapshot itself
+     */
+    public Duration elapsed() {
+        return elapsed;
+    }
+
+    @Override
+    public boolean equals(@Nullable Object other) {
+        return other instanceof PortCounters that
+                && device.equals(that.device)
+                && port == that.port
+                && values.equals(that.values);
+    }
+
+    @Override
+    public int hashCode() {
+        return Objects.hash(device, port, values);
+    }
+
+    @Override
+    public String toString() {
+        return "%s port %d: %s".formatted(device, port, values);
+    }
+}

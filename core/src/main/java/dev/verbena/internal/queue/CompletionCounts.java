@@ -1,0 +1,69 @@
+package dev.verbena.internal.queue;
+
+import java.lang.invoke.MethodHandles;
+import java.lang.invoke.VarHandle;
+
+/**
+ * What one completion queue counts, since it was made. Changed under its lock; from any thread,
+ * without it, a count is as of a moment ago.
+ */
+public final class CompletionCounts {
+    private static final VarHandle INTERNAL_SIGNALS;
+
+    static {
+        try {
+            INTERNAL_SIGNALS =
+                    MethodHandles.lookup()
+                            .findVarHandle(CompletionCounts.class, "internalSignals", long.class);
+        } catch (ReflectiveOperationException e) {
+            throw new ExceptionInInitializerError(e);
+        }
+    }
+
+    private volatile long keptEver;
+    private volatile long failuresEver;
+    private volatile long internalSignals; // written without the fence of a volatile write
+
+    CompletionCounts() {}
+
+    @SuppressWarnings("NonAtomicVolatileUpdate") // under the lock only, as the next two
+    void kept() {
+        keptEver++;
+    }
+
+    @SuppressWarnings("NonAtomicVolatileUpdate")
+    void failure() {
+        failuresEver++;
+    }
+
+    void internalSignal() {
+        INTERNAL_SIGNALS.setRelease(this, internalSignals + 1);
+    }
+
+    /**
+     * How many completions were kept until the consumer polled.
+     *
+     * @return a count that only grows
+     */
+    public long keptEver() {
+        return keptEver;
+    }
+
+    /**
+     * How many completions reported a failure.
+     *
+     * @return a count that only grows
+     */
+    public long failuresEver() {
+        return failuresEver;
+    }
+
+    /**
+     * How many successes were signaled for this library's sake, and dropped.
+     *
+     * @return a count that only grows
+     */
+    public long internalSignals() {
+        return internalSignals;
+    }
+}

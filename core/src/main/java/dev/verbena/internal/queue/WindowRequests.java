@@ -1,0 +1,133 @@
+package dev.verbena.internal.queue;
+
+import dev.verbena.internal.verbs.Rights;
+import dev.verbena.internal.verbs.SendChain;
+
+/**
+ * The requests of a {@link SendQueue} that name a window: bind and invalidate. What such a request
+ * changes at once is its window ({@link WindowTable}); all else of a request is the queue's.
+ */
+public final class WindowRequests {
+    private final SendQueue queue;
+    private final CompletionPoller receivePoller;
+
+    /**
+     * Makes them for a queue.
+     *
+     * @param queue where they are posted
+     * @param receivePoller where its queue pair's receives are delivered: some of them invalidate
+     */
+    public WindowRequests(SendQueue queue, CompletionPoller receivePoller) {
+        this.queue = queue;
+        this.receivePoller = receivePoller;
+    }
+
+    /**
+     * Posts a bind.
+     *
+     * @param context the caller's context
+     * @param window what is bound
+     * @param region what it is bound to
+     * @param offset where the window starts in the region
+     * @param length how long it is
+     * @param flags {@link RequestFlags}
+     * @return whether it was accepted: see {@link SendQueue}
+     */
+    public int bind(
+            long context,
+            Window window,
+            RegisteredMemory region,
+            long offset,
+            long length,
+            int flags) {
+        if (!queue.lock().acquire()) {
+            return Refusal.NOT_CONNECTED.code();
+        }
+        try {
+            int refusal = queue.admit(Operation.BIND, flags);
+            if (refusal == Refusal.NONE) {
+                refusal = queue.rules.checkBind(window, region, offset, length, flags);
+            }
+            if (refusal == Refusal.NONE) {
+                refusal = checkFree(window);
+            }
+            if (refusal != Refusal.NONE) {
+                return queue.refuse(refusal);
+            }
+            if (!window.idle()) {
+                // Providers read the window's old key when its bind is posted, so the bind before
+                // must have been.
+                queue.postDeferredHere();
+                if (!queue.connected()) {
+                    return queue.refuse(Refusal.NOT_CONNECTED.code());
+                }
+            }
+            Endpoint endpoint = queue.ledger.endpoint();
+            endpoint.windows().claim(window, endpoint);
+            int error = window.prepare();
+            if (error != 0) {
+                return queue.refuse(error);
+            }
+            queue.chain.begin(SendChain.BIND);
+            queue.chain.bind(
+                    window.address(),
+                    window.nextToken(),
+                    region.handle(),
+                    region.start() + offset,
+                    length,
+                    windowRights(flags));
+            return queue.submit(Operation.BIND, window, context, flags);
+        } finally {
+            queue.release();
+        }
+    }
+
+    private int checkFree(Window window) {
+        if (window.bound()) {
+            receivePoller.drain(); // the peer may have invalidated it
+        }
+        if (window.bound()) {
+            return Refusal.WINDOW_BOUND.code();
+        }
+        return window.idle() || window.queue() == queue.ledger.endpoint()
+                ? Refusal.NONE
+                : Refusal.WINDOW_BUSY.code();
+    }
+
+    private static int windowRights(int flags) {
+        return ((flags & RequestFlags.ALLOW_REMOTE_READ) != 0 ? Rights.REMOTE_READ : 0)
+                | ((flags & RequestFlags.ALLOW_REMOTE_WRITE) != 0 ? Rights.REMOTE_WRITE : 0);
+    }
+
+    /**
+     * Posts an invalidate of a window. Never deferred: the longer it waits, the likelier it is that
+     * the peer invalidates first, and it fails.
+     *
+     * @param context the caller's context
+     * @param window what is invalidated
+     * @param flags {@link RequestFlags}
+     * @return whether it was accepted: see {@link SendQueue}
+     */
+    public int invalidate(long context, Window window, int flags) {
+        if (!queue.lock().acquire()) {
+            return Refusal.NOT_CONNECTED.code();
+        }
+        try {
+            int refusal = queue.admit(Operation.INVALIDATE, flags);
+            if (refusal == Refusal.NONE) {
+                receivePoller.drain();
+                if (!window.bound() || window.queue() != queue.ledger.endpoint()) {
+                    refusal = Refusal.WINDOW_NOT_BOUND.code();
+                }
+            }
+            if (refusal != Refusal.NONE) {
+                return queue.refuse(refusal);
+            }
+            queue.chain.begin(SendChain.INVALIDATE);
+            queue.chain.invalidate(window.token());
+            return queue.submit(Operation.INVALIDATE, window, context, flags & ~RequestFlags.DEFER);
+        } finally {
+            queue.release();
+        }
+    }
+}

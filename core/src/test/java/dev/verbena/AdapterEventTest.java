@@ -1,0 +1,395 @@
+package dev.verbena;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.verbena.AdapterEvent.Type;
+import dev.verbena.internal.verbs.AsyncEvent.Kind;
+import dev.verbena.internal.verbs.FakeConnections;
+import dev.verbena.internal.verbs.FakeDevice;
+
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Nested;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
+
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Set;
+import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicReference;
+
+/** What listeners of an adapter's events get, and what they may do. */
+@Timeout(60)
+class AdapterEventTest {
+    private final FakeDevice device = new FakeDevice();
+    private final Adapter adapter = new Adapter("fake0", device, device.open());
+    private final BlockingQueue<AdapterEvent> events = new LinkedBlockingQueue<>();
+    private final BlockingQueue<Throwable> reported = new LinkedBlockingQueue<>();
+    private Thread.UncaughtExceptionHandler usual;
+
+    @BeforeEach
+    void collectReports() {
+        usual = Thread.getDefaultUncaughtExceptionHandler();
+        Thread.setDefaultUncaughtExceptionHandler((thread, thrown) -> reported.add(thrown));
+    }
+
+    @AfterEach
+    void close() {
+        Thread.setDefaultUncaughtExceptionHandler(usual);
+        adapter.close();
+        device.dispose();
+    }
+
+    private AdapterEvent next() throws InterruptedException {
+        AdapterEvent event = events.poll(30, TimeUnit.SECONDS);
+        assertThat(event).as("an event").isNotNull();
+        return event;
+    }
+
+    @Nested
+    class Types {
+        @ParameterizedTest
+        @CsvSource({
+            "PORT_UP, PORT_UP, 9",
+            "PORT_DOWN, PORT_DOWN, 10",
+            "LID_CHANGED, LID_CHANGED, 11",
+            "P_KEYS_CHANGED, P_KEYS_CHANGED, 12",
+            "SUBNET_MANAGER_CHANGED, SUBNET_MANAGER_CHANGED, 13",
+            "CLIENT_REREGISTER, CLIENT_REREGISTER, 17",
+            "GIDS_CHANGED, GIDS_CHANGED, 18",
+        })
+        void ofAPortNameIt(Kind kind, Type type, int number) throws Exception {
+            adapter.onEvent(events::add);
+            device.tell(kind, 2);
+            AdapterEvent event = next();
+            assertThat(event.type()).isEqualTo(type);
+            assertThat(event.number()).isEqualTo(number);
+            assertThat(event.port()).isEqualTo(2);
+            assertThat(event.adapter()).isSameAs(adapter);
+            assertThat(event.queuePair()).isNull();
+            assertThat(event).hasToString(type + " of fake0 port 2");
+        }
+
+        @ParameterizedTest
+        @CsvSource({
+            "QUEUE_PAIR_BROKEN, QUEUE_PAIR_FAILED, 1",
+            "INVALID_REQUEST, QUEUE_PAIR_REQUEST_ERROR, 2",
+            "ACCESS_VIOLATION, QUEUE_PAIR_ACCESS_ERROR, 3",
+            "COMMUNICATION_ESTABLISHED, COMMUNICATION_ESTABLISHED, 4",
+            "SEND_QUEUE_DRAINED, SEND_QUEUE_DRAINED, 5",
+            "PATH_MIGRATED, PATH_MIGRATED, 6",
+            "PATH_MIGRATION_FAILED, PATH_MIGRATION_FAILED, 7",
+            "LAST_RECEIVE_REACHED, LAST_RECEIVE_REACHED, 16",
+        })
+        void ofAQueuePairNameIt(Kind kind, Type type, int number) throws Exception {
+            try (ProtectionDomain domain = adapter.createProtectionDomain();
+                    CompletionQueue queue = adapter.createCompletionQueue(8);
+                    QueuePair one = queuePair(domain, queue);
+                    QueuePair other = queuePair(domain, queue)) {
+                adapter.onEvent(events::add);
+                device.tell(kind, other.nativeAddress());
+                device.tell(kind, one.nativeAddress());
+                AdapterEvent first = next();
+                assertThat(first.type()).isEqualTo(type);
+                assertThat(first.number()).isEqualTo(number);
+                assertThat(first.queuePair()).isSameAs(other);
+                assertThat(first.completionQueue()).isNull();
+                assertThat(first.port()).isZero();
+                assertThat(first).hasToString(type + " of fake0: " + other);
+                assertThat(next().queuePair()).isSameAs(one);
+            }
+        }
+
+        @Test
+        void ofACompletionQueueNameIt() throws Exception {
+            try (CompletionQueue queue = adapter.createCompletionQueue(8)) {
+                adapter.onEvent(events::add);
+                device.tell(Kind.COMPLETION_QUEUE_BROKEN, queue.address());
+                AdapterEvent event = next();
+                assertThat(event.type()).isEqualTo(Type.COMPLETION_QUEUE_FAILED);
+                assertThat(event.number()).isZero();
+                assertThat(event.completionQueue()).isSameAs(queue);
+                assertThat(event.sharedReceiveQueue()).isNull();
+                assertThatThrownBy(() -> queue.poll(new Completions(1))) // it was handled before
+                        .isInstanceOf(VerbenaException.class);
+            }
+        }
+
+        @ParameterizedTest
+        @CsvSource({
+            "SHARED_QUEUE_BROKEN, SHARED_RECEIVE_QUEUE_FAILED, 14",
+            "RECEIVES_RAN_LOW, SHARED_RECEIVE_QUEUE_LOW, 15",
+        })
+        void ofASharedReceiveQueueNameIt(Kind kind, Type type, int number) throws Exception {
+            try (ProtectionDomain domain = adapter.createProtectionDomain();
+                    SharedReceiveQueue queue =
+                            domain.createSharedReceiveQueue(4, 1, status -> {})) {
+                adapter.onEvent(events::add);
+                device.tell(kind, queue.address());
+                AdapterEvent event = next();
+                assertThat(event.type()).isEqualTo(type);
+                assertThat(event.number()).isEqualTo(number);
+                assertThat(event.sharedReceiveQueue()).isSameAs(queue);
+            }
+        }
+
+        @Test
+        void ofTheDevice() throws Exception {
+            adapter.onEvent(events::add);
+            device.tell(Kind.DEVICE_BROKEN, 0);
+            AdapterEvent event = next();
+            assertThat(event.type()).isEqualTo(Type.DEVICE_FAILED);
+            assertThat(event.number()).isEqualTo(8);
+            assertThat(event).hasToString("DEVICE_FAILED of fake0");
+            device.unplug();
+            AdapterEvent last = next();
+            assertThat(last.type()).isEqualTo(Type.DEVICE_REMOVED);
+            assertThat(last.number()).isEqualTo(-1);
+        }
+
+        @Test
+        void thatAreNotKnownHaveTheirNumber() throws Exception {
+            adapter.onEvent(events::add);
+            device.tell(Kind.of(77), 77, 0);
+            AdapterEvent event = next();
+            assertThat(event.type()).isEqualTo(Type.OTHER);
+            assertThat(event.number()).isEqualTo(77);
+            assertThat(event).hasToString("OTHER (77) of fake0");
+        }
+
+        @Test
+        void ofAnObjectThatIsClosedNameNone() throws Exception {
+            adapter.onEvent(events::add);
+            CompletionQueue queue = adapter.createCompletionQueue(8);
+            long address = queue.address();
+            queue.close();
+            device.tell(Kind.COMPLETION_QUEUE_BROKEN, address);
+            AdapterEvent event = next();
+            assertThat(event.type()).isEqualTo(Type.COMPLETION_QUEUE_FAILED);
+            assertThat(event.completionQueue()).isNull();
+        }
+
+        @Test
+        void eachKindOfVerbsHasItsNumberOnce() {
+            Set<Integer> seen = ConcurrentHashMap.newKeySet();
+            for (int number = 0; number <= 18; number++) {
+                Kind kind = Kind.of(number);
+                assertThat(kind.number()).isEqualTo(number);
+                seen.add(kind.number());
+            }
+            assertThat(seen).hasSize(19);
+            assertThat(Kind.of(-1)).isEqualTo(Kind.OTHER);
+        }
+    }
+
+    private static QueuePair queuePair(ProtectionDomain domain, CompletionQueue queue) {
+        return domain.createQueuePair(queue, queue, QueuePairLimits.depths(1, 1));
+    }
+
+    @Nested
+    class Listeners {
+        @Test
+        void getAllEventsInOrder() throws Exception {
+            BlockingQueue<AdapterEvent> seenByOther = new LinkedBlockingQueue<>();
+            adapter.onEvent(events::add);
+            adapter.onEvent(seenByOther::add);
+            for (int number = 100; number < 600; number++) {
+                device.tell(Kind.OTHER, number, 0);
+            }
+            for (int number = 100; number < 600; number++) {
+                assertThat(next().number()).isEqualTo(number);
+                assertThat(seenByOther.poll(30, TimeUnit.SECONDS).number()).isEqualTo(number);
+            }
+        }
+
+        @Test
+        void runOnAnotherThreadThanTheEvents() throws Exception {
+            AtomicReference<String> name = new AtomicReference<>();
+            adapter.onEvent(
+                    event -> {
+                        name.set(Thread.currentThread().getName());
+                        events.add(event);
+                    });
+            device.tell(Kind.PORT_UP, 1);
+            next();
+            assertThat(name.get()).startsWith("verbena-callback-");
+        }
+
+        @Test
+        void thatWaitHoldUpNobodyElse() throws Exception {
+            CountDownLatch go = new CountDownLatch(1);
+            BlockingQueue<AdapterEvent> late = new LinkedBlockingQueue<>();
+            adapter.onEvent(
+                    event -> {
+                        awaitUninterruptibly(go);
+                        late.add(event);
+                    });
+            adapter.onEvent(events::add);
+            device.tell(Kind.PORT_DOWN, 1);
+            device.tell(Kind.PORT_UP, 1);
+            assertThat(next().type()).isEqualTo(Type.PORT_DOWN);
+            assertThat(next().type()).isEqualTo(Type.PORT_UP);
+            assertThat(late).isEmpty();
+            go.countDown();
+            assertThat(late.poll(30, TimeUnit.SECONDS).type()).isEqualTo(Type.PORT_DOWN);
+            assertThat(late.poll(30, TimeUnit.SECONDS).type()).isEqualTo(Type.PORT_UP);
+        }
+
+        @Test
+        void thatThrowAreReportedAndGetTheNextEvent() throws Exception {
+            adapter.onEvent(
+                    event -> {
+                        events.add(event);
+                        throw new IllegalStateException("listener " + event.type());
+                    });
+            device.tell(Kind.PORT_DOWN, 1);
+            device.tell(Kind.PORT_UP, 1);
+            assertThat(next().type()).isEqualTo(Type.PORT_DOWN);
+            assertThat(next().type()).isEqualTo(Type.PORT_UP);
+            assertThat(reported.poll(30, TimeUnit.SECONDS)).hasMessage("listener PORT_DOWN");
+            assertThat(reported.poll(30, TimeUnit.SECONDS)).hasMessage("listener PORT_UP");
+        }
+
+        @Test
+        void mayCloseWhatTheEventNames() throws Exception {
+            CompletionQueue queue = adapter.createCompletionQueue(8);
+            adapter.onEvent(
+                    event -> {
+                        event.completionQueue().close();
+                        adapter.close();
+                        events.add(event);
+                    });
+            device.tell(Kind.COMPLETION_QUEUE_BROKEN, queue.address());
+            assertThat(next().completionQueue()).isSameAs(queue);
+            adapter.awaitClosed(Duration.ofSeconds(30));
+            assertThat(device.objects()).isZero();
+            assertThat(reported).isEmpty();
+        }
+
+        @Test
+        void areNotCalledAfterTheirRegistrationWasClosed() throws Exception {
+            List<AdapterEvent> seen = new ArrayList<>();
+            AdapterEvent.Registration registration = adapter.onEvent(seen::add);
+            adapter.onEvent(events::add);
+            registration.close();
+            registration.close();
+            device.tell(Kind.PORT_DOWN, 1);
+            next();
+            assertThat(seen).isEmpty();
+        }
+
+        @Test
+        void thatRunAreWaitedForByTheCloseOfTheirRegistration() throws Exception {
+            CountDownLatch running = new CountDownLatch(1);
+            CountDownLatch go = new CountDownLatch(1);
+            AdapterEvent.Registration registration =
+                    adapter.onEvent(
+                            event -> {
+                                running.countDown();
+                                awaitUninterruptibly(go);
+                                events.add(event);
+                            });
+            device.tell(Kind.PORT_DOWN, 1);
+            device.tell(Kind.PORT_UP, 1);
+            awaitUninterruptibly(running);
+            Thread closer = Thread.ofPlatform().start(registration::close);
+            while (closer.getState() != Thread.State.TIMED_WAITING) {
+                Thread.onSpinWait();
+            }
+            assertThat(events).isEmpty();
+            go.countDown();
+            closer.join();
+            assertThat(events).hasSize(1); // the second was not delivered yet
+        }
+
+        @Test
+        void mayCloseTheirRegistration() throws Exception {
+            AtomicReference<AdapterEvent.Registration> own = new AtomicReference<>();
+            own.set(
+                    adapter.onEvent(
+                            event -> {
+                                own.get().close();
+                                events.add(event);
+                            }));
+            device.tell(Kind.PORT_DOWN, 1);
+            device.tell(Kind.PORT_UP, 1);
+            assertThat(next().type()).isEqualTo(Type.PORT_DOWN);
+            BlockingQueue<AdapterEvent> later = new LinkedBlockingQueue<>();
+            adapter.onEvent(later::add);
+            device.tell(Kind.GIDS_CHANGED, 1);
+            AdapterEvent last;
+            do {
+                last = later.poll(30, TimeUnit.SECONDS);
+            } while (last.type() != Type.GIDS_CHANGED);
+            assertThat(events).isEmpty();
+        }
+
+        @Test
+        void learnThatTheEventThreadHasEnded() throws Exception {
+            FakeConnections network = new FakeConnections();
+            Adapter failing = new Adapter("fake0", device, device.open(), () -> network);
+            failing.onEvent(events::add);
+            try (Connector connector = failing.createConnector()) {
+                network.death = new IllegalStateException("out of luck");
+                connector.connectAsync(
+                        queuePairOf(failing),
+                        new InetSocketAddress(InetAddress.getByName("10.0.0.1"), 7),
+                        ConnectionOptions.DEFAULTS);
+                assertThat(next().type()).isEqualTo(Type.EVENTS_ENDED);
+            }
+            assertThat(reported.poll(30, TimeUnit.SECONDS)).isSameAs(network.death);
+            failing.onEvent(events::add); // late, and it gets this one event all the same
+            assertThat(next().type()).isEqualTo(Type.EVENTS_ENDED);
+        }
+
+        private static QueuePair queuePairOf(Adapter adapter) {
+            return queuePair(adapter.createProtectionDomain(), adapter.createCompletionQueue(8));
+        }
+
+        @Test
+        void ofAClosedAdapterAreRefused() {
+            adapter.close();
+            assertThatThrownBy(() -> adapter.onEvent(events::add))
+                    .isInstanceOf(IllegalStateException.class)
+                    .hasMessageContaining("is closed");
+        }
+
+        @ParameterizedTest
+        @ValueSource(booleans = {false, true})
+        void areToldOnceWhenTheEventThreadHasEnded(boolean before) throws Exception {
+            EventListeners listeners = adapter.listeners();
+            if (before) {
+                listeners.threadEnded();
+            }
+            listeners.add(events::add);
+            listeners.threadEnded();
+            listeners.threadEnded();
+            AdapterEvent end = next();
+            assertThat(end.type()).isEqualTo(Type.EVENTS_ENDED);
+            assertThat(end.number()).isEqualTo(-1);
+            listeners.add(events::add).close();
+            listeners.threadEnded();
+            assertThat(events).isEmpty();
+        }
+    }
+
+    private static void awaitUninterruptibly(CountDownLatch latch) {
+        try {
+            assertThat(latch.await(30, TimeUnit.SECONDS)).isTrue();
+        } catch (InterruptedException e) {
+            throw new AssertionError(e);
+        }
+    }
+}

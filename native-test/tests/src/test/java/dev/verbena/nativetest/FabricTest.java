@@ -1,0 +1,190 @@
+package dev.verbena.nativetest;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.verbena.Adapter;
+import dev.verbena.AdapterEvent;
+import dev.verbena.AdapterEvent.Type;
+import dev.verbena.QueuePairState;
+import dev.verbena.Status;
+
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+import java.net.InetAddress;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
+
+/**
+ * Links that go down, come up and flap, and devices that are deleted, idle and under load: events
+ * say so, requests end in statuses, and everything can be closed.
+ */
+@NeedsDevices
+@Timeout(240)
+class FabricTest {
+    private static final long SECONDS = 60; // for whatever the kernel or another thread does
+
+    private final OwnDevices devices = new OwnDevices();
+    private final BlockingQueue<AdapterEvent> events = new LinkedBlockingQueue<>();
+
+    @AfterEach
+    void removeDevices() {
+        devices.close();
+    }
+
+    /** Waits for an event of a type; others may come before. */
+    private AdapterEvent await(Type type) throws InterruptedException {
+        List<AdapterEvent> others = new ArrayList<>();
+        long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(SECONDS);
+        while (true) {
+            AdapterEvent event = events.poll(end - System.nanoTime(), TimeUnit.NANOSECONDS);
+            assertThat(event).as("%s; there were %s", type, others).isNotNull();
+            if (event.type() == type) {
+                return event;
+            }
+            others.add(event);
+        }
+    }
+
+    private static void connectAndWrite(WritingEnd a, WritingEnd b) {
+        WritingEnd.connect(a, b);
+        assertThat(a.fill(b.target)).isEqualTo(Status.NO_MORE_ENTRIES);
+        assertThat(a.awaitAll()).isTrue();
+    }
+
+    /** After all that happened, the devices are of use. */
+    private static void worksAnew() {
+        try (WritingEnd a = new WritingEnd(OwnDevices.FIRST);
+                WritingEnd b = new WritingEnd(OwnDevices.SECOND)) {
+            connectAndWrite(a, b);
+        }
+    }
+
+    @Test
+    void aLinkThatGoesDownAndUpIsAnEventOfItsPort() throws Exception {
+        try (Adapter adapter = Adapter.open(OwnDevices.FIRST);
+                var _ = adapter.onEvent(events::add)) {
+            OwnDevices.run("ip link set vflap0 down");
+            AdapterEvent down = await(Type.PORT_DOWN);
+            assertThat(down.port()).isEqualTo(1);
+            assertThat(down.adapter()).isSameAs(adapter);
+            assertThat(adapter.ports().getFirst().active()).isFalse();
+            OwnDevices.run("ip link set vflap0 up");
+            assertThat(await(Type.PORT_UP).port()).isEqualTo(1);
+            assertThat(adapter.ports().getFirst().active()).isTrue();
+        }
+    }
+
+    @Test
+    void anAddressThatComesAndGoesIsAnEventOfTheGidTable() throws Exception {
+        try (Adapter adapter = Adapter.open(OwnDevices.FIRST);
+                var _ = adapter.onEvent(events::add)) {
+            OwnDevices.run("ip address add 198.19.77.9/24 dev vflap0");
+            assertThat(await(Type.GIDS_CHANGED).port()).isEqualTo(1);
+            try (Adapter found = Adapter.forAddress(InetAddress.ofLiteral("198.19.77.9"))) {
+                assertThat(found.name()).isEqualTo(OwnDevices.FIRST);
+            }
+            OwnDevices.run("ip address delete 198.19.77.9/24 dev vflap0");
+            await(Type.GIDS_CHANGED);
+        }
+    }
+
+    @Test
+    void aLinkThatStaysDownEndsRequestsInStatuses() {
+        try (WritingEnd a = new WritingEnd(OwnDevices.FIRST);
+                WritingEnd b = new WritingEnd(OwnDevices.SECOND)) {
+            connectAndWrite(a, b);
+            OwnDevices.run("ip link set vflap0 down");
+            Status end = a.writeUntil(new AtomicBoolean(), b.target);
+            assertThat(end).isIn(Status.IO_TIMEOUT, Status.CANCELLED);
+            a.awaitAll();
+            assertThat(a.fill(b.target)).isEqualTo(Status.CONNECTION_INVALID);
+            assertThat(a.pair.state()).isEqualTo(QueuePairState.FAILED);
+        }
+        OwnDevices.run("ip link set vflap0 up");
+        worksAnew();
+    }
+
+    @Test
+    void aLinkThatFlapsUnderLoadLosesNoCompletion() throws Exception {
+        try (WritingEnd a = new WritingEnd(OwnDevices.FIRST);
+                WritingEnd b = new WritingEnd(OwnDevices.SECOND);
+                var _ = a.adapter.onEvent(events::add)) {
+            WritingEnd.connect(a, b);
+            AtomicBoolean over = new AtomicBoolean();
+            CompletableFuture<Status> load =
+                    CompletableFuture.supplyAsync(() -> a.writeUntil(over, b.target));
+            for (int i = 0; i < 3; i++) {
+                OwnDevices.run("ip link set vflap0 down; ip link set vflap0 up");
+                await(Type.PORT_DOWN);
+                await(Type.PORT_UP);
+            }
+            over.set(true);
+            // Whether the connection outlives it depends on how long the link was down.
+            assertThat(load.get(SECONDS, TimeUnit.SECONDS))
+                    .isIn(Status.SUCCESS, Status.IO_TIMEOUT, Status.CANCELLED);
+            a.awaitAll();
+        }
+        worksAnew();
+    }
+
+    /**
+     * Soft-RoCE's driver cannot take a device from its users: the kernel waits until the last has
+     * closed it, and until then it works.
+     */
+    @Test
+    void aDeviceThatIsDeletedUnderLoadCanBeClosed() throws Exception {
+        Process deletion;
+        AtomicBoolean over = new AtomicBoolean();
+        try (WritingEnd a = new WritingEnd(OwnDevices.FIRST);
+                WritingEnd b = new WritingEnd(OwnDevices.SECOND)) {
+            WritingEnd.connect(a, b);
+            CompletableFuture<Status> load =
+                    CompletableFuture.supplyAsync(() -> a.writeUntil(over, b.target));
+            deletion = OwnDevices.start("rdma link delete flap0");
+            Deadline deadline = Deadline.of("deletion that others see");
+            while (Adapter.names().contains(OwnDevices.FIRST)) {
+                deadline.check();
+            }
+            over.set(true);
+            assertThat(load.get(SECONDS, TimeUnit.SECONDS))
+                    .isIn(Status.SUCCESS, Status.IO_TIMEOUT, Status.CANCELLED);
+            a.awaitAll();
+        }
+        assertThat(deletion.waitFor(SECONDS, TimeUnit.SECONDS)).as("deleted").isTrue();
+        assertThat(deletion.exitValue()).isZero();
+    }
+
+    /** In a process of its own: librdmacm keeps each device open until its process ends. */
+    @Test
+    void aDeviceThatIsDeletedUnderLoadEndsItsConnections() throws Exception {
+        ChildProgram program = ChildProgram.start(DeletedDevice.class);
+        try {
+            assertThat(program.line()).isEqualTo("connected");
+            Process deletion = OwnDevices.start("rdma link delete flap0");
+            assertThat(program.line()).isEqualTo("disconnected: DEVICE_REMOVED");
+            assertThat(program.line())
+                    .isIn(
+                            "load ended: CONNECTION_INVALID",
+                            "load ended: CANCELLED",
+                            "load ended: IO_TIMEOUT");
+            assertThat(program.line()).isEqualTo("all ended");
+            String closed = program.line();
+            assertThat(closed).startsWith("closed after ");
+            assertThat(Duration.parse(closed.substring("closed after ".length())))
+                    .isLessThan(Duration.ofSeconds(20));
+            assertThat(program.exitCode()).isZero();
+            assertThat(deletion.waitFor(SECONDS, TimeUnit.SECONDS)).as("deleted").isTrue();
+            assertThat(deletion.exitValue()).isZero();
+        } finally {
+            program.close();
+        }
+    }
+}
