@@ -8,13 +8,6 @@ import dev.verbena.bindings.ibv_async_event;
 import dev.verbena.bindings.ibv_comp_channel;
 import dev.verbena.bindings.ibv_context;
 import dev.verbena.bindings.ibv_context_ops;
-<<<<<<< HEAD
-import dev.verbena.bindings.ibv_device;
-import dev.verbena.bindings.ibv_device_attr;
-import dev.verbena.bindings.ibv_gid_entry;
-=======
-import dev.verbena.bindings.ibv_global_route;
->>>>>>> s-events
 import dev.verbena.bindings.ibv_mr;
 import dev.verbena.bindings.ibv_mw;
 import dev.verbena.bindings.ibv_qp;
@@ -35,23 +28,6 @@ import java.util.function.LongFunction;
 
 /** {@link DeviceControl} of a real device, through libibverbs. */
 public final class LibraryControl implements DeviceControl {
-<<<<<<< HEAD
-    private static final long GID = ibv_gid_entry.gid$offset();
-=======
-    // Local ACK timeout 4.096 us * 2^14 = 67 ms, with 6 retries: a request to a peer that vanished
-    // ends in IO_TIMEOUT after about half a second. Not 7 retries: rxe's completer never counts
-    // those down (rxe_comp.c; seen on 6.1: a request to a peer in the error state was still
-    // outstanding after 30 s).
-    private static final int ACK_TIMEOUT = 14;
-    private static final int RETRIES = 6;
-    // RNR retries while the peer has no receive posted: 6, at intervals of 655 ms (encoded as 0),
-    // so about 4 s until IO_TIMEOUT, which is longer than a garbage collection pause of the peer. 7
-    // would retry without limit; NDK expects the request to end.
-    private static final int RNR_RETRIES = 6;
-    private static final int RNR_RETRIES_INFINITE = 7;
-    private static final int RNR_TIMER = 0;
-    private static final int HOP_LIMIT = 64;
->>>>>>> s-events
     private static final long WINDOW_KEY = ibv_mw.rkey$offset();
 
     // Not in Calls: verbs.h defines these two as inline functions that call through the device's

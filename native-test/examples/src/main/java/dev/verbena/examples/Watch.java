@@ -17,8 +17,8 @@ public final class Watch {
      * @throws Exception when the address is none, or on an interrupt
      */
     public static void main(String[] args) throws Exception {
-        try (Adapter adapter = Adapter.forAddress(InetAddress.getByName(args[0]));
-                var _ = watch(adapter, System.out::println)) {
+        try (Adapter adapter = Adapter.forAddress(InetAddress.getByName(args[0]))) {
+            var _ = watch(adapter, System.out::println); // until the adapter is closed
             for (PortCounters before = adapter.counters(1); ; before = adapter.counters(1)) {
                 Thread.sleep(Duration.ofSeconds(10));
                 System.out.println(adapter.counters(1).since(before));
