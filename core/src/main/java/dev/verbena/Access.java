@@ -35,7 +35,7 @@ public enum Access {
      * many microseconds, or the time of reading it from a disk; {@link MemoryRegion#prefetch}
      * brings it before. No right, but a way to register: beyond NDK. Needs {@link
      * AdapterInfo#onDemandPaging}. Not for data with Soft-RoCE: on Linux 7.3.4 its driver puts
-     * bytes at the start of their page, whatever their offset there.
+     * bytes at the start of their page, whatever their offset there; a warning in the log says so.
      */
     ON_DEMAND(0, Rights.ON_DEMAND),
     /**

@@ -160,6 +160,10 @@ public final class MemoryRegion extends NativeObject {
             throw new VerbenaException(
                     Status.NOT_SUPPORTED, RegistrationAdvice.NO_PAGING.formatted(adapter.name()));
         }
+        String defect = adapter.provider().pagingDefect();
+        if (defect != null) {
+            System.getLogger("dev.verbena").log(System.Logger.Level.WARNING, defect);
+        }
     }
 
     /**
