@@ -505,12 +505,11 @@ public final class QueuePair extends NativeObject {
             long length,
             OpFlags flags) {
         try {
-            window.ensureOpen();
             region.hold();
             boolean kept = false;
             try {
                 synchronized (window) {
-                    window.ensureOpen(); // again: its close waits for this lock
+                    window.ensureOpen(); // its close waits for this lock
                     int answer =
                             windowRequests.bind(
                                     context,
@@ -553,9 +552,8 @@ public final class QueuePair extends NativeObject {
      */
     public Status invalidate(long context, MemoryWindow window, OpFlags flags) {
         try {
-            window.ensureOpen();
             synchronized (window) {
-                window.ensureOpen(); // again: its close waits for this lock
+                window.ensureOpen(); // its close waits for this lock
                 return answer(
                         Operation.INVALIDATE.name(),
                         windowRequests.invalidate(context, window.window(), flags.bits));

@@ -89,8 +89,13 @@ class FlushTest {
                 expected.add("RECEIVE " + i + " CANCELLED");
             }
             assertThat(rig.poll()).isEqualTo(expected);
-            rig.a.receive(18, rig.bytes(8)).orThrow();
-            assertThat(rig.poll()).containsExactly("RECEIVE 18 CANCELLED");
+            expected.clear();
+            for (int i = 18; i < 34; i++) { // each has its slot back
+                rig.a.receive(i, rig.bytes(8)).orThrow();
+                expected.add("RECEIVE " + i + " CANCELLED");
+            }
+            assertThat(rig.a.receive(34, rig.bytes(8))).isEqualTo(Status.NO_MORE_ENTRIES);
+            assertThat(rig.poll()).isEqualTo(expected);
         }
     }
 
@@ -177,6 +182,20 @@ class FlushTest {
             assertThat(completions.queuePair(0)).isSameAs(rig.a);
             assertThat(completions.status(0)).isEqualTo(Status.CANCELLED);
             assertThat(rig.poll()).isEmpty();
+        }
+    }
+
+    @Test
+    void closingHasTheDeviceFlushReceives() {
+        try (Rig rig = rig()) {
+            rig.a.receive(1, rig.bytes(8)).orThrow();
+            rig.a.receive(2, rig.bytes(8)).orThrow();
+            int asked = rig.device.errorsAskedFor;
+            rig.a.close();
+            assertThat(rig.device.errorsAskedFor).isEqualTo(asked + 1);
+            assertThat(rig.poll()).containsExactly("RECEIVE 1 CANCELLED", "RECEIVE 2 CANCELLED");
+            rig.b.close(); // nothing is outstanding there
+            assertThat(rig.device.errorsAskedFor).isEqualTo(asked + 1);
         }
     }
 

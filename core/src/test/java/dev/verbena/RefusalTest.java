@@ -99,6 +99,25 @@ class RefusalTest {
                 .hasMessageContaining("ENOMEM");
     }
 
+    @Test
+    void ofWhatIsNull() {
+        OpFlags none = OpFlags.NONE;
+        BufferList one = rig.bytes(1);
+        RemoteMemory target = RemoteMemory.of(Rig.REMOTE, 1, 8);
+        assertThatThrownBy(() -> rig.a.send(1, null, none))
+                .isInstanceOf(NullPointerException.class)
+                .hasMessage("buffers");
+        assertThatThrownBy(() -> rig.a.send(1, one, null))
+                .isInstanceOf(NullPointerException.class)
+                .hasMessage("flags");
+        assertThatThrownBy(() -> rig.a.write(1, one, null, 0, none))
+                .isInstanceOf(NullPointerException.class)
+                .hasMessage("memory");
+        assertThatThrownBy(() -> rig.a.write(1, null, target, 0, none))
+                .isInstanceOf(NullPointerException.class)
+                .hasMessage("buffers");
+    }
+
     /** A status that is not of the last refused post: no reason is made up. */
     @Test
     void ofAStatusFromElsewhere() {

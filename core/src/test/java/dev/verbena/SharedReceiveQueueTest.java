@@ -10,6 +10,8 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
+import java.util.ArrayList;
+import java.util.List;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 
@@ -35,6 +37,7 @@ class SharedReceiveQueueTest {
         rig.b.connect(d.address());
         d.connect(rig.b.address());
         for (int round = 0; round < 3; round++) {
+            List<Long> contexts = new ArrayList<>();
             for (int i = 0; i < 4; i++) {
                 shared.receive(10 + i, rig.bytes(8)).orThrow();
             }
@@ -48,13 +51,19 @@ class SharedReceiveQueueTest {
                 if (completions.type(i) == OperationType.RECEIVE) {
                     assertThat(completions.queuePair(i))
                             .isSameAs(completions.bytes(i) == 3 ? d : c);
-                    assertThat(completions.context(i)).isBetween(10L, 13L);
+                    contexts.add(completions.context(i));
                 }
             }
             assertThat(shared.outstanding()).isEqualTo(2);
             rig.a.send(3, rig.bytes(1)).orThrow();
             rig.a.send(4, rig.bytes(1)).orThrow();
-            assertThat(rig.poll()).hasSize(4);
+            assertThat(rig.queue.poll(completions)).isEqualTo(4);
+            for (int i = 0; i < 4; i++) {
+                if (completions.type(i) == OperationType.RECEIVE) {
+                    contexts.add(completions.context(i));
+                }
+            }
+            assertThat(contexts).containsExactlyInAnyOrder(10L, 11L, 12L, 13L);
         }
         shared.receive(1, rig.bytes(8)).orThrow();
         rig.a.send(5, rig.bytes(8)).orThrow();

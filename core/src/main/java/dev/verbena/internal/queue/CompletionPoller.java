@@ -116,7 +116,7 @@ public final class CompletionPoller {
         this.lock = new QueueLock(owner);
         this.ownerTasks = new OwnerTasks(lock, this::callOwner);
         this.delivery = new Delivery(store, counts);
-        this.synthesis = new Synthesis(delivery, registry);
+        this.synthesis = new Synthesis(delivery);
     }
 
     // ---- queues that report here
@@ -167,10 +167,7 @@ public final class CompletionPoller {
         // The lock may be closed: a completion queue may be closed before its queue pairs. Nobody
         // polls then.
         if (lock.acquire()) {
-            RequestLedger ledger = registry.release(queue);
-            if (ledger != null) {
-                synthesis.release(ledger);
-            }
+            registry.release(queue);
             guess = null;
             lock.release();
         }
@@ -362,7 +359,7 @@ public final class CompletionPoller {
             while (i < came) {
                 long id = raw.id(i);
                 if (WorkId.isShared(id)) {
-                    if (!delivery.makeRoom(to)) {
+                    if (!delivery.makeRoom()) {
                         break;
                     }
                     takeShared(i++, id, to);

@@ -38,13 +38,13 @@ final class Delivery {
     }
 
     /**
-     * Makes room for one more completion, before anything of it changes.
+     * Makes room for one more completion, before anything of it changes. An empty store has room,
+     * so a completion that goes to the consumer's records allocates nothing here.
      *
      * @return false when there is none, and the heap has no memory for more
      */
-    boolean makeRoom(@Nullable CompletionRecords to) {
-        return makeRoomForFailed()
-                && (to != null && store.isEmpty() && to.remaining() > 0 || store.makeRoom());
+    boolean makeRoom() {
+        return makeRoomForFailed() && store.makeRoom();
     }
 
     /** Whether plain successes may go to the consumer as they are: nothing is kept before them. */

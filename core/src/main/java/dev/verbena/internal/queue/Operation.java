@@ -119,9 +119,4 @@ public record Operation(String name, int opcode, RequestType type, int flags, Ne
     public static final Operation INVALIDATE =
             new Operation(
                     "invalidate", SendChain.INVALIDATE, RequestType.INVALIDATE, ANY, Needs.WINDOW);
-
-    @Override
-    public String toString() {
-        return name;
-    }
 }

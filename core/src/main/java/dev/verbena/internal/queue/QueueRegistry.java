@@ -54,25 +54,17 @@ final class QueueRegistry {
      * Gives a slot back.
      *
      * @param queue what {@link #reserve} returned
-     * @return the ledger that had it, or null before {@link #enter}
      */
-    @Nullable RequestLedger release(long queue) {
+    void release(long queue) {
         int slot = WorkId.slot(queue);
-        RequestLedger ledger = ledgers[slot];
         ledgers[slot] = null;
         taken[slot] = false;
-        return ledger;
     }
 
     /** The ledger that a request's id names, or null when its queue pair is gone. */
     @Nullable RequestLedger find(long id) {
         RequestLedger ledger = ledgers[WorkId.slot(id)];
         return ledger != null && WorkId.belongsTo(id, ledger.queue()) ? ledger : null;
-    }
-
-    /** Whether the ledger has its slot still. */
-    boolean has(RequestLedger ledger) {
-        return ledgers[WorkId.slot(ledger.queue())] == ledger;
     }
 
     /** Adds a queue pair that takes receives from a shared queue; null removes it. */

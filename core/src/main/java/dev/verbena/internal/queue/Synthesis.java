@@ -15,12 +15,10 @@ import java.util.ArrayList;
  */
 final class Synthesis {
     private final Delivery delivery;
-    private final QueueRegistry registry;
     private final ArrayList<RequestLedger> ledgers = new ArrayList<>(); // read by each long poll
 
-    Synthesis(Delivery delivery, QueueRegistry registry) {
+    Synthesis(Delivery delivery) {
         this.delivery = delivery;
-        this.registry = registry;
     }
 
     /** Makes room for so many ledgers, so that {@link #add} needs no memory. */
@@ -32,17 +30,10 @@ final class Synthesis {
         return ledgers.isEmpty();
     }
 
-    /** Has the ledger's synthesized completions delivered from now on. */
+    /** Has the ledger's synthesized completions delivered, until none of its requests is left. */
     void add(RequestLedger ledger) {
         if (!ledgers.contains(ledger)) {
             ledgers.add(ledger);
-        }
-    }
-
-    /** Forgets a ledger whose queue pair is gone, unless it has completions to deliver still. */
-    void release(RequestLedger ledger) {
-        if (ledger.outstanding() == 0) {
-            ledgers.remove(ledger);
         }
     }
 
@@ -54,7 +45,7 @@ final class Synthesis {
      */
     boolean deliverBefore(RequestLedger ledger, int sequence, @Nullable CompletionRecords to) {
         ledger.readAdded();
-        while (delivery.makeRoom(to)) {
+        while (delivery.makeRoom()) {
             if (!ledger.nextSynthesizedBefore(sequence)) {
                 return true;
             }
@@ -67,11 +58,11 @@ final class Synthesis {
     void deliverDue(@Nullable CompletionRecords to) {
         for (int i = 0; i < ledgers.size(); i++) {
             RequestLedger ledger = ledgers.get(i);
-            while (delivery.makeRoom(to) && ledger.nextSynthesized()) {
+            while (delivery.makeRoom() && ledger.nextSynthesized()) {
                 deliver(ledger, to);
             }
-            if (!registry.has(ledger) && ledger.outstanding() == 0) {
-                ledgers.remove(i--); // it was released before there was memory for all
+            if (ledger.outstanding() == 0) {
+                ledgers.remove(i--);
             }
         }
     }

@@ -56,6 +56,24 @@ class QueueLockTest {
         }
 
         @Test
+        void anInterruptDuringTheWaitIsThereAfterIt() throws Exception {
+            assertThat(lock.acquire()).isTrue();
+            Other<Boolean> other =
+                    new Other<>(
+                            () -> {
+                                assertThat(lock.acquire()).isTrue();
+                                lock.release();
+                                return Thread.interrupted();
+                            });
+            other.thread.interrupt();
+            while (other.thread.isInterrupted()) {
+                Thread.onSpinWait(); // until it is about to park
+            }
+            lock.release();
+            assertThat(other.end()).isTrue();
+        }
+
+        @Test
         void twoThreadsNeverHoldItTogether() throws Exception {
             Witness witness = new Witness();
             Callable<Void> pass =

@@ -10,9 +10,8 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-import java.util.HashMap;
-import java.util.Map;
-import java.util.Random;
+import java.util.ArrayList;
+import java.util.List;
 
 @Timeout(60)
 class QueueTest {
@@ -96,7 +95,9 @@ class QueueTest {
         queues.enter(new SharedReceives(again, 3, 1, null, null, 1));
         assertThat(WorkId.slot(again)).isEqualTo(WorkId.slot(id));
         assertThat(queues.find(WorkId.of(id, 0))).isNull();
-        assertThat(queues.find(WorkId.sharedQueue(77, 1))).isNull();
+        for (int slot : new int[] {2, 77}) { // there are two
+            assertThat(queues.find(WorkId.sharedQueue(slot, 1))).isNull();
+        }
     }
 
     @Test
@@ -126,30 +127,16 @@ class QueueTest {
     }
 
     @Test
-    void aMapOfIntsKeepsWhatAHashMapKeeps() {
-        Random random = new Random(20261120);
-        for (int spread : new int[] {8, 64, Integer.MAX_VALUE}) {
-            IntMap<String> map = new IntMap<>();
-            Map<Integer, String> expected = new HashMap<>();
-            for (int i = 0; i < 20_000; i++) {
-                int key = random.nextInt(spread) - spread / 2;
-                if (random.nextInt(3) > 0 && expected.size() < 500) {
-                    map.put(key, "v" + i);
-                    expected.put(key, "v" + i);
-                } else if (!expected.isEmpty()) {
-                    int gone = random.nextBoolean() ? key : expected.keySet().iterator().next();
-                    map.remove(gone);
-                    expected.remove(gone);
-                }
-                assertThat(map.get(key)).isEqualTo(expected.get(key));
-            }
-            expected.forEach((key, value) -> assertThat(map.get(key)).isEqualTo(value));
-        }
-    }
-
-    @Test
     void keptCompletionsGrowAndComeOutInOrder() {
-        UndeliveredCompletions kept = new UndeliveredCompletions(2);
+        int[] most = {0};
+        UndeliveredCompletions kept =
+                new UndeliveredCompletions(2) {
+                    @Override
+                    CompletionRecords allocate(int capacity) {
+                        most[0] = Math.max(most[0], capacity);
+                        return super.allocate(capacity);
+                    }
+                };
         CompletionRecords out = new CompletionRecords(3);
         int[] told = {0};
         int next = 0;
@@ -174,11 +161,36 @@ class QueueTest {
             }
         }
         assertThat(next).isEqualTo(80);
+        assertThat(most[0]).as("of 24 at most").isLessThanOrEqualTo(48);
         assertThat(told[0]).isEqualTo(40);
     }
 
     @Test
+    void aTableOfQueuesKnowsItsOwn() {
+        QueueRegistry registry = new QueueRegistry();
+        List<RequestLedger> ledgers = new ArrayList<>();
+        for (int i = 0; i < 20; i++) {
+            long queue = registry.reserve(i % 2 == 0);
+            assertThat(registry.find(WorkId.of(queue, 7))).isNull();
+            RequestLedger ledger = new RequestLedger(ENDPOINT, queue, 1, 1);
+            registry.enter(ledger);
+            ledgers.add(ledger);
+        }
+        assertThat(registry.capacity()).isBetween(20, 40);
+        for (RequestLedger ledger : ledgers) {
+            assertThat(registry.find(WorkId.of(ledger.queue(), 7))).isSameAs(ledger);
+            registry.release(ledger.queue());
+            assertThat(registry.find(WorkId.of(ledger.queue(), 7))).isNull();
+        }
+        long again = registry.reserve(true); // the first slot, another generation
+        registry.enter(new RequestLedger(ENDPOINT, again, 1, 1));
+        assertThat(WorkId.slot(again)).isZero();
+        assertThat(registry.find(ledgers.getFirst().queue())).isNull();
+    }
+
+    @Test
     void workIdsKeepTheirParts() {
+        assertThat(WorkId.isReceive(0)).isFalse();
         for (boolean receive : new boolean[] {true, false}) {
             for (int slot : new int[] {0, 1, WorkId.SLOTS - 1}) {
                 for (int sequence : new int[] {0, -1, Integer.MIN_VALUE, 77}) {

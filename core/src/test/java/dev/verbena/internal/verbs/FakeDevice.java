@@ -722,8 +722,17 @@ public final class FakeDevice implements DeviceControl {
 
     /** Queues a successful receive on the completion queue made last. */
     public synchronized void complete(long id, int number) {
+        complete(cqMadeLast(), id, SUCCESS, 128, 0, 0, 0, number, false);
+    }
+
+    /** Queues a completion with this status, these bytes and these flags there. */
+    public synchronized void complete(long id, int status, int bytes, int flags) {
+        complete(cqMadeLast(), id, status, 128, bytes, flags, 0, 1, false);
+    }
+
+    private Cq cqMadeLast() {
         long last = cqs.keySet().stream().mapToLong(Long::longValue).max().orElseThrow();
-        complete(cqs.get(last), id, SUCCESS, 128, 0, 0, 0, number, false);
+        return cqs.get(last);
     }
 
     /** Queues a completion that has only what a real one has. */
