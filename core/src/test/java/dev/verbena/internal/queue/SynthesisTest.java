@@ -13,7 +13,8 @@ class SynthesisTest {
     private static final int FLUSHED = 5;
 
     private final Endpoint endpoint = new Endpoint("it", new WindowTable(), () -> {});
-    private final Synthesis synthesis = new Synthesis(new Delivery(new UndeliveredCompletions(64), new CompletionCounts()));
+    private final Synthesis synthesis =
+            new Synthesis(new Delivery(new UndeliveredCompletions(64), new CompletionCounts()));
     private final CompletionRecords records = new CompletionRecords(64);
 
     private RequestLedger ledger(int slot) {
