@@ -34,7 +34,8 @@ public enum Access {
      * locked, and of which little is used at a time. An access to a page that is not there takes
      * many microseconds, or the time of reading it from a disk; {@link MemoryRegion#prefetch}
      * brings it before. No right, but a way to register: beyond NDK. Needs {@link
-     * AdapterInfo#onDemandPaging}.
+     * AdapterInfo#onDemandPaging}. Not for data with Soft-RoCE: on Linux 7.3.4 its driver puts
+     * bytes at the start of their page, whatever their offset there; a warning in the log says so.
      */
     ON_DEMAND(0, Rights.ON_DEMAND),
     /**

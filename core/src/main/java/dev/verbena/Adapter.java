@@ -49,9 +49,10 @@ public final class Adapter extends NativeObject {
     private final Object connectionLock = new Object();
     private @Nullable ConnectionEvents connectionEvents; // created when needed, under that lock
 
-    // These three are created when they are first needed, under this object's lock.
+    // These four are created when they are first needed, under this object's lock.
     private @Nullable AdapterEvents events;
     private @Nullable AdapterInfo info;
+    private @Nullable AdapterInfo extendedInfo;
     private @Nullable VerbsContext context;
 
     // Each takes ownership of an opened device, and closes it if querying it fails.
@@ -389,13 +390,23 @@ public final class Adapter extends NativeObject {
     public AdapterInfo info() {
         hold();
         try {
-            return queryInfo();
+            return queryExtendedInfo();
         } finally {
             letGo();
         }
     }
 
-    /** The caller must hold this adapter, which may be closed already. */
+    private synchronized AdapterInfo queryExtendedInfo() {
+        if (extendedInfo == null) {
+            extendedInfo = queryInfo().with(control.extended());
+        }
+        return extendedInfo;
+    }
+
+    /**
+     * Without what only ibv_query_device_ex reports: linking that takes some milliseconds, which no
+     * queue pair needs. The caller must hold this adapter, which may be closed already.
+     */
     synchronized AdapterInfo queryInfo() {
         if (info == null) {
             info =

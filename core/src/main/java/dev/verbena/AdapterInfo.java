@@ -5,10 +5,12 @@ import com.google.errorprone.annotations.CheckReturnValue;
 import dev.verbena.internal.connect.Announcement;
 import dev.verbena.internal.connect.PrivateData;
 import dev.verbena.internal.verbs.DeviceAttributes;
+import dev.verbena.internal.verbs.ExtendedAttributes;
 import dev.verbena.internal.verbs.Provider;
 
 import org.jspecify.annotations.Nullable;
 
+import java.time.Duration;
 import java.util.List;
 import java.util.Objects;
 
@@ -93,6 +95,7 @@ public final class AdapterInfo {
     private final Technology technology;
     private final long maxTransferBytes;
     private final AdapterProbe.Found found;
+    private final ExtendedAttributes extended;
 
     AdapterInfo(
             String name,
@@ -108,6 +111,22 @@ public final class AdapterInfo {
         this.technology = technology(device, ports);
         this.maxTransferBytes = ports.stream().mapToLong(Port::maxMessageBytes).max().orElse(0);
         this.found = found;
+        this.extended = ExtendedAttributes.NONE;
+    }
+
+    private AdapterInfo(AdapterInfo plain, ExtendedAttributes extended) {
+        this.name = plain.name;
+        this.device = plain.device;
+        this.providerName = plain.providerName;
+        this.maxWindowBytes = plain.maxWindowBytes;
+        this.technology = plain.technology;
+        this.maxTransferBytes = plain.maxTransferBytes;
+        this.found = plain.found;
+        this.extended = extended;
+    }
+
+    AdapterInfo with(ExtendedAttributes attributes) {
+        return new AdapterInfo(this, attributes);
     }
 
     private static Technology technology(DeviceAttributes device, List<Port> ports) {
@@ -353,7 +372,7 @@ public final class AdapterInfo {
      * @return the abilities, perhaps none
      */
     public OnDemandPaging onDemandPaging() {
-        return new OnDemandPaging(found.paging());
+        return new OnDemandPaging(extended.paging());
     }
 
     // ---- how many objects the device has
@@ -529,16 +548,35 @@ public final class AdapterInfo {
 
     /**
      * The abilities as NDK_ADAPTER_FLAG_* (AdapterFlags): {@link #LOOPBACK_CONNECTIONS}, {@link
-     * #RDMA_READ_SINK_NOT_REQUIRED} except on iWARP, and {@link #CQ_RESIZE} where it works. Never
-     * set are {@link #IN_ORDER_DMA}, which verbs does not report, {@link #CQ_INTERRUPT_MODERATION},
-     * {@link #MULTI_ENGINE} and {@link #RDMA_READ_LOCAL_INVALIDATE}.
+     * #RDMA_READ_SINK_NOT_REQUIRED} except on iWARP, and {@link #CQ_RESIZE} and {@link
+     * #CQ_INTERRUPT_MODERATION} where they work. Never set are {@link #IN_ORDER_DMA}, which verbs
+     * does not report, {@link #MULTI_ENGINE} and {@link #RDMA_READ_LOCAL_INVALIDATE}.
      *
      * @return the bits of the flags, combined
      */
     public int flags() {
         return (readSinkRequired() ? 0 : RDMA_READ_SINK_NOT_REQUIRED)
                 | LOOPBACK_CONNECTIONS
-                | (completionQueueResize() ? CQ_RESIZE : 0);
+                | (completionQueueResize() ? CQ_RESIZE : 0)
+                | (maxModerationCount() > 0 ? CQ_INTERRUPT_MODERATION : 0);
+    }
+
+    /**
+     * After how many completions {@link CompletionQueue#moderate} can have the device interrupt.
+     *
+     * @return 0 where it does not work, and where library or provider are too old to say
+     */
+    public int maxModerationCount() {
+        return extended.moderationCount();
+    }
+
+    /**
+     * How long {@link CompletionQueue#moderate} can have the device wait.
+     *
+     * @return zero where it does not work, and where library or provider are too old to say
+     */
+    public Duration maxModerationInterval() {
+        return Duration.ofNanos(1000L * extended.moderationMicroseconds());
     }
 
     /**
@@ -559,7 +597,8 @@ public final class AdapterInfo {
                 && maxWindowBytes == that.maxWindowBytes
                 && technology == that.technology
                 && maxTransferBytes == that.maxTransferBytes
-                && found.equals(that.found);
+                && found.equals(that.found)
+                && extended.equals(that.extended);
     }
 
     @Override

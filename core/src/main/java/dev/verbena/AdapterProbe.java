@@ -3,7 +3,6 @@ package dev.verbena;
 import dev.verbena.internal.queue.SendQueue;
 import dev.verbena.internal.verbs.DeviceAttributes;
 import dev.verbena.internal.verbs.DeviceControl;
-import dev.verbena.internal.verbs.PagingAttributes;
 import dev.verbena.internal.verbs.QueuePairShape;
 
 import java.util.function.IntPredicate;
@@ -30,7 +29,6 @@ final class AdapterProbe {
      * @param maxSharedReceives the deepest shared receive queue, or 0
      * @param maxCompletions the deepest completion queue, with space left for internal signals
      * @param resizes whether a completion queue could be resized
-     * @param paging what can be done with memory that is not pinned
      */
     record Found(
             boolean windows,
@@ -39,8 +37,7 @@ final class AdapterProbe {
             int maxDepth,
             int maxSharedReceives,
             int maxCompletions,
-            boolean resizes,
-            PagingAttributes paging) {}
+            boolean resizes) {}
 
     private final DeviceControl control;
     private final DeviceAttributes device;
@@ -99,14 +96,7 @@ final class AdapterProbe {
                         Math.min(device.maxSharedReceives(), DEEPEST),
                         n -> sharedWorks(n, device.maxSharedSge()));
         return new Found(
-                windows,
-                buffers,
-                inline,
-                depth,
-                shared,
-                completions,
-                control.resizeCq(cq, 2) == 0,
-                control.paging());
+                windows, buffers, inline, depth, shared, completions, control.resizeCq(cq, 2) == 0);
     }
 
     private int deepest(int atMost, int buffers, int inline) {

@@ -41,6 +41,8 @@ public final class CompletionQueue extends NativeObject {
      */
     static final int DEPTH_FACTOR = 2;
 
+    private static final int MOST_MODERATION = 0xFFFF; // the fields have 16 bits
+
     /** How many polls may find nothing until the clock is looked at, */
     private static final int LOOK_EVERY = 1 << 12;
 
@@ -438,6 +440,41 @@ public final class CompletionQueue extends NativeObject {
                     "ibv_resize_cq(%d)".formatted(DEPTH_FACTOR * depth),
                     "");
             this.depth = depth;
+        } finally {
+            letGo();
+        }
+    }
+
+    /**
+     * Has the device interrupt less often (NdkControlCqInterruptModeration, {@code ibv_modify_cq}):
+     * an event comes after some completions, or some time after the first of them. For armed
+     * queues, and the threads that wait for them; polls are not concerned. What works is {@link
+     * AdapterInfo#maxModerationCount} and {@link AdapterInfo#maxModerationInterval}.
+     *
+     * @param completions after how many an event comes at the latest, up to 65,535; 0 and 1 are
+     *     every one
+     * @param interval after which time at the latest, in microseconds, up to 65,535 of them; zero
+     *     is at once
+     * @throws IllegalStateException when this queue is closed
+     * @throws VerbenaException with NOT_SUPPORTED when the device cannot do it, as Soft-RoCE,
+     *     INVALID_PARAMETER when it does not take these values
+     */
+    public void moderate(int completions, Duration interval) {
+        long microseconds = TimeUnit.MICROSECONDS.convert(interval);
+        if (completions < 0
+                || completions > MOST_MODERATION
+                || interval.isNegative()
+                || microseconds > MOST_MODERATION) {
+            throw new IllegalArgumentException(
+                    "Interrupts are moderated by 0 to %,d completions and microseconds, not by %,d and %s"
+                            .formatted(MOST_MODERATION, completions, interval));
+        }
+        hold();
+        try {
+            VerbenaException.check(
+                    control.moderateCq(address, completions, (int) microseconds),
+                    "ibv_modify_cq(%d completions, %d us)".formatted(completions, microseconds),
+                    "Its interrupts stay as they are");
         } finally {
             letGo();
         }

@@ -156,9 +156,13 @@ public final class MemoryRegion extends NativeObject {
     }
 
     private static void checkPaging(Adapter adapter) {
-        if (!new OnDemandPaging(adapter.control().paging()).supported()) {
+        if (!new OnDemandPaging(adapter.control().extended().paging()).supported()) {
             throw new VerbenaException(
                     Status.NOT_SUPPORTED, RegistrationAdvice.NO_PAGING.formatted(adapter.name()));
+        }
+        String defect = adapter.provider().pagingDefect();
+        if (defect != null) {
+            System.getLogger("dev.verbena").log(System.Logger.Level.WARNING, defect);
         }
     }
 
@@ -252,9 +256,9 @@ public final class MemoryRegion extends NativeObject {
      * @param purpose what the device will do with them
      * @throws IllegalStateException if the region is closed
      * @throws IndexOutOfBoundsException for bytes outside the region
-     * @throws VerbenaException with NOT_SUPPORTED where provider or driver cannot do it (Soft-RoCE:
-     *     from Linux 6.16 on, with a newer rdma-core than 64); requests work without it, more
-     *     slowly; with ACCESS_VIOLATION for pages that cannot be fetched for this purpose
+     * @throws VerbenaException with NOT_SUPPORTED where provider or driver cannot do it, as with
+     *     Soft-RoCE and rdma-core 44: requests work without it, more slowly; with ACCESS_VIOLATION
+     *     for pages that cannot be fetched for this purpose
      */
     public void prefetch(long offset, long length, Prefetch purpose) {
         Objects.checkFromIndexSize(offset, length, bytes());

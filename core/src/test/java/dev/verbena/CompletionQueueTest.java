@@ -312,4 +312,43 @@ class CompletionQueueTest {
             assertThat(reported.poll(30, TimeUnit.SECONDS)).hasMessageContaining("is closed");
         }
     }
+
+    @Test
+    void interruptsAreModeratedWhereTheDeviceCan() {
+        try (Rig rig =
+                new Rig(
+                        QueuePairLimits.depths(4, 4),
+                        device -> device.moderationCount = 500,
+                        null)) {
+            rig.queue.moderate(32, Duration.ofNanos(40_000));
+            rig.queue.moderate(0, Duration.ZERO);
+            assertThat(rig.device.moderations).containsExactly("32 after 40 us", "0 after 0 us");
+            AdapterInfo info = rig.adapter.info();
+            assertThat(info.maxModerationCount()).isEqualTo(500);
+            assertThat(info.maxModerationInterval()).isEqualTo(Duration.ofNanos(500_000));
+            assertThat(info.flags() & AdapterInfo.CQ_INTERRUPT_MODERATION).isNotZero();
+            assertThatThrownBy(() -> rig.queue.moderate(501, Duration.ZERO))
+                    .isInstanceOf(VerbenaException.class)
+                    .hasMessageContaining("ibv_modify_cq(501 completions, 0 us)")
+                    .hasMessageContaining("EINVAL");
+            assertThatThrownBy(() -> rig.queue.moderate(0x10000, Duration.ZERO))
+                    .isInstanceOf(IllegalArgumentException.class);
+            assertThatThrownBy(() -> rig.queue.moderate(1, Duration.ofMillis(66)))
+                    .isInstanceOf(IllegalArgumentException.class);
+            assertThatThrownBy(() -> rig.queue.moderate(1, Duration.ofNanos(-1)))
+                    .isInstanceOf(IllegalArgumentException.class);
+        }
+    }
+
+    @Test
+    void aDeviceWithoutModerationSaysSo() {
+        try (Rig rig = new Rig(QueuePairLimits.depths(4, 4))) {
+            assertThat(rig.adapter.info().maxModerationCount()).isZero();
+            assertThat(rig.adapter.info().flags() & AdapterInfo.CQ_INTERRUPT_MODERATION).isZero();
+            assertThatThrownBy(() -> rig.queue.moderate(8, Duration.ofMillis(1)))
+                    .isInstanceOf(VerbenaException.class)
+                    .extracting(e -> ((VerbenaException) e).status())
+                    .isEqualTo(Status.NOT_SUPPORTED);
+        }
+    }
 }

@@ -14,6 +14,7 @@ import org.junit.jupiter.api.Timeout;
 import java.io.IOException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
@@ -341,6 +342,26 @@ class MemoryAbuseTest {
     private static long mappings() throws IOException {
         try (var lines = Files.lines(Path.of("/proc/self/maps"))) {
             return lines.count();
+        }
+    }
+
+    /**
+     * Another thread closes a region between the post of its bytes, inline, and the provider's look
+     * at them.
+     */
+    @Test
+    void theProviderReadsNoInlineBytesFromMemoryOfACaller() {
+        try (Rig rig = Rig.connected(QueuePairLimits.depths(4, 4).withInlineBytes(64))) {
+            MemoryRegion region = rig.domain.allocate(4096);
+            region.memory().setString(0, "written before the close");
+            rig.device.beforePost = region::close; // its pages are unmapped then
+            BufferList list = new BufferList(1).add(region, 0, 24);
+            rig.a.write(1, list, Rig.REMOTE, 1, OpFlags.INLINE).orThrow();
+            assertThat(region.toString()).endsWith("closed");
+            assertThat(new String(rig.device.sends.getLast().inline(), StandardCharsets.UTF_8))
+                    .isEqualTo("written before the close");
+            assertThat(rig.a.write(2, list, Rig.REMOTE, 1, OpFlags.INLINE))
+                    .isEqualTo(Status.ACCESS_VIOLATION);
         }
     }
 }

@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatIllegalStateException;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.verbena.internal.verbs.Errno;
+import dev.verbena.internal.verbs.FakeDevice;
 import dev.verbena.internal.verbs.PagingAttributes;
 import dev.verbena.internal.verbs.Rights;
 
@@ -59,6 +60,30 @@ class OnDemandMemoryTest {
         assertThat(lastRights()).isEqualTo(Rights.ON_DEMAND | Rights.BIND_WINDOWS);
         rig.domain.register(rig.arena.allocate(100).asReadOnly(), Access.ON_DEMAND).close();
         assertThat(lastRights()).isEqualTo(Rights.ON_DEMAND);
+    }
+
+    /** Soft-RoCE has it, and puts data in the wrong place: somebody should know. */
+    @Test
+    void aDefectOfTheProviderIsLogged() {
+        try (Rig soft =
+                new Rig(
+                        QueuePairLimits.depths(4, 4),
+                        device -> {
+                            device.vendorId = FakeDevice.RXE;
+                            device.paging = ALL;
+                        },
+                        null)) {
+            List<String> logged =
+                    LoggedMessages.of(() -> soft.domain.allocate(8, Access.ON_DEMAND).close());
+            assertThat(logged)
+                    .singleElement()
+                    .asString()
+                    .contains("Soft-RoCE's on-demand paging loses where in a page");
+            assertThat(LoggedMessages.of(() -> soft.domain.allocate(8).close())).isEmpty();
+        }
+        rig.device.paging = ALL;
+        assertThat(LoggedMessages.of(() -> rig.domain.allocate(8, Access.ON_DEMAND).close()))
+                .isEmpty();
     }
 
     @Test

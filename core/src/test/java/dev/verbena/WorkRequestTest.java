@@ -2,6 +2,8 @@ package dev.verbena;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import static java.lang.foreign.ValueLayout.JAVA_BYTE;
+
 import dev.verbena.internal.verbs.FakeDevice;
 
 import org.junit.jupiter.api.AfterEach;
@@ -234,10 +236,21 @@ class WorkRequestTest {
     }
 
     @Test
-    void anInlineRequestOfFewBuffersNamesThemWhereTheyAre() {
+    void anInlineRequestOfFewBuffersIsGatheredIntoOne() {
         fill(rig.memory.memory());
         expect(rig.a.send(CONTEXT, two, OpFlags.INLINE), 2, SIGNALED | INLINE, request -> {});
-        expectTwoBuffers();
+        FakeDevice.Posted posted = rig.device.sends.getLast();
+        assertThat(posted.sges()).hasSize(16);
+        byte[] expected = new byte[8 + 0x20];
+        MemorySegment.copy(rig.memory.memory(), JAVA_BYTE, 16, expected, 0, 8);
+        MemorySegment.copy(rig.memory.memory(), JAVA_BYTE, 100, expected, 8, 0x20);
+        assertThat(posted.inline()).isEqualTo(expected);
+        long address = ByteBuffer.wrap(posted.sges()).order(ByteOrder.nativeOrder()).getLong(0);
+        assertThat(address - rig.memory.memory().address())
+                .as("a copy, not in the caller's memory")
+                .satisfiesAnyOf(
+                        offset -> assertThat(offset).isNegative(),
+                        offset -> assertThat(offset).isGreaterThanOrEqualTo(4096));
     }
 
     @Test

@@ -19,10 +19,10 @@ import java.util.Objects;
  */
 @SuppressWarnings("ReferenceEquality") // domains and scopes are the same object or another one
 public final class Buffers {
-    /** What {@link #nameInline} returns when there are more bytes than fit into a request. */
+    /** What {@link #copyInline} returns when there are more bytes than fit into a request. */
     static final long TOO_MANY = -1;
 
-    /** What {@link #nameInline} returns when a buffer's bytes cannot be read. */
+    /** What {@link #copyInline} returns when a buffer's bytes cannot be read. */
     static final long UNREADABLE = -2;
 
     private final SgeArray entries;
@@ -189,42 +189,30 @@ public final class Buffers {
     }
 
     /**
-     * Names the bytes in a request that carries them itself. Size, addresses and lengths are read
-     * once, and each buffer is compared with its memory, because provider and JDK would read
-     * whatever address they are given.
+     * Copies the bytes into a request that carries them itself. Size, addresses and lengths are
+     * read once, and the JDK checks the memory while it copies. A provider would read whatever
+     * address it is given, and another thread may close the memory's arena or region meanwhile.
      *
      * @param request an initiator request that was begun
      * @param count the {@link #size}, as the caller has read it
      * @param most how many bytes a request may carry
-     * @param gather whether the bytes are copied now; otherwise the provider copies them when it
-     *     takes the request
      * @return how many bytes, or {@link #TOO_MANY}, or {@link #UNREADABLE}
      */
-    long nameInline(SendChain request, int count, long most, boolean gather) {
+    long copyInline(SendChain request, int count, long most) {
         long total = 0;
         for (int i = 0; i < count; i++) {
             MemorySegment memory = memories[i];
             long address = entries.addressOf(i);
-            long lengthAndKey = entries.lengthAndKeyOf(i);
-            long length = SgeArray.lengthIn(lengthAndKey);
+            long length = entries.lengthOf(i);
             if (length > most - total) {
                 return TOO_MANY;
             }
-            if (!gather) {
-                if (memory == null || !readable(memory, address - memory.address(), length)) {
-                    return UNREADABLE;
-                }
-                request.buffer(i, address, lengthAndKey);
-            } else if (!gather(request, total, memory, address, length)) {
+            if (!gather(request, total, memory, address, length)) {
                 return UNREADABLE;
             }
             total += length;
         }
-        if (gather) {
-            request.ownBytes(total);
-        } else {
-            request.ownBuffers(count);
-        }
+        request.ownBytes(total);
         return total;
     }
 
@@ -244,12 +232,5 @@ public final class Buffers {
         } catch (IllegalStateException | WrongThreadException | IndexOutOfBoundsException e) {
             return false; // closed, another thread's, or not what the list says
         }
-    }
-
-    private static boolean readable(MemorySegment memory, long offset, long length) {
-        return offset >= 0
-                && offset <= memory.byteSize() - length
-                && memory.scope().isAlive()
-                && memory.isAccessibleBy(Thread.currentThread());
     }
 }

@@ -202,9 +202,8 @@ public final class SendQueue {
 
     private int postInline(
             Operation operation, long context, Buffers buffers, int count, int flags) {
-        // Most providers refuse more buffers than the queue pair was made for, inline too.
-        boolean gather = (flags & RequestFlags.DEFER) != 0 || count > rules.maxBuffers();
-        long bytes = buffers.nameInline(chain, count, rules.maxInlineBytes(), gather);
+        // As one buffer: most providers refuse more than the queue pair was made for, inline too.
+        long bytes = buffers.copyInline(chain, count, rules.maxInlineBytes());
         if (bytes < 0) {
             return refuse(
                     bytes == Buffers.TOO_MANY

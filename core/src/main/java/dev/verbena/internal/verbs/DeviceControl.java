@@ -83,11 +83,11 @@ public interface DeviceControl {
     long registerDmaBuf(long pd, int descriptor, long offset, long length, long iova, int access);
 
     /**
-     * {@code ibv_query_device_ex}: what the device can do with memory that is not pinned.
+     * {@code ibv_query_device_ex}.
      *
-     * @return {@link PagingAttributes#NONE} also where it cannot be asked
+     * @return {@link ExtendedAttributes#NONE} also where it cannot be asked
      */
-    PagingAttributes paging();
+    ExtendedAttributes extended();
 
     /**
      * {@code ibv_advise_mr} for one range, with the flag FLUSH: returns when it is done.
@@ -238,6 +238,16 @@ public interface DeviceControl {
      * @return 0, or a negative errno
      */
     int resizeCq(long cq, int depth);
+
+    /**
+     * {@code ibv_modify_cq} with IBV_CQ_ATTR_MODERATE.
+     *
+     * @param cq the {@code ibv_cq}
+     * @param count after how many completions an event comes, 16 bits
+     * @param microseconds after which time at the latest, 16 bits
+     * @return 0, or a negative errno
+     */
+    int moderateCq(long cq, int count, int microseconds);
 
     /**
      * {@code ibv_destroy_cq}.

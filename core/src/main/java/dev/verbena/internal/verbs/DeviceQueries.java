@@ -6,9 +6,12 @@ import static java.lang.foreign.ValueLayout.JAVA_INT;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
 import dev.verbena.bindings.ibv_context;
+import dev.verbena.bindings.ibv_cq_moderation_caps;
 import dev.verbena.bindings.ibv_device;
 import dev.verbena.bindings.ibv_device_attr;
+import dev.verbena.bindings.ibv_device_attr_ex;
 import dev.verbena.bindings.ibv_gid_entry;
+import dev.verbena.bindings.ibv_odp_caps;
 import dev.verbena.bindings.ibv_port_attr;
 import dev.verbena.bindings.verbs_context;
 
@@ -36,18 +39,28 @@ final class DeviceQueries {
                             FunctionDescriptor.of(JAVA_INT, ADDRESS, JAVA_BYTE, ADDRESS, JAVA_LONG),
                             Linker.Option.captureCallState("errno"));
 
+    /** In a class of its own, as few programs ask: linking takes some milliseconds. */
+    @SuppressWarnings("restricted") // making downcalls is what this module asks native access for
+    private static final class Extended {
+        static final MethodHandle QUERY_DEVICE_EX =
+                Linker.nativeLinker()
+                        .downcallHandle(
+                                verbs_context.query_device_ex.descriptor(),
+                                Linker.Option.captureCallState("errno"));
+
+        private Extended() {}
+    }
+
     private final MemorySegment context;
+    private final ExtendedContext extended;
     private final MemorySegment queryPort;
 
     /** For an {@code ibv_context}. */
-    DeviceQueries(MemorySegment context) {
+    DeviceQueries(MemorySegment context, ExtendedContext extended) {
         this.context = context;
-        // Part of a verbs_context: rdma-core 44, the oldest that is supported, makes no other.
-        this.queryPort =
-                verbs_context.query_port(
-                        Native.at(
-                                context.address() - verbs_context.context$offset(),
-                                verbs_context.sizeof()));
+        this.extended = extended;
+        // Never NULL: rdma-core 44, the oldest that is supported, makes only extended contexts.
+        this.queryPort = extended.function(verbs_context.query_port$offset());
     }
 
     /** {@code ibv_query_device}. */
@@ -60,6 +73,42 @@ final class DeviceQueries {
                                     Calls.Devices.QUERY_DEVICE.invokeExact(
                                             scratch.state, context, a));
             return new DeviceAttributes(error, a, transport());
+        } catch (Throwable t) {
+            throw Calls.unexpected(t);
+        }
+    }
+
+    /** {@code ibv_query_device_ex}. */
+    ExtendedAttributes extended() {
+        MemorySegment function = extended.function(verbs_context.query_device_ex$offset());
+        if (function.address() == 0) {
+            return ExtendedAttributes.NONE;
+        }
+        try (Scratch scratch = Scratch.borrow();
+                Arena arena = Arena.ofConfined()) { // too large for Scratch
+            MemorySegment attributes = ibv_device_attr_ex.allocate(arena);
+            int error =
+                    scratch.value(
+                            (int)
+                                    Extended.QUERY_DEVICE_EX.invokeExact(
+                                            function,
+                                            scratch.state,
+                                            context,
+                                            MemorySegment.NULL,
+                                            attributes,
+                                            ibv_device_attr_ex.sizeof()));
+            if (error != 0) {
+                return ExtendedAttributes.NONE; // an old provider has none
+            }
+            MemorySegment odp = ibv_device_attr_ex.odp_caps(attributes);
+            MemorySegment moderation = ibv_device_attr_ex.cq_mod_caps(attributes);
+            return new ExtendedAttributes(
+                    new PagingAttributes(
+                            ibv_odp_caps.general_caps(odp),
+                            ibv_odp_caps.per_transport_caps.rc_odp_caps(
+                                    ibv_odp_caps.per_transport_caps(odp))),
+                    Short.toUnsignedInt(ibv_cq_moderation_caps.max_cq_count(moderation)),
+                    Short.toUnsignedInt(ibv_cq_moderation_caps.max_cq_period(moderation)));
         } catch (Throwable t) {
             throw Calls.unexpected(t);
         }

@@ -8,6 +8,8 @@ import dev.verbena.bindings.ibv_async_event;
 import dev.verbena.bindings.ibv_comp_channel;
 import dev.verbena.bindings.ibv_context;
 import dev.verbena.bindings.ibv_context_ops;
+import dev.verbena.bindings.ibv_moderate_cq;
+import dev.verbena.bindings.ibv_modify_cq_attr;
 import dev.verbena.bindings.ibv_mr;
 import dev.verbena.bindings.ibv_mw;
 import dev.verbena.bindings.ibv_qp;
@@ -16,6 +18,7 @@ import dev.verbena.bindings.ibv_qp_cap;
 import dev.verbena.bindings.ibv_qp_init_attr;
 import dev.verbena.bindings.ibv_srq_attr;
 import dev.verbena.bindings.ibv_srq_init_attr;
+import dev.verbena.bindings.verbs_context;
 
 import org.jspecify.annotations.Nullable;
 
@@ -37,7 +40,15 @@ public final class LibraryControl implements DeviceControl {
     private static final MethodHandle DEALLOC_MW =
             throughTable(FunctionDescriptor.of(JAVA_INT, ADDRESS));
 
+    /** In a class of its own, as few programs moderate: linking takes some milliseconds. */
+    private static final class Moderation {
+        static final MethodHandle MODIFY_CQ = throughTable(verbs_context.modify_cq.descriptor());
+
+        private Moderation() {}
+    }
+
     private final MemorySegment context;
+    private final ExtendedContext extended;
     private final LibraryRegions regions;
     private final MemorySegment allocMw;
     private final MemorySegment deallocMw;
@@ -50,11 +61,12 @@ public final class LibraryControl implements DeviceControl {
      */
     public LibraryControl(long context) {
         this.context = Native.at(context, ibv_context.sizeof());
-        this.regions = new LibraryRegions(this.context);
+        this.extended = new ExtendedContext(this.context);
+        this.regions = new LibraryRegions(extended);
         MemorySegment ops = ibv_context.ops(this.context);
         this.allocMw = ibv_context_ops.alloc_mw(ops);
         this.deallocMw = ibv_context_ops.dealloc_mw(ops);
-        this.queries = new DeviceQueries(this.context);
+        this.queries = new DeviceQueries(this.context, extended);
         // Events are taken after poll(2) has reported one. If another reader takes it first,
         // ibv_get_async_event must return EAGAIN instead of blocking.
         Descriptors.nonBlocking(ibv_context.async_fd(this.context));
@@ -118,8 +130,8 @@ public final class LibraryControl implements DeviceControl {
     }
 
     @Override
-    public PagingAttributes paging() {
-        return regions.paging();
+    public ExtendedAttributes extended() {
+        return queries.extended();
     }
 
     @Override
@@ -284,6 +296,27 @@ public final class LibraryControl implements DeviceControl {
                     (int)
                             Calls.Resizing.RESIZE_CQ.invokeExact(
                                     scratch.state, MemorySegment.ofAddress(cq), depth));
+        } catch (Throwable t) {
+            throw Calls.unexpected(t);
+        }
+    }
+
+    @Override
+    public int moderateCq(long cq, int count, int microseconds) {
+        MemorySegment function = extended.function(verbs_context.modify_cq$offset());
+        if (function.address() == 0) {
+            return -Errno.EOPNOTSUPP;
+        }
+        try (Scratch scratch = Scratch.borrow()) {
+            MemorySegment change = ibv_modify_cq_attr.allocate(scratch);
+            ibv_modify_cq_attr.attr_mask(change, Verbs.IBV_CQ_ATTR_MODERATE);
+            MemorySegment moderation = ibv_modify_cq_attr.moderate(change);
+            ibv_moderate_cq.cq_count(moderation, (short) count);
+            ibv_moderate_cq.cq_period(moderation, (short) microseconds);
+            return scratch.value(
+                    (int)
+                            Moderation.MODIFY_CQ.invokeExact(
+                                    function, scratch.state, MemorySegment.ofAddress(cq), change));
         } catch (Throwable t) {
             throw Calls.unexpected(t);
         }

@@ -101,6 +101,20 @@ public record Provider(
     }
 
     /**
+     * What is wrong with memory that this provider pages on demand.
+     *
+     * @return a sentence, or null if nothing is known
+     */
+    public @Nullable String pagingDefect() {
+        // __rxe_odp_mr_copy leaves out the offset within the page; seen on 7.3.4.
+        return name.equals("rxe")
+                ? "Soft-RoCE's on-demand paging loses where in a page the data belongs (seen on Linux"
+                        + " 7.3.4): only requests that begin at the start of a page are right. Do not"
+                        + " use ON_DEMAND for data that matters"
+                : null;
+    }
+
+    /**
      * Whether the close of a queue pair with a shared receive queue must wait for {@code
      * IBV_EVENT_QP_LAST_WQE_REACHED}, which is raised when the last receive that it took has
      * completed. Otherwise a receive may complete between the last poll of the close and {@code

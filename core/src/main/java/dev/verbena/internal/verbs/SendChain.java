@@ -211,27 +211,6 @@ public final class SendChain {
     }
 
     /**
-     * Writes one entry of the slot's own buffer list; {@link #ownBuffers} completes the list.
-     *
-     * @param index the index in the list, below {@code maxSge}
-     * @param address where the bytes are
-     * @param lengthAndKey from {@link SgeArray#lengthAndKeyOf}
-     */
-    public void buffer(int index, long address, long lengthAndKey) {
-        SgeArray.put(
-                current + REQUEST + SGE * Objects.checkIndex(index, maxSge), address, lengthAndKey);
-    }
-
-    /**
-     * Completes the list that {@link #buffer} filled.
-     *
-     * @param count how many buffers it names
-     */
-    public void ownBuffers(int count) {
-        buffers(current + REQUEST, count);
-    }
-
-    /**
      * Copies bytes of an inline request into its slot; {@link #ownBytes} completes it. The copy is
      * checked by the JDK: if another thread closes the arena of the memory, this throws.
      *

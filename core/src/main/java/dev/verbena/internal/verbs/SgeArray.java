@@ -84,32 +84,22 @@ public final class SgeArray {
     }
 
     /**
-     * The length and the local key of an entry, read by one access: if another thread changes the
-     * entry meanwhile, the two still belong together.
+     * The length of an entry.
      *
      * @param index the index, below the capacity
-     * @return both, for {@link #lengthIn} and {@link SendChain#buffer}
-     */
-    public long lengthAndKeyOf(int index) {
-        return index == 0 ? firstLengthAndKey : Native.getLong(entry(index), LENGTH_AND_KEY);
-    }
-
-    /**
-     * Extracts the length from a result of {@link #lengthAndKeyOf}.
-     *
-     * @param lengthAndKey the result
      * @return how many bytes
      */
-    public static long lengthIn(long lengthAndKey) {
-        return LENGTH_IS_LOWER ? lengthAndKey & 0xFFFF_FFFFL : lengthAndKey >>> Integer.SIZE;
+    public long lengthOf(int index) {
+        long both = index == 0 ? firstLengthAndKey : Native.getLong(entry(index), LENGTH_AND_KEY);
+        return LENGTH_IS_LOWER ? both & 0xFFFF_FFFFL : both >>> Integer.SIZE;
     }
 
     private long entry(int index) {
         return address + SIZE * Objects.checkIndex(index, capacity);
     }
 
-    /** Writes an entry to an address outside of this array. */
-    static void put(long to, long address, long lengthAndKey) {
+    /** Writes an entry to an address. */
+    private static void put(long to, long address, long lengthAndKey) {
         Native.putLong(to, ADDR, address);
         Native.putLong(to, LENGTH_AND_KEY, lengthAndKey);
     }

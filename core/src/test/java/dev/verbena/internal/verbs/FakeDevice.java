@@ -221,6 +221,9 @@ public final class FakeDevice implements DeviceControl {
     /** What it can do with memory that is not pinned. */
     public PagingAttributes paging = PagingAttributes.NONE;
 
+    public int moderationCount; // the most that it takes, also as microseconds
+    public final List<String> moderations = new ArrayList<>();
+
     /** The errno of a registration that has optional rights, or 0. */
     public int optionalRightsError;
 
@@ -995,8 +998,17 @@ public final class FakeDevice implements DeviceControl {
     }
 
     @Override
-    public PagingAttributes paging() {
-        return paging;
+    public ExtendedAttributes extended() {
+        return new ExtendedAttributes(paging, moderationCount, moderationCount);
+    }
+
+    @Override
+    public synchronized int moderateCq(long cq, int count, int microseconds) {
+        if (moderationCount == 0) {
+            return -Errno.EOPNOTSUPP;
+        }
+        moderations.add("%d after %d us".formatted(count, microseconds));
+        return count > moderationCount ? -Errno.EINVAL : 0;
     }
 
     @Override

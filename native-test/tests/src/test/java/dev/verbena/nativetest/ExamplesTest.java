@@ -28,6 +28,7 @@ import java.io.BufferedReader;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.net.InetSocketAddress;
+import java.nio.ByteBuffer;
 import java.nio.file.FileAlreadyExistsException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -200,7 +201,7 @@ class ExamplesTest {
                 QueuePair pair =
                         domain.createQueuePair(queue, queue, QueuePairLimits.depths(1, 1));
                 Connector connector = here.createConnector()) {
-            byte[] size = {(byte) 0x88, 0x13, 0, 0, 0, 0, 0, 0}; // 5,000
+            byte[] size = ByteBuffer.allocate(Long.BYTES).putLong(5000).array();
             connector.connect(pair, address, ConnectionOptions.DEFAULTS.withPrivateData(size));
             connector.completeConnect();
         }

@@ -1,0 +1,40 @@
+package dev.verbena;
+
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.List;
+import java.util.logging.Handler;
+import java.util.logging.LogRecord;
+import java.util.logging.Logger;
+
+/** What the library logs while something runs. */
+final class LoggedMessages {
+    private LoggedMessages() {}
+
+    static List<String> of(Runnable action) {
+        List<String> messages = Collections.synchronizedList(new ArrayList<>());
+        Handler handler =
+                new Handler() {
+                    @Override
+                    public void publish(LogRecord logged) {
+                        messages.add(logged.getMessage());
+                    }
+
+                    @Override
+                    public void flush() {}
+
+                    @Override
+                    public void close() {}
+                };
+        Logger logger = Logger.getLogger("dev.verbena");
+        logger.addHandler(handler);
+        logger.setUseParentHandlers(false);
+        try {
+            action.run();
+        } finally {
+            logger.removeHandler(handler);
+            logger.setUseParentHandlers(true);
+        }
+        return messages;
+    }
+}
