@@ -254,16 +254,6 @@ class WorkRequestTest {
     }
 
     @Test
-    void anInlineRequestOfAsManyBuffersAsItMayNameIsNotGathered() {
-        BufferList four = new BufferList(4);
-        for (int i = 0; i < 4; i++) {
-            four.add(rig.memory, i * 10L, 3);
-        }
-        expect(rig.a.send(CONTEXT, four, OpFlags.INLINE), 2, SIGNALED | INLINE, request -> {});
-        assertThat(rig.device.sends.getLast().sges()).hasSize(64);
-    }
-
-    @Test
     void anInlineRequestOfManyBuffersIsGatheredIntoOne() {
         fill(rig.memory.memory());
         BufferList many = new BufferList(8);
