@@ -105,7 +105,7 @@ public final class AdapterEvent {
          * handler of uncaught exceptions. Close the adapter and open it again.
          */
         EVENTS_ENDED,
-        /** An event that this library does not know: {@link #number} tells it apart. */
+        /** An event that this library does not know: {@link #number} identifies it. */
         OTHER
     }
 

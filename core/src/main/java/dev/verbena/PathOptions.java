@@ -25,7 +25,7 @@ import java.util.stream.Collectors;
  *
  * <p>Each option means the same for both kinds of connections: it changes one attribute of this
  * side's queue pair ({@code ibv_modify_qp}), and so applies to what this side sends, except for
- * {@link #withMinRnrTimer}, which tells the peer to wait. By IP address, the connecting side's
+ * {@link #withMinRnrTimer}, which makes the peer wait. By IP address, the connecting side's
  * {@linkplain #withTrafficClass traffic class} and {@linkplain #withRetries retries} travel in its
  * request as well: an accepting side without options of its own uses the same.
  *
