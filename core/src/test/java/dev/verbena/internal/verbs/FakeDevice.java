@@ -1082,8 +1082,8 @@ public final class FakeDevice implements DeviceControl {
     }
 
     @Override
-    public EventWait newWait(long channel, int alarm) {
-        return new EventWait(channel, channelDescriptor(channel), alarm) {
+    public EventWait newWait(long channel, int eventFd) {
+        return new EventWait(channel, channelDescriptor(channel), eventFd) {
             @Override
             public int await(int milliseconds) {
                 IntSupplier instead = waits.poll();
