@@ -113,7 +113,7 @@ static void await_message(void)
 		}
 	}
 	if (count != 1)
-		fail("ibv_poll_cq: %d, where one message is under way", count);
+		fail("ibv_poll_cq: %d, where one message is outstanding", count);
 	check_completion(completions);
 	if (completions[0].byte_len != BYTES)
 		fail("%u bytes came, of %d", completions[0].byte_len, BYTES);

@@ -21,8 +21,8 @@ import javax.xml.parsers.DocumentBuilderFactory;
  * src/main/java survivors.txt}.
  *
  * <p>A line of survivors.txt is a change and why no test can see it, or need not: {@code
- * Class.method | what PIT changed | the line of source | why}. A line whose change is found no more
- * is told.
+ * Class.method | what PIT changed | the line of source | why}. A line whose change is no longer
+ * found is reported.
  */
 class Mutation {
     private static final String SEPARATOR = " \\| ";

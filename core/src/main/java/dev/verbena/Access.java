@@ -30,22 +30,23 @@ public enum Access {
     WINDOWS(0, Rights.BIND_WINDOWS),
     /**
      * Its pages are not pinned: the device fetches each when it needs it, and the kernel may take
-     * it away again (on-demand paging, IBV_ACCESS_ON_DEMAND). For memory that is larger than may be
-     * locked, and of which little is used at a time. An access to a page that is not there takes
-     * many microseconds, or the time of reading it from a disk; {@link MemoryRegion#prefetch}
-     * brings it before. No right, but a way to register: beyond NDK. Needs {@link
-     * AdapterInfo#onDemandPaging}. Not for data with Soft-RoCE: on Linux 7.3.4 its driver puts
-     * bytes at the start of their page, whatever their offset there; a warning in the log says so.
+     * it away again (on-demand paging, IBV_ACCESS_ON_DEMAND). For memory that is larger than the
+     * process may lock, and of which little is used at a time. An access to a page that is not
+     * there takes many microseconds, or the time of reading it from a disk; {@link
+     * MemoryRegion#prefetch} brings pages into memory beforehand. Not a right, but a way to
+     * register; beyond NDK. Needs {@link AdapterInfo#onDemandPaging}. Not for data with Soft-RoCE:
+     * on Linux 7.3.4 its driver puts bytes at the start of their page, whatever their offset there;
+     * a warning in the log says so.
      */
     ON_DEMAND(0, Rights.ON_DEMAND),
     /**
      * The device's writes may arrive in memory in any order (IBV_ACCESS_RELAXED_ORDERING), which is
-     * faster on some processors. What remains: when a completion was polled, all bytes are there
-     * that its request and those before it on its queue pair received or read; and when a message
-     * was received, those that the peer wrote before sending it. What goes: a program that watches
-     * memory for a last byte, or for a flag that the peer writes behind its data, may see that
-     * first and the data later. No right, but a hint, beyond NDK: a library, kernel or device that
-     * does not know it keeps the order, without an error.
+     * faster on some processors. Still guaranteed: when a completion was polled, all bytes are
+     * there that its request and those before it on its queue pair received or read; and when a
+     * message was received, those that the peer wrote before sending it. No longer guaranteed: a
+     * program that polls memory for a last byte, or for a flag that the peer writes behind its
+     * data, may see that first and the data later. Not a right, but a hint; beyond NDK: a library,
+     * kernel or device that does not know it keeps the order, without an error.
      */
     RELAXED_ORDERING(0, Rights.RELAXED_ORDERING);
 

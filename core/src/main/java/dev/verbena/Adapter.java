@@ -123,15 +123,15 @@ public final class Adapter extends NativeObject {
     }
 
     /**
-     * Opens the device that has an address of this machine, as on machines with several devices.
-     * Its queue pairs and connectors use that address, as if {@link #useGid} had chosen it (but for
-     * a link-local one, which has no meaning without its interface).
+     * Opens the device that has a given address of this machine. Queue pairs and connectors of the
+     * adapter use that address, as if {@link #useGid} had chosen it, except for a link-local
+     * address, which has no meaning without its interface.
      *
      * @param local an address of a device's network interface, or of a VLAN or bond on it (not of a
      *     bridge); a link-local one with its scope, as in {@code fe80::1%eth0}
      * @return the opened device, to be closed by the caller
-     * @throws VerbenaException INVALID_ADDRESS if no device has it, with the interface that has it,
-     *     and with the devices and addresses that there are
+     * @throws VerbenaException INVALID_ADDRESS if no device has it; the message names the interface
+     *     that has it, and all devices with their addresses
      */
     @CheckReturnValue
     public static Adapter forAddress(InetAddress local) {
@@ -144,7 +144,7 @@ public final class Adapter extends NativeObject {
      *
      * @param remote the peer's address
      * @return the opened device, to be closed by the caller
-     * @throws VerbenaException as there
+     * @throws VerbenaException as for {@link #forPeer(InetAddress, Duration)}
      */
     @CheckReturnValue
     public static Adapter forPeer(InetAddress remote) {
@@ -152,17 +152,18 @@ public final class Adapter extends NativeObject {
     }
 
     /**
-     * Opens the device that the route to a peer leads through. The connection manager is asked
-     * ({@code rdma_resolve_addr}), so it is the device that a connection to the peer will use; its
-     * connectors take the source address of the route. The peer's host has to be up: its link-layer
-     * address is asked for. For an address of this machine, it is the device that has it.
+     * Opens the device that the route to a peer leads through. The connection manager finds it
+     * ({@code rdma_resolve_addr}), so a connection to the peer will use the same device. Connectors
+     * of the adapter use the source address of the route. The peer's host has to be up, as its
+     * link-layer address has to be resolved. For an address of this machine, the result is the
+     * device that has it.
      *
      * @param remote the peer's address; a link-local one with its scope
      * @param deadline how long to wait for the answer at most
      * @return the opened device, to be closed by the caller
      * @throws VerbenaException INVALID_ADDRESS if the route leads through an interface without a
-     *     device, with that interface, and with the devices and addresses that there are;
-     *     HOST_UNREACHABLE or NETWORK_UNREACHABLE if there is no way; IO_TIMEOUT after the
+     *     device; the message names that interface, and all devices with their addresses;
+     *     HOST_UNREACHABLE or NETWORK_UNREACHABLE if there is no route; IO_TIMEOUT after the
      *     deadline; NOT_SUPPORTED or ACCESS_VIOLATION without the connection manager
      */
     @CheckReturnValue
@@ -198,16 +199,16 @@ public final class Adapter extends NativeObject {
      * @throws VerbenaException when the device cannot be queried
      */
     public List<Port> ports() {
-        hold();
+        acquire();
         try {
             return ports.query();
         } finally {
-            letGo();
+            release();
         }
     }
 
     /**
-     * What a port has counted so far, by names that the driver chooses: {@link PortCounters}.
+     * Reads the counters of a port; their names are the driver's: {@link PortCounters}.
      *
      * @param port the port's number, from 1
      * @return a snapshot; counters that the port does not have, or that cannot be read, are left
@@ -226,7 +227,7 @@ public final class Adapter extends NativeObject {
         return PortCounters.read(PortCounters.DEVICES, name, port);
     }
 
-    /** The ports and the choice of a GID. The caller must hold this adapter. */
+    /** The ports and the choice of a GID. The caller must have a reference to this adapter. */
     AdapterPorts portTable() {
         return ports;
     }
@@ -239,11 +240,11 @@ public final class Adapter extends NativeObject {
      * @throws VerbenaException if no port is up, or the port has no GID
      */
     public GidChoice gid() {
-        hold();
+        acquire();
         try {
             return ports.gid();
         } finally {
-            letGo();
+            release();
         }
     }
 
@@ -257,30 +258,32 @@ public final class Adapter extends NativeObject {
      * @throws VerbenaException INVALID_PARAMETER if there is no GID at that index
      */
     public void useGid(int port, int index) {
-        hold();
+        acquire();
         try {
             ports.choose(port, index, "chosen by useGid");
         } finally {
-            letGo();
+            release();
         }
     }
 
     /**
-     * Registers a listener of the device's asynchronous events: ports that come and go, queue pairs
-     * and the device that fail (verbs: {@code ibv_get_async_event}, which this library acknowledges
-     * itself).
+     * Registers a listener of the device's asynchronous events, such as links that go up or down
+     * and failures of queue pairs or the device (verbs: {@code ibv_get_async_event}; this library
+     * acknowledges each event itself).
      *
      * <p>Each listener gets every event from now on, in order, one at a time, on a callback thread;
-     * it may block and close any object, and holds up no other listener. What it throws goes to the
-     * handler of uncaught exceptions. Queues and connections need no listener to work.
+     * it may block and close any object, and does not delay other listeners. Exceptions that it
+     * throws go to the handler of uncaught exceptions. Queues and connections need no listener to
+     * work.
      *
      * @param listener called with each event
-     * @return to be closed to end the calls; they also end with the last object of this adapter
+     * @return the registration; close it to end the calls, which also end with the last object of
+     *     this adapter
      * @throws VerbenaException if the event thread cannot be started
      */
     public AdapterEvent.Registration onEvent(Consumer<? super AdapterEvent> listener) {
         Objects.requireNonNull(listener, "listener");
-        hold();
+        acquire();
         try {
             AdapterEvents running = events();
             AdapterEvent.Registration registration = listeners.add(listener);
@@ -289,7 +292,7 @@ public final class Adapter extends NativeObject {
             }
             return registration;
         } finally {
-            letGo();
+            release();
         }
     }
 
@@ -326,7 +329,7 @@ public final class Adapter extends NativeObject {
      *     refused
      * @param handler called with each request, as there
      * @return the listener, to be closed by the caller
-     * @throws VerbenaException as there
+     * @throws VerbenaException as for {@link #forPeer(InetAddress, Duration)}
      */
     @CheckReturnValue
     public Listener listen(
@@ -388,11 +391,11 @@ public final class Adapter extends NativeObject {
      */
     @CheckReturnValue
     public AdapterInfo info() {
-        hold();
+        acquire();
         try {
             return queryExtendedInfo();
         } finally {
-            letGo();
+            release();
         }
     }
 
@@ -405,7 +408,7 @@ public final class Adapter extends NativeObject {
 
     /**
      * Without what only ibv_query_device_ex reports: linking that takes some milliseconds, which no
-     * queue pair needs. The caller must hold this adapter, which may be closed already.
+     * queue pair needs. The caller must have a reference to this adapter, which may be closed.
      */
     synchronized AdapterInfo queryInfo() {
         if (info == null) {
@@ -476,9 +479,9 @@ public final class Adapter extends NativeObject {
     }
 
     /**
-     * Creates a completion queue with more choices: a completion vector, a channel that it shares.
+     * Creates a completion queue with options, such as a completion vector or a shared channel.
      *
-     * @param options its depth, and what differs from the plain queue
+     * @param options the depth, and all that differs from the defaults
      * @return the new queue, to be closed by the caller
      * @throws VerbenaException if the device does not support the depth, does not have the vector,
      *     or has no more completion queues
@@ -546,7 +549,7 @@ public final class Adapter extends NativeObject {
         return sharedQueues;
     }
 
-    /** The event loop, with its thread. The caller must hold this adapter. */
+    /** The event loop, with its thread. The caller must have a reference to this adapter. */
     synchronized AdapterEvents events() {
         if (events == null) {
             events = new AdapterEvents(name, control, VerbenaException::of, listeners);
@@ -554,7 +557,10 @@ public final class Adapter extends NativeObject {
         return events;
     }
 
-    /** The events of rdma_cm, which the event thread handles. The caller must hold this adapter. */
+    /**
+     * The events of rdma_cm, which the event thread handles. The caller must have a reference to
+     * this adapter.
+     */
     ConnectionEvents connectionEvents() {
         AdapterEvents loop = events();
         synchronized (connectionLock) {

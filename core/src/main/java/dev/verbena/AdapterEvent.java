@@ -7,8 +7,8 @@ import dev.verbena.internal.verbs.AsyncEvent;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Something that happened to a device without being asked for: an asynchronous event of verbs
- * ({@code ibv_get_async_event}), delivered to the listeners of {@link Adapter#onEvent}:
+ * An asynchronous event of a device ({@code ibv_get_async_event}), such as a link that went down,
+ * delivered to the listeners of {@link Adapter#onEvent}:
  *
  * {@snippet file="dev/verbena/examples/Watch.java" region="events"}
  *
@@ -34,11 +34,11 @@ public final class AdapterEvent {
         P_KEYS_CHANGED,
         /** The LID of a {@linkplain #port port} changed (InfiniBand): IBV_EVENT_LID_CHANGE. */
         LID_CHANGED,
-        /** A {@linkplain #port port} has another subnet manager: IBV_EVENT_SM_CHANGE. */
+        /** The subnet manager of a {@linkplain #port port} changed: IBV_EVENT_SM_CHANGE. */
         SUBNET_MANAGER_CHANGED,
         /**
-         * The subnet manager of a {@linkplain #port port} forgot its subscriptions:
-         * IBV_EVENT_CLIENT_REREGISTER.
+         * The subnet manager of a {@linkplain #port port} lost its subscriptions, so programs that
+         * have any must register them again: IBV_EVENT_CLIENT_REREGISTER.
          */
         CLIENT_REREGISTER,
         /**
@@ -47,8 +47,8 @@ public final class AdapterEvent {
          */
         DEVICE_FAILED,
         /**
-         * The device was removed. Kernels before 6.5 do not report that; there {@link
-         * #DEVICE_FAILED} is the last event.
+         * The device was removed. Kernels before 6.5 do not report that: {@link #DEVICE_FAILED} is
+         * their last event.
          */
         DEVICE_REMOVED,
         /**
@@ -68,12 +68,12 @@ public final class AdapterEvent {
         QUEUE_PAIR_ACCESS_ERROR,
         /**
          * A {@linkplain #queuePair queue pair} received data before its connection was established
-         * on this side: IBV_EVENT_COMM_EST. Connectors take care of it.
+         * on this side: IBV_EVENT_COMM_EST. Connectors handle it.
          */
         COMMUNICATION_ESTABLISHED,
         /**
-         * A {@linkplain #queuePair queue pair} in the state SQD has no send outstanding any more:
-         * IBV_EVENT_SQ_DRAINED.
+         * The last outstanding send of a {@linkplain #queuePair queue pair} in the state SQD has
+         * ended: IBV_EVENT_SQ_DRAINED.
          */
         SEND_QUEUE_DRAINED,
         /**
@@ -96,16 +96,16 @@ public final class AdapterEvent {
         /** A {@linkplain #sharedReceiveQueue shared receive queue} failed: IBV_EVENT_SRQ_ERR. */
         SHARED_RECEIVE_QUEUE_FAILED,
         /**
-         * A {@linkplain #sharedReceiveQueue shared receive queue} has fewer receives than {@link
-         * SharedReceiveQueue#notifyBelow} asked to be warned of: IBV_EVENT_SRQ_LIMIT_REACHED.
+         * A {@linkplain #sharedReceiveQueue shared receive queue} has fewer receives than the
+         * threshold of {@link SharedReceiveQueue#notifyBelow}: IBV_EVENT_SRQ_LIMIT_REACHED.
          */
         SHARED_RECEIVE_QUEUE_LOW,
         /**
-         * This library cannot take events of the adapter any more; the reason was reported to the
-         * handler of uncaught exceptions. Close the adapter and open it again.
+         * This library cannot take events of the adapter any more; the handler of uncaught
+         * exceptions got the cause. Close the adapter and open it again.
          */
         EVENTS_ENDED,
-        /** An event that this library does not know: {@link #number} tells it apart. */
+        /** An event that this library does not know: {@link #number} identifies it. */
         OTHER
     }
 
@@ -119,8 +119,8 @@ public final class AdapterEvent {
          * Ends the calls of the listener. Waits for a call that is running, except when that call
          * itself closes the registration; events that were not delivered yet are dropped.
          *
-         * @throws VerbenaException IO_TIMEOUT if a call is still running after 10 s; it is closed
-         *     nevertheless, and no further call begins
+         * @throws VerbenaException IO_TIMEOUT if a call is still running after 10 s; the
+         *     registration is closed nevertheless, and no further call begins
          */
         @Override
         void close();
@@ -196,7 +196,7 @@ public final class AdapterEvent {
     }
 
     /**
-     * The adapter that it happened to.
+     * The adapter of the device.
      *
      * @return the adapter, which may be closed by now
      */
@@ -205,7 +205,7 @@ public final class AdapterEvent {
     }
 
     /**
-     * The number of the port, for types of a port.
+     * The number of the port, for event types that concern a port.
      *
      * @return from 1; 0 for all other types
      */
@@ -214,7 +214,7 @@ public final class AdapterEvent {
     }
 
     /**
-     * The queue pair, for types of a queue pair.
+     * The queue pair, for event types that concern one.
      *
      * @return the queue pair, which may be closed by now; null for all other types, and if it was
      *     closed before the event was taken
@@ -234,7 +234,7 @@ public final class AdapterEvent {
     }
 
     /**
-     * The shared receive queue, for the types of one.
+     * The shared receive queue, for event types that concern one.
      *
      * @return the queue, which may be closed by now; null for all other types, and if it was closed
      *     before the event was taken

@@ -367,9 +367,9 @@ public final class AdapterInfo {
     }
 
     /**
-     * What can be done with memory that is registered {@link Access#ON_DEMAND}.
+     * Which operations can use memory that is registered {@link Access#ON_DEMAND}.
      *
-     * @return the abilities, perhaps none
+     * @return the operations, none on a device without on-demand paging
      */
     public OnDemandPaging onDemandPaging() {
         return new OnDemandPaging(extended.paging());
@@ -562,7 +562,7 @@ public final class AdapterInfo {
     }
 
     /**
-     * After how many completions {@link CompletionQueue#moderate} can have the device interrupt.
+     * The largest number of completions that {@link CompletionQueue#moderate} can set.
      *
      * @return 0 where it does not work, and where library or provider are too old to say
      */
@@ -571,7 +571,7 @@ public final class AdapterInfo {
     }
 
     /**
-     * How long {@link CompletionQueue#moderate} can have the device wait.
+     * The longest interval that {@link CompletionQueue#moderate} can set.
      *
      * @return zero where it does not work, and where library or provider are too old to say
      */

@@ -218,11 +218,11 @@ final class AdapterLookup {
     }
 
     private static List<GidTableEntry> gids(Adapter adapter) {
-        adapter.hold();
+        adapter.acquire();
         try {
             return adapter.portTable().queryGids();
         } finally {
-            adapter.letGo();
+            adapter.release();
         }
     }
 

@@ -10,8 +10,8 @@ import java.util.ArrayList;
 import java.util.List;
 
 /**
- * The ports of one opened device, and which GID its queue pairs use. Callers must hold the adapter,
- * which may be closed already.
+ * The ports of one opened device, and which GID its queue pairs use. Callers must have a reference
+ * to the adapter ({@link NativeObject#acquire}), which may be closed already.
  */
 final class AdapterPorts {
     private final String device;

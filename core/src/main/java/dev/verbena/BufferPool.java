@@ -35,10 +35,10 @@ import java.util.concurrent.locks.ReentrantLock;
  *
  * <p>May be used from any thread, also from virtual ones: a take that waits holds no carrier
  * thread. Taking and giving back allocate nothing and take no lock, unless a take has to wait.
- * Waits are not first come, first served.
+ * Waiting takes are not served in order.
  *
- * <p>Closed while buffers are taken, the pool gives out no more, ends all waits, and frees its
- * memory when the last buffer is given back ({@link #awaitClosed}).
+ * <p>If the pool is closed while buffers are taken, it gives out no more, ends all waits, and frees
+ * its memory when the last buffer is given back ({@link #awaitClosed}).
  */
 public final class BufferPool extends NativeObject {
     private static final System.Logger LOGGER = System.getLogger("dev.verbena");
@@ -117,7 +117,7 @@ public final class BufferPool extends NativeObject {
      */
     @CheckReturnValue
     public PooledBuffer take(Duration timeout) {
-        hold();
+        acquire();
         int index = NONE;
         try {
             index = pop();
@@ -126,7 +126,7 @@ public final class BufferPool extends NativeObject {
             }
         } finally {
             if (index == NONE) {
-                letGo();
+                release();
             }
         }
         return hand(index);
@@ -140,10 +140,10 @@ public final class BufferPool extends NativeObject {
      */
     @CheckReturnValue
     public @Nullable PooledBuffer tryTake() {
-        hold();
+        acquire();
         int index = pop();
         if (index == NONE) {
-            letGo();
+            release();
             refusals.increment();
             return null;
         }
@@ -212,7 +212,7 @@ public final class BufferPool extends NativeObject {
         if (waiting.get() > 0) {
             wake(false);
         }
-        letGo();
+        release();
         return true;
     }
 
@@ -259,7 +259,7 @@ public final class BufferPool extends NativeObject {
     }
 
     /**
-     * The buffer with a given number, which may have travelled as a request's context.
+     * The buffer with a given number, such as one that was used as a request's context.
      *
      * @param index {@link PooledBuffer#index}
      * @return the buffer, while it is taken
@@ -277,11 +277,11 @@ public final class BufferPool extends NativeObject {
     }
 
     /**
-     * Where the buffers were taken that are out now, for a pool with {@linkplain
+     * Where each buffer was taken that has not been given back, for a pool with {@linkplain
      * BufferPoolOptions#withTracking tracking}.
      *
-     * @return an exception for each, with the stack trace of its take, that nobody throws; empty
-     *     without tracking
+     * @return for each such buffer an exception, which is not thrown, with the stack trace of its
+     *     take; empty without tracking
      */
     public List<Throwable> outstanding() {
         List<Throwable> places = new ArrayList<>();
@@ -296,8 +296,8 @@ public final class BufferPool extends NativeObject {
     }
 
     /**
-     * What has happened so far. Takes no lock: counts of the same moment may differ by what
-     * happened meanwhile.
+     * Counts of takes and give-backs so far. Read without a lock, so concurrent calls may be in
+     * some counts and not in others.
      *
      * @return a snapshot
      */
@@ -313,7 +313,7 @@ public final class BufferPool extends NativeObject {
                 Math.clamp(options.count() - (out - back), 0, options.count()));
     }
 
-    /** What has happened to a pool: {@link BufferPool#counters}. */
+    /** Counts of a pool, from {@link BufferPool#counters}. */
     public static final class Counters {
         private final long taken;
         private final long givenBack;
@@ -357,7 +357,7 @@ public final class BufferPool extends NativeObject {
         }
 
         /**
-         * How often a take ended without a buffer: {@link BufferPool#tryTake} of an empty pool, and
+         * How often a take returned no buffer: {@link BufferPool#tryTake} on an empty pool, and
          * timeouts.
          *
          * @return a count that only grows

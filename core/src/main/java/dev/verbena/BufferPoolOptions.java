@@ -50,8 +50,8 @@ public final class BufferPoolOptions {
     /**
      * Changes how the memory of all buffers is made.
      *
-     * @param options its alignment is that of the first buffer; each starts at a multiple of 64
-     *     bytes
+     * @param options the options; their alignment applies to the first buffer, and each buffer
+     *     starts at a multiple of 64 bytes
      * @return a changed copy of these options
      */
     public BufferPoolOptions withMemory(MemoryOptions options) {
@@ -60,11 +60,11 @@ public final class BufferPoolOptions {
     }
 
     /**
-     * Finds misuse, for tests and for the search of a leak: the pool remembers where each buffer
-     * was taken and given back. A buffer that is used after it was given back throws at that place,
-     * from Java as from a post; {@link BufferPool#outstanding()} says where those were taken that
-     * are out, and closing the pool reports them to the {@link System.Logger} {@code dev.verbena}.
-     * A take then allocates some kilobytes and takes some microseconds.
+     * Detects misuse, for tests and to find leaks: the pool remembers where each buffer was taken
+     * and given back. Use of a buffer after it was given back, by Java code or a post, throws.
+     * {@link BufferPool#outstanding()} says where the buffers were taken that have not been given
+     * back, and closing the pool reports them to the {@link System.Logger} {@code dev.verbena}. A
+     * take then allocates some kilobytes and takes some microseconds.
      *
      * @param on whether to track
      * @return a changed copy of these options

@@ -26,7 +26,7 @@ final class ChannelMember implements SharedChannel.Queue {
             queue.checkThread();
             return events.collect(arrived) != CompletionEvents.NOTHING;
         } finally {
-            queue.letGo();
+            queue.release();
         }
     }
 
@@ -36,7 +36,7 @@ final class ChannelMember implements SharedChannel.Queue {
             try {
                 queue.lookForFailures();
             } finally {
-                queue.letGo();
+                queue.release();
             }
         }
     }
@@ -48,7 +48,7 @@ final class ChannelMember implements SharedChannel.Queue {
 
     private boolean holdIfOpen() {
         try {
-            queue.hold();
+            queue.acquire();
             return true;
         } catch (IllegalStateException e) {
             return false; // closed meanwhile

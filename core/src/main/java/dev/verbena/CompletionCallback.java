@@ -60,6 +60,6 @@ final class CompletionCallback implements CallbackLoop.Work {
 
     @Override
     public void ended() {
-        queue.letGo();
+        queue.release();
     }
 }

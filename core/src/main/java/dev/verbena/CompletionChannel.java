@@ -11,18 +11,18 @@ import java.time.Duration;
 import java.util.concurrent.TimeUnit;
 
 /**
- * One place where a thread waits for many completion queues: verbs' {@code ibv_comp_channel}, which
- * NDK has no name for. Made by {@link Adapter#createCompletionChannel}; queues join it as they are
- * created, by {@link CompletionQueueOptions#channel}.
+ * Lets one thread wait for many completion queues: verbs' {@code ibv_comp_channel}; NDK has no
+ * counterpart. Made by {@link Adapter#createCompletionChannel}; queues join it as they are created,
+ * by {@link CompletionQueueOptions#channel}.
  *
- * <p>Arm each queue, poll it until nothing comes, and wait here. What {@link #await} returns is to
- * be polled, and armed again:
+ * <p>Arm each queue, poll it until it is empty, and call {@link #await}. It returns a queue to poll
+ * and arm again:
  *
  * {@snippet file="dev/verbena/examples/ManyQueues.java" region="loop"}
  *
- * <p><b>Threads.</b> One thread at a time waits. Queues may be created, armed and closed by others
- * meanwhile. The {@linkplain CompletionQueueOptions#confined confined} queues of one channel belong
- * to one thread, which is also the only one that may wait.
+ * <p><b>Threads.</b> One thread at a time may wait; meanwhile others may create, arm and close
+ * queues. If a channel has {@linkplain CompletionQueueOptions#confined confined} queues, they all
+ * belong to one thread, and only that thread may wait.
  */
 public final class CompletionChannel extends NativeObject {
     private final Adapter adapter;
@@ -70,22 +70,22 @@ public final class CompletionChannel extends NativeObject {
     }
 
     /**
-     * Sleeps until one of the queues has fired. Does not react to interrupts; {@link #wakeUp} and
-     * the close end it. A virtual thread holds its carrier meanwhile. Allocates nothing.
+     * Blocks until one of the queues has fired. Interrupts do not end it; {@link #wakeUp} and the
+     * close do. A virtual thread keeps its carrier meanwhile. Allocates nothing.
      *
-     * <p>A queue that broke fires, too: its next poll throws.
+     * <p>A queue that failed (an overrun) fires, too: its next poll throws.
      *
-     * @param timeout how long at most; with zero, this only looks
-     * @return a queue that has fired and is not armed any more; null when none has in time, or
+     * @param timeout how long to wait at most; with zero, this only checks
+     * @return a queue that has fired and is not armed any more; null if none fired in time, or
      *     after {@link #wakeUp}
-     * @throws WrongThreadException when its confined queues belong to another thread
-     * @throws IllegalStateException when this channel is closed, also meanwhile
-     * @throws VerbenaException when waiting failed, or the device was removed and all queues that
+     * @throws WrongThreadException if its confined queues belong to another thread
+     * @throws IllegalStateException if this channel is closed, or is closed during the wait
+     * @throws VerbenaException if waiting failed, or the device was removed and all queues that
      *     were armed have been returned
      */
     @CheckReturnValue
     public @Nullable CompletionQueue await(Duration timeout) {
-        hold();
+        acquire();
         try {
             Thread of = owner;
             if (of != null && of != Thread.currentThread()) {
@@ -101,42 +101,43 @@ public final class CompletionChannel extends NativeObject {
         } catch (CallFailure e) {
             throw VerbenaException.of(e, "That was while waiting for %s".formatted(this));
         } finally {
-            letGo();
+            release();
         }
     }
 
     /**
-     * Ends the {@link #await} that another thread is in, or else the next one that would sleep: it
-     * returns null. From any thread.
+     * Makes the {@link #await} that is running in another thread return null, or, if none is, the
+     * next one that would block. May be called from any thread.
      */
     public void wakeUp() {
         channel.wakeUp();
     }
 
     /**
-     * For a loop over many descriptors: the one that becomes readable when there is something to do
-     * here. Then call {@link #await} with zero until it returns null. The descriptor belongs to
-     * this channel, is good until it is closed, and may be watched and nothing else.
+     * A file descriptor that becomes readable when a queue may have fired, for a program's own loop
+     * over many descriptors. When it is readable, call {@link #await} with zero until that returns
+     * null. It belongs to this channel, and is valid until that is closed; only wait for it ({@code
+     * poll}, {@code epoll}), do not read or close it.
      *
-     * @return its number
+     * @return the descriptor's number
      * @throws IllegalStateException when this channel is closed
      */
     @CheckReturnValue
     public int eventDescriptor() {
-        hold();
+        acquire();
         try {
             return channel.descriptor();
         } catch (CallFailure e) {
             throw VerbenaException.of(e, "");
         } finally {
-            letGo();
+            release();
         }
     }
 
     /**
-     * The adapter it was made from.
+     * The adapter it was created from.
      *
-     * @return it may be closed
+     * @return the adapter, which may be closed by now
      */
     public Adapter adapter() {
         return adapter;

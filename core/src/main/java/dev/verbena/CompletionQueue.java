@@ -43,10 +43,10 @@ public final class CompletionQueue extends NativeObject {
 
     private static final int MOST_MODERATION = 0xFFFF; // the fields have 16 bits
 
-    /** How many polls may find nothing until the clock is looked at, */
+    /** After how many polls that find nothing the clock is read. */
     private static final int LOOK_EVERY = 1 << 12;
 
-    /** and how long that has to be until queue pairs are looked at that died in silence. */
+    /** After how long without completions to look for queue pairs that failed without an event. */
     private static final long LOOK_NANOSECONDS = TimeUnit.MILLISECONDS.toNanos(20);
 
     private final Adapter adapter;
@@ -149,7 +149,7 @@ public final class CompletionQueue extends NativeObject {
             if (callback == null) {
                 this.callbacks = null;
             } else {
-                hold();
+                acquire();
                 this.callbacks =
                         new CallbackLoop(
                                 callbackThreads,
@@ -231,14 +231,14 @@ public final class CompletionQueue extends NativeObject {
 
     private void breakDownHeld(Status status) {
         try {
-            hold();
+            acquire();
         } catch (IllegalStateException e) {
             return; // closed meanwhile
         }
         try {
             breakDown(status);
         } finally {
-            letGo();
+            release();
         }
     }
 
@@ -334,7 +334,7 @@ public final class CompletionQueue extends NativeObject {
      * @throws IllegalStateException when this queue is closed
      */
     public boolean arm(NotifyType type) {
-        hold();
+        acquire();
         try {
             checkThread();
             if (events.ownLoop()) {
@@ -342,7 +342,7 @@ public final class CompletionQueue extends NativeObject {
             }
             return events.arm(type.value());
         } finally {
-            letGo();
+            release();
         }
     }
 
@@ -357,7 +357,7 @@ public final class CompletionQueue extends NativeObject {
      * @throws IllegalStateException when it is not armed, has a callback, or is closed meanwhile
      */
     public Status await(Duration timeout) {
-        hold();
+        acquire();
         try {
             checkThread();
             checkNoCallback();
@@ -373,7 +373,7 @@ public final class CompletionQueue extends NativeObject {
         } catch (CallFailure e) {
             throw waitFailed(e);
         } finally {
-            letGo();
+            release();
         }
     }
 
@@ -388,7 +388,7 @@ public final class CompletionQueue extends NativeObject {
      */
     @CheckReturnValue
     public int eventDescriptor() {
-        hold();
+        acquire();
         try {
             checkThread();
             checkNoCallback();
@@ -396,7 +396,7 @@ public final class CompletionQueue extends NativeObject {
         } catch (CallFailure e) {
             throw VerbenaException.of(e, "");
         } finally {
-            letGo();
+            release();
         }
     }
 
@@ -409,7 +409,7 @@ public final class CompletionQueue extends NativeObject {
      */
     @CheckReturnValue
     public Status takeEvent() {
-        hold();
+        acquire();
         try {
             checkThread();
             checkNoCallback();
@@ -419,7 +419,7 @@ public final class CompletionQueue extends NativeObject {
         } catch (CallFailure e) {
             throw VerbenaException.of(e, "");
         } finally {
-            letGo();
+            release();
         }
     }
 
@@ -432,7 +432,7 @@ public final class CompletionQueue extends NativeObject {
      *     AdapterInfo#completionQueueResize}), INVALID_PARAMETER when it does not take the depth
      */
     public void resize(int depth) {
-        hold();
+        acquire();
         try {
             checkDepth(depth);
             VerbenaException.check(
@@ -441,20 +441,20 @@ public final class CompletionQueue extends NativeObject {
                     "");
             this.depth = depth;
         } finally {
-            letGo();
+            release();
         }
     }
 
     /**
      * Has the device interrupt less often (NdkControlCqInterruptModeration, {@code ibv_modify_cq}):
-     * an event comes after some completions, or some time after the first of them. For armed
-     * queues, and the threads that wait for them; polls are not concerned. What works is {@link
+     * an event comes after some completions, or some time after the first of them. It affects armed
+     * queues and the threads that wait for them, not polls. The device's maxima are {@link
      * AdapterInfo#maxModerationCount} and {@link AdapterInfo#maxModerationInterval}.
      *
-     * @param completions after how many an event comes at the latest, up to 65,535; 0 and 1 are
-     *     every one
-     * @param interval after which time at the latest, in microseconds, up to 65,535 of them; zero
-     *     is at once
+     * @param completions after how many completions an event comes at the latest, up to 65,535;
+     *     with 0 and 1, after each
+     * @param interval after which time an event comes at the latest, up to 65,535 microseconds;
+     *     with zero, at once
      * @throws IllegalStateException when this queue is closed
      * @throws VerbenaException with NOT_SUPPORTED when the device cannot do it, as Soft-RoCE,
      *     INVALID_PARAMETER when it does not take these values
@@ -469,14 +469,14 @@ public final class CompletionQueue extends NativeObject {
                     "Interrupts are moderated by 0 to %,d completions and microseconds, not by %,d and %s"
                             .formatted(MOST_MODERATION, completions, interval));
         }
-        hold();
+        acquire();
         try {
             VerbenaException.check(
                     control.moderateCq(address, completions, (int) microseconds),
                     "ibv_modify_cq(%d completions, %d us)".formatted(completions, microseconds),
                     "Its interrupts stay as they are");
         } finally {
-            letGo();
+            release();
         }
     }
 

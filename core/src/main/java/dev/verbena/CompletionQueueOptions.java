@@ -8,9 +8,8 @@ import java.util.Objects;
 import java.util.function.Consumer;
 
 /**
- * How a completion queue is made: what {@link
- * Adapter#createCompletionQueue(CompletionQueueOptions)} takes. Start from {@link #depth} and add
- * what differs: {@code CompletionQueueOptions.depth(256).confined().vector(3)}.
+ * Options of {@link Adapter#createCompletionQueue(CompletionQueueOptions)}. Start from {@link
+ * #depth} and change what differs: {@code CompletionQueueOptions.depth(256).confined().vector(3)}.
  *
  * <p>Immutable.
  */
@@ -47,8 +46,8 @@ public final class CompletionQueueOptions {
     }
 
     /**
-     * A queue of some depth, for any thread, without a callback, with a channel of its own, on the
-     * completion vector that is next in turn.
+     * A queue that any thread may use, without a callback, with a channel of its own, on the next
+     * completion vector in turn.
      *
      * @param depth how many completions it must hold: the sum of the depths of all queues that
      *     report to it
@@ -69,7 +68,7 @@ public final class CompletionQueueOptions {
     }
 
     /**
-     * Has the queue call back after it was armed: see {@link Adapter#createCompletionQueue(int,
+     * Makes the queue call back when it fires: see {@link Adapter#createCompletionQueue(int,
      * Consumer)}.
      *
      * @param callback called once for each {@link CompletionQueue#arm}
@@ -81,10 +80,10 @@ public final class CompletionQueueOptions {
     }
 
     /**
-     * Chooses the completion vector (NDK: affinity), which is the device's interrupt that signals
-     * the queue's events, and so, with the kernel's settings ({@code /proc/irq/*\/smp_affinity}),
-     * the processor that handles them. Without this option an adapter gives its queues one vector
-     * after the other.
+     * Chooses the completion vector (NDK: affinity): the interrupt by which the device signals the
+     * queue's events. Which processor handles it, the kernel's settings say ({@code
+     * /proc/irq/*\/smp_affinity}). Without this option an adapter gives its queues the vectors in
+     * turn.
      *
      * @param vector 0 to {@link Adapter#completionVectors} - 1
      * @return a changed copy of these options
@@ -97,10 +96,10 @@ public final class CompletionQueueOptions {
     }
 
     /**
-     * Has the queue share a channel with others, so that one thread can wait for all of them. Then
-     * {@link CompletionChannel#await} takes the place of {@link CompletionQueue#await}.
+     * Makes the queue share a channel with others, so that one thread can wait for all of them, by
+     * {@link CompletionChannel#await} instead of {@link CompletionQueue#await}.
      *
-     * @param channel of the same adapter
+     * @param channel a channel of the same adapter
      * @return a changed copy of these options
      */
     public CompletionQueueOptions channel(CompletionChannel channel) {

@@ -107,7 +107,7 @@ public final class Completions {
     }
 
     /**
-     * Which token the peer's message killed (TypeSpecificCompletionOutput).
+     * Which token (remote key) the peer's message invalidated (TypeSpecificCompletionOutput).
      *
      * @param index below {@link #size}
      * @return 32 opaque bits, which may be any

@@ -145,7 +145,7 @@ final class ConnectionEnd implements QueuePairEnd {
                 queuePair.giveUpConnecting();
             }
             use.end();
-            queuePair.owner().letGo();
+            queuePair.owner().release();
         }
     }
 }

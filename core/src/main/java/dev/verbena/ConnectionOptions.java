@@ -121,13 +121,13 @@ public final class ConnectionOptions {
 
     /**
      * Changes how packets travel and when they are sent again: traffic class, acknowledgement
-     * timeout, retries. Of the options of {@link Connector#connect connect} and {@link
-     * Connector#accept accept}; other steps do not use it.
+     * timeout, retries. {@link Connector#connect connect} and {@link Connector#accept accept} use
+     * them; other steps do not.
      *
      * @param options for this side; they replace what this method was given before
      * @return a changed copy of these options
-     * @throws IllegalArgumentException for options with a P_Key, which by IP address the connection
-     *     manager chooses
+     * @throws IllegalArgumentException for options with a P_Key index: by IP address, the
+     *     connection manager chooses the partition
      */
     public ConnectionOptions withPath(PathOptions options) {
         if (options.hasPkeyIndex()) {

@@ -165,11 +165,11 @@ public final class Connector extends NativeObject {
             InetSocketAddress peer,
             @Nullable SharedEndpoint endpoint,
             ConnectionOptions options) {
-        hold(); // queries the addresses of the device
+        acquire(); // queries the addresses of the device
         try {
             return beginHeld(queuePair, peer, endpoint, options);
         } finally {
-            letGo();
+            release();
         }
     }
 
@@ -435,7 +435,7 @@ public final class Connector extends NativeObject {
      */
     public ConnectionData connectionData() {
         ensureAnswerable();
-        hold(); // may query the limits of the device
+        acquire(); // may query the limits of the device
         try {
             AdapterInfo info = adapter.queryInfo();
             PeerParameters peer = connection.peerParameters();
@@ -446,7 +446,7 @@ public final class Connector extends NativeObject {
                     Math.min(peer.outboundReads(), info.maxInboundReads()),
                     Math.min(peer.inboundReads(), info.maxOutboundReads()));
         } finally {
-            letGo();
+            release();
         }
     }
 
@@ -580,7 +580,7 @@ public final class Connector extends NativeObject {
     @Override
     void shut() {
         pend();
-        connection.close(this::letGo);
+        connection.close(this::release);
     }
 
     @Override

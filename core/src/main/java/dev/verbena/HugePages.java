@@ -6,12 +6,12 @@ package dev.verbena;
  * smaller, so more of it is in the device's cache, and registering takes less time.
  */
 public enum HugePages {
-    /** As the system does without being asked ({@code transparent_hugepage/enabled}). */
+    /** The system's setting ({@code transparent_hugepage/enabled}) decides. */
     DEFAULT,
 
     /**
-     * Transparent huge pages, where the kernel finds any ({@code MADV_HUGEPAGE}). The memory starts
-     * at a huge page's start if it is as long as one.
+     * Transparent huge pages, if the kernel finds any ({@code MADV_HUGEPAGE}). Memory of at least
+     * one huge page is aligned to one.
      */
     TRANSPARENT,
 

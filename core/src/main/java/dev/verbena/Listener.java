@@ -194,13 +194,13 @@ public final class Listener extends NativeObject {
     }
 
     private void run(Change change) {
-        hold();
+        acquire();
         try {
             change.make();
         } catch (Failure f) {
             throw VerbenaException.of(f);
         } finally {
-            letGo();
+            release();
         }
     }
 

@@ -14,7 +14,7 @@ import java.util.Objects;
  */
 @CheckReturnValue
 public final class MemoryOptions {
-    /** Starts at a page's start, in pages of the size that the system chooses. */
+    /** Page-aligned memory, in pages of the size that the system chooses. */
     public static final MemoryOptions DEFAULTS = new MemoryOptions(1, HugePages.DEFAULT);
 
     private static final long LARGEST_ALIGNMENT = 1L << 40;
@@ -28,8 +28,8 @@ public final class MemoryOptions {
     }
 
     /**
-     * Changes the alignment of the first byte. Memory starts at a page's start in any case, so only
-     * alignments above 4,096 change anything.
+     * Changes the alignment of the first byte. Memory is page-aligned in any case, so only
+     * alignments above 4,096 have an effect.
      *
      * @param bytes a power of two, at most 1 TiB
      * @return a changed copy of these options
@@ -43,7 +43,7 @@ public final class MemoryOptions {
     }
 
     /**
-     * Changes the size of the pages.
+     * Changes whether to use huge pages.
      *
      * @param pages which pages
      * @return a changed copy of these options

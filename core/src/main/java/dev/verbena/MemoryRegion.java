@@ -24,16 +24,16 @@ import java.util.stream.Stream;
 /**
  * Registered memory: NDK's MR, verbs' {@code ibv_mr}.
  *
- * <p>{@link ProtectionDomain#allocate} makes one with memory of its own: prefer it. The memory is
- * freed after the deregistration, so no device and no peer can reach what is at its addresses
- * later. {@link ProtectionDomain#register} makes one of memory that the caller owns, such as a
- * mapped file; {@link ProtectionDomain#registerDmaBuf} of memory of another device.
+ * <p>{@link ProtectionDomain#allocate} makes a region with memory of its own: prefer it. The memory
+ * is freed only after the deregistration, so no device or peer can access what is at these
+ * addresses later. {@link ProtectionDomain#register} makes a region of memory that the caller owns,
+ * such as a mapped file; {@link ProtectionDomain#registerDmaBuf} of memory of another device.
  *
  * <p>May be used from any thread. If it is closed while requests that name it are outstanding, they
  * fail. If it is closed while a {@link MemoryWindow} is bound to it, it is deregistered when that
- * window is bound to something else or closed. Memory of its own lives until then, though Java code
- * has no access to it any more once {@link #close} was called (IllegalStateException). Memory of
- * the caller's must stay allocated; {@link #awaitClosed} waits until it may be freed.
+ * window is bound to something else or closed. Memory of its own is freed then; Java code has no
+ * access to it after {@link #close} (IllegalStateException). Memory of the caller's must stay
+ * allocated until then; {@link #awaitClosed} waits until it may be freed.
  */
 public final class MemoryRegion extends NativeObject {
     private static final String LOCKED = "Max locked memory";
@@ -248,8 +248,8 @@ public final class MemoryRegion extends NativeObject {
     /**
      * Brings pages of a region that is registered {@link Access#ON_DEMAND} into memory and makes
      * them known to the device, so that the next requests do not wait for them ({@code
-     * ibv_advise_mr}). Returns when that is done; it is no promise, as the kernel may take them
-     * away again. Does nothing for other regions, whose pages are always there.
+     * ibv_advise_mr}). Returns when that is done, but the kernel may evict the pages again at any
+     * time. Has no effect on other regions, whose pages are always there.
      *
      * @param offset the first byte, counted from the region's start
      * @param length how many bytes
@@ -262,7 +262,7 @@ public final class MemoryRegion extends NativeObject {
      */
     public void prefetch(long offset, long length, Prefetch purpose) {
         Objects.checkFromIndexSize(offset, length, bytes());
-        hold(); // no deregistration in between
+        acquire(); // no deregistration in between
         try {
             for (long done = 0; done < length && rights.contains(Access.ON_DEMAND); ) {
                 long part = Math.min(length - done, LONGEST_ADVICE);
@@ -280,7 +280,7 @@ public final class MemoryRegion extends NativeObject {
                 done += part;
             }
         } finally {
-            letGo();
+            release();
         }
     }
 

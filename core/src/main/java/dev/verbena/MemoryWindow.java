@@ -55,7 +55,7 @@ public final class MemoryWindow extends NativeObject {
                 end.check(control.freeWindow(window), "ibv_dealloc_mw");
             }
             if (region != null) {
-                end.run(region::letGo);
+                end.run(region::release);
             }
         }
     }

@@ -35,12 +35,12 @@ abstract class NativeObject implements AutoCloseable {
         int held = 0;
         try {
             for (NativeObject parent : parents) {
-                parent.hold();
+                parent.acquire();
                 held++;
             }
         } finally {
             if (held < parents.length) {
-                letGo(held);
+                releaseParents(held);
             }
         }
     }
@@ -60,14 +60,14 @@ abstract class NativeObject implements AutoCloseable {
     /** Undoes this constructor, for a subclass whose native object could not be created. */
     final void abandon() {
         closed.set(true);
-        letGo(parents.length);
+        releaseParents(parents.length);
     }
 
     /** Releases the references to the first parents. */
-    private void letGo(int count) {
+    private void releaseParents(int count) {
         Teardown end = new Teardown(this);
         for (int i = 0; i < count; i++) {
-            end.run(parents[i]::letGo);
+            end.run(parents[i]::release);
         }
         end.finish();
     }
@@ -92,9 +92,10 @@ abstract class NativeObject implements AutoCloseable {
     }
 
     /**
-     * Adds a reference, which keeps the native object alive until {@link #letGo}. Throws if closed.
+     * Adds a reference, which keeps the native object alive until {@link #release}. Throws if
+     * closed.
      */
-    final void hold() {
+    final void acquire() {
         ensureOpen();
         int seen;
         do {
@@ -114,11 +115,11 @@ abstract class NativeObject implements AutoCloseable {
     }
 
     /** Releases a reference; the last one destroys the native object. */
-    final void letGo() {
+    final void release() {
         if (holders.decrementAndGet() == 0) {
             Teardown end = new Teardown(this);
             end.run(this::destroyAndReport);
-            end.run(() -> letGo(parents.length));
+            end.run(() -> releaseParents(parents.length));
             end.finish();
         }
     }
@@ -205,7 +206,7 @@ abstract class NativeObject implements AutoCloseable {
         if (closed.compareAndSet(false, true)) {
             Teardown end = new Teardown(this);
             end.run(this::shut);
-            end.run(this::letGo);
+            end.run(this::release);
             end.finish();
         }
     }

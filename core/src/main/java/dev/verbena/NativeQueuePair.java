@@ -376,12 +376,12 @@ final class NativeQueuePair {
         }
         Port.GidEntry known = gid;
         if (known == null) {
-            owner.hold();
+            owner.acquire();
             try {
                 known = adapter.portTable().preferredGidOf(port.number());
                 gid = known;
             } finally {
-                owner.letGo();
+                owner.release();
             }
         }
         return known;
@@ -495,13 +495,13 @@ final class NativeQueuePair {
             cancel();
             onFailure.run();
         } finally {
-            owner.letGo();
+            owner.release();
         }
     }
 
     private boolean holdUnlessClosed() {
         try {
-            owner.hold();
+            owner.acquire();
             return true;
         } catch (IllegalStateException e) {
             return false; // closed meanwhile
@@ -519,7 +519,7 @@ final class NativeQueuePair {
                     fail();
                 }
             } finally {
-                owner.letGo();
+                owner.release();
             }
         }
     }
@@ -533,7 +533,7 @@ final class NativeQueuePair {
      * @param rest the provider's status of what the device does not end
      */
     void finish(CompletionQueue queue, long nanoseconds, int rest) {
-        owner.hold();
+        owner.acquire();
         try {
             if (queue == sendCompletions) {
                 sends.finish(nanoseconds, rest);
@@ -542,7 +542,7 @@ final class NativeQueuePair {
                 receives.finish(nanoseconds, rest);
             }
         } finally {
-            owner.letGo();
+            owner.release();
         }
     }
 

@@ -10,7 +10,7 @@ import java.util.ArrayList;
 import java.util.List;
 
 /**
- * What a device can do with memory that is registered {@link Access#ON_DEMAND}: {@code
+ * Which operations of a device can use memory that is registered {@link Access#ON_DEMAND}: {@code
  * ibv_odp_caps} of {@code ibv_query_device_ex}, for reliable connected queue pairs. {@link
  * AdapterInfo#onDemandPaging} returns it.
  *
@@ -37,17 +37,17 @@ public final class OnDemandPaging {
     /**
      * Whether memory can be registered on demand at all.
      *
-     * @return false also where library or provider are too old to say
+     * @return false also if library or provider are too old to report it
      */
     public boolean supported() {
         return (attributes.general() & SUPPORTED) != 0;
     }
 
     /**
-     * Whether the device could have the whole address space as one region. This library registers
-     * none of that kind: its remote key would give the peer all of the process.
+     * Whether the device supports a region of the whole address space. This library never registers
+     * one: its remote key would give the peer access to all memory of the process.
      *
-     * @return from {@code general_caps}
+     * @return a bit of {@code general_caps}
      */
     public boolean implicit() {
         return (attributes.general() & IMPLICIT) != 0;
@@ -56,16 +56,16 @@ public final class OnDemandPaging {
     /**
      * Whether sends may name such memory.
      *
-     * @return from {@code rc_odp_caps}
+     * @return a bit of {@code rc_odp_caps}
      */
     public boolean sends() {
         return has(SEND);
     }
 
     /**
-     * Whether receives of a queue pair's own may name such memory.
+     * Whether receives that are not shared may name such memory.
      *
-     * @return from {@code rc_odp_caps}
+     * @return a bit of {@code rc_odp_caps}
      */
     public boolean receives() {
         return has(RECEIVE);
@@ -74,7 +74,7 @@ public final class OnDemandPaging {
     /**
      * Whether receives of a {@link SharedReceiveQueue} may name such memory.
      *
-     * @return from {@code rc_odp_caps}
+     * @return a bit of {@code rc_odp_caps}
      */
     public boolean sharedReceives() {
         return has(SHARED_RECEIVE);
@@ -83,7 +83,7 @@ public final class OnDemandPaging {
     /**
      * Whether writes may name such memory, and reach such memory of the peer.
      *
-     * @return from {@code rc_odp_caps}
+     * @return a bit of {@code rc_odp_caps}
      */
     public boolean writes() {
         return has(WRITE);
@@ -92,7 +92,7 @@ public final class OnDemandPaging {
     /**
      * Whether reads may name such memory, and reach such memory of the peer.
      *
-     * @return from {@code rc_odp_caps}
+     * @return a bit of {@code rc_odp_caps}
      */
     public boolean reads() {
         return has(READ);
@@ -101,7 +101,7 @@ public final class OnDemandPaging {
     /**
      * Whether atomics may name such memory, and reach such memory of the peer.
      *
-     * @return from {@code rc_odp_caps}
+     * @return a bit of {@code rc_odp_caps}
      */
     public boolean atomics() {
         return has(ATOMIC);

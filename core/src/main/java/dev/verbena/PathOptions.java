@@ -14,8 +14,8 @@ import java.util.function.ObjIntConsumer;
 import java.util.stream.Collectors;
 
 /**
- * How the packets of a connection travel, and when they are sent again. Start from {@link
- * #DEFAULTS} and change what differs:
+ * How the packets of a connection are marked and routed, and when they are sent again. Start from
+ * {@link #DEFAULTS} and change what differs:
  *
  * {@snippet :
  * PathOptions storage = PathOptions.DEFAULTS.withDscp(26).withAckTimeout(Duration.ofMillis(60));
@@ -24,18 +24,18 @@ import java.util.stream.Collectors;
  * }
  *
  * <p>Each option means the same for both kinds of connections: it changes one attribute of this
- * side's queue pair ({@code ibv_modify_qp}), and so applies to what this side sends, except for
- * {@link #withMinRnrTimer}, which tells the peer to wait. By IP address, the connecting side's
- * {@linkplain #withTrafficClass traffic class} and {@linkplain #withRetries retries} travel in its
- * request as well: an accepting side without options of its own uses the same.
+ * side's queue pair ({@code ibv_modify_qp}), and so applies to packets that this side sends. The
+ * exception is {@link #withMinRnrTimer}, which makes the peer wait. By IP address, the connecting
+ * side's {@linkplain #withTrafficClass traffic class} and {@linkplain #withRetries retries} travel
+ * in its request as well: an accepting side without options of its own uses the same.
  *
- * <p>Immutable. Options that ask the same of a device are equal.
+ * <p>Immutable. Options that set the same attributes, after rounding, are equal.
  */
 @CheckReturnValue
 public final class PathOptions {
     /**
-     * Leaves everything as it is: by IP address to the connection manager, by address to the
-     * defaults that each method names.
+     * No option set: by IP address the connection manager chooses each value; by address, the
+     * defaults apply that each method names.
      */
     public static final PathOptions DEFAULTS = new PathOptions(new EnumMap<>(Attribute.class));
 
@@ -122,11 +122,12 @@ public final class PathOptions {
      * in its lower two. Switches and NICs choose the lossless class (PFC) and congestion marking by
      * it; on most NICs only the DSCP counts, and the NIC sets the ECN bits itself.
      *
-     * <p>By IP address the connecting side also asks the connection manager for it ({@code
-     * RDMA_OPTION_ID_TOS}), whose own messages carry it then, too. An accepting side without this
-     * option uses the traffic class in the peer's request, whatever was set for its listener; with
-     * it, its own: the two directions may differ. Without this option on either side, the kernel's
-     * default counts ({@code default_roce_tos} in configfs, usually 0); by address it is 0.
+     * <p>By IP address the connecting side also passes it to the connection manager ({@code
+     * RDMA_OPTION_ID_TOS}), whose own messages then carry it, too. An accepting side without this
+     * option uses the traffic class in the peer's request, whatever was set for its listener. With
+     * the option it uses its own value, so the two directions may differ. Without the option on
+     * both sides, the kernel's default applies ({@code default_roce_tos} in configfs, usually 0);
+     * by address it is 0.
      *
      * <p>On InfiniBand, the connection manager asks the subnet manager for a path of this QoS
      * class; packets that stay in their subnet have no traffic class. On iWARP, only what a
@@ -158,9 +159,9 @@ public final class PathOptions {
     }
 
     /**
-     * Changes the service level of what this side sends ({@code ah_attr.sl}): on InfiniBand, what
-     * virtual lanes are chosen by; on RoCE, where NICs have three bits for it, the priority that a
-     * VLAN tag carries (PCP). Soft-RoCE ignores it (6.1).
+     * Changes the service level of packets that this side sends ({@code ah_attr.sl}). On InfiniBand
+     * it selects the virtual lane; on RoCE, where NICs have three bits for it, it is the priority
+     * in a VLAN tag (PCP). Soft-RoCE ignores it (6.1).
      *
      * <p>By IP address the connection manager derives it: on RoCE from the traffic class, by the
      * priority map of the network interface (which {@code tc} and {@code mlnx_qos} configure), on
@@ -177,12 +178,13 @@ public final class PathOptions {
     }
 
     /**
-     * Changes the flow label of what this side sends ({@code ah_attr.grh.flow_label}), by which
-     * routers with several equal paths choose one. RoCE v2 devices make the UDP source port from
-     * it. Soft-RoCE does that only, and sends IPv6 headers with a flow label of 0 (6.1).
+     * Changes the flow label of packets that this side sends ({@code ah_attr.grh.flow_label}), by
+     * which routers choose one of several equal paths. RoCE v2 devices compute the UDP source port
+     * from it. Soft-RoCE does only that: its IPv6 headers have a flow label of 0 (6.1).
      *
-     * <p>Without this option each connection gets one of its own: by IP address from its two ports,
-     * by address from its two queue pair numbers (in Linux, as with a label of 0).
+     * <p>Without this option each connection gets a flow label of its own, computed from its two
+     * ports by IP address, and from its two queue pair numbers by address (by Linux, as with a
+     * label of 0).
      *
      * @param label 0 to 2^20 - 1
      * @return a changed copy of these options
@@ -194,8 +196,8 @@ public final class PathOptions {
 
     /**
      * Changes the partition of an InfiniBand connection by address ({@code pkey_index}). Both sides
-     * have to choose the same P_Key, which may have another index on each. By default it is index
-     * 0. RoCE has only that, with the default P_Key: use VLANs there.
+     * have to choose the same P_Key, whose index may differ between them. The default is index 0.
+     * RoCE has only that one, the default P_Key: use VLANs there.
      *
      * <p>By IP address, the connection manager takes the partition from the IP interface, and
      * {@link ConnectionOptions#withPath} refuses this option: connect from the address of an
@@ -214,7 +216,7 @@ public final class PathOptions {
      * verbs). After the last of the {@linkplain #withRetries retries} a request ends in IO_TIMEOUT.
      * Devices round the timeout up to a power of two, and may take four times as long. Without this
      * option, by IP address, the connection manager chooses a timeout for the path: on RoCE one or
-     * two seconds, which is up to 16 s until IO_TIMEOUT; by address it is 67 ms.
+     * two seconds, so that IO_TIMEOUT comes after up to 16 s. By address it is 67 ms.
      *
      * <p>On a fabric that loses packets this timeout decides the throughput: only this timeout
      * detects the loss of a reply to a read, or of the last packet of a request, and later requests
@@ -245,9 +247,9 @@ public final class PathOptions {
 
     /**
      * Changes how often an unacknowledged packet is sent again ({@code retry_cnt}) before its
-     * request ends in IO_TIMEOUT, and the connection with it. By default 6, by IP address on the
-     * accepting side fewer if the peer's request says so. Applies to the requests that this side
-     * posts; by IP address, the request of a connecting side asks the same of its peer.
+     * request ends in IO_TIMEOUT, and the connection with it. The default is 6; by IP address, the
+     * accepting side uses fewer if the peer's request says so. The option applies to the requests
+     * that this side posts; by IP address, the connecting side's value is also sent to its peer.
      *
      * @param times 0 to 7; with 7, a request to a peer that vanished never ends on Soft-RoCE (6.1),
      *     whose kernel does not count it down
@@ -261,9 +263,10 @@ public final class PathOptions {
     /**
      * Changes how often a message of this side is sent again while the peer has no receive posted
      * ({@code rnr_retry}) before it ends in IO_TIMEOUT, and the connection with it. Between two
-     * tries it waits for as long as the peer says: see {@link #withMinRnrTimer}. By default 6, or
-     * without limit to a peer with shared receives; by IP address what the peer asked for, which in
-     * this library is the same. What this side asks of its peer stays as it is.
+     * tries this side waits for the time that the peer sets by {@link #withMinRnrTimer}. The
+     * default is 6, or without limit if the peer has shared receives; by IP address it is the
+     * peer's value, and peers that use this library send the same. This option does not change the
+     * value that this side sends to its peer.
      *
      * @param times 0 to 7, where 7 means without limit
      * @return a changed copy of these options
@@ -274,10 +277,10 @@ public final class PathOptions {
     }
 
     /**
-     * Changes how long the peer waits before it sends a message again for which this side had no
-     * receive posted ({@code min_rnr_timer}). By default 655.36 ms. A short time suits a receiver
-     * that is late only for a moment; its peer's {@linkplain #withRnrRetries RNR retries} are used
-     * up the sooner.
+     * Changes how long the peer waits before it sends a message again if this side had no receive
+     * posted for it ({@code min_rnr_timer}). The default is 655.36 ms. A short time suits a
+     * receiver that is late only for a moment, but uses up the peer's {@linkplain #withRnrRetries
+     * RNR retries} sooner.
      *
      * @param time longer than zero, and up to 655.36 ms; rounded up to the next of the 32 times
      *     that verbs has, of which the shortest is 10 us

@@ -12,13 +12,13 @@ import java.lang.foreign.MemorySegment;
 import java.util.Objects;
 
 /**
- * A registered buffer of a {@link BufferPool}, from a {@linkplain BufferPool#take take} until
- * {@link #giveBack}.
+ * A registered buffer of a {@link BufferPool}, valid from {@link BufferPool#take take} to {@link
+ * #giveBack}.
  *
  * <p>For one thread at a time; another thread may give it back. Give it back after the last request
- * that names it has completed, not before: the device would write into the next user's bytes. After
- * that, do not use it any more. Its methods throw then, but only until the buffer is taken again; a
- * pool {@linkplain BufferPoolOptions#withTracking with tracking} finds every such use.
+ * that names it has completed, not before: the device would write into the next user's bytes. Do
+ * not use it after that: its methods throw, but only until the buffer is taken again. A pool
+ * {@linkplain BufferPoolOptions#withTracking with tracking} detects every such use.
  */
 public final class PooledBuffer implements AutoCloseable {
     private final BufferPool pool;
@@ -73,8 +73,8 @@ public final class PooledBuffer implements AutoCloseable {
     }
 
     /**
-     * The buffer as the list of a request. It is the same list each time: valid until the next call
-     * of this method or the other one, and to be changed by nobody.
+     * The buffer as the list of a request. Each call returns the same list, valid until the next
+     * call of either {@code buffers} method. Do not change it.
      *
      * @return a list of one buffer
      * @throws IllegalStateException if it was given back
@@ -99,8 +99,8 @@ public final class PooledBuffer implements AutoCloseable {
     }
 
     /**
-     * The number of this buffer in its pool: fit to be a request's context, as {@link
-     * BufferPool#buffer} finds it again.
+     * The number of this buffer in its pool. Use it as a request's context: {@link
+     * BufferPool#buffer} finds the buffer by it.
      *
      * @return from 0 to the pool's count less one
      */
@@ -143,8 +143,8 @@ public final class PooledBuffer implements AutoCloseable {
      * Gives the buffer back to its pool. From any thread.
      *
      * @throws IllegalStateException if it was given back before; and, from a pool with tracking,
-     *     while a thread is inside a call that uses its memory, such as a read of a file: then it
-     *     is not given back
+     *     while a thread is inside a call that uses its memory, such as a read of a file; the
+     *     buffer is not given back in that case
      */
     public void giveBack() {
         ensureTaken();

@@ -192,11 +192,11 @@ public final class Port {
     }
 
     /**
-     * The speed of each lane ({@code active_speed}). On Ethernet, that is the nearest one of
-     * InfiniBand's: 10 Gbit/s is {@link Speed#QDR QDR} with one lane, 100 Gbit/s {@link Speed#EDR
-     * EDR} with four, say.
+     * The speed of each lane ({@code active_speed}). On Ethernet, it is the nearest InfiniBand
+     * speed: for example, 10 Gbit/s is {@link Speed#QDR QDR} with one lane, and 100 Gbit/s {@link
+     * Speed#EDR EDR} with four.
      *
-     * @return {@link Speed#UNKNOWN} if the device does not say, or a newer one
+     * @return {@link Speed#UNKNOWN} if the device does not report it, or if it is a newer one
      */
     public Speed speed() {
         return speed;
@@ -205,16 +205,16 @@ public final class Port {
     /**
      * How many lanes the link has ({@code active_width}).
      *
-     * @return 1, 2, 4, 8 or 12; 0 if the device does not say, or a newer one
+     * @return 1, 2, 4, 8 or 12; 0 if the device does not report it, or if it is a newer one
      */
     public int width() {
         return width;
     }
 
     /**
-     * The speed of the link: of a lane, times the lanes. The number that {@code
-     * /sys/class/infiniband/DEVICE/ports/PORT/rate} has; it is nominal, also while the link is
-     * down, and Soft-RoCE makes it up where its network interface has none.
+     * The speed of the link: the speed of a lane times the number of lanes, as in {@code
+     * /sys/class/infiniband/DEVICE/ports/PORT/rate}. It is nominal, also while the link is down;
+     * Soft-RoCE invents it if its network interface has none.
      *
      * @return bits per second; 0 if it is not known
      */

@@ -17,21 +17,21 @@ import java.util.TreeMap;
 import java.util.stream.Stream;
 
 /**
- * What a port has counted: a snapshot from {@link Adapter#counters}, or the difference of two. Each
- * driver has counters of its own, so they have names instead of methods:
+ * The counters of a port: a snapshot from {@link Adapter#counters}, or the difference of two. Each
+ * driver has counters of its own, so they are found by name:
  *
  * <ul>
- *   <li>InfiniBand's own, such as {@code port_xmit_packets}, {@code port_rcv_errors}, {@code
- *       link_downed}. {@code port_xmit_data} and {@code port_rcv_data} count four bytes as one.
- *       (Folder {@code counters} of the kernel.)
- *   <li>Those of the driver: mlx5 has {@code out_of_sequence}, {@code packet_seq_err}, {@code
- *       rnr_nak_retry_err} and so on; Soft-RoCE only has such, as {@code sent_pkts}, {@code
- *       rcvd_pkts}, {@code retry_exceeded_err}. (Folder {@code hw_counters}; rdma-core's program:
- *       {@code rdma statistic}.)
+ *   <li>Counters that the InfiniBand specification defines, such as {@code port_xmit_packets},
+ *       {@code port_rcv_errors}, {@code link_downed}. {@code port_xmit_data} and {@code
+ *       port_rcv_data} count units of four bytes. (Folder {@code counters} of the kernel.)
+ *   <li>Counters of the driver: mlx5 has {@code out_of_sequence}, {@code packet_seq_err}, {@code
+ *       rnr_nak_retry_err} and so on; Soft-RoCE has only this kind, such as {@code sent_pkts},
+ *       {@code rcvd_pkts}, {@code retry_exceeded_err}. (Folder {@code hw_counters}; rdma-core's
+ *       program: {@code rdma statistic}.)
  * </ul>
  *
- * <p>A counter that the device does not have is not there, and all are missing where this process
- * cannot read {@code /sys}. Counters start with the driver, not with the program, and count for all
+ * <p>Counters that the device does not have are missing; all are missing if this process cannot
+ * read {@code /sys}. They start at zero when the driver is loaded, and count the traffic of all
  * programs of the machine.
  *
  * <p>Immutable.
@@ -110,7 +110,7 @@ public final class PortCounters {
     /**
      * All counters.
      *
-     * @return an immutable map, in alphabetic order; 64 bits, without a sign
+     * @return an immutable map, in alphabetic order; the values are unsigned 64-bit numbers
      */
     public Map<String, Long> values() {
         return values;
@@ -128,12 +128,12 @@ public final class PortCounters {
     }
 
     /**
-     * What was counted since an earlier snapshot of the same port.
+     * The difference between this snapshot and an earlier one of the same port.
      *
-     * @param earlier the earlier one
-     * @return the differences of those counters that both have; {@link #elapsed} is the time
-     *     between the two
-     * @throws IllegalArgumentException for one of another port
+     * @param earlier the earlier snapshot
+     * @return the differences of the counters that both have, with the time between the two as
+     *     {@link #elapsed}
+     * @throws IllegalArgumentException for a snapshot of another port
      */
     public PortCounters since(PortCounters earlier) {
         if (!device.equals(earlier.device) || port != earlier.port) {
@@ -154,9 +154,9 @@ public final class PortCounters {
     }
 
     /**
-     * The time in which this was counted.
+     * The time between the two snapshots that {@link #since} compared.
      *
-     * @return between the two snapshots of {@link #since}; zero for a snapshot itself
+     * @return zero for a snapshot
      */
     public Duration elapsed() {
         return elapsed;

@@ -1,14 +1,17 @@
 package dev.verbena;
 
-/** What {@link MemoryRegion#prefetch} fetches pages for. */
+/** What {@link MemoryRegion#prefetch} prepares pages for. */
 public enum Prefetch {
-    /** To be read by the device: the source of sends, and what the peer reads. */
+    /**
+     * The device will read them: they are the source of sends and writes, or the peer reads them.
+     */
     READ(0),
     /**
-     * To be written by the device. A page that a file or another process shares is copied first.
+     * The device will write them. A page that is shared with a file or another process (copy on
+     * write) is copied first.
      */
     WRITE(1),
-    /** Only those that the process has in memory anyway: none is allocated or read from a file. */
+    /** Only pages that are in memory already: none is allocated or read from a file. */
     PRESENT(2);
 
     private final int advice;

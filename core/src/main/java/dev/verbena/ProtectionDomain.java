@@ -166,10 +166,10 @@ public final class ProtectionDomain extends NativeObject {
 
     /**
      * Registers memory of another device, such as a GPU's, which its driver exports as a dma-buf
-     * ({@code ibv_reg_dmabuf_mr}; beyond NDK). Data then go from that device to the network or back
-     * without the processor's memory. Requests and the peer use the region as any other; Java has
-     * no access to it ({@link MemoryRegion#memory} throws), and requests with {@link
-     * OpFlags#INLINE} are refused.
+     * ({@code ibv_reg_dmabuf_mr}; beyond NDK). Data then go between that device and the network
+     * without a copy in main memory. Requests and the peer use the region as any other; Java has no
+     * access to it ({@link MemoryRegion#memory} throws), and requests with {@link OpFlags#INLINE}
+     * are refused.
      *
      * <p>The file descriptor may be closed when this returns: the region keeps the dma-buf.
      *
@@ -181,8 +181,7 @@ public final class ProtectionDomain extends NativeObject {
      *     which itself is a good choice
      * @param rights the access rights; see {@link #register}
      * @return the region, to be closed by the caller
-     * @throws IllegalArgumentException for arguments that cannot be, and for {@link
-     *     Access#ON_DEMAND}
+     * @throws IllegalArgumentException for arguments out of range, and for {@link Access#ON_DEMAND}
      * @throws VerbenaException with NOT_SUPPORTED if the provider or driver cannot register
      *     dma-bufs, as Soft-RoCE; when registration fails
      */

@@ -161,7 +161,7 @@ public final class QueuePair extends NativeObject {
      */
     public void connect(QueuePairAddress peer, PathOptions options) {
         Objects.requireNonNull(options, "options");
-        hold();
+        acquire();
         try {
             if (!half.beginConnecting()) {
                 throw new IllegalStateException(this + " is connected or flushed already");
@@ -176,7 +176,7 @@ public final class QueuePair extends NativeObject {
                 }
             }
         } finally {
-            letGo();
+            release();
         }
     }
 
@@ -311,9 +311,9 @@ public final class QueuePair extends NativeObject {
                     "Connector and queue pair are of one adapter; this queue pair is of "
                             + adapter.name());
         }
-        hold();
+        acquire();
         if (!half.beginConnecting()) {
-            letGo();
+            release();
             throw new VerbenaException(
                     half.flushed() ? Status.CONNECTION_INVALID : Status.CONNECTION_ACTIVE,
                     this
@@ -354,14 +354,14 @@ public final class QueuePair extends NativeObject {
     }
 
     /**
-     * Sends a message that kills a token of the peer's as it arrives (NdkSendAndInvalidate): no
-     * later than the peer's receive completes, with {@link OperationType#RECEIVE_AND_INVALIDATE},
-     * nobody reads or writes through it any more. Ends in a completion of type {@link
-     * OperationType#SEND} here.
+     * Sends a message whose arrival invalidates a token (remote key) of the peer's
+     * (NdkSendAndInvalidate). When the peer's receive completes, with {@link
+     * OperationType#RECEIVE_AND_INVALIDATE}, no access through the token is possible any more. Ends
+     * in a completion of type {@link OperationType#SEND} here.
      *
-     * <p>A token that is not good ends the connection, from the peer's side: this side may still
-     * see SUCCESS, and learns of the end with its next request. Never send one a second time:
-     * kernels with Soft-RoCE as of 6.12 at the other end panic.
+     * <p>With an invalid token, the peer's side ends the connection: this side's request may still
+     * end in SUCCESS, and its next one fails. Never send a token a second time: kernels with
+     * Soft-RoCE as of 6.12 at the other end panic.
      *
      * @param context what the completion will carry
      * @param buffers the message's bytes
@@ -505,7 +505,7 @@ public final class QueuePair extends NativeObject {
             long length,
             OpFlags flags) {
         try {
-            region.hold();
+            region.acquire();
             boolean kept = false;
             try {
                 synchronized (window) {
@@ -523,7 +523,7 @@ public final class QueuePair extends NativeObject {
                 }
             } finally {
                 if (!kept) {
-                    region.letGo();
+                    region.release();
                 }
             }
         } catch (RuntimeException | Error e) {
@@ -533,8 +533,9 @@ public final class QueuePair extends NativeObject {
     }
 
     /**
-     * Kills a window's token from this side (NdkInvalidate). Ends in a completion of type {@link
-     * OperationType#INVALIDATE}; from then on the peer's reads and writes through it fail.
+     * Invalidates the token (remote key) of a window of this side (NdkInvalidate). Ends in a
+     * completion of type {@link OperationType#INVALIDATE}; from then on the peer's reads and writes
+     * through it fail.
      *
      * <p>Looks for receives first that have invalidated the window already. One that arrives
      * between this look and the invalidate makes the request fail, and with it the connection, as
@@ -576,11 +577,11 @@ public final class QueuePair extends NativeObject {
      * @throws VerbenaException when the device refuses
      */
     public void flush() {
-        hold();
+        acquire();
         try {
             VerbenaException.check(half.flush(), "ibv_modify_qp(ERR)", "");
         } finally {
-            letGo();
+            release();
         }
     }
 

@@ -17,8 +17,8 @@ import java.util.Arrays;
  *
  * <p>Registering takes a system call and pins whole pages, so the arena registers slabs of some
  * megabytes and divides them up. {@link #regionOf} finds the region of a segment, and {@link
- * #offsetOf} its place in that, both in constant time. A {@link BufferList} that was made for the
- * arena takes segments as they are:
+ * #offsetOf} the segment's offset in it, both in constant time. A {@link BufferList} that was
+ * created with the arena accepts its segments:
  *
  * {@snippet :
  * try (RegisteredArena arena = domain.createArena(Access.LOCAL_WRITE)) {
@@ -29,10 +29,10 @@ import java.util.Arrays;
  * }
  *
  * <p>May be used from any thread, as {@link Arena#ofShared}: each allocation holds a lock for a
- * moment. Memory is zeroed, and freed only by {@link #close}, all at once. That ends Java's access,
- * deregisters the slabs, and then frees them; while {@link MemoryWindow}s are bound to them, the
- * last two wait for the windows. Until then nothing else can be at those addresses, so a peer that
- * goes on writing hits nothing else.
+ * moment. Memory is zeroed, and freed only by {@link #close}, all at once. It ends Java's access,
+ * deregisters the slabs, and then frees them. The last two steps wait for {@link MemoryWindow}s
+ * that are bound to the slabs. Until then the addresses are not reused, so a peer that goes on
+ * writing cannot damage other memory.
  */
 public final class RegisteredArena extends NativeObject implements Arena {
     /** The slabs of {@link ProtectionDomain#createArena(Access...)}: a huge page each. */
@@ -95,7 +95,8 @@ public final class RegisteredArena extends NativeObject implements Arena {
     }
 
     /**
-     * Allocates zeroed, registered memory. More than a slab becomes a region of its own.
+     * Allocates zeroed, registered memory. An allocation larger than a slab becomes a region of its
+     * own.
      *
      * @param bytes how many, 0 or more
      * @param alignment of the first byte, a power of two
@@ -272,7 +273,7 @@ public final class RegisteredArena extends NativeObject implements Arena {
 
     /**
      * Ends Java's access to all segments, unless a thread is inside a call that uses one: then it
-     * throws IllegalStateException, and nothing has changed.
+     * throws IllegalStateException and changes nothing.
      */
     @Override
     void checkMayClose() {

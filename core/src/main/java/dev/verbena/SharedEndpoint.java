@@ -50,18 +50,18 @@ public final class SharedEndpoint extends NativeObject {
     }
 
     Use use(InetSocketAddress peer) {
-        hold();
+        acquire();
         // As text, because Java considers IPv6 addresses equal that differ only in their scope.
         String name = peer.getAddress().getHostAddress() + " " + peer.getPort();
         if (!peers.add(name)) {
-            letGo();
+            release();
             throw new VerbenaException(
                     Status.ADDRESS_ALREADY_EXISTS,
                     "A connection from %s to %s exists already".formatted(localAddress(), peer));
         }
         return () -> {
             peers.remove(name);
-            letGo();
+            release();
         };
     }
 

@@ -166,7 +166,7 @@ public final class SharedReceiveQueue extends NativeObject {
         if (receives == 0) {
             return;
         }
-        hold();
+        acquire();
         try {
             threshold.set(receives);
             if (!broken) {
@@ -180,7 +180,7 @@ public final class SharedReceiveQueue extends NativeObject {
                 domain.adapter().events().call(this::ranLow);
             }
         } finally {
-            letGo();
+            release();
         }
     }
 

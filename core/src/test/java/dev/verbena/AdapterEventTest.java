@@ -72,7 +72,7 @@ class AdapterEventTest {
         })
         void ofAPortNameIt(Kind kind, Type type, int number) throws Exception {
             adapter.onEvent(events::add);
-            device.tell(kind, 2);
+            device.raise(kind, 2);
             AdapterEvent event = next();
             assertThat(event.type()).isEqualTo(type);
             assertThat(event.number()).isEqualTo(number);
@@ -99,8 +99,8 @@ class AdapterEventTest {
                     QueuePair one = queuePair(domain, queue);
                     QueuePair other = queuePair(domain, queue)) {
                 adapter.onEvent(events::add);
-                device.tell(kind, other.nativeAddress());
-                device.tell(kind, one.nativeAddress());
+                device.raise(kind, other.nativeAddress());
+                device.raise(kind, one.nativeAddress());
                 AdapterEvent first = next();
                 assertThat(first.type()).isEqualTo(type);
                 assertThat(first.number()).isEqualTo(number);
@@ -116,7 +116,7 @@ class AdapterEventTest {
         void ofACompletionQueueNameIt() throws Exception {
             try (CompletionQueue queue = adapter.createCompletionQueue(8)) {
                 adapter.onEvent(events::add);
-                device.tell(Kind.COMPLETION_QUEUE_BROKEN, queue.address());
+                device.raise(Kind.COMPLETION_QUEUE_BROKEN, queue.address());
                 AdapterEvent event = next();
                 assertThat(event.type()).isEqualTo(Type.COMPLETION_QUEUE_FAILED);
                 assertThat(event.number()).isZero();
@@ -137,7 +137,7 @@ class AdapterEventTest {
                     SharedReceiveQueue queue =
                             domain.createSharedReceiveQueue(4, 1, status -> {})) {
                 adapter.onEvent(events::add);
-                device.tell(kind, queue.address());
+                device.raise(kind, queue.address());
                 AdapterEvent event = next();
                 assertThat(event.type()).isEqualTo(type);
                 assertThat(event.number()).isEqualTo(number);
@@ -148,7 +148,7 @@ class AdapterEventTest {
         @Test
         void ofTheDevice() throws Exception {
             adapter.onEvent(events::add);
-            device.tell(Kind.DEVICE_BROKEN, 0);
+            device.raise(Kind.DEVICE_BROKEN, 0);
             AdapterEvent event = next();
             assertThat(event.type()).isEqualTo(Type.DEVICE_FAILED);
             assertThat(event.number()).isEqualTo(8);
@@ -162,7 +162,7 @@ class AdapterEventTest {
         @Test
         void thatAreNotKnownHaveTheirNumber() throws Exception {
             adapter.onEvent(events::add);
-            device.tell(Kind.of(77), 77, 0);
+            device.raise(Kind.of(77), 77, 0);
             AdapterEvent event = next();
             assertThat(event.type()).isEqualTo(Type.OTHER);
             assertThat(event.number()).isEqualTo(77);
@@ -175,7 +175,7 @@ class AdapterEventTest {
             CompletionQueue queue = adapter.createCompletionQueue(8);
             long address = queue.address();
             queue.close();
-            device.tell(Kind.COMPLETION_QUEUE_BROKEN, address);
+            device.raise(Kind.COMPLETION_QUEUE_BROKEN, address);
             AdapterEvent event = next();
             assertThat(event.type()).isEqualTo(Type.COMPLETION_QUEUE_FAILED);
             assertThat(event.completionQueue()).isNull();
@@ -206,7 +206,7 @@ class AdapterEventTest {
             adapter.onEvent(events::add);
             adapter.onEvent(seenByOther::add);
             for (int number = 100; number < 600; number++) {
-                device.tell(Kind.OTHER, number, 0);
+                device.raise(Kind.OTHER, number, 0);
             }
             for (int number = 100; number < 600; number++) {
                 assertThat(next().number()).isEqualTo(number);
@@ -222,7 +222,7 @@ class AdapterEventTest {
                         name.set(Thread.currentThread().getName());
                         events.add(event);
                     });
-            device.tell(Kind.PORT_UP, 1);
+            device.raise(Kind.PORT_UP, 1);
             next();
             assertThat(name.get()).startsWith("verbena-callback-");
         }
@@ -237,8 +237,8 @@ class AdapterEventTest {
                         late.add(event);
                     });
             adapter.onEvent(events::add);
-            device.tell(Kind.PORT_DOWN, 1);
-            device.tell(Kind.PORT_UP, 1);
+            device.raise(Kind.PORT_DOWN, 1);
+            device.raise(Kind.PORT_UP, 1);
             assertThat(next().type()).isEqualTo(Type.PORT_DOWN);
             assertThat(next().type()).isEqualTo(Type.PORT_UP);
             assertThat(late).isEmpty();
@@ -254,8 +254,8 @@ class AdapterEventTest {
                         events.add(event);
                         throw new IllegalStateException("listener " + event.type());
                     });
-            device.tell(Kind.PORT_DOWN, 1);
-            device.tell(Kind.PORT_UP, 1);
+            device.raise(Kind.PORT_DOWN, 1);
+            device.raise(Kind.PORT_UP, 1);
             assertThat(next().type()).isEqualTo(Type.PORT_DOWN);
             assertThat(next().type()).isEqualTo(Type.PORT_UP);
             assertThat(reported.poll(30, TimeUnit.SECONDS)).hasMessage("listener PORT_DOWN");
@@ -271,7 +271,7 @@ class AdapterEventTest {
                         adapter.close();
                         events.add(event);
                     });
-            device.tell(Kind.COMPLETION_QUEUE_BROKEN, queue.address());
+            device.raise(Kind.COMPLETION_QUEUE_BROKEN, queue.address());
             assertThat(next().completionQueue()).isSameAs(queue);
             adapter.awaitClosed(Duration.ofSeconds(30));
             assertThat(device.objects()).isZero();
@@ -285,7 +285,7 @@ class AdapterEventTest {
             adapter.onEvent(events::add);
             registration.close();
             registration.close();
-            device.tell(Kind.PORT_DOWN, 1);
+            device.raise(Kind.PORT_DOWN, 1);
             next();
             assertThat(seen).isEmpty();
         }
@@ -301,8 +301,8 @@ class AdapterEventTest {
                                 awaitUninterruptibly(go);
                                 events.add(event);
                             });
-            device.tell(Kind.PORT_DOWN, 1);
-            device.tell(Kind.PORT_UP, 1);
+            device.raise(Kind.PORT_DOWN, 1);
+            device.raise(Kind.PORT_UP, 1);
             awaitUninterruptibly(running);
             Thread closer = Thread.ofPlatform().start(registration::close);
             while (closer.getState() != Thread.State.TIMED_WAITING) {
@@ -323,12 +323,12 @@ class AdapterEventTest {
                                 own.get().close();
                                 events.add(event);
                             }));
-            device.tell(Kind.PORT_DOWN, 1);
-            device.tell(Kind.PORT_UP, 1);
+            device.raise(Kind.PORT_DOWN, 1);
+            device.raise(Kind.PORT_UP, 1);
             assertThat(next().type()).isEqualTo(Type.PORT_DOWN);
             BlockingQueue<AdapterEvent> later = new LinkedBlockingQueue<>();
             adapter.onEvent(later::add);
-            device.tell(Kind.GIDS_CHANGED, 1);
+            device.raise(Kind.GIDS_CHANGED, 1);
             AdapterEvent last;
             do {
                 last = later.poll(30, TimeUnit.SECONDS);
@@ -342,14 +342,14 @@ class AdapterEventTest {
             Adapter failing = new Adapter("fake0", device, device.open(), () -> network);
             failing.onEvent(events::add);
             try (Connector connector = failing.createConnector()) {
-                network.death = new IllegalStateException("out of luck");
+                network.failure = new IllegalStateException("out of luck");
                 connector.connectAsync(
                         queuePairOf(failing),
                         new InetSocketAddress(InetAddress.getByName("10.0.0.1"), 7),
                         ConnectionOptions.DEFAULTS);
                 assertThat(next().type()).isEqualTo(Type.EVENTS_ENDED);
             }
-            assertThat(reported.poll(30, TimeUnit.SECONDS)).isSameAs(network.death);
+            assertThat(reported.poll(30, TimeUnit.SECONDS)).isSameAs(network.failure);
             failing.onEvent(events::add); // late, and it gets this one event all the same
             assertThat(next().type()).isEqualTo(Type.EVENTS_ENDED);
         }
@@ -368,7 +368,7 @@ class AdapterEventTest {
 
         @ParameterizedTest
         @ValueSource(booleans = {false, true})
-        void areToldOnceWhenTheEventThreadHasEnded(boolean before) throws Exception {
+        void areNotifiedOnceWhenTheEventThreadHasEnded(boolean before) throws Exception {
             EventListeners listeners = adapter.listeners();
             if (before) {
                 listeners.threadEnded();

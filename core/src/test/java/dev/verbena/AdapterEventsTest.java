@@ -65,10 +65,10 @@ class AdapterEventsTest {
         try (Adapter adapter = new Adapter("fake0", device, device.open());
                 CompletionQueue queue = adapter.createCompletionQueue(4)) {
             device.taking.set(new OutOfMemoryError("Java heap space"));
-            device.tell(AsyncEvent.Kind.OTHER, 0);
+            device.raise(AsyncEvent.Kind.OTHER, 0);
             assertThat(report()).isInstanceOf(OutOfMemoryError.class);
             queue.arm(NotifyType.ANY);
-            device.tell(AsyncEvent.Kind.COMPLETION_QUEUE_BROKEN); // the next event is handled
+            device.raise(AsyncEvent.Kind.COMPLETION_QUEUE_BROKEN); // the next event is handled
             assertThat(queue.await(Duration.ofSeconds(30))).isEqualTo(Status.BUFFER_OVERFLOW);
         }
         assertThat(reported).isEmpty();
@@ -107,7 +107,7 @@ class AdapterEventsTest {
                     @Override
                     public void deviceFailed() {}
                 });
-        device.tell(AsyncEvent.Kind.COMPLETION_QUEUE_BROKEN, 4096);
+        device.raise(AsyncEvent.Kind.COMPLETION_QUEUE_BROKEN, 4096);
         assertThat(report()).hasMessage("cannot handle it");
         AsyncEvent event = arrived.poll(30, TimeUnit.SECONDS);
         assertThat(event.kind()).isEqualTo(AsyncEvent.Kind.COMPLETION_QUEUE_BROKEN);

@@ -187,7 +187,7 @@ class AdapterLookupTest implements AdapterLookup.Devices, AdapterLookup.Network 
 
         @ParameterizedTest
         @CsvSource({"1, roce0", "2, roce1"})
-        void aLinkLocalOneIsToldApartByItsScope(int scope, String device) throws Exception {
+        void aLinkLocalOneIsDistinguishedByItsScope(int scope, String device) throws Exception {
             Adapter found = forAddress(linkLocal(scope));
             assertThat(found.name()).isEqualTo(device);
             assertThat(found.portTable().chosen()).isNull();

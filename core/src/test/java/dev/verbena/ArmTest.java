@@ -63,7 +63,7 @@ class ArmTest {
 
     @ParameterizedTest
     @EnumSource(NotifyType.class)
-    void whatEachTypeIsToldOf(NotifyType type) {
+    void whatEachTypeFiresFor(NotifyType type) {
         try (Rig rig = rig(FakeDevice.PLAIN)) {
             assertThat(rig.queue.arm(type)).isFalse();
             message(rig, OpFlags.NONE);
@@ -105,7 +105,7 @@ class ArmTest {
     }
 
     @Test
-    void whatIsThereAndWasNeverToldFiresAtOnce() {
+    void completionsThatAreThereAndNeverFiredFireAtOnce() {
         try (Rig rig = rig(FakeDevice.PLAIN)) {
             message(rig, OpFlags.NONE);
             assertThat(rig.queue.arm(NotifyType.ANY)).isTrue();
@@ -141,14 +141,14 @@ class ArmTest {
             rig.device.eventsAreLate = true;
             rig.queue.arm(NotifyType.ANY);
             message(rig, OpFlags.NONE);
-            CompletableFuture<Status> told =
+            CompletableFuture<Status> fired =
                     CompletableFuture.supplyAsync(() -> rig.queue.await(LONG));
             while (rig.device.eventsAskedFor == 0) {
                 Thread.onSpinWait(); // asked in vain, for what it has seen
             }
-            assertThat(told).isNotDone();
+            assertThat(fired).isNotDone();
             rig.device.bringLateEvents();
-            assertThat(told.join()).isEqualTo(Status.SUCCESS);
+            assertThat(fired.join()).isEqualTo(Status.SUCCESS);
             assertThat(rig.device.eventsAskedFor).isEqualTo(2);
             assertThat(rig.poll()).hasSize(1);
             rig.queue.arm(NotifyType.ANY);
@@ -237,7 +237,7 @@ class ArmTest {
             if (mishap == Mishap.FAILED) {
                 rig.device.failReceive(number, 1); // IBV_WC_LOC_LEN_ERR
             } else {
-                rig.device.die(number);
+                rig.device.failQueuePair(number);
             }
             Status woken =
                     switch (wait) {
@@ -269,7 +269,7 @@ class ArmTest {
     }
 
     @Test
-    void completionsThatTheDeviceNeverHadAreToldToo() {
+    void synthesizedCompletionsFireToo() {
         try (Rig rig = rig(FakeDevice.PLAIN)) {
             rig.a.flush();
             for (NotifyType type : new NotifyType[] {NotifyType.ANY, NotifyType.SOLICITED}) {
@@ -298,10 +298,10 @@ class ArmTest {
 
     @ParameterizedTest
     @EnumSource(NotifyType.class)
-    void aBrokenQueueIsToldUnderEveryType(NotifyType type) {
+    void aBrokenQueueFiresUnderEveryType(NotifyType type) {
         try (Rig rig = rig(FakeDevice.PLAIN)) {
             rig.queue.arm(type);
-            rig.device.tell(AsyncEvent.Kind.COMPLETION_QUEUE_BROKEN);
+            rig.device.raise(AsyncEvent.Kind.COMPLETION_QUEUE_BROKEN);
             assertThat(rig.queue.await(LONG)).isEqualTo(Status.BUFFER_OVERFLOW);
             assertThat(rig.queue.arm(type)).isTrue();
             assertThatThrownBy(() -> rig.queue.poll(new Completions(1)))
@@ -315,7 +315,7 @@ class ArmTest {
     void aBrokenQueueTakesItsQueuePairsWithIt() {
         try (Rig rig = rig(FakeDevice.PLAIN)) {
             rig.queue.arm(NotifyType.ERRORS);
-            rig.device.tell(AsyncEvent.Kind.COMPLETION_QUEUE_BROKEN);
+            rig.device.raise(AsyncEvent.Kind.COMPLETION_QUEUE_BROKEN);
             assertThat(rig.queue.await(LONG)).isEqualTo(Status.BUFFER_OVERFLOW);
             long deadline = System.nanoTime() + LONG.toNanos();
             while (rig.a.connected() || rig.b.connected()) {
@@ -326,10 +326,10 @@ class ArmTest {
     }
 
     @Test
-    void aDeviceThatFailsIsTold() {
+    void aDeviceThatFailsFires() {
         try (Rig rig = rig(FakeDevice.PLAIN)) {
             rig.queue.arm(NotifyType.ERRORS);
-            rig.device.tell(AsyncEvent.Kind.DEVICE_BROKEN);
+            rig.device.raise(AsyncEvent.Kind.DEVICE_BROKEN);
             assertThat(rig.queue.await(LONG)).isEqualTo(Status.INTERNAL_ERROR);
         }
     }
@@ -348,7 +348,7 @@ class ArmTest {
     }
 
     @Test
-    void anOverrunThatOnlyWaitingFindsIsToldAtOnce() {
+    void anOverrunThatOnlyWaitingFindsIsReportedAtOnce() {
         try (Rig rig = rig(FakeDevice.PLAIN)) {
             assertThat(rig.queue.arm(NotifyType.ANY)).isFalse();
             rig.device.pollAnswer = -1;

@@ -126,7 +126,7 @@ class BufferListTest {
 
         /** Looked at one by one: only what is gone is missed. */
         @Test
-        void isToldFromMemoryOfOtherArenasThatIsThere() {
+        void isDistinguishedFromMemoryOfOpenArenas() {
             try (Arena other = Arena.ofShared();
                     MemoryRegion there = rig.domain.register(other.allocate(8))) {
                 BufferList list = new BufferList(2).add(region, 0, 8).add(there, 0, 8);
@@ -154,8 +154,8 @@ class BufferListTest {
         }
 
         /**
-         * A program may post until it is told CONNECTION_INVALID. It must get that answer after a
-         * close even if the arena of its memory is closed by then.
+         * A program may post until a post returns CONNECTION_INVALID. After a close it must get
+         * that status even if the arena of its memory is closed by then.
          */
         @Test
         void isNotWhatAClosedQueueSays() {

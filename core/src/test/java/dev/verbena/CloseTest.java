@@ -66,7 +66,7 @@ class CloseTest {
                             rig.adapter);
             assertThat(all)
                     .allSatisfy(object -> assertThatCode(object::close).doesNotThrowAnyException());
-            // The adapter's thread may hold the queue that it has just told.
+            // The adapter's thread may still hold the queue whose event it has just handled.
             rig.adapter.awaitClosed(Duration.ofSeconds(30));
             assertThat(rig.device.destroys.getLast()).isEqualTo("ibv_close_device");
             rig.arena.close();
@@ -78,7 +78,7 @@ class CloseTest {
             rig.a.receive(2, rig.bytes(8)).orThrow();
             rig.queue.arm(NotifyType.ERRORS);
             rig.device.gone = true;
-            rig.device.tell(AsyncEvent.Kind.DEVICE_BROKEN);
+            rig.device.raise(AsyncEvent.Kind.DEVICE_BROKEN);
             assertThat(called.poll(30, TimeUnit.SECONDS)).isEqualTo(Status.INTERNAL_ERROR);
             everythingCloses();
         }
@@ -86,7 +86,7 @@ class CloseTest {
         @Test
         void itsWordIsEnoughAlthoughItStillAnswers() throws InterruptedException {
             rig.queue.arm(NotifyType.ERRORS);
-            rig.device.tell(AsyncEvent.Kind.DEVICE_BROKEN);
+            rig.device.raise(AsyncEvent.Kind.DEVICE_BROKEN);
             assertThat(called.poll(30, TimeUnit.SECONDS)).isEqualTo(Status.INTERNAL_ERROR);
             rig.device.destroyErrors.put("ibv_dereg_mr", Errno.EIO);
             rig.memory.close();
@@ -126,7 +126,7 @@ class CloseTest {
             rig.device.hidesTheEnd = true;
             rig.queue.arm(NotifyType.ERRORS);
             rig.device.gone = true;
-            rig.device.tell(AsyncEvent.Kind.DEVICE_BROKEN);
+            rig.device.raise(AsyncEvent.Kind.DEVICE_BROKEN);
             assertThat(called.poll(30, TimeUnit.SECONDS)).isEqualTo(Status.INTERNAL_ERROR);
             everythingCloses();
             assertThat(rig.device.askedForAsyncEventsInVain).isLessThanOrEqualTo(1);
@@ -136,7 +136,7 @@ class CloseTest {
         void requestsThatItWillNeverEndHoldUpNobody() throws InterruptedException {
             rig.queue.arm(NotifyType.ERRORS);
             rig.device.gone = true;
-            rig.device.tell(AsyncEvent.Kind.DEVICE_BROKEN);
+            rig.device.raise(AsyncEvent.Kind.DEVICE_BROKEN);
             assertThat(called.poll(30, TimeUnit.SECONDS)).isEqualTo(Status.INTERNAL_ERROR);
             List<QueuePair> pairs = new ArrayList<>();
             rig.device.gone = false; // to make them
@@ -399,7 +399,7 @@ class CloseTest {
         }
 
         @Test
-        void aDestroyThatFailsIsToldToWhoeverWaits() {
+        void aDestroyThatFailsIsReportedToThoseWaiting() {
             closeRegionWhileAWindowIsBoundToIt();
             CompletableFuture<Void> closed = region.closed();
             rig.device.destroyErrors.put("ibv_dereg_mr", Errno.EBUSY);
@@ -543,7 +543,7 @@ class CloseTest {
         }
 
         @Test
-        void aBindDoesNotThrowForAWornOutWindowAndTheCloseTells() {
+        void aBindDoesNotThrowForAWornOutWindowButTheCloseDoes() {
             MemoryWindow window = rig.domain.createMemoryWindow();
             rig.device.destroyErrors.put("ibv_dealloc_mw", Errno.EBUSY);
             for (int i = 0; i < 600; i++) { // a native window lasts for 255

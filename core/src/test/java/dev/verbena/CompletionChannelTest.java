@@ -332,7 +332,7 @@ class CompletionChannelTest {
             for (CompletionQueue queue : bundle.queues) {
                 queue.arm(NotifyType.ANY);
             }
-            bundle.device.tell(AsyncEvent.Kind.COMPLETION_QUEUE_BROKEN); // of the last
+            bundle.device.raise(AsyncEvent.Kind.COMPLETION_QUEUE_BROKEN); // of the last
             assertThat(bundle.channel.await(LONG)).isSameAs(bundle.queues.get(1));
             assertThatThrownBy(() -> bundle.pollAll(1))
                     .isInstanceOf(VerbenaException.class)
@@ -393,7 +393,7 @@ class CompletionChannelTest {
     void failuresWithoutAnEventAreFound(NotifyType type) {
         try (Bundle bundle = new Bundle(FakeDevice.RXE, 2)) {
             bundle.queues.get(1).arm(type);
-            bundle.device.die(bundle.device.lastQueuePairNumber());
+            bundle.device.failQueuePair(bundle.device.lastQueuePairNumber());
             BufferList bytes = new BufferList(1).add(bundle.memory, 0, 8);
             bundle.receivers.get(1).receive(7, bytes).orThrow(); // the device forgets it
             assertThat(bundle.channel.await(LONG)).isSameAs(bundle.queues.get(1));

@@ -202,7 +202,7 @@ class ConfinementTest {
             FutureTask<Void> overrun =
                     new FutureTask<>(
                             () -> {
-                                rig.device.tell(AsyncEvent.Kind.COMPLETION_QUEUE_BROKEN);
+                                rig.device.raise(AsyncEvent.Kind.COMPLETION_QUEUE_BROKEN);
                                 return null;
                             });
             Thread.ofPlatform().daemon().start(overrun);

@@ -8,7 +8,7 @@ import org.junit.jupiter.api.Test;
 import java.net.InetSocketAddress;
 import java.time.Duration;
 
-/** What a step of a connection may be told. */
+/** Which options each step of a connection accepts. */
 class ConnectionOptionsTest {
     @Test
     void refusesADeadlineThatIsOver() {

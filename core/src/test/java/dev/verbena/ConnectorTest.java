@@ -272,7 +272,7 @@ class ConnectorTest {
             get(connecting);
             connector.completeConnect();
             assertThat(accepting).isNotDone();
-            device.tell(AsyncEvent.Kind.COMMUNICATION_ESTABLISHED, far.nativeAddress());
+            device.raise(AsyncEvent.Kind.COMMUNICATION_ESTABLISHED, far.nativeAddress());
             get(accepting);
         }
 
@@ -1483,12 +1483,12 @@ class ConnectorTest {
             CompletableFuture<Void> connecting =
                     connector.connectAsync(third, new InetSocketAddress(HERE, 7), DEFAULTS);
             until(() -> network.calls.stream().filter("connect"::equals).count() == 2);
-            network.death = new IllegalStateException("out of luck");
+            network.failure = new IllegalStateException("out of luck");
             Thread.UncaughtExceptionHandler usual = Thread.getDefaultUncaughtExceptionHandler();
             CountDownLatch reported = new CountDownLatch(1);
             Thread.setDefaultUncaughtExceptionHandler(
                     (thread, thrown) -> {
-                        if (thrown == network.death) {
+                        if (thrown == network.failure) {
                             reported.countDown();
                         }
                     });
@@ -1499,7 +1499,7 @@ class ConnectorTest {
                 network.emit("CONNECTING", ConnectionEvent.Kind.TIMEWAIT_EXIT, 0);
                 VerbenaException e = failure(connecting);
                 assertThat(e.status()).isEqualTo(Status.INTERNAL_ERROR);
-                assertThat(e).hasMessageContaining("out of luck").hasRootCause(network.death);
+                assertThat(e).hasMessageContaining("out of luck").hasRootCause(network.failure);
                 assertThat(over.get(30, TimeUnit.SECONDS)).isEqualTo(Status.INTERNAL_ERROR);
                 assertThat(failure(stood[0].disconnectAsync(DEFAULTS)).status())
                         .isEqualTo(Status.INTERNAL_ERROR);

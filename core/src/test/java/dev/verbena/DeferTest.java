@@ -13,7 +13,7 @@ import java.lang.foreign.ValueLayout;
 import java.util.ArrayList;
 import java.util.List;
 
-/** NDK's deferral: chains, copies, and who is owed what when something is refused. */
+/** NDK's deferral: chains, copies, and which completions are synthesized after a refusal. */
 class DeferTest {
     private static final OpFlags DEFER = OpFlags.DEFER;
 
@@ -333,7 +333,7 @@ class DeferTest {
     }
 
     @Test
-    void aFullChainThatIsRefusedRefusesItsLastAndOwesTheOthers() {
+    void aFullChainThatIsRefusedRefusesItsLastAndSynthesizesTheOthers() {
         try (Rig rig = Rig.connected(QueuePairLimits.depths(8, 1).withMaxDeferred(3))) {
             rig.a.write(1, rig.bytes(8), Rig.REMOTE, 1, DEFER).orThrow();
             rig.a.write(2, rig.bytes(8), Rig.REMOTE, 1, DEFER).orThrow();

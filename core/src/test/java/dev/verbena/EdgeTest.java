@@ -61,14 +61,14 @@ class EdgeTest {
             assertThat(Descriptors.await(0, descriptor)).isZero();
 
             rig.queue.arm(NotifyType.ERRORS);
-            rig.device.tell(AsyncEvent.Kind.COMPLETION_QUEUE_BROKEN);
+            rig.device.raise(AsyncEvent.Kind.COMPLETION_QUEUE_BROKEN);
             assertThat(Descriptors.await(30_000, descriptor)).isNotZero();
             assertThat(rig.queue.takeEvent()).isEqualTo(Status.BUFFER_OVERFLOW);
         }
     }
 
     @Test
-    void anOwedFailureBehindAnUnpolledSuccessWakesUnderSolicited() {
+    void aSynthesizedFailureBehindAnUnpolledSuccessWakesUnderSolicited() {
         try (Rig rig = rig()) {
             rig.queue.arm(NotifyType.SOLICITED);
             rig.a.write(1, rig.bytes(8), Rig.REMOTE, 1, OpFlags.NONE).orThrow();
@@ -162,7 +162,7 @@ class EdgeTest {
     }
 
     @Test
-    void aCloseThatRunsOutOfPatienceStillCloses() throws Exception {
+    void aCloseThatTimesOutStillCloses() throws Exception {
         CountDownLatch entered = new CountDownLatch(1);
         CountDownLatch leave = new CountDownLatch(1);
         Rig rig =
@@ -201,7 +201,7 @@ class EdgeTest {
 
     /** Random programs found this: seed 3772314044071754131. */
     @Test
-    void aBindThatFindsItsChainRefusedIsRefusedAndOwesTheRest() {
+    void aBindThatFindsItsChainRefusedIsRefusedAndTheRestIsSynthesized() {
         try (Rig rig = Rig.connected(QueuePairLimits.depths(4, 4));
                 MemoryWindow window = rig.domain.createMemoryWindow()) {
             OpFlags silent = OpFlags.SILENT_SUCCESS;
@@ -219,9 +219,11 @@ class EdgeTest {
         }
     }
 
-    /** The last word of a close is behind what is owed, and must not hide it. */
+    /**
+     * The request that a close posts comes after synthesized completions, and must not hide them.
+     */
     @Test
-    void aCloseTellsWhatIsOwedBeforeItsLastWord() {
+    void aCloseDeliversSynthesizedCompletionsBeforeItsOwnRequest() {
         try (Rig rig = Rig.connected(QueuePairLimits.depths(8, 4))) {
             rig.device.running = false;
             rig.a.write(1, rig.bytes(8), Rig.REMOTE, 1, OpFlags.NONE).orThrow();

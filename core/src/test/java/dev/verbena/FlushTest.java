@@ -26,7 +26,7 @@ class FlushTest {
     }
 
     @Test
-    void everythingUnderWayIsCancelledOnce() {
+    void everyOutstandingRequestIsCancelledOnce() {
         try (Rig rig = rig()) {
             rig.device.running = false;
             rig.a.receive(1, rig.bytes(8)).orThrow();
@@ -139,9 +139,9 @@ class FlushTest {
         }
     }
 
-    /** The peer may end the connection with nothing under way here that could tell of it. */
+    /** The peer may end the connection while nothing is outstanding here that could report it. */
     @Test
-    void receivesPostedAfterADeathInSilenceAreCancelled() {
+    void receivesPostedAfterAnUnreportedFailureAreCancelled() {
         for (boolean armed : new boolean[] {true, false}) {
             try (Rig rxe =
                     new Rig(
@@ -149,7 +149,7 @@ class FlushTest {
                                     device -> device.vendorId = 0xFFFFFF,
                                     null)
                             .connect()) {
-                rxe.device.die(rxe.a.address().queuePairNumber());
+                rxe.device.failQueuePair(rxe.a.address().queuePairNumber());
                 rxe.a.receive(1, rxe.bytes(8)).orThrow();
                 rxe.a.receive(2, rxe.bytes(8)).orThrow();
                 assertThat(rxe.poll()).isEmpty();
@@ -171,7 +171,7 @@ class FlushTest {
     }
 
     @Test
-    void closingEndsWhatIsUnderWay() {
+    void closingEndsOutstandingRequests() {
         try (Rig rig = rig()) {
             rig.device.running = false;
             rig.a.receive(1, rig.bytes(8)).orThrow();
@@ -280,7 +280,7 @@ class FlushTest {
     }
 
     @Test
-    void closingTellsNothingOfSilentRequestsThatWereOver() {
+    void closingDeliversNothingForSilentRequestsThatSucceeded() {
         try (Rig rig = rig()) {
             for (int i = 0; i < 5; i++) { // fewer than the signals' interval
                 rig.a.write(i, rig.bytes(8), Rig.REMOTE, 1, SILENT).orThrow();
@@ -292,7 +292,7 @@ class FlushTest {
     }
 
     @Test
-    void closingAfterAFlushTellsNothingOfSilentRequestsThatWereOver() {
+    void closingAfterAFlushDeliversNothingForSilentRequestsThatSucceeded() {
         try (Rig rig = rig()) {
             for (int i = 0; i < 5; i++) {
                 rig.a.write(i, rig.bytes(8), Rig.REMOTE, 1, SILENT).orThrow();
@@ -312,7 +312,7 @@ class FlushTest {
         try (Rig rig = rig()) {
             rig.a.receive(1, rig.bytes(8)).orThrow();
             rig.a.write(2, rig.bytes(8), Rig.REMOTE, 1, OpFlags.NONE).orThrow();
-            rig.device.forgetful = true; // loses what is under way
+            rig.device.forgetful = true; // loses outstanding requests
             rig.a.close();
             rig.device.forgetful = false;
             assertThat(rig.poll())
@@ -321,12 +321,12 @@ class FlushTest {
     }
 
     @Test
-    void closingEndsWhatIsUnderWayEvenIfTheDeviceTakesNothingMore() {
+    void closingEndsOutstandingRequestsEvenIfTheDeviceTakesNothingMore() {
         try (Rig rig = rig()) {
             rig.device.running = false;
             rig.a.write(1, rig.bytes(8), Rig.REMOTE, 1, OpFlags.NONE).orThrow();
             rig.a.write(2, rig.bytes(8), Rig.REMOTE, 1, SILENT).orThrow();
-            rig.device.answer = 22; // to the last word
+            rig.device.answer = 22; // to the request that close posts
             rig.device.refused = 0;
             rig.a.close();
             assertThat(rig.poll()).containsExactly("WRITE 1 CANCELLED", "WRITE 2 CANCELLED");

@@ -19,7 +19,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
 
-/** What a process of its own is told that lacks something before it has come to a device. */
+/** The errors of processes that lack something needed before a device is opened. */
 @Timeout(120)
 class NativeAccessTest {
     private static final Path CORE = folder(Adapter.class);
@@ -77,7 +77,7 @@ class NativeAccessTest {
     }
 
     @Test
-    void aProcessThatMayOpenNoMoreFilesIsNotToldThatThereIsNoDevice() throws Exception {
+    void tooManyOpenFilesAreNotReportedAsAMissingDevice() throws Exception {
         List<String> command =
                 java(
                         "--enable-native-access=ALL-UNNAMED",

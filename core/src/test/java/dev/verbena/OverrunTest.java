@@ -140,7 +140,7 @@ class OverrunTest {
         }
         a.receive(9, rig.bytes(8)).orThrow();
         rig.device.run();
-        rig.device.tell(AsyncEvent.Kind.COMPLETION_QUEUE_BROKEN, small.address());
+        rig.device.raise(AsyncEvent.Kind.COMPLETION_QUEUE_BROKEN, small.address());
         assertThat(small.await(LONG)).isEqualTo(Status.BUFFER_OVERFLOW);
         List<String> seen = new ArrayList<>();
         assertThatThrownBy(() -> pollInto(seen))

@@ -8,14 +8,14 @@ import org.junit.jupiter.params.provider.ValueSource;
 import java.util.ArrayList;
 import java.util.List;
 
-/** What a poll tells, whichever way it takes: one by one, in a row, or with something special. */
+/** What a poll delivers, by each of its code paths: one by one, in rows, with immediate data. */
 class PollTest {
     private static final int MESSAGES = 6;
     private static final int SPECIAL = 3; // this one brings immediate data
 
     @ParameterizedTest
     @ValueSource(ints = {1, 2, 4, 16})
-    void eachReceiveTellsItsOwnContextAndLength(int capacity) {
+    void eachReceiveHasItsOwnContextAndLength(int capacity) {
         try (Rig rig = Rig.connected(QueuePairLimits.depths(MESSAGES, MESSAGES))) {
             Completions completions = new Completions(capacity);
             for (long first = 0; first < 10L * MESSAGES; first += MESSAGES) {
@@ -31,17 +31,17 @@ class PollTest {
                                     ? rig.a.sendWithImmediate(-1, rig.bytes(length), 77, flags)
                                     : rig.a.send(-1, rig.bytes(length), flags);
                     assertThat(status).isEqualTo(Status.SUCCESS);
-                    expected.add(told(first + i, length, i == SPECIAL ? 77 : 0));
+                    expected.add(line(first + i, length, i == SPECIAL ? 77 : 0));
                 }
-                List<String> told = new ArrayList<>();
+                List<String> delivered = new ArrayList<>();
                 while (rig.queue.poll(completions) > 0) {
                     for (int i = 0; i < completions.size(); i++) {
                         assertThat(completions.queuePair(i)).isSameAs(rig.b);
                         assertThat(completions.type(i)).isEqualTo(OperationType.RECEIVE);
                         assertThat(completions.status(i)).isEqualTo(Status.SUCCESS);
                         assertThat(completions.providerCode(i)).isZero();
-                        told.add(
-                                told(
+                        delivered.add(
+                                line(
                                         completions.context(i),
                                         completions.bytes(i),
                                         completions.hasImmediate(i)
@@ -49,7 +49,7 @@ class PollTest {
                                                 : 0));
                     }
                 }
-                assertThat(told).isEqualTo(expected);
+                assertThat(delivered).isEqualTo(expected);
             }
         }
     }
@@ -70,23 +70,24 @@ class PollTest {
                     (a ? rig.a : rig.b).send(i, rig.bytes(8), OpFlags.NONE).orThrow();
                     expected.add("%d of %s".formatted(i, a ? "a" : "b"));
                 }
-                List<String> told = new ArrayList<>();
+                List<String> delivered = new ArrayList<>();
                 while (rig.queue.poll(completions) > 0) {
                     for (int i = 0; i < completions.size(); i++) {
                         boolean a = completions.queuePair(i) == rig.a;
                         if (completions.type(i) == OperationType.SEND) {
-                            told.add("%d of %s".formatted(completions.context(i), a ? "a" : "b"));
+                            delivered.add(
+                                    "%d of %s".formatted(completions.context(i), a ? "a" : "b"));
                         } else {
                             assertThat(completions.context(i)).isEqualTo(-1);
                         }
                     }
                 }
-                assertThat(told).containsExactlyInAnyOrderElementsOf(expected);
+                assertThat(delivered).containsExactlyInAnyOrderElementsOf(expected);
             }
         }
     }
 
-    private static String told(long context, long bytes, int immediate) {
+    private static String line(long context, long bytes, int immediate) {
         return "%d: %d bytes, %d".formatted(context, bytes, immediate);
     }
 }

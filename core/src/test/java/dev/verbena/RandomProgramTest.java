@@ -78,8 +78,9 @@ class RandomProgramTest {
     void deferralChangesNothing(
             @ForAll("programs") List<Step> program, @ForAll("depths") int depth) {
         Outcome atOnce = run(program, depth, 0, null, false);
-        // Full queues are told from what has ended, which nobody knows of deferred requests: the
-        // queue is deep enough here, and its limit has tests of its own.
+        // Whether a queue is full depends on which requests have ended, which is unknown for
+        // deferred
+        // ones: the queue is deep enough here, and its limit has tests of its own.
         assertThat(run(program, depth, 1, null, false)).isEqualTo(atOnce);
         assertThat(run(program, depth, 3, null, true)).isEqualTo(atOnce);
         assertThat(run(program, depth, 64, null, false)).isEqualTo(atOnce);

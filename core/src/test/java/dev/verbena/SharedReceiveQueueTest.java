@@ -31,9 +31,9 @@ class SharedReceiveQueueTest {
                         rig.queue, rig.queue, shared, QueuePairLimits.depths(4, 1));
         assertThat(c.receive(1, rig.bytes(8))).isEqualTo(Status.INVALID_DEVICE_REQUEST);
         rig.a.connect(c.address());
-        assertThat(rig.device.lastPatient).isTrue(); // an empty queue is no failure
+        assertThat(rig.device.lastRnrUnlimited).isTrue(); // an empty queue is no failure
         c.connect(rig.a.address());
-        assertThat(rig.device.lastPatient).isFalse();
+        assertThat(rig.device.lastRnrUnlimited).isFalse();
         rig.b.connect(d.address());
         d.connect(rig.b.address());
         for (int round = 0; round < 3; round++) {
@@ -68,7 +68,7 @@ class SharedReceiveQueueTest {
         shared.receive(1, rig.bytes(8)).orThrow();
         rig.a.send(5, rig.bytes(8)).orThrow();
         rig.device.run();
-        c.close(); // its message is in the completion queue, and is told
+        c.close(); // its message is in the completion queue, and is delivered
         assertThat(rig.poll()).containsExactlyInAnyOrder("SEND 5 SUCCESS", "RECEIVE 1 SUCCESS");
         shared.close();
         shared.close();
@@ -130,11 +130,11 @@ class SharedReceiveQueueTest {
         }
         shared.notifyBelow(3);
         assertThat(rig.device.srqLimits).containsExactly(3, 3);
-        rig.device.tell(AsyncEvent.Kind.RECEIVES_RAN_LOW);
+        rig.device.raise(AsyncEvent.Kind.RECEIVES_RAN_LOW);
         assertThat(called.poll(30, TimeUnit.SECONDS)).isEqualTo(Status.SUCCESS);
-        rig.device.tell(AsyncEvent.Kind.RECEIVES_RAN_LOW); // not asked for
-        rig.device.tell(AsyncEvent.Kind.OTHER);
-        shared.notifyBelow(8); // the adapter's thread tells one after the other
+        rig.device.raise(AsyncEvent.Kind.RECEIVES_RAN_LOW); // not asked for
+        rig.device.raise(AsyncEvent.Kind.OTHER);
+        shared.notifyBelow(8); // the adapter's thread handles one event after the other
         assertThat(called.poll(30, TimeUnit.SECONDS)).isEqualTo(Status.SUCCESS);
         assertThat(called).isEmpty();
         assertThatThrownBy(() -> shared.notifyBelow(9))
@@ -152,9 +152,9 @@ class SharedReceiveQueueTest {
     void itCallsBackUnaskedWhenItOrItsDeviceFails(AsyncEvent.Kind kind)
             throws InterruptedException {
         SharedReceiveQueue shared = rig.domain.createSharedReceiveQueue(8, 1, called::add);
-        rig.device.tell(kind);
+        rig.device.raise(kind);
         assertThat(called.poll(30, TimeUnit.SECONDS)).isEqualTo(Status.INTERNAL_ERROR);
-        rig.device.tell(kind); // has been told
+        rig.device.raise(kind); // reported already
         shared.notifyBelow(3);
         assertThat(called.poll(30, TimeUnit.SECONDS))
                 .as("for each time that it is asked")
@@ -169,7 +169,7 @@ class SharedReceiveQueueTest {
         SharedReceiveQueue other = rig.domain.createSharedReceiveQueue(8, 1, called::add);
         LinkedBlockingQueue<Status> calledOfLast = new LinkedBlockingQueue<>();
         SharedReceiveQueue last = rig.domain.createSharedReceiveQueue(8, 1, calledOfLast::add);
-        rig.device.tell(AsyncEvent.Kind.SHARED_QUEUE_BROKEN);
+        rig.device.raise(AsyncEvent.Kind.SHARED_QUEUE_BROKEN);
         assertThat(calledOfLast.poll(30, TimeUnit.SECONDS)).isEqualTo(Status.INTERNAL_ERROR);
         other.notifyBelow(3);
         assertThat(called.poll(30, TimeUnit.SECONDS)).isEqualTo(Status.SUCCESS);
@@ -186,7 +186,7 @@ class SharedReceiveQueueTest {
                         rig.queue, rig.queue, shared, QueuePairLimits.depths(4, 1));
         shared.close(); // its native object stays with the queue pair
         SharedReceiveQueue next = rig.domain.createSharedReceiveQueue(8, 1, called::add);
-        rig.device.tell(AsyncEvent.Kind.DEVICE_BROKEN);
+        rig.device.raise(AsyncEvent.Kind.DEVICE_BROKEN);
         assertThat(called.poll(30, TimeUnit.SECONDS)).isEqualTo(Status.INTERNAL_ERROR);
         next.close(); // after all callbacks
         assertThat(called).isEmpty();

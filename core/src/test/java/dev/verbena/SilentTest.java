@@ -60,7 +60,7 @@ class SilentTest {
     }
 
     @Test
-    void aPlaceIsFreeWhenItsCompletionWasToldAndNotBefore() {
+    void aSlotIsFreeWhenItsCompletionWasDeliveredAndNotBefore() {
         try (Rig rig = Rig.connected(QueuePairLimits.depths(4, 1))) {
             BufferList bytes = rig.bytes(8);
             for (int i = 0; i < 4; i++) {
@@ -87,7 +87,7 @@ class SilentTest {
 
     @ParameterizedTest
     @ValueSource(ints = {1, 2, 3, 8})
-    void aSilentRequestThatFailsIsTold(int depth) {
+    void aSilentRequestThatFailsIsReported(int depth) {
         for (int failing = 0; failing < depth; failing++) {
             try (Rig rig = Rig.connected(QueuePairLimits.depths(depth, 1))) {
                 rig.device.failAt = failing;

@@ -138,7 +138,7 @@ class StatusTest {
 
     /** Whatever was called: the caller's advice is about devices and their files. */
     @Test
-    void aProcessThatMayOpenNoMoreFilesIsToldSo() {
+    void tooManyOpenFilesAreNamedAsTheCause() {
         assertThat(VerbenaException.of("ibv_x", -24, "See /dev/infiniband.").getMessage())
                 .startsWith(
                         "ibv_x failed: too many open files in this process (EMFILE, errno 24). Raise its limit (ulimit -n;")

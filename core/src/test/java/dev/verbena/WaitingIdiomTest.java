@@ -216,10 +216,10 @@ class WaitingIdiomTest {
         }
     }
 
-    /** Whatever is done in whatever order, what came and was not polled is told. */
+    /** After any sequence of calls, an event reports completions that came and were not polled. */
     @ParameterizedTest
     @ValueSource(longs = {1, 2, 3, 4, 5, 6})
-    void whatWasNotPolledIsToldAfterAnything(long seed) {
+    void unpolledCompletionsAreReportedAfterAnySequence(long seed) {
         Random random = new Random(seed);
         try (Rig rig =
                 new Rig(
@@ -229,38 +229,38 @@ class WaitingIdiomTest {
                         .connect()) {
             boolean armed = false;
             int unpolled = 0;
-            boolean newSinceTold = false; // among the unpolled
+            boolean newSinceEvent = false; // among the unpolled
             for (int i = 0; i < 3000; i++) {
                 switch (random.nextInt(5)) {
                     case 0 -> {
                         if (unpolled < 10) {
                             message(rig);
                             unpolled++;
-                            newSinceTold = true;
+                            newSinceEvent = true;
                         }
                     }
                     case 1 -> {
                         boolean fired = rig.queue.arm(NotifyType.ANY);
                         armed = true;
-                        if (newSinceTold || unpolled == 0) { // else it may fire once more
-                            assertThat(fired).isEqualTo(newSinceTold);
+                        if (newSinceEvent || unpolled == 0) { // else it may fire once more
+                            assertThat(fired).isEqualTo(newSinceEvent);
                         }
                     }
                     case 2 -> {
                         assertThat(pollAll(rig)).isEqualTo(unpolled);
                         unpolled = 0;
-                        newSinceTold = false;
+                        newSinceEvent = false;
                     }
                     case 3 -> {
                         int some = rig.queue.poll(completions);
                         unpolled -= some;
-                        newSinceTold &= unpolled > 0;
+                        newSinceEvent &= unpolled > 0;
                     }
                     default -> {
-                        if (armed && newSinceTold) {
+                        if (armed && newSinceEvent) {
                             assertThat(rig.queue.await(LONG)).isEqualTo(Status.SUCCESS);
                             armed = false;
-                            newSinceTold = false;
+                            newSinceEvent = false;
                         } else if (armed && unpolled == 0 && random.nextInt(10) == 0) {
                             assertThat(rig.queue.await(Duration.ofMillis(2)))
                                     .isEqualTo(Status.IO_TIMEOUT);

@@ -118,7 +118,7 @@ class WindowTest {
     }
 
     @Test
-    void aTokenThatNobodyKnowsIsToldAllTheSame() {
+    void anUnknownInvalidatedTokenIsDeliveredAllTheSame() {
         rig.a.receive(5, rig.bytes(64)).orThrow();
         rig.b.sendAndInvalidate(6, rig.bytes(8), 0xFFFF_FF01, OpFlags.NONE).orThrow();
         assertThat(rig.poll()).contains("RECEIVE_AND_INVALIDATE 5 SUCCESS");

@@ -10,7 +10,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
 
-/** What a process without a device is told. */
+/** The errors that a process without a device gets. */
 class WithoutDevicesTest {
     @TempDir private Path kernel;
     @TempDir private Path files;

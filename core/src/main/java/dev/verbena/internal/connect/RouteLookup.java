@@ -14,7 +14,7 @@ import java.time.Duration;
  * Asks the connection manager which device the route to a peer leads through: {@code
  * rdma_resolve_addr} on an identifier that no device is bound to.
  *
- * <p>Nothing else is asked, although a connected UDP socket would tell the local address without
+ * <p>Nothing else is asked, although a connected UDP socket would give the local address without
  * any packet: only the connection manager knows how routing rules, bonds, VLANs and IPoIB lead to a
  * device, and its answer is what a connection will get. It wants the peer's link-layer address, so
  * the peer has to be up.

@@ -24,7 +24,8 @@ public final class CompletionRecords {
     private long[] words;
     private Endpoint[] endpoints; // whose each is, while sole is null
     private @Nullable Endpoint sole; // whose all of them are
-    private int[] extras; // tokens invalidated and immediate data, meant only for who has them
+    private int[]
+            extras; // invalidated tokens and immediate data, valid only for completions with one
     private int capacity;
     private int size;
 

@@ -13,7 +13,7 @@ final class PrivateChannel implements EventSource {
     private final DeviceControl control;
     private final long channel;
     private final int descriptor;
-    private final int alarm;
+    private final int eventFd;
     private final EventWait wait;
     private volatile int joined = -1; // the descriptor for a loop of the consumer's
 
@@ -28,30 +28,30 @@ final class PrivateChannel implements EventSource {
         this.control = control;
         this.channel = channel;
         this.descriptor = control.channelDescriptor(channel);
-        this.alarm = (int) CallFailure.check(Descriptors.newEventFd(), "eventfd");
+        this.eventFd = (int) CallFailure.check(Descriptors.newEventFd(), "eventfd");
         try {
-            this.wait = control.newWait(channel, alarm);
+            this.wait = control.newWait(channel, eventFd);
         } catch (Throwable t) {
-            Descriptors.close(alarm);
+            Descriptors.close(eventFd);
             throw t;
         }
     }
 
     @Override
     public void raise() {
-        Descriptors.setReadable(alarm);
+        Descriptors.setReadable(eventFd);
     }
 
     @Override
     public void clear() {
         if (joined >= 0) {
-            Descriptors.drain(alarm); // or the consumer's loop would wake for it
+            Descriptors.drain(eventFd); // or the consumer's loop would wake for it
         }
     }
 
     /** Lowers what {@link #raise} has raised. */
     void lower() {
-        Descriptors.drain(alarm);
+        Descriptors.drain(eventFd);
     }
 
     /**
@@ -89,14 +89,15 @@ final class PrivateChannel implements EventSource {
     /** The descriptor that is readable with an event, or when {@link #raise} was called. */
     int joinedDescriptor() {
         if (joined < 0) {
-            joined = (int) CallFailure.check(Descriptors.join(descriptor, alarm), "epoll_create1");
+            joined =
+                    (int) CallFailure.check(Descriptors.join(descriptor, eventFd), "epoll_create1");
         }
         return joined;
     }
 
     @Override
     public void free() {
-        Descriptors.close(alarm);
+        Descriptors.close(eventFd);
         if (joined >= 0) {
             Descriptors.close(joined);
         }

@@ -125,7 +125,7 @@ public final class SharedChannel<Q extends SharedChannel.Queue> {
     private final DeviceControl control;
     private final long channel;
     private final boolean looks; // a failure may come without an event: look for it now and then
-    private final int alarm;
+    private final int eventFd;
     private final EventWait wait;
 
     // Guarded by this object.
@@ -154,11 +154,11 @@ public final class SharedChannel<Q extends SharedChannel.Queue> {
         this.control = control;
         this.channel = channel;
         this.looks = looks;
-        this.alarm = (int) CallFailure.check(Descriptors.newEventFd(), "eventfd");
+        this.eventFd = (int) CallFailure.check(Descriptors.newEventFd(), "eventfd");
         try {
-            this.wait = control.newWait(channel, alarm);
+            this.wait = control.newWait(channel, eventFd);
         } catch (Throwable t) {
-            Descriptors.close(alarm);
+            Descriptors.close(eventFd);
             throw t;
         }
     }
@@ -196,7 +196,7 @@ public final class SharedChannel<Q extends SharedChannel.Queue> {
             entry.waiting = true;
             ready.add(entry);
             if (sleeping || joined >= 0) {
-                Descriptors.setReadable(alarm);
+                Descriptors.setReadable(eventFd);
             }
         }
     }
@@ -334,7 +334,7 @@ public final class SharedChannel<Q extends SharedChannel.Queue> {
             throw new CallFailure("poll", -answer);
         }
         if ((answer & EventWait.WAKE_UP) != 0) {
-            Descriptors.drain(alarm); // before the look at what it was raised for
+            Descriptors.drain(eventFd); // before the look at what it was raised for
         }
         if ((answer & EventWait.EVENT) != 0) {
             schedule.eventCame();
@@ -392,7 +392,7 @@ public final class SharedChannel<Q extends SharedChannel.Queue> {
     public synchronized void wakeUp() {
         wokenUp = true;
         if (!freed) {
-            Descriptors.setReadable(alarm);
+            Descriptors.setReadable(eventFd);
         }
     }
 
@@ -407,10 +407,10 @@ public final class SharedChannel<Q extends SharedChannel.Queue> {
             joined =
                     (int)
                             CallFailure.check(
-                                    Descriptors.join(control.channelDescriptor(channel), alarm),
+                                    Descriptors.join(control.channelDescriptor(channel), eventFd),
                                     "epoll_create1");
             if (!ready.isEmpty()) {
-                Descriptors.setReadable(alarm);
+                Descriptors.setReadable(eventFd);
             }
         }
         return joined;
@@ -434,7 +434,7 @@ public final class SharedChannel<Q extends SharedChannel.Queue> {
     /** Frees the descriptors; no thread waits any more, and no queue is left. */
     public synchronized void free() {
         freed = true;
-        Descriptors.close(alarm);
+        Descriptors.close(eventFd);
         if (joined >= 0) {
             Descriptors.close(joined);
         }

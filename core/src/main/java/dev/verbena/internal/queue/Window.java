@@ -88,7 +88,7 @@ public final class Window {
     /**
      * Whether it is bound.
      *
-     * @return false when its token is dead
+     * @return false when its token is invalid
      */
     public boolean bound() {
         return bound;

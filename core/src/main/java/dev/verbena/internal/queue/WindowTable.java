@@ -5,7 +5,7 @@ import java.util.List;
 
 /**
  * The windows of one protection domain that are bound, by their tokens: which one a peer's
- * send-with-invalidate has killed, and which ones a queue pair takes with it.
+ * send-with-invalidate has invalidated, and which ones end with their queue pair.
  */
 public final class WindowTable {
     private final QueueLock lock = new QueueLock(null); // never closed

@@ -125,7 +125,7 @@ public final class AdapterEvents {
     private final DeviceControl control;
     private final CallErrors errors;
     private final Observer observer;
-    private final int alarm;
+    private final int eventFd;
     private final Thread thread;
     private final Map<Long, CompletionQueueListener> completionQueues = new ConcurrentHashMap<>();
     private final Map<Long, SharedQueueListener> sharedQueues = new ConcurrentHashMap<>();
@@ -136,7 +136,7 @@ public final class AdapterEvents {
     private volatile @Nullable Source source; // attached under the lock
     private volatile boolean stopped;
     private boolean stoppedByItself; // then the thread closes the descriptors at its end
-    private volatile @Nullable Throwable death; // why the thread ended early
+    private volatile @Nullable Throwable endCause; // why the thread ended early
     private volatile boolean deviceFailed;
     private boolean deviceEnded; // of the thread: the device brings no events any more
 
@@ -173,12 +173,12 @@ public final class AdapterEvents {
         this.observer = observer;
         this.waiting = waiting;
         Threads.CALLBACKS.prepare();
-        this.alarm = (int) check(Descriptors.newEventFd(), "eventfd", "");
+        this.eventFd = (int) check(Descriptors.newEventFd(), "eventfd", "");
         try {
             this.thread =
                     Thread.ofPlatform().daemon().name("verbena-events-" + device).start(this::run);
         } catch (Throwable t) {
-            Descriptors.close(alarm);
+            Descriptors.close(eventFd);
             throw t;
         }
     }
@@ -257,8 +257,8 @@ public final class AdapterEvents {
      */
     public synchronized void attach(Source attached) {
         source = attached;
-        if (death != null) {
-            attached.threadEnded(death);
+        if (endCause != null) {
+            attached.threadEnded(endCause);
         }
         wake();
     }
@@ -287,7 +287,7 @@ public final class AdapterEvents {
      * @return false while it works
      */
     public boolean ended() {
-        return death != null;
+        return endCause != null;
     }
 
     /**
@@ -332,11 +332,11 @@ public final class AdapterEvents {
         if (open != null) {
             open.close();
         }
-        Descriptors.close(alarm);
+        Descriptors.close(eventFd);
     }
 
     private void wake() {
-        Descriptors.setReadable(alarm);
+        Descriptors.setReadable(eventFd);
     }
 
     // ---- the event thread
@@ -353,7 +353,7 @@ public final class AdapterEvents {
                 }
             }
         } catch (Throwable t) {
-            die(t);
+            threadFailed(t);
             return;
         }
         if (stoppedByItself) {
@@ -371,11 +371,11 @@ public final class AdapterEvents {
                 waiting.await(
                         timers.sleepMillis(),
                         deviceEnded ? -1 : control.asyncDescriptor(),
-                        alarm,
+                        eventFd,
                         connections == null ? -1 : connections.descriptor());
         check(ready, "poll", "The adapter gets no events any more");
         if ((ready & 2) != 0) {
-            Descriptors.drain(alarm);
+            Descriptors.drain(eventFd);
         }
         timers.run();
         // Any of these may close the last object, and the device with it.
@@ -388,8 +388,8 @@ public final class AdapterEvents {
     }
 
     /** No event will be handled any more: everything that waits for one fails. */
-    private synchronized void die(Throwable cause) {
-        death = cause;
+    private synchronized void threadFailed(Throwable cause) {
+        endCause = cause;
         Source connections = source;
         if (connections != null) {
             Uncaught.run(() -> connections.threadEnded(cause));

@@ -153,10 +153,12 @@ class ExhaustionTest {
 
     @Nested
     class WhileTheConsumerPolls {
-        /** Those owed before a request are told before it, and find no room beside it. */
+        /**
+         * Completions synthesized before a request are delivered before it, with no memory left.
+         */
         @ParameterizedTest
         @ValueSource(ints = {1, 2, 3, 64, 200})
-        void andMoreIsOwedThanItHasRoomFor(int room) {
+        void andMoreIsSynthesizedThanItHasRoomFor(int room) {
             queue(false);
             int first = add(RequestType.WRITE);
             for (int i = 0; i < 150; i++) {
@@ -174,7 +176,7 @@ class ExhaustionTest {
         }
 
         @Test
-        void andNothingButWhatIsOwedIsThere() {
+        void andOnlySynthesizedCompletionsAreThere() {
             queue(false);
             for (int i = 0; i < 200; i++) {
                 add(RequestType.WRITE);
@@ -207,8 +209,8 @@ class ExhaustionTest {
         Random random = new Random(seed);
         exhausted = () -> random.nextInt(4) > 0;
         queue(false);
-        List<Long> told = new ArrayList<>();
-        List<Integer> posted = new ArrayList<>(); // to the device, which has not told
+        List<Long> delivered = new ArrayList<>();
+        List<Integer> posted = new ArrayList<>(); // to the device, not completed
         for (int i = 0; i < 2000; i++) {
             switch (random.nextInt(5)) {
                 case 0, 1 -> {
@@ -232,12 +234,12 @@ class ExhaustionTest {
                     }
                     drain();
                 }
-                default -> told.addAll(poll(1 + random.nextInt(100)));
+                default -> delivered.addAll(poll(1 + random.nextInt(100)));
             }
         }
         posted.forEach(this::complete);
-        told.addAll(pollAll(10));
-        assertThat(told).isEqualTo(upTo(context));
+        delivered.addAll(pollAll(10));
+        assertThat(delivered).isEqualTo(upTo(context));
         assertThat(ledger.outstanding()).isZero();
         assertThat(thrown).isEmpty();
     }

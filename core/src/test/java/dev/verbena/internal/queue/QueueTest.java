@@ -41,7 +41,7 @@ class QueueTest {
     }
 
     @Test
-    void whatIsOwedAcrossTheWrapIsToldInOrder() {
+    void synthesizedCompletionsAcrossTheWrapAreInOrder() {
         RequestLedger ledger = new RequestLedger(ENDPOINT, 0, 64, 1);
         int last = ledger.last();
         while (last < Integer.MAX_VALUE - 2) {
@@ -138,12 +138,12 @@ class QueueTest {
                     }
                 };
         CompletionRecords out = new CompletionRecords(3);
-        int[] told = {0};
+        int[] ended = {0};
         int next = 0;
         for (int round = 0; round < 20; round++) {
             for (int i = 0; i < 4; i++) {
                 assertThat(kept.makeRoom()).isTrue();
-                kept.next(i % 2 == 0 ? () -> told[0]++ : null)
+                kept.next(i % 2 == 0 ? () -> ended[0]++ : null)
                         .add(ENDPOINT, RequestType.SEND, 4L * round + i, i, 0, 0, i, false);
             }
             out.clear();
@@ -162,7 +162,7 @@ class QueueTest {
         }
         assertThat(next).isEqualTo(80);
         assertThat(most[0]).as("of 24 at most").isLessThanOrEqualTo(48);
-        assertThat(told[0]).isEqualTo(40);
+        assertThat(ended[0]).isEqualTo(40);
     }
 
     @Test

@@ -154,7 +154,7 @@ class WindowTableTest {
             int token = window.token();
             end.run();
             assertThat(window.bound()).isFalse();
-            window.takeBack(false); // as if it were bound, so that it shows who is found
+            window.takeBack(false); // as if it were bound, to show whether it is found
             table.invalidated(token);
             assertThat(window.bound()).isTrue();
             window.free();

@@ -24,7 +24,7 @@ import java.util.concurrent.atomic.AtomicReference;
  * refused, any event left out, and any other made up.
  */
 public final class FakeConnections implements ConnectionControl {
-    /** What each path has, whoever asks. */
+    /** The service level of every path. */
     public static final byte PATH_SERVICE_LEVEL = 3;
 
     public static final int PATH_FLOW_LABEL = 0x12345;
@@ -35,7 +35,7 @@ public final class FakeConnections implements ConnectionControl {
     private static final int REJECT_BYTES = 148;
 
     private static final class Channel {
-        final int alarm = Descriptors.newEventFd();
+        final int eventFd = Descriptors.newEventFd();
         final Deque<ConnectionEvent> events = new ArrayDeque<>();
     }
 
@@ -66,7 +66,7 @@ public final class FakeConnections implements ConnectionControl {
     /** What was called, in order, as in "connect" or "destroy". */
     public final List<String> calls = new CopyOnWriteArrayList<>();
 
-    /** What the last connect and the last accept told the peer. */
+    /** The parameters that the last connect and the last accept sent to the peer. */
     public ConnectionParameters lastConnect;
 
     public ConnectionParameters lastAccept;
@@ -84,8 +84,8 @@ public final class FakeConnections implements ConnectionControl {
     /** Where each device is. */
     public final Map<InetAddress, String> devices = new ConcurrentHashMap<>();
 
-    /** What takes the next event dies of it. */
-    public volatile RuntimeException death;
+    /** Thrown by each call that takes an event, when set. */
+    public volatile RuntimeException failure;
 
     /** What looks at the next identifier meets this. */
     public final AtomicReference<Error> describing = new AtomicReference<>();
@@ -164,7 +164,7 @@ public final class FakeConnections implements ConnectionControl {
 
     private void enqueue(Id id, ConnectionEvent event) {
         id.channel.events.add(event);
-        Descriptors.setReadable(id.channel.alarm);
+        Descriptors.setReadable(id.channel.eventFd);
     }
 
     private void answer(String after, Id id, ConnectionEvent.Kind kind) {
@@ -192,25 +192,25 @@ public final class FakeConnections implements ConnectionControl {
 
     @Override
     public synchronized int descriptor(long channel) {
-        return channels.get(channel).alarm;
+        return channels.get(channel).eventFd;
     }
 
     @Override
     public synchronized ConnectionEvent takeEvent(long channel) {
-        if (death != null) {
-            throw death;
+        if (failure != null) {
+            throw failure;
         }
         Channel from = channels.get(channel);
         ConnectionEvent event = from.events.poll();
         if (from.events.isEmpty()) {
-            Descriptors.drain(from.alarm);
+            Descriptors.drain(from.eventFd);
         }
         return event == null ? ConnectionEvent.NOTHING : event;
     }
 
     @Override
     public synchronized void closeChannel(long channel) {
-        Descriptors.close(channels.remove(channel).alarm);
+        Descriptors.close(channels.remove(channel).eventFd);
     }
 
     @Override

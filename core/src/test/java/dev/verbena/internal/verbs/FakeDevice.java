@@ -270,13 +270,13 @@ public final class FakeDevice implements DeviceControl {
     /** Whether requests are carried out; else they wait. */
     public boolean running = true;
 
-    /** Whether what is under way is lost, without a completion. */
+    /** Whether the device loses outstanding requests, without a completion. */
     public boolean forgetful;
 
     /** How often a queue pair was moved to the error state. */
     public int errorsAskedFor;
 
-    public boolean lastPatient;
+    public boolean lastRnrUnlimited;
 
     /** What the next waits for a completion channel do instead, each once. */
     public final Queue<IntSupplier> waits = new ConcurrentLinkedQueue<>();
@@ -319,7 +319,7 @@ public final class FakeDevice implements DeviceControl {
     public int initError; // of each queue pair's first step
     public boolean numbersCannotBeRead;
 
-    /** Who takes the next event that is told unasked meets this. */
+    /** Thrown, once, by the next call that takes an asynchronous event. */
     public final AtomicReference<Error> taking = new AtomicReference<>();
 
     private final Arena arena = Arena.ofShared();
@@ -603,7 +603,7 @@ public final class FakeDevice implements DeviceControl {
             complete(qp.sendCq, send.id(), status, 0, 0, 0, 0, qp.number, false);
         }
         if (status != SUCCESS) {
-            die(qp);
+            toErrorState(qp);
         }
     }
 
@@ -681,7 +681,7 @@ public final class FakeDevice implements DeviceControl {
         return by == null ? SUCCESS : QP_OP_ERROR;
     }
 
-    private void die(Qp qp) {
+    private void toErrorState(Qp qp) {
         qp.state = "ERR";
         if (forgetful) {
             qp.sends.clear();
@@ -696,7 +696,7 @@ public final class FakeDevice implements DeviceControl {
 
     private void endTaken(Qp qp) {
         flush(qp.taken, qp.receiveCq, qp);
-        tell(AsyncEvent.Kind.LAST_RECEIVE_REACHED, qp.address);
+        raise(AsyncEvent.Kind.LAST_RECEIVE_REACHED, qp.address);
     }
 
     /** The oldest receive of a queue pair fails, and with it the queue pair. */
@@ -704,7 +704,7 @@ public final class FakeDevice implements DeviceControl {
         Qp qp = byNumber.get(number);
         long id = (qp.srq != 0 ? qp.taken : qp.receives).remove().receiveId();
         complete(qp.receiveCq, id, status, 0, 0, 0, 0, number, false);
-        die(qp);
+        toErrorState(qp);
     }
 
     /** Ends the shared receives that a queue pair took. */
@@ -787,8 +787,8 @@ public final class FakeDevice implements DeviceControl {
         mostEventsNotTaken = Math.max(mostEventsNotTaken, cq.channel.events.size());
     }
 
-    /** Tells something unasked of the completion queue or shared receive queue made last. */
-    public void tell(AsyncEvent.Kind kind) {
+    /** Raises an asynchronous event of the completion queue or shared receive queue made last. */
+    public void raise(AsyncEvent.Kind kind) {
         boolean ofSharedQueue =
                 kind == AsyncEvent.Kind.RECEIVES_RAN_LOW
                         || kind == AsyncEvent.Kind.SHARED_QUEUE_BROKEN;
@@ -798,7 +798,7 @@ public final class FakeDevice implements DeviceControl {
                     (ofSharedQueue ? srqs.keySet() : cqs.keySet())
                             .stream().mapToLong(Long::longValue).max().orElse(0);
         }
-        tell(kind, object);
+        raise(kind, object);
     }
 
     /** The struct that a step had, byte for byte. */
@@ -828,13 +828,13 @@ public final class FakeDevice implements DeviceControl {
         channels.values().forEach(channel -> Descriptors.setReadable(channel.descriptor));
     }
 
-    /** Tells something unasked of an object, or of a port. */
-    public void tell(AsyncEvent.Kind kind, long object) {
-        tell(kind, kind.number(), object);
+    /** Raises an asynchronous event of an object, or of a port. */
+    public void raise(AsyncEvent.Kind kind, long object) {
+        raise(kind, kind.number(), object);
     }
 
-    /** Tells something of which only the number is known. */
-    public void tell(AsyncEvent.Kind kind, int number, long object) {
+    /** Raises an asynchronous event with a number of its own, as of an unknown kind. */
+    public void raise(AsyncEvent.Kind kind, int number, long object) {
         asyncEvents.add(new AsyncEvent(kind, number, object, null));
         Descriptors.setReadable(async);
     }
@@ -972,8 +972,8 @@ public final class FakeDevice implements DeviceControl {
     }
 
     /**
-     * The peer writes a byte somewhere into a region that is registered for that, whoever may think
-     * that it is free; as a device does, without asking the process.
+     * The peer writes a byte somewhere into a region that is registered for that, even one that the
+     * process believes to be free; a device does not ask the process.
      *
      * @return whether there is any such region
      */
@@ -1082,8 +1082,8 @@ public final class FakeDevice implements DeviceControl {
     }
 
     @Override
-    public EventWait newWait(long channel, int alarm) {
-        return new EventWait(channel, channelDescriptor(channel), alarm) {
+    public EventWait newWait(long channel, int eventFd) {
+        return new EventWait(channel, channelDescriptor(channel), eventFd) {
             @Override
             public int await(int milliseconds) {
                 IntSupplier instead = waits.poll();
@@ -1254,7 +1254,7 @@ public final class FakeDevice implements DeviceControl {
             changeError = 0;
             return -error;
         }
-        lastPatient = change.rnrRetries() == 7;
+        lastRnrUnlimited = change.rnrRetries() == 7;
         qps.get(qp).state =
                 switch (change.state()) {
                     case StateChange.INITIALIZED -> "INIT";
@@ -1270,7 +1270,7 @@ public final class FakeDevice implements DeviceControl {
         if (gone) {
             return -Errno.EIO;
         }
-        die(qps.get(qp));
+        toErrorState(qps.get(qp));
         return 0;
     }
 
@@ -1283,9 +1283,12 @@ public final class FakeDevice implements DeviceControl {
         return qps.get(qp).state.equals("ERR");
     }
 
-    /** The peer's mistake ends the connection, and there is nothing under way to tell it. */
-    public synchronized void die(int number) {
-        die(byNumber.get(number));
+    /**
+     * The peer's mistake moves a queue pair to the error state; no completion reports it if nothing
+     * is outstanding.
+     */
+    public synchronized void failQueuePair(int number) {
+        toErrorState(byNumber.get(number));
     }
 
     @Override

@@ -5,7 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
-/** Who is who by what {@code ibv_query_device} says, and what is peculiar to whom. */
+/** Which provider {@code ibv_query_device} names, and the peculiarities of each. */
 class ProviderTest {
     @ParameterizedTest
     @CsvSource({

@@ -29,8 +29,8 @@ import java.util.concurrent.TimeUnit;
 
 /**
  * The event path without a network, on a stand-in for libibverbs whose provider only copies. The
- * event is there before the wait, so nobody sleeps: what is measured is the way to be told, and its
- * system calls. {@code c/arm_await.c} does the same in C.
+ * event is there before the wait, so no thread sleeps: what is measured is the event's way to the
+ * caller, and its system calls. {@code c/arm_await.c} does the same in C.
  */
 @State(Scope.Thread)
 @BenchmarkMode(Mode.AverageTime)

@@ -94,8 +94,9 @@ public final class Connecting {
             if (e.status() != Status.CONNECTION_ABORTED) {
                 throw e;
             }
-            // The client was told that the connection stands, and ended it, before this side was:
-            // its word that it stands is one that may be overtaken. Close answers it.
+            // The client's READY TO USE may be overtaken: its connection was established, and
+            // ended,
+            // before this side's was. Close answers the disconnect.
             end(request, queuePair, left);
             return;
         }

@@ -172,7 +172,7 @@ public final class Events implements AutoCloseable {
         }
         if (count != 1) {
             throw new IllegalStateException(
-                    "%d completions, where one message is under way".formatted(count));
+                    "%d completions, where one message is outstanding".formatted(count));
         }
         succeed(completions.status(0));
         if (completions.bytes(0) != BYTES) {

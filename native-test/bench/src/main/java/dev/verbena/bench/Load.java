@@ -18,8 +18,8 @@ import java.util.Arrays;
 /**
  * What a request costs by how much is going on, on a stand-in for libibverbs whose provider only
  * copies, as {@code c/load.c} does it: a send on each of so many queue pairs with one completion
- * queue, and so many sends under way on one queue pair. One line for each number, the median of the
- * rounds.
+ * queue, and so many outstanding sends on one queue pair. One line for each number, the median of
+ * the rounds.
  */
 public final class Load {
     private static final int BYTES = 64;

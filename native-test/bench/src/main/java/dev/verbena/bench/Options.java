@@ -68,7 +68,7 @@ final class Options {
                 return number;
             }
         } catch (NumberFormatException e) {
-            // told below
+            // reported below
         }
         throw new IllegalArgumentException(
                 "%s takes a positive number, not \"%s\"".formatted(name, given));

@@ -51,9 +51,9 @@ public class RdmaContainer<SELF extends RdmaContainer<SELF>> extends GenericCont
     }
 
     /**
-     * Where it runs.
+     * Returns the host that this container runs on.
      *
-     * @return as given
+     * @return the host that the constructor was given
      */
     public RdmaHost rdmaHost() {
         return host;

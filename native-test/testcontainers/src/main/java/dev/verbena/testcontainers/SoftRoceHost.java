@@ -106,7 +106,7 @@ public class SoftRoceHost extends GenericContainer<SoftRoceHost> implements Rdma
     static boolean supports(String version) {
         Matcher numbers = VERSION.matcher(Objects.requireNonNullElse(version, ""));
         if (!numbers.matches()) {
-            return true; // unknown: the attempt will tell
+            return true; // unknown: the attempt will show
         }
         int major = Integer.parseInt(numbers.group(1));
         int minor = Integer.parseInt(numbers.group(2));

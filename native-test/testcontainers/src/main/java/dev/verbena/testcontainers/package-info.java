@@ -1,6 +1,6 @@
 /**
  * Containers that can use RDMA, for tests with <a href="https://java.testcontainers.org">
- * Testcontainers</a>, which whoever uses this brings along.
+ * Testcontainers</a>, which the user's project has to depend on.
  *
  * <p>A server on one host, a client on another:
  *

@@ -207,7 +207,7 @@ class AccessErrorsTest {
         }
     }
 
-    /** A peer's mistake ends this side's connection too, and nothing under way here tells of it. */
+    /** A peer's mistake ends this side's connection too; nothing outstanding here reports it. */
     @Test
     void receivesPostedAfterThePeersMistakeEndCancelled() {
         try (Scene scene = new Scene()) {
@@ -218,7 +218,7 @@ class AccessErrorsTest {
         }
     }
 
-    /** The peer sees it; this side may be told SUCCESS, and sees the end with its next request. */
+    /** The peer sees it; this side may get SUCCESS, and sees the end with its next request. */
     @Test
     void aBadTokenToInvalidateEndsTheConnection() {
         try (Scene scene = new Scene()) {
@@ -232,7 +232,7 @@ class AccessErrorsTest {
                     .orThrow();
             Completions received = scene.pair.right.completion();
             assertThat(received.context(0)).isEqualTo(1);
-            // On a NIC it cannot be told from a message that is too long.
+            // A NIC reports it like a message that is too long.
             assertThat(received.status(0))
                     .isEqualTo(
                             RdmaDevices.isSoftRoce(scene.pair.right.adapter.name())

@@ -30,7 +30,7 @@ import java.util.List;
 class AllocationTest {
     private static final int WARM_UP = 2_000;
     private static final int MEASURED = 1_000;
-    private static final Duration PATIENCE = Duration.ofSeconds(30);
+    private static final Duration TIMEOUT = Duration.ofSeconds(30);
 
     /** Runs something that was warmed up, and that makes what it needs before. */
     private static void assertAllocatesNothing(String what, Runnable run) {
@@ -44,8 +44,8 @@ class AllocationTest {
 
     @Test
     void postsAndPollsAllocateNothing() {
-        // More receives than messages: Soft-RoCE is then asked from time to time for queue pairs
-        // that died, by whoever polls in vain.
+        // More receives than messages: a poll that finds nothing then asks Soft-RoCE from time to
+        // time for queue pairs that failed without a completion.
         try (Pair pair = Pair.connected(4)) {
             MemoryRegion source = pair.left.memory(64);
             MemoryRegion target = pair.right.memory(64);
@@ -82,9 +82,7 @@ class AllocationTest {
         }
     }
 
-    /**
-     * Arming, sleeping and being woken; and the looks for deaths of somebody who sleeps for long.
-     */
+    /** Arming, sleeping and waking; and the looks for failed queue pairs during long waits. */
     @Test
     void wakesAllocateNothing() {
         try (Pair pair = Pair.connected(4)) {
@@ -128,7 +126,7 @@ class AllocationTest {
                 throw new AssertionError("woken by nothing");
             }
             succeed(pair.left.queuePair.send(i, sent));
-            succeed(queue.await(PATIENCE));
+            succeed(queue.await(TIMEOUT));
             drain(pair.right, completions, 1, deadline);
             drain(pair.left, completions, 1, deadline);
         }

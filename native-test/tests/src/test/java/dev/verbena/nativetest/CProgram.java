@@ -83,9 +83,7 @@ final class CProgram implements AutoCloseable {
         awaitEnd((exitCode, errors) -> exitCode == 0);
     }
 
-    /**
-     * Waits for its end; its exit code and what it said on standard error tell whether it is good.
-     */
+    /** Waits for its end, and checks its exit code and its standard error with {@code good}. */
     void awaitEnd(BiPredicate<Integer, String> good) throws InterruptedException {
         assertThat(process.waitFor(SECONDS, TimeUnit.SECONDS))
                 .as(() -> "ended within " + SECONDS + " s: " + this)

@@ -108,7 +108,7 @@ class ChecklistTest {
         }
 
         @Test
-        void oneFailingSilentRequestIsTold() {
+        void oneFailingSilentRequestIsReported() {
             try (Pair pair = new Pair(limits(4)).connect()) {
                 MemoryRegion source = pair.left.filled(8, 1);
                 MemoryRegion target = pair.right.filled(8, 2);
@@ -740,7 +740,7 @@ class ChecklistTest {
                 for (int i = 0; i < 4; i++) {
                     pair.left.queuePair.receive(i, whole(memory)).orThrow();
                 }
-                // Nobody has a receive for the first, so all of these are under way.
+                // Nobody has a receive for the first, so all of these are outstanding.
                 pair.left.queuePair.send(10, whole(memory), SILENT).orThrow();
                 pair.left.queuePair.send(11, whole(memory)).orThrow();
                 pair.left.queuePair.send(12, whole(memory), SILENT).orThrow();

@@ -202,7 +202,7 @@ class ConnectionTest {
                                             client.queuePair, listener.localAddress(), soon));
             assertThat(e.status()).isEqualTo(Status.IO_TIMEOUT);
             try (Connector request = request()) {
-                // The kernel tells nothing of a request that was not accepted; accepting fails.
+                // The kernel reports no end of a request that was not accepted; accepting fails.
                 assertThat(failure(() -> request.accept(server.queuePair)).status())
                         .isEqualTo(Status.CONNECTION_ABORTED);
             }
@@ -231,7 +231,7 @@ class ConnectionTest {
     }
 
     @Test
-    void whatIsUnderWayEndsBeforeADisconnect() throws Exception {
+    void outstandingRequestsEndBeforeADisconnect() throws Exception {
         try (Listener listener = server.adapter.listen(any(server), 0, requests::add)) {
             Connector[] both = connect(listener, client.queuePair, server.queuePair);
             var to = server.memory(1 << 16, Access.REMOTE_WRITE);

@@ -21,7 +21,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Locale;
 
-/** What a machine with several devices tells of them: by which address, how fast, how busy. */
+/** Several devices in one machine: by which address each is found, how fast, how busy it is. */
 @NeedsDevices
 @Timeout(120)
 class LookupTest {

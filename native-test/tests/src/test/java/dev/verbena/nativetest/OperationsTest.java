@@ -78,7 +78,7 @@ class OperationsTest {
                     .isEqualTo(-1);
             assertThat(back.memory().asSlice(4, bytes).mismatch(source.memory().asSlice(0, bytes)))
                     .isEqualTo(-1);
-            assertThat(pair.right.endsNow()).isEmpty(); // the peer was told of neither
+            assertThat(pair.right.endsNow()).isEmpty(); // the peer gets a completion of neither
         }
     }
 

@@ -120,7 +120,7 @@ class PerfRunTest {
         assertThat(server.out()).contains("all data as they ought to be");
     }
 
-    /** With rounds of few requests under way, for which a chain has to have room all the same. */
+    /** With few outstanding requests a round, for which a chain has to have room all the same. */
     @ParameterizedTest
     @ValueSource(strings = {"write bw", "send-inv bw --depth 7 --chain 4 --signal-every 2"})
     void warmsUpByItself(String line) throws Exception {

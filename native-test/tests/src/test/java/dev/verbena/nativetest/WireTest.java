@@ -265,7 +265,7 @@ class WireTest {
         assertThat(to(here, packets)).extracting(Packet::port).containsOnly(0xC001);
     }
 
-    /** The receiver tells in its negative acknowledgement how long to wait. */
+    /** The receiver's negative acknowledgement says how long to wait. */
     @ParameterizedTest
     @EnumSource
     void aReceiverThatIsLateSaysForHowLong(Way way) throws Exception {

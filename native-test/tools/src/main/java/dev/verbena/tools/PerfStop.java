@@ -54,7 +54,7 @@ final class PerfStop {
         return asked;
     }
 
-    /** Adds what wakes up somebody who waits; returns what takes it away again. */
+    /** Adds an action that wakes a waiting thread; closing the result removes it. */
     static AutoCloseable waking(Runnable waker) {
         WAKERS.add(waker);
         if (asked) {

@@ -74,13 +74,13 @@ class PingTest {
     }
 
     @Test
-    void tellsOfMemoryInNetworkByteOrder() {
+    void announcesMemoryInNetworkByteOrder() {
         MemorySegment message = MemorySegment.ofArray(new byte[16]);
-        RemoteMemory told = RemoteMemory.of(0x0102030405060708L, 0xF0E0D0C0, 0xFFFF);
-        RpingMessage.write(told, message);
+        RemoteMemory announced = RemoteMemory.of(0x0102030405060708L, 0xF0E0D0C0, 0xFFFF);
+        RpingMessage.write(announced, message);
         assertThat(message.toArray(ValueLayout.JAVA_BYTE))
                 .containsExactly(1, 2, 3, 4, 5, 6, 7, 8, 0xF0, 0xE0, 0xD0, 0xC0, 0, 0, 0xFF, 0xFF);
-        assertThat(RpingMessage.read(message)).isEqualTo(told);
+        assertThat(RpingMessage.read(message)).isEqualTo(announced);
     }
 
     @Test

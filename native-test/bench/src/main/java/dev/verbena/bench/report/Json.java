@@ -81,7 +81,7 @@ final class Json {
                     case 't' -> c = '\t';
                     case 'u' -> {
                         at += 4;
-                        next(); // so that a text that ends here is told
+                        next(); // throws if the text ends here
                         c = (char) Integer.parseInt(text.substring(at - 4, at), 16);
                     }
                     default -> {} // itself

@@ -6,7 +6,7 @@ import java.util.Locale;
  * One value that one fork of one side gave.
  *
  * @param row the name of a {@link Row}, or of what is only plotted
- * @param parameter what was varied in the row: bytes, requests under way; empty if nothing was
+ * @param parameter what was varied in the row: bytes, outstanding requests; empty if nothing was
  * @param side who did it
  * @param fork which of the runs, from 1
  * @param value the value

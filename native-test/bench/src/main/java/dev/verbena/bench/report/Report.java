@@ -171,7 +171,7 @@ public final class Report {
                                         Row.LOAD_QUEUE_PAIRS),
                                 load(
                                         "Many requests on one queue pair",
-                                        "requests under way",
+                                        "outstanding requests",
                                         List.of(1.0, 4.0, 16.0, 64.0, 256.0, 1024.0, 4096.0),
                                         Row.LOAD_DEPTH))
                         .filter(panel -> !panel.points().isEmpty())

@@ -50,8 +50,8 @@ enum Row {
     FIRST_MESSAGE("First message after the JVM's start", Goal.none(), Parameter.NONE),
     /** c/load.c, over queue pairs on one completion queue; in load.svg. */
     LOAD_QUEUE_PAIRS("A request's cost, queue pairs on one queue", Goal.none(), Parameter.COUNT),
-    /** c/load.c, over requests under way; in load.svg. */
-    LOAD_DEPTH("A request's cost, requests under way", Goal.none(), Parameter.COUNT);
+    /** c/load.c, over outstanding requests; in load.svg. */
+    LOAD_DEPTH("A request's cost, outstanding requests", Goal.none(), Parameter.COUNT);
 
     /**
      * Below this, bytes are what JMH's own threads allocate while they measure, divided by

@@ -134,7 +134,7 @@ class OutputsTest {
     }
 
     @Test
-    void aFileThatCannotBeUnderstoodIsLeftOutAndTold(@TempDir Path folder) throws IOException {
+    void aFileThatCannotBeUnderstoodIsLeftOutAndReported(@TempDir Path folder) throws IOException {
         Files.writeString(folder.resolve("send-latency-c-1.txt"), LATENCY);
         Files.writeString(folder.resolve("send-latency-java-1.txt"), "{\"bytes\":64,\"iter");
         Files.writeString(folder.resolve("send-latency-java-1.server"), "{");
@@ -222,7 +222,7 @@ class OutputsTest {
     }
 
     @Test
-    void brokenJsonIsTold() {
+    void brokenJsonIsRefused() {
         assertThatIllegalArgumentException()
                 .isThrownBy(() -> Outputs.read("post-poll-java-1.json", "[ { \"benchmark\" : \"on"))
                 .withMessageContaining("ends in the middle of a string");

@@ -98,7 +98,7 @@ class ReportTest {
     }
 
     @Test
-    void whatWasAskedForAndIsMissingIsTold() {
+    void whatWasAskedForAndIsMissingIsReported() {
         given(Row.CONNECT, "", Side.C, 10).given(Row.CONNECT, "", Side.JAVA, 10);
         assertThat(report().table().exitCode()).isZero();
         Report asked = report("register", "1073741824");

@@ -40,18 +40,18 @@ import java.util.concurrent.TimeUnit;
 final class Letters {
     private static final int PORT = 7471;
     private static final int LETTER_BYTES = 64 * 1024;
-    private static final Duration PATIENCE = Duration.ofSeconds(120);
+    private static final Duration TIMEOUT = Duration.ofSeconds(120);
     // The other side may be a JVM that has just started, under emulation: 10 s, the default, were
     // too few on a busy machine.
-    private static final ConnectionOptions PATIENTLY =
-            ConnectionOptions.DEFAULTS.withDeadline(PATIENCE);
+    private static final ConnectionOptions OPTIONS =
+            ConnectionOptions.DEFAULTS.withDeadline(TIMEOUT);
     private static final Duration SILENCE = Duration.ofSeconds(5);
-    private static final int TELL_EVERY = 5;
+    private static final int REPORT_EVERY = 5;
 
     private Letters() {}
 
     /**
-     * Runs one side, which tells what it does on standard output.
+     * Runs one side, which reports what it does on standard output.
      *
      * @param words {@code server ADDRESS CLIENTS}, or {@code client SERVER_ADDRESS OWN_ADDRESS
      *     ROUNDS}, where 0 rounds are as many as it lives for
@@ -78,7 +78,7 @@ final class Letters {
             for (int i = 0; i < clients; i++) {
                 try (Connector request = requests.take();
                         Box box = new Box(adapter)) {
-                    request.accept(box.queuePair, PATIENTLY);
+                    request.accept(box.queuePair, OPTIONS);
                     box.watch(request);
                     int rounds = box.collect();
                     System.out.println(
@@ -98,7 +98,7 @@ final class Letters {
             connector.connect(
                     box.queuePair,
                     new InetSocketAddress(server, PORT),
-                    PATIENTLY.withLocalAddress(new InetSocketAddress(own, 0)));
+                    OPTIONS.withLocalAddress(new InetSocketAddress(own, 0)));
             connector.completeConnect();
             box.watch(connector);
             int token = box.fill(rounds);
@@ -180,11 +180,11 @@ final class Letters {
                     check(letter.memory().get(JAVA_BYTE, i) == content(round, i), "wrong data");
                 }
                 receive();
-                tell(round);
+                report(round);
             }
         }
 
-        /** The client's rounds; answers the last token, which is dead. */
+        /** The client's rounds; returns the last token, which is invalidated by then. */
         int fill(int rounds) {
             int token = 0;
             for (int round = 0; rounds == 0 || round < rounds; round++) {
@@ -215,7 +215,7 @@ final class Letters {
                 if (isGone(sent)) {
                     throw serverGone(round, sent);
                 }
-                tell(round);
+                report(round);
             }
             return token;
         }
@@ -252,17 +252,17 @@ final class Letters {
         }
 
         /**
-         * Waits for the next completion, and answers its status. A host that died says nothing, and
-         * who only waits would never learn it: after some silence a write of no bytes asks.
+         * Waits for the next completion, and returns its status. A host that is gone sends nothing,
+         * and waiting alone would never notice: after some silence a write of no bytes is posted.
          */
         private Status next() {
-            long end = System.nanoTime() + PATIENCE.toNanos();
+            long end = System.nanoTime() + TIMEOUT.toNanos();
             while (queue.poll(ends) == 0) {
                 queue.arm(NotifyType.ANY);
                 if (queue.poll(ends) > 0) {
                     break;
                 }
-                check(System.nanoTime() < end, "nothing for " + PATIENCE);
+                check(System.nanoTime() < end, "nothing for " + TIMEOUT);
                 if (queue.await(SILENCE) == Status.IO_TIMEOUT && !left.isDone()) {
                     var _ = queuePair.write(7, new BufferList(1), 0, 0, OpFlags.SILENT_SUCCESS);
                 }
@@ -274,8 +274,8 @@ final class Letters {
             return (byte) (round * 7 + i * 31 + (i >> 8));
         }
 
-        private static void tell(int round) {
-            if (round % TELL_EVERY == 0) {
+        private static void report(int round) {
+            if (round % REPORT_EVERY == 0) {
                 System.out.println("round " + round);
             }
         }
