@@ -8,6 +8,7 @@ import dev.verbena.internal.verbs.AsyncEvent;
 import dev.verbena.internal.verbs.Descriptors;
 import dev.verbena.internal.verbs.FakeDevice;
 
+import org.junit.jupiter.api.Nested;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -19,6 +20,7 @@ import java.time.Duration;
 import java.time.temporal.ChronoUnit;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.FutureTask;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicReference;
@@ -486,5 +488,66 @@ class ArmTest {
                 .isInstanceOf(IllegalStateException.class)
                 .hasMessageContaining("closed");
         rig.close();
+    }
+
+    /** Of completions that this library synthesizes the device gives no event. */
+    @Nested
+    class SynthesizedCompletionsWakeAWaiter {
+        private String whoWaitsSees(Rig rig, Runnable what) throws Exception {
+            rig.queue.arm(NotifyType.ANY);
+            rig.device.waits.add(() -> 0); // the first look of the wait finds nothing
+            FutureTask<Status> waiting =
+                    new FutureTask<>(() -> rig.queue.await(Duration.ofSeconds(20)));
+            Thread thread = Thread.ofPlatform().daemon().start(waiting);
+            while (rig.device.waits.peek() != null) {
+                Thread.onSpinWait();
+            }
+            what.run();
+            assertThat(waiting.get()).isEqualTo(Status.SUCCESS);
+            thread.join();
+            return String.join(", ", rig.poll());
+        }
+
+        @Test
+        void whenTheProviderRefusesLate() throws Exception {
+            try (Rig rig = Rig.connected(QueuePairLimits.depths(4, 4))) {
+                rig.a.write(1, rig.bytes(8), Rig.REMOTE, 1, OpFlags.DEFER).orThrow();
+                rig.device.answer = 22;
+                rig.device.refused = 0;
+                String seen =
+                        whoWaitsSees(
+                                rig,
+                                () ->
+                                        assertThat(
+                                                        rig.a.write(
+                                                                2,
+                                                                rig.bytes(8),
+                                                                Rig.REMOTE,
+                                                                1,
+                                                                OpFlags.NONE))
+                                                .isEqualTo(Status.CONNECTION_INVALID));
+                assertThat(seen).isEqualTo("WRITE 1 INTERNAL_ERROR");
+            }
+        }
+
+        @Test
+        void whenAReceiveIsPostedToAFlushedQueuePair() throws Exception {
+            try (Rig rig = Rig.connected(QueuePairLimits.depths(4, 4))) {
+                rig.a.flush();
+                String seen = whoWaitsSees(rig, () -> rig.a.receive(1, rig.bytes(8)).orThrow());
+                assertThat(seen).isEqualTo("RECEIVE 1 CANCELLED");
+            }
+        }
+
+        @Test
+        void whenACloseGivesUpOnTheDevice() throws Exception {
+            try (Rig rig = Rig.connected(QueuePairLimits.depths(4, 4))) {
+                rig.device.forgetful = true;
+                rig.a.receive(1, rig.bytes(8)).orThrow();
+                String seen = whoWaitsSees(rig, rig.a::close);
+                rig.device.forgetful = false;
+                assertThat(seen).isEqualTo("RECEIVE 1 CANCELLED");
+            }
+        }
     }
 }

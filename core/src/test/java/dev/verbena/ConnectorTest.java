@@ -26,6 +26,7 @@ import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Set;
 import java.util.concurrent.BlockingQueue;
@@ -1064,6 +1065,38 @@ class ConnectorTest {
             request.acceptAsync(far, DEFAULTS);
             request.close();
             assertThat(cancelled()).containsExactly(2L);
+        }
+
+        @Test
+        void aDisconnectPostsAWriteOfNothingBehindSilentRequests() throws Exception {
+            Connector[] both = connected();
+            device.running = false;
+            near.write(1, new BufferList(1), 0x1000, 7, OpFlags.SILENT_SUCCESS).orThrow();
+            CompletableFuture<Void> ending = both[0].disconnectAsync(DEFAULTS);
+            until(() -> device.chains.size() == 2);
+            FakeDevice.Posted last = device.sends.getLast();
+            assertThat(last.opcode()).isZero(); // IBV_WR_RDMA_WRITE
+            assertThat(last.flags()).isEqualTo(2); // IBV_SEND_SIGNALED
+            assertThat(last.sges()).isEmpty();
+            assertThat(Arrays.copyOfRange(last.request(), 40, 52)).containsOnly(0); // remote
+            device.running = true;
+            device.run();
+            get(ending);
+            near.close();
+            assertThat(device.chains).containsExactly(1, 1);
+        }
+
+        @Test
+        void aDisconnectPostsNothingBehindOneThatReportsItsEnd() throws Exception {
+            Connector[] both = connected();
+            device.running = false;
+            near.write(1, new BufferList(1), 0x1000, 7, OpFlags.NONE).orThrow();
+            CompletableFuture<Void> ending = both[0].disconnectAsync(DEFAULTS);
+            device.running = true;
+            device.run();
+            get(ending);
+            near.close();
+            assertThat(device.chains).containsExactly(1);
         }
 
         @Test

@@ -3,6 +3,8 @@ package dev.verbena;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.verbena.internal.verbs.FakeDevice;
+
 import org.junit.jupiter.api.RepeatedTest;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -182,6 +184,84 @@ class FlushTest {
             assertThat(completions.queuePair(0)).isSameAs(rig.a);
             assertThat(completions.status(0)).isEqualTo(Status.CANCELLED);
             assertThat(rig.poll()).isEmpty();
+        }
+    }
+
+    /** The provider does not say which; each post had returned SUCCESS. */
+    @Test
+    void deferredOnesThatTheProviderRefusesAreReported() {
+        try (Rig rig = rig()) {
+            rig.a.write(1, rig.bytes(8), Rig.REMOTE, 1, DEFER).orThrow();
+            rig.a.write(2, rig.bytes(8), Rig.REMOTE, 1, DEFER).orThrow();
+            rig.device.answer = 22;
+            // A request that this library refuses has them posted.
+            assertThat(rig.a.write(3, rig.bytes(8), Rig.REMOTE, 1, OpFlags.ALLOW_REMOTE_READ))
+                    .isEqualTo(Status.INVALID_PARAMETER);
+            rig.device.answer = 0;
+            assertThat(rig.poll()).containsExactly("WRITE 1 INTERNAL_ERROR", "WRITE 2 CANCELLED");
+            assertThat(rig.a.connected()).isFalse();
+        }
+    }
+
+    /** What no completion ever comes for is no reason to wait. */
+    @Test
+    void oneThatTheProviderRefusedLateIsReportedThoughSilentOnesAreBeforeIt() {
+        try (Rig rig = rig()) {
+            rig.a.write(1, rig.bytes(8), Rig.REMOTE, 1, SILENT).orThrow();
+            rig.device.run();
+            rig.device.running = false; // says nothing more
+            rig.a.write(2, rig.bytes(8), Rig.REMOTE, 1, DEFER).orThrow();
+            rig.device.answer = 22;
+            rig.device.refused = 0;
+            assertThat(rig.a.write(3, rig.bytes(8), Rig.REMOTE, 1, OpFlags.NONE))
+                    .isEqualTo(Status.CONNECTION_INVALID);
+            assertThat(rig.poll()).containsExactly("WRITE 2 INTERNAL_ERROR");
+        }
+    }
+
+    /** What was deferred goes first; behind it, in the error state, a send that shows the end. */
+    @Test
+    void closingPostsWhatWasDeferredAndThenOneOfItsOwn() {
+        try (Rig rig = rig()) {
+            rig.device.running = false;
+            rig.a.send(1, rig.bytes(8), DEFER).orThrow();
+            List<Integer> errorsAskedFor = new ArrayList<>();
+            rig.device.beforePost =
+                    () -> {
+                        errorsAskedFor.add(rig.device.errorsAskedFor);
+                        rig.device.beforePost = () -> errorsAskedFor.add(rig.device.errorsAskedFor);
+                    };
+            long start = System.nanoTime();
+            rig.a.close();
+            assertThat(System.nanoTime() - start).as("no waiting").isLessThan(900_000_000);
+            assertThat(errorsAskedFor).containsExactly(0, 1);
+            assertThat(rig.device.chains).endsWith(1, 1);
+            FakeDevice.Posted last = rig.device.sends.getLast();
+            assertThat(last.opcode()).isEqualTo(2); // IBV_WR_SEND
+            assertThat(last.flags()).isEqualTo(2); // IBV_SEND_SIGNALED
+            assertThat(last.sges()).isEmpty();
+            assertThat(rig.poll()).containsExactly("SEND 1 CANCELLED");
+        }
+    }
+
+    /** Its completion is due as soon as the device has flushed the one before it. */
+    @Test
+    void closingDoesNotWaitForOneThatTheProviderRefusedLate() {
+        try (Rig rig = rig()) {
+            rig.device.running = false;
+            rig.a.write(1, rig.bytes(8), Rig.REMOTE, 1, DEFER).orThrow();
+            rig.a.write(2, rig.bytes(8), Rig.REMOTE, 1, DEFER).orThrow();
+            rig.device.answer = 22;
+            rig.device.refused = 1;
+            assertThat(rig.a.write(3, rig.bytes(8), Rig.REMOTE, 1, OpFlags.NONE))
+                    .isEqualTo(Status.CONNECTION_INVALID);
+            rig.device.answer =
+                    22; // nor does it take the last one, which shows that all have ended
+            rig.device.refused = 0;
+            long start = System.nanoTime();
+            rig.a.close();
+            assertThat(System.nanoTime() - start).as("no waiting").isLessThan(900_000_000);
+            assertThat(rig.poll()).containsExactly("WRITE 1 CANCELLED", "WRITE 2 INTERNAL_ERROR");
         }
     }
 

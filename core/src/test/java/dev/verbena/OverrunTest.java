@@ -154,6 +154,7 @@ class OverrunTest {
                         "WRITE 1 SUCCESS",
                         "WRITE 2 BUFFER_OVERFLOW",
                         "WRITE 3 BUFFER_OVERFLOW");
+        assertThat(a.connected()).isFalse();
     }
 
     private void pollInto(List<String> seen) {

@@ -100,6 +100,29 @@ class RefusalTest {
     }
 
     @Test
+    void ofAProviderThatRefusesAReceive() {
+        rig.device.answer = 12;
+        rig.device.refused = 0;
+        Status status = rig.a.receive(1, rig.bytes(1));
+        rig.device.answer = 0;
+        refused(status, Status.INSUFFICIENT_RESOURCES)
+                .hasMessageStartingWith("receive of QueuePair")
+                .hasMessageContaining("ENOMEM");
+        assertThat(rig.a.outstandingReceives()).isZero();
+        rig.a.receive(2, rig.bytes(1)).orThrow(rig.a);
+        rig.a.receive(3, rig.bytes(1)).orThrow(rig.a);
+    }
+
+    @Test
+    void ofAProviderThatRefusesAnInlineRequest() {
+        rig.device.answer = 22;
+        rig.device.refused = 0;
+        Status status = rig.a.send(1, rig.bytes(1), OpFlags.INLINE);
+        rig.device.answer = 0;
+        refused(status, Status.INVALID_PARAMETER).hasMessageContaining("EINVAL");
+    }
+
+    @Test
     void ofWhatIsNull() {
         OpFlags none = OpFlags.NONE;
         BufferList one = rig.bytes(1);

@@ -107,6 +107,14 @@ class SharedReceiveQueueTest {
         rig.device.complete(rig.device.receives.getLast().receiveId(), 0xFFFFFF);
         assertThat(rig.poll()).isEmpty();
         shared.receive(8, rig.bytes(8)).orThrow();
+        QueuePair closed =
+                rig.domain.createQueuePair(
+                        rig.queue, rig.queue, shared, QueuePairLimits.depths(4, 1));
+        int number = closed.address().queuePairNumber();
+        closed.close();
+        rig.device.complete(rig.device.receives.getLast().receiveId(), number);
+        assertThat(rig.poll()).isEmpty();
+        shared.receive(9, rig.bytes(8)).orThrow();
         shared.close();
         rig.close();
     }

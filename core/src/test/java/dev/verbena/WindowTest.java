@@ -233,6 +233,30 @@ class WindowTest {
     }
 
     @Test
+    void aDeferredBindWaitsForTheNextRequest() {
+        bind(RW.and(OpFlags.DEFER)).orThrow();
+        assertThat(rig.device.sends).isEmpty();
+        assertThat(window.bound()).isTrue(); // what follows on its queue pair finds it so
+        rig.a.invalidate(2, window, OpFlags.DEFER).orThrow(); // never deferred
+        assertThat(rig.device.chains).containsExactly(2);
+        assertThat(rig.poll()).containsExactly("BIND 1 SUCCESS", "INVALIDATE 2 SUCCESS");
+    }
+
+    @Test
+    void aWindowThatCannotBeMadeAnewIsNotBound() {
+        rig.device.failAt = 0;
+        rig.device.failStatus = 6; // IBV_WC_MW_BIND_ERR: the next bind makes it anew
+        bind(RW).orThrow();
+        assertThat(rig.poll()).containsExactly("BIND 1 ACCESS_VIOLATION");
+        rig.device.controlError = 12;
+        assertThat(rig.b.bind(2, window, rig.memory, 0, 8, RW))
+                .isEqualTo(Status.INSUFFICIENT_RESOURCES);
+        assertThat(window.bound()).isFalse();
+        rig.b.bind(3, window, rig.memory, 0, 8, RW).orThrow();
+        assertThat(rig.poll()).containsExactly("BIND 3 SUCCESS");
+    }
+
+    @Test
     void aWindowWhoseInvalidateWasCancelledIsMadeAnewForAnotherQueuePair() {
         bind(RW).orThrow();
         assertThat(rig.poll()).containsExactly("BIND 1 SUCCESS");

@@ -209,6 +209,22 @@ class WorkRequestTest {
         }
     }
 
+    @ParameterizedTest
+    @CsvSource({
+        "0x00, 0", "0x08, 4", // ALLOW_REMOTE_READ, IBV_ACCESS_REMOTE_READ
+        "0x30, 2", // ALLOW_REMOTE_WRITE, IBV_ACCESS_REMOTE_WRITE
+        "0x38, 6",
+    })
+    void aWindowGrantsWhatWasAskedForAndNoMore(String flags, int rights) {
+        try (MemoryWindow window = rig.domain.createMemoryWindow()) {
+            OpFlags asked = OpFlags.ofValue(Integer.decode(flags));
+            rig.a.bind(CONTEXT, window, rig.memory, 0, 8, asked).orThrow();
+            byte[] posted = rig.device.sends.getLast().request();
+            ByteBuffer request = ByteBuffer.wrap(posted).order(ByteOrder.nativeOrder());
+            assertThat(request.getInt(120)).isEqualTo(rights);
+        }
+    }
+
     @Test
     void aReceive() {
         assertThat(rig.a.receive(CONTEXT, two)).isEqualTo(Status.SUCCESS);

@@ -95,6 +95,8 @@ class ExhaustionTest {
         List<Long> contexts = new ArrayList<>();
         for (int i = 0; i < records.size(); i++) {
             contexts.add(records.context(i));
+            // In its place, but with this status: the completion was dropped.
+            assertThat(records.status(i)).isNotEqualTo(CompletionPoller.LOST);
         }
         return contexts;
     }
@@ -240,6 +242,24 @@ class ExhaustionTest {
         assertThat(delivered).isEqualTo(upTo(context));
         assertThat(ledger.outstanding()).isZero();
         assertThat(thrown).isEmpty();
+    }
+
+    @Test
+    void whatAClosedQueuePairLeftBehindIsDropped() {
+        queue(false);
+        long stale = WorkId.of(ledger.queue(), add(RequestType.WRITE));
+        context = 0;
+        poller.release(ledger.queue());
+        queue(false); // in the same slot
+        for (int i = 0; i < 3; i++) {
+            device.complete(stale, 1);
+            complete(add(RequestType.WRITE));
+        }
+        assertThat(pollAll(2)).isEqualTo(upTo(3));
+        device.complete(stale, 1);
+        complete(add(RequestType.WRITE));
+        drain();
+        assertThat(pollAll(2)).containsExactly(3L);
     }
 
     /** What is to be done for a queue pair that failed may fail, too. */
