@@ -319,18 +319,19 @@ public final class CompletionQueue extends NativeObject {
     }
 
     /**
-     * Asks for one notification of what comes (NdkArmCq). Arming again before that joins both: ANY
-     * absorbs everything, SOLICITED absorbs ERRORS.
+     * Asks for one notification of completions to come (NdkArmCq). Arming again before the
+     * notification combines the two types: ANY includes all, SOLICITED includes ERRORS.
      *
-     * <p>It fires at once when something is there that came after the last notification, and under
-     * every type when the queue breaks. A callback too many is possible, one too few is not.
+     * <p>The queue fires at once if there are completions that came after the last notification,
+     * and under every type when the queue breaks. A callback may come without a completion to poll;
+     * none is ever missing.
      *
-     * <p>Without a callback, what has fired and was not taken before the queue is armed again is
-     * forgotten: a caller that always finds something to poll may arm each time and never wait.
+     * <p>Without a callback, arming again drops a notification that was not taken: a caller that
+     * always finds something to poll may arm each time and never wait.
      *
      * @param type what to be notified of
-     * @return whether it has fired already: a callback comes then; {@link #await} returns at once,
-     *     unless all that was there is polled before; and a loop of the caller's need not sleep
+     * @return whether it has fired already: then the callback is called; {@link #await} returns at
+     *     once, unless all completions are polled before; and a loop of the caller's need not wait
      * @throws IllegalStateException when this queue is closed
      */
     public boolean arm(NotifyType type) {
@@ -338,7 +339,7 @@ public final class CompletionQueue extends NativeObject {
         try {
             checkThread();
             if (events.ownLoop()) {
-                lookForFailures(); // nobody of this layer waits, who would look meanwhile
+                lookForFailures(); // no thread waits in await(), which would do that
             }
             return events.arm(type.value());
         } finally {
@@ -347,13 +348,14 @@ public final class CompletionQueue extends NativeObject {
     }
 
     /**
-     * Sleeps until what was armed fires and there is something to poll, for a queue without a
-     * callback and a thread at a time. Does not listen to interrupts; closing the queue ends it. A
-     * virtual thread holds its carrier meanwhile: give those a queue with a callback.
+     * Blocks until this armed queue fires and there is something to poll. For queues without a
+     * callback, and one thread at a time. Interrupts do not end it; closing the queue does. A
+     * virtual thread keeps its carrier meanwhile: use a queue with a callback for those.
      *
-     * @param timeout how long at most
-     * @return SUCCESS when there is something to poll, IO_TIMEOUT when there was not in time (it
-     *     stays armed), BUFFER_OVERFLOW or INTERNAL_ERROR when the queue broke
+     * @param timeout how long to wait at most
+     * @return SUCCESS when there is something to poll, IO_TIMEOUT when nothing came in time (the
+     *     queue stays armed), BUFFER_OVERFLOW when the queue overran, INTERNAL_ERROR when the
+     *     device failed
      * @throws IllegalStateException when it is not armed, has a callback, or is closed meanwhile
      */
     public Status await(Duration timeout) {
@@ -378,12 +380,12 @@ public final class CompletionQueue extends NativeObject {
     }
 
     /**
-     * For those who run a loop over many descriptors: the one that becomes readable with an event
-     * of the device, and with one that only this layer knows of. Then, {@link #takeEvent} has to be
-     * called. The descriptor belongs to this queue, is non-blocking, and is good until the queue is
-     * closed; it may be watched and nothing else.
+     * A file descriptor that becomes readable when this queue may have fired, for a program's own
+     * loop over many descriptors. When it is readable, call {@link #takeEvent}. It belongs to this
+     * queue, and is valid until that is closed; only wait for it ({@code poll}, {@code epoll}), do
+     * not read or close it.
      *
-     * @return its number
+     * @return the descriptor's number
      * @throws IllegalStateException when this queue has a callback, or is closed
      */
     @CheckReturnValue
@@ -401,10 +403,10 @@ public final class CompletionQueue extends NativeObject {
     }
 
     /**
-     * Takes what made {@link #eventDescriptor} readable. Returns at once.
+     * Takes the event that made {@link #eventDescriptor} readable. Returns at once.
      *
-     * @return SUCCESS when what was armed has fired, PENDING when the event was none of the
-     *     caller's business, BUFFER_OVERFLOW or INTERNAL_ERROR when the queue broke
+     * @return SUCCESS when the armed queue has fired, PENDING when the event was an internal one,
+     *     BUFFER_OVERFLOW when the queue overran, INTERNAL_ERROR when the device failed
      * @throws IllegalStateException when this queue has a callback, or is closed
      */
     @CheckReturnValue

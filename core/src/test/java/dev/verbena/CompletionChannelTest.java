@@ -205,7 +205,7 @@ class CompletionChannelTest {
     /** Whatever is done in whatever order, what came and was not polled is returned. */
     @ParameterizedTest
     @ValueSource(longs = {1, 2, 3, 4, 5, 6})
-    void whatWasNotPolledIsReturnedAfterAnything(long seed) {
+    void unpolledQueuesAreReturnedAfterAnySequence(long seed) {
         int count = 3;
         Random random = new Random(seed);
         try (Bundle bundle = new Bundle(seed % 2 == 0 ? FakeDevice.RXE : FakeDevice.PLAIN, count)) {

@@ -10,7 +10,7 @@ import java.util.Arrays;
 /**
  * What the completions of one completion queue say, and where they go: to the consumer's records
  * when the consumer polls, otherwise into a store until it does. Also keeps the queue pairs that a
- * failure has ended until somebody may call them.
+ * failure has ended until they can be notified, when no lock is held.
  *
  * <p>Guarded by the completion queue's lock. Methods take the consumer's records as a parameter,
  * null when this library polls on its own: a field would be a reference between old objects, which
