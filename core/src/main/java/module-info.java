@@ -11,4 +11,5 @@ module dev.verbena {
     requires static org.jspecify;
 
     exports dev.verbena;
+    exports dev.verbena.channel;
 }

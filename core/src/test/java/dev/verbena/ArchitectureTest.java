@@ -31,6 +31,7 @@ import java.util.List;
 /** Which package may see which: the API the internal ones, and only one of those native code. */
 class ArchitectureTest {
     private static final String API = "dev.verbena";
+    private static final String CHANNELS = "dev.verbena.channel";
     private static final String QUEUE = "dev.verbena.internal.queue";
     private static final String CONNECTIONS = "dev.verbena.internal.connect";
     private static final String RUNTIME = "dev.verbena.internal.runtime";
@@ -60,6 +61,7 @@ class ArchitectureTest {
 
     @Test
     void arrowsPointDownwards() {
+        check(onlySees(CHANNELS, API)); // nothing internal: the API suffices
         check(onlySees(API, QUEUE, CONNECTIONS, RUNTIME, VERBS));
         check(onlySees(QUEUE, RUNTIME, VERBS));
         check(onlySees(CONNECTIONS, RUNTIME, VERBS));

@@ -165,6 +165,7 @@ public final class FakeDevice implements DeviceControl {
     public final List<Integer> chains = new ArrayList<>(); // how many requests each post had
     public final List<Boolean> arms = new ArrayList<>(); // solicitedOnly of each
     public volatile int eventsAskedFor; // how often a channel was
+    public boolean carriesBytes; // of messages
     public int completionVectors = 4;
     public final List<Integer> vectors = new ArrayList<>(); // of each completion queue made
     public int mostEventsNotTaken; // of one channel at any moment
@@ -625,6 +626,9 @@ public final class FakeDevice implements DeviceControl {
         for (int i = 0; i < send.sges().length; i += 16) {
             bytes += MemorySegment.ofArray(send.sges()).get(JAVA_INT_UNALIGNED, i + 8);
         }
+        if (carriesBytes) {
+            carry(send, receive);
+        }
         int extra = send.key(ibv_send_wr.imm_data$offset());
         int flags = 0;
         int opcode = 128; // IBV_WC_RECV
@@ -646,6 +650,37 @@ public final class FakeDevice implements DeviceControl {
                 peer.number,
                 (send.flags() & SendChain.SOLICITED) != 0);
         return SUCCESS;
+    }
+
+    /** Copies a message into the receive's buffers. */
+    private static void carry(Posted send, Posted receive) {
+        byte[] message = send.inline();
+        if ((send.flags() & SendChain.INLINE) == 0) {
+            ByteArrayOutputStream bytes = new ByteArrayOutputStream();
+            buffers(send).forEach(buffer -> bytes.writeBytes(buffer.toArray(JAVA_BYTE)));
+            message = bytes.toByteArray();
+        }
+        int copied = 0;
+        for (MemorySegment buffer : buffers(receive)) {
+            int count = (int) Math.min(buffer.byteSize(), message.length - copied);
+            MemorySegment.copy(message, copied, buffer, JAVA_BYTE, 0, count);
+            copied += count;
+        }
+        if (copied < message.length) {
+            throw new IllegalStateException("A message is longer than its receive");
+        }
+    }
+
+    private static List<MemorySegment> buffers(Posted posted) {
+        MemorySegment list = MemorySegment.ofArray(posted.sges());
+        List<MemorySegment> buffers = new ArrayList<>();
+        for (int i = 0; i < posted.sges().length; i += 16) {
+            buffers.add(
+                    Native.at(
+                            list.get(JAVA_LONG_UNALIGNED, i),
+                            Integer.toUnsignedLong(list.get(JAVA_INT_UNALIGNED, i + 8))));
+        }
+        return buffers;
     }
 
     private int bind(Qp qp, Posted send) {

@@ -12,6 +12,10 @@ import dev.verbena.ProtectionDomain;
 import dev.verbena.QueuePair;
 import dev.verbena.QueuePairLimits;
 import dev.verbena.VerbenaException;
+import dev.verbena.channel.ChannelServer;
+import dev.verbena.channel.IdleStrategy;
+import dev.verbena.channel.Poller;
+import dev.verbena.examples.ChannelEcho;
 import dev.verbena.examples.Echo;
 import dev.verbena.examples.FileReceiver;
 import dev.verbena.examples.FileSender;
@@ -63,6 +67,20 @@ class ExamplesTest {
             InetSocketAddress server = listener.localAddress();
             for (String text : List.of("Hello, RDMA", "", "x".repeat(4096))) {
                 assertThat(Echo.ask(here, server, text)).isEqualTo(text);
+            }
+        }
+    }
+
+    @Test
+    void channelsSendBackWhatEachClientSent() throws InterruptedException {
+        List<String> active = RdmaDevices.active();
+        try (Adapter there = Adapter.open(active.getFirst());
+                Adapter here = Adapter.open(active.getLast());
+                Poller far = Poller.start(there, IdleStrategy.events());
+                Poller near = Poller.start(here, IdleStrategy.events());
+                ChannelServer server = ChannelEcho.serve(far, anyPort(there))) {
+            for (String text : List.of("Hello, RDMA", "", "x".repeat(4064))) {
+                assertThat(ChannelEcho.ask(near, server.localAddress(), text)).isEqualTo(text);
             }
         }
     }

@@ -1,0 +1,152 @@
+package dev.verbena.channel;
+
+import com.google.errorprone.annotations.CheckReturnValue;
+
+import dev.verbena.ConnectionOptions;
+
+import java.time.Duration;
+import java.util.Objects;
+
+/**
+ * How a {@link Channel} is made. Start from {@link #DEFAULTS} and change what differs: {@code
+ * DEFAULTS.withMaxMessage(65_536).withReceives(32)}.
+ *
+ * <p>A channel takes (messages outstanding + receives) times the longest message of registered
+ * memory. The two sides need not agree: each tells the other what it has.
+ *
+ * <p>Immutable.
+ */
+@CheckReturnValue
+public final class ChannelOptions {
+    /**
+     * Messages of up to 4,064 bytes (4 KiB with the header and some room), 16 outstanding and 16
+     * receives, 10 s for a message, an idle peer looked at every 5 s.
+     */
+    public static final ChannelOptions DEFAULTS =
+            new ChannelOptions(
+                    4064,
+                    16,
+                    16,
+                    Duration.ofSeconds(10),
+                    Duration.ofSeconds(5),
+                    ConnectionOptions.DEFAULTS);
+
+    private static final int MOST = 0x7fff; // receives have 16 bits in the handshake
+
+    final int maxMessage;
+    final int outstanding;
+    final int receives;
+    final Duration timeout;
+    final Duration keepAlive;
+    final ConnectionOptions connection;
+
+    private ChannelOptions(
+            int maxMessage,
+            int outstanding,
+            int receives,
+            Duration timeout,
+            Duration keepAlive,
+            ConnectionOptions connection) {
+        this.maxMessage = maxMessage;
+        this.outstanding = outstanding;
+        this.receives = receives;
+        this.timeout = timeout;
+        this.keepAlive = keepAlive;
+        this.connection = connection;
+    }
+
+    /**
+     * Changes the longest message, of either direction.
+     *
+     * @param bytes 1 to 1 GiB
+     * @return a changed copy of these options
+     */
+    public ChannelOptions withMaxMessage(int bytes) {
+        check(bytes, 1 << 30, "The longest message has %d to %,d bytes, not %,d");
+        return new ChannelOptions(bytes, outstanding, receives, timeout, keepAlive, connection);
+    }
+
+    /**
+     * Changes how many messages may be sent and not have ended.
+     *
+     * @param messages 1 to 32,767
+     * @return a changed copy of these options
+     */
+    public ChannelOptions withOutstanding(int messages) {
+        check(messages, MOST, "%d to %,d messages may be outstanding, not %,d");
+        return new ChannelOptions(maxMessage, messages, receives, timeout, keepAlive, connection);
+    }
+
+    /**
+     * Changes how many messages the peer may send that were not released here.
+     *
+     * @param messages 1 to 32,767
+     * @return a changed copy of these options
+     */
+    public ChannelOptions withReceives(int messages) {
+        check(messages, MOST, "A channel has %d to %,d receives, not %,d");
+        return new ChannelOptions(
+                maxMessage, outstanding, messages, timeout, keepAlive, connection);
+    }
+
+    /**
+     * Changes the deadline of each message, from its post: one that has not ended then closes the
+     * channel with IO_TIMEOUT, as reliable connections cannot take a single message back. Looked at
+     * every 100 ms.
+     *
+     * @param within longer than zero
+     * @return a changed copy of these options
+     */
+    public ChannelOptions withTimeout(Duration within) {
+        positive(within, "A message may take");
+        return new ChannelOptions(maxMessage, outstanding, receives, within, keepAlive, connection);
+    }
+
+    /**
+     * Changes how long nothing may be sent until the peer is asked whether it is there. A peer that
+     * is gone is noticed within that time and the {@linkplain #withTimeout timeout}.
+     *
+     * @param every longer than zero
+     * @return a changed copy of these options
+     */
+    public ChannelOptions withKeepAlive(Duration every) {
+        positive(every, "The interval of keep-alives is");
+        return new ChannelOptions(maxMessage, outstanding, receives, timeout, every, connection);
+    }
+
+    /**
+     * Changes how the connection is made: deadline, local address, traffic class and the like. Its
+     * private data is the channel's own.
+     *
+     * @param options of the connection
+     * @return a changed copy of these options
+     */
+    public ChannelOptions withConnection(ConnectionOptions options) {
+        return new ChannelOptions(
+                maxMessage,
+                outstanding,
+                receives,
+                timeout,
+                keepAlive,
+                Objects.requireNonNull(options, "options"));
+    }
+
+    private static void check(int value, int most, String sentence) {
+        if (value < 1 || value > most) {
+            throw new IllegalArgumentException(sentence.formatted(1, most, value));
+        }
+    }
+
+    private static void positive(Duration duration, String subject) {
+        if (!duration.isPositive()) {
+            throw new IllegalArgumentException(
+                    "%s longer than zero, not %s".formatted(subject, duration));
+        }
+    }
+
+    @Override
+    public String toString() {
+        return "ChannelOptions(messages of up to %,d bytes, %d outstanding, %d receives, each within %s, keep-alive every %s)"
+                .formatted(maxMessage, outstanding, receives, timeout, keepAlive);
+    }
+}

@@ -1,0 +1,207 @@
+package dev.verbena.channel;
+
+import com.google.errorprone.annotations.CheckReturnValue;
+
+import dev.verbena.Connector;
+import dev.verbena.Listener;
+import dev.verbena.VerbenaException;
+
+import org.jspecify.annotations.Nullable;
+
+import java.net.InetSocketAddress;
+import java.nio.charset.StandardCharsets;
+import java.time.Duration;
+import java.util.Arrays;
+import java.util.Set;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.function.Consumer;
+
+/**
+ * Accepts channels, up to a number of them at a time; further peers are refused and read why.
+ *
+ * {@snippet file="dev/verbena/examples/ChannelEcho.java" region="serve"}
+ *
+ * <p>The channels belong to the server until they end: {@link #close} closes them.
+ */
+public final class ChannelServer implements AutoCloseable {
+    private final Poller poller;
+    private final ChannelOptions options;
+    private final int most;
+    private final @Nullable MessageHandler handler;
+    private final Consumer<Channel> opened;
+    private final AtomicInteger count = new AtomicInteger();
+    private final Set<Channel> channels = ConcurrentHashMap.newKeySet();
+    private final Listener listener;
+    private volatile boolean stopping;
+
+    private ChannelServer(
+            Poller poller,
+            InetSocketAddress address,
+            ChannelOptions options,
+            int most,
+            @Nullable MessageHandler handler,
+            Consumer<Channel> opened) {
+        this.poller = poller;
+        this.options = options;
+        this.most = most;
+        this.handler = handler;
+        this.opened = opened;
+        this.listener = poller.adapter().listen(address, 0, this::request);
+    }
+
+    /**
+     * Listens for channels.
+     *
+     * @param poller what polls for them
+     * @param address an address of the device; port 0 lets the kernel choose
+     * @param options how each channel is made
+     * @param most how many channels may be open at a time
+     * @param handler receives the messages of all; null for {@link Channel#receive}
+     * @param opened is given each channel once it stands, on the polling thread; must not block
+     * @return the server, to be closed by the caller
+     * @throws VerbenaException as {@link dev.verbena.Adapter#listen} does
+     */
+    @CheckReturnValue
+    public static ChannelServer listen(
+            Poller poller,
+            InetSocketAddress address,
+            ChannelOptions options,
+            int most,
+            @Nullable MessageHandler handler,
+            Consumer<Channel> opened) {
+        return new ChannelServer(poller, address, options, most, handler, opened);
+    }
+
+    /** On a thread of the listener's. */
+    private void request(Connector connector) {
+        String refusal = null;
+        if (stopping) {
+            refusal = "the server stops";
+        } else if (count.incrementAndGet() > most) {
+            count.decrementAndGet();
+            refusal = "%d channels are open".formatted(most);
+        }
+        if (refusal != null) {
+            connector.reject(refusal.getBytes(StandardCharsets.US_ASCII));
+            connector.close();
+            return;
+        }
+        poller.execute(() -> accept(connector));
+    }
+
+    /** By the polling thread: queues of a poller may be confined to it. */
+    private void accept(Connector connector) {
+        Channel channel = null;
+        try {
+            Handshake peer = Handshake.read(connector.connectionData().privateData());
+            Channel made = new Channel(poller, options, handler);
+            channel = made;
+            made.open(peer, connector); // before the peer may send
+            channels.add(made);
+            var _ = made.closed().whenComplete((status, thrown) -> ended(made));
+            var _ =
+                    connector
+                            .acceptAsync(made.pair(), made.connectionOptions())
+                            .whenComplete((nothing, thrown) -> accepted(made, thrown));
+        } catch (RuntimeException e) {
+            if (channel != null) {
+                channel.abandon(connector);
+            } else {
+                count.decrementAndGet();
+                reject(connector, e);
+            }
+        }
+    }
+
+    private static void reject(Connector connector, RuntimeException why) {
+        try {
+            String message = String.valueOf(why.getMessage());
+            byte[] reason = message.getBytes(StandardCharsets.US_ASCII);
+            connector.reject(Arrays.copyOf(reason, Math.min(reason.length, 128)));
+        } catch (VerbenaException e) {
+            return; // the peer has given up
+        } finally {
+            connector.close();
+        }
+    }
+
+    private void accepted(Channel channel, @Nullable Throwable thrown) {
+        if (thrown == null) {
+            poller.execute(() -> opened.accept(channel));
+        } else {
+            channel.abandon(null);
+        }
+    }
+
+    private void ended(Channel channel) {
+        if (channels.remove(channel)) {
+            count.decrementAndGet();
+        }
+    }
+
+    /**
+     * The address that peers connect to.
+     *
+     * @return the address, with the actual port if port 0 was asked for
+     */
+    @CheckReturnValue
+    public InetSocketAddress localAddress() {
+        return listener.localAddress();
+    }
+
+    /**
+     * How many channels are open or being accepted.
+     *
+     * @return 0 to the most that may be
+     */
+    @CheckReturnValue
+    public int channelCount() {
+        return count.get();
+    }
+
+    /**
+     * Refuses further peers, gives the open channels time to end by themselves, and closes those
+     * that have not.
+     *
+     * @param within how long the channels have
+     * @return whether all ended by themselves
+     * @throws InterruptedException when the thread is interrupted while it waits; then the channels
+     *     stay open
+     */
+    public boolean stop(Duration within) throws InterruptedException {
+        stopping = true;
+        CompletableFuture<?>[] all =
+                channels.stream().map(Channel::closed).toArray(CompletableFuture<?>[]::new);
+        boolean inTime = true;
+        try {
+            CompletableFuture.allOf(all)
+                    .get(TimeUnit.NANOSECONDS.convert(within), TimeUnit.NANOSECONDS);
+        } catch (TimeoutException e) {
+            inTime = false;
+        } catch (ExecutionException e) {
+            throw new AssertionError(e); // nothing completes them so
+        }
+        close();
+        return inTime;
+    }
+
+    /** Refuses further peers, and closes the channels that are open. */
+    @Override
+    public void close() {
+        stopping = true;
+        listener.close();
+        for (Channel channel : channels) {
+            channel.close();
+        }
+    }
+
+    @Override
+    public String toString() {
+        return "ChannelServer on %s, %d of %d channels".formatted(listener, channelCount(), most);
+    }
+}

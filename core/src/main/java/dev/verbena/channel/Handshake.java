@@ -1,0 +1,62 @@
+package dev.verbena.channel;
+
+import dev.verbena.Status;
+
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+
+/**
+ * What each side says in the private data of the connection: how long its receives are, and how
+ * many messages they take. See the package's description.
+ *
+ * @param maxMessage the longest message that this side receives, in bytes
+ * @param receives how many messages this side has receives for
+ */
+record Handshake(int maxMessage, int receives) {
+    static final int BYTES = 16;
+    private static final int MAGIC = 0x48434256; // "VBCH"
+    private static final byte VERSION = 1;
+
+    byte[] toBytes() {
+        return ByteBuffer.allocate(BYTES)
+                .order(ByteOrder.LITTLE_ENDIAN)
+                .putInt(MAGIC)
+                .put(VERSION)
+                .put((byte) 0)
+                .putShort((short) receives)
+                .putInt(maxMessage)
+                .putInt(0)
+                .array();
+    }
+
+    /**
+     * Reads the peer's.
+     *
+     * @throws ChannelException when the peer is no channel, or of another version
+     */
+    static Handshake read(byte[] privateData) {
+        if (privateData.length < BYTES) {
+            throw foreign("%d bytes of private data".formatted(privateData.length));
+        }
+        ByteBuffer bytes = ByteBuffer.wrap(privateData).order(ByteOrder.LITTLE_ENDIAN);
+        int magic = bytes.getInt();
+        byte version = bytes.get();
+        if (magic != MAGIC || version != VERSION) {
+            throw foreign("magic 0x%08x, version %d".formatted(magic, version));
+        }
+        bytes.get();
+        int receives = Short.toUnsignedInt(bytes.getShort());
+        int maxMessage = bytes.getInt();
+        if (receives < 1 || maxMessage < 1) {
+            throw foreign("%d receives of %d bytes".formatted(receives, maxMessage));
+        }
+        return new Handshake(maxMessage, receives);
+    }
+
+    private static ChannelException foreign(String what) {
+        return new ChannelException(
+                Status.CONNECTION_REFUSED,
+                "The peer is no channel of this version: it said %s, not magic 0x%08x, version %d"
+                        .formatted(what, MAGIC, VERSION));
+    }
+}

@@ -1,0 +1,103 @@
+package dev.verbena.channel;
+
+import dev.verbena.BufferList;
+import dev.verbena.MemoryRegion;
+import dev.verbena.QueuePair;
+
+import org.jspecify.annotations.Nullable;
+
+import java.util.ArrayDeque;
+import java.util.Deque;
+import java.util.concurrent.locks.Condition;
+import java.util.concurrent.locks.ReentrantLock;
+
+/**
+ * What a {@link Channel} receives: its posted receives, and the messages that wait for a thread or
+ * are kept by one. Guarded by the lock of the channel.
+ */
+final class Inbox {
+    private final QueuePair pair;
+    private final Credits credits;
+    private final BufferList[] receives;
+    private final Message[] messages;
+    private final Deque<Message> waiting = new ArrayDeque<>();
+    private final Condition changed;
+    private int unreleased; // messages
+
+    /** Posts all receives; their buffers are at the start of the region. */
+    Inbox(
+            Channel channel,
+            ReentrantLock lock,
+            QueuePair pair,
+            Credits credits,
+            MemoryRegion region,
+            int count,
+            int stride) {
+        this.pair = pair;
+        this.credits = credits;
+        this.changed = lock.newCondition();
+        this.receives = new BufferList[count];
+        this.messages = new Message[count];
+        for (int i = 0; i < count; i++) {
+            long at = (long) i * stride;
+            messages[i] = new Message(channel, i, region.memory().asSlice(at, stride));
+            receives[i] = new BufferList(1).add(region, at, stride);
+            pair.receive(i, receives[i]).orThrow(pair);
+        }
+    }
+
+    Message message(int slot) {
+        return messages[slot];
+    }
+
+    /** A message has come, for a handler or, if there is none, for a thread. */
+    void arrived(Message message, int length, boolean toHandler) {
+        message.arrived(length);
+        unreleased++;
+        if (!toHandler) {
+            waiting.add(message);
+            changed.signal();
+        }
+    }
+
+    /** Posts a receive again. */
+    void repost(int slot, boolean control) {
+        if (pair.receive(slot, receives[slot]).isSuccess()) {
+            credits.returnOne(control);
+        }
+    }
+
+    /** A message was given back. */
+    void released() {
+        unreleased--;
+    }
+
+    /** Whether somebody may read the memory of messages. */
+    boolean inUse() {
+        return unreleased > 0;
+    }
+
+    /** Takes a message that waits; null when there is none. */
+    @Nullable Message poll() {
+        return waiting.poll();
+    }
+
+    /** Waits for a message, or the end; returns how much of the time is left. */
+    @SuppressWarnings("WaitNotInLoop") // the caller's: it looks for a message and the end
+    long await(long nanoseconds) throws InterruptedException {
+        return changed.awaitNanos(nanoseconds);
+    }
+
+    /** Wakes all threads that wait: the channel has ended. */
+    void wakeAll() {
+        changed.signalAll();
+    }
+
+    /** What waits can be received still, without the channel's memory. */
+    void detachWaiting() {
+        for (Message message : waiting) {
+            message.detach();
+            unreleased--;
+        }
+    }
+}

@@ -1,0 +1,470 @@
+package dev.verbena.channel;
+
+import com.google.errorprone.annotations.CheckReturnValue;
+
+import dev.verbena.Adapter;
+import dev.verbena.CompletionChannel;
+import dev.verbena.CompletionQueue;
+import dev.verbena.CompletionQueueOptions;
+import dev.verbena.ProtectionDomain;
+import dev.verbena.Status;
+import dev.verbena.VerbenaException;
+
+import org.jspecify.annotations.Nullable;
+
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Queue;
+import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.atomic.AtomicLong;
+import java.util.concurrent.locks.LockSupport;
+
+/**
+ * One thread that polls for many {@link Channel}s: it takes completions, and calls the handlers and
+ * callbacks of the channels that they belong to.
+ *
+ * <p><b>Its own thread</b> ({@link #start}): channels may be used from any thread. <b>The caller's
+ * thread</b> ({@link #onThisThread}): channels, their messages and the poller belong to the thread
+ * that made it, which calls {@link #poll} or {@link #await} again and again. Such channels take no
+ * lock of the queues below, and a call by another thread throws {@link WrongThreadException}.
+ *
+ * <p>Handlers and callbacks run on the polling thread and must not block: a round that takes longer
+ * than {@link #SLOW} is counted ({@link #slowRounds}), and nothing is lost meanwhile, as peers wait
+ * for credit.
+ */
+public final class Poller implements AutoCloseable {
+    /** A round of handlers and callbacks that takes longer is counted as slow. */
+    public static final Duration SLOW = Duration.ofMillis(10);
+
+    /** How often deadlines are looked at. */
+    static final long TICK_NANOSECONDS = TimeUnit.MILLISECONDS.toNanos(100);
+
+    private static final Duration TICK = Duration.ofNanos(TICK_NANOSECONDS);
+    private static final long SLOW_NANOSECONDS = SLOW.toNanos();
+    private static final int QUEUE_DEPTH = 4096;
+    private static final int CLOCK_EVERY = 64; // empty polls
+    private static final Duration CLOSE_WITHIN = Duration.ofSeconds(10);
+
+    private final Adapter adapter;
+    private final ProtectionDomain domain;
+    private final CompletionChannel events;
+    private final IdleStrategy idle;
+    private final boolean confined;
+    private final Thread thread;
+    private final Queue<Runnable> tasks = new ConcurrentLinkedQueue<>();
+    private volatile PollerQueue[] queues = {}; // each change makes it anew: polls make no iterator
+    private final List<Channel> channels = new CopyOnWriteArrayList<>();
+
+    private volatile boolean sleeping;
+    private volatile boolean closing;
+    private volatile boolean closed;
+    private final AtomicInteger tick = new AtomicInteger();
+    private final AtomicLong slowRounds = new AtomicLong();
+
+    // Of the polling thread.
+    private boolean dispatching;
+    private int emptyPolls;
+    private long lastClock; // the clock, some microseconds ago at most when a round begins
+    private long idleSince;
+    private long nextTick;
+
+    private Poller(Adapter adapter, IdleStrategy idle, @Nullable Thread owner) {
+        this.adapter = adapter;
+        this.idle = idle;
+        this.confined = owner != null;
+        this.domain = adapter.createProtectionDomain();
+        CompletionChannel made = null;
+        try {
+            made = adapter.createCompletionChannel();
+            this.events = made;
+            this.lastClock = System.nanoTime();
+            this.idleSince = lastClock;
+            this.nextTick = lastClock + TICK_NANOSECONDS;
+            this.thread =
+                    owner != null
+                            ? owner
+                            : Thread.ofPlatform()
+                                    .daemon()
+                                    .name("verbena-poller-" + adapter.name())
+                                    .unstarted(this::run);
+            if (owner == null) {
+                thread.start();
+            }
+        } catch (Throwable t) {
+            if (made != null) {
+                made.close();
+            }
+            domain.close();
+            throw t;
+        }
+    }
+
+    /**
+     * Starts a poller with a thread of its own.
+     *
+     * @param adapter the device
+     * @param idle what the thread does while there is nothing to poll
+     * @return the poller, to be closed by the caller
+     */
+    @CheckReturnValue
+    public static Poller start(Adapter adapter, IdleStrategy idle) {
+        return new Poller(adapter, idle, null);
+    }
+
+    /**
+     * Makes a poller for the current thread, whose queues are confined to it.
+     *
+     * @param adapter the device
+     * @param idle what {@link #await} does while there is nothing to poll
+     * @return the poller, to be closed by this thread
+     */
+    @CheckReturnValue
+    public static Poller onThisThread(Adapter adapter, IdleStrategy idle) {
+        return new Poller(adapter, idle, Thread.currentThread());
+    }
+
+    // ---- polling
+
+    private void run() {
+        try {
+            while (!closed) {
+                try {
+                    if (round() == 0 && !closed) {
+                        rest(TICK_NANOSECONDS);
+                    }
+                } catch (Throwable t) { // most likely for a moment: out of memory, say
+                    report(t);
+                    LockSupport.parkNanos(TICK_NANOSECONDS);
+                }
+            }
+        } finally {
+            finish();
+        }
+    }
+
+    /**
+     * Takes what is there and calls handlers and callbacks. For a poller of {@link #onThisThread};
+     * not from a handler or callback.
+     *
+     * @return how many completions there were
+     */
+    public int poll() {
+        checkMayPoll();
+        return round();
+    }
+
+    /**
+     * Waits until something was dispatched, as the {@link IdleStrategy} says. For a poller of
+     * {@link #onThisThread}; not from a handler or callback.
+     *
+     * @param timeout how long at most
+     * @return how many completions there were; 0 when the time is over
+     */
+    public int await(Duration timeout) {
+        checkMayPoll();
+        long deadline = System.nanoTime() + TimeUnit.NANOSECONDS.convert(timeout);
+        while (true) {
+            int count = round();
+            long left = deadline - System.nanoTime();
+            if (count > 0 || left <= 0 || closed) {
+                return count;
+            }
+            rest(left);
+        }
+    }
+
+    private void checkMayPoll() {
+        if (thread == Thread.currentThread() && dispatching) {
+            throw new IllegalStateException(
+                    "A handler or callback must not poll or wait: use trySend or sendAsync there");
+        }
+        if (!confined) {
+            throw new IllegalStateException(
+                    "This poller has a thread of its own, which polls: see Poller.onThisThread");
+        }
+        if (thread != Thread.currentThread()) {
+            throw new WrongThreadException(
+                    "%s belongs to %s and was polled by %s"
+                            .formatted(this, thread, Thread.currentThread()));
+        }
+    }
+
+    /** Whether the current thread is the polling thread, in a handler or callback. */
+    boolean isDispatchingHere() {
+        return thread == Thread.currentThread() && dispatching;
+    }
+
+    /** Whether a wait here would wait for itself. */
+    boolean onPollingThread() {
+        return thread == Thread.currentThread();
+    }
+
+    private int round() {
+        dispatching = true;
+        try {
+            runTasks();
+            int count = 0;
+            for (PollerQueue queue : queues) {
+                if (!queue.broken()) {
+                    count += poll(queue);
+                }
+            }
+            if (count > 0) {
+                long now = System.nanoTime();
+                if (now - lastClock > SLOW_NANOSECONDS) { // the polls before took microseconds
+                    slowRounds.incrementAndGet();
+                }
+                lastClock = now;
+                idleSince = now;
+                tickIfDue(now);
+            } else if (++emptyPolls % CLOCK_EVERY == 0) {
+                lastClock = System.nanoTime();
+                tickIfDue(lastClock);
+            }
+            return count;
+        } finally {
+            dispatching = false;
+        }
+    }
+
+    private int poll(PollerQueue queue) {
+        try {
+            return queue.poll();
+        } catch (VerbenaException e) {
+            queue.broke();
+            for (Channel channel : channels) {
+                if (channel.reportsTo(queue)) {
+                    channel.fail(e.status(), "its completion queue is broken", e);
+                }
+            }
+            return 1;
+        }
+    }
+
+    private void runTasks() {
+        Runnable task = tasks.poll();
+        while (task != null) {
+            try {
+                task.run();
+            } catch (Throwable t) {
+                report(t);
+            }
+            task = tasks.poll();
+        }
+    }
+
+    private static void report(Throwable t) {
+        Thread current = Thread.currentThread();
+        current.getUncaughtExceptionHandler().uncaughtException(current, t);
+    }
+
+    private void tickIfDue(long now) {
+        if (now - nextTick >= 0) {
+            nextTick = now + TICK_NANOSECONDS;
+            int number = tick.incrementAndGet();
+            for (Channel channel : channels) {
+                channel.tick(number);
+            }
+        }
+    }
+
+    /** There was nothing to poll: spins or sleeps. */
+    private void rest(long most) {
+        if (idle.alwaysSpins()) {
+            Thread.onSpinWait();
+            return;
+        }
+        if (!idle.sleepsAtOnce()) {
+            lastClock = System.nanoTime();
+            if (!idle.sleepsAfter(lastClock - idleSince)) {
+                Thread.onSpinWait();
+                return;
+            }
+        }
+        boolean fired = false;
+        for (PollerQueue queue : queues) {
+            fired |= queue.arm();
+        }
+        if (fired) {
+            return;
+        }
+        sleeping = true; // before the look at the tasks: execute() looks in the other order
+        try {
+            if (tasks.isEmpty() && !closed) {
+                CompletionQueue which =
+                        events.await(most >= TICK_NANOSECONDS ? TICK : Duration.ofNanos(most));
+                while (which != null) {
+                    for (PollerQueue queue : queues) {
+                        queue.fired(which);
+                    }
+                    which = events.await(Duration.ZERO);
+                }
+            }
+        } catch (VerbenaException e) {
+            // The device was removed: its queues say so when they are polled.
+            Thread.onSpinWait();
+        } finally {
+            sleeping = false;
+        }
+        lastClock = System.nanoTime();
+        idleSince = lastClock;
+        tickIfDue(lastClock);
+    }
+
+    // ---- for channels
+
+    Adapter adapter() {
+        return adapter;
+    }
+
+    ProtectionDomain domain() {
+        return domain;
+    }
+
+    /** The number of the current tick. */
+    int tick() {
+        return tick.getPlain();
+    }
+
+    /** Runs something on the polling thread, soon. */
+    void execute(Runnable task) {
+        tasks.add(task);
+        if (sleeping) {
+            events.wakeUp();
+        }
+    }
+
+    void add(Channel channel) {
+        channels.add(channel);
+        if (closing) { // it may have been too late for the close to see it
+            channel.fail(Status.CANCELLED, "its poller was closed", null);
+        }
+    }
+
+    void remove(Channel channel) {
+        channels.remove(channel);
+    }
+
+    /** A completion queue with room for a channel; one more is made where all are full. */
+    synchronized PollerQueue reserve(int completions) {
+        for (PollerQueue queue : queues) {
+            if (queue.reserve(completions)) {
+                return queue;
+            }
+        }
+        CompletionQueueOptions options =
+                CompletionQueueOptions.depth(Math.max(QUEUE_DEPTH, completions)).channel(events);
+        PollerQueue made =
+                new PollerQueue(
+                        adapter.createCompletionQueue(confined ? options.confined() : options));
+        if (!made.reserve(completions)) {
+            throw new AssertionError("A new queue has room for what it was made for");
+        }
+        PollerQueue[] changed = Arrays.copyOf(queues, queues.length + 1);
+        changed[queues.length] = made;
+        queues = changed;
+        return made;
+    }
+
+    synchronized void release(PollerQueue queue, int completions) {
+        queue.release(completions);
+    }
+
+    // ---- what it says
+
+    /**
+     * How many rounds of handlers and callbacks took longer than {@link #SLOW}.
+     *
+     * @return 0 while all are quick
+     */
+    @CheckReturnValue
+    public long slowRounds() {
+        return slowRounds.get();
+    }
+
+    /**
+     * How many channels it polls for.
+     *
+     * @return those that are open
+     */
+    @CheckReturnValue
+    public int channelCount() {
+        return channels.size();
+    }
+
+    /**
+     * Closes all its channels, without waiting for what they have outstanding, and the poller. Not
+     * from a handler or callback.
+     */
+    @Override
+    public void close() {
+        if (confined) {
+            if (!closed) {
+                checkMayPoll();
+                closing = true;
+                failAll();
+                int ignored = round(); // frees them
+                closed = true;
+                finish();
+            }
+            return;
+        }
+        if (onPollingThread()) {
+            throw new IllegalStateException("A handler or callback must not close its poller");
+        }
+        closing = true;
+        execute(
+                () -> {
+                    failAll();
+                    execute(() -> closed = true); // behind what the channels leave to be done
+                });
+        try {
+            if (!thread.join(CLOSE_WITHIN)) {
+                throw new ChannelException(
+                        Status.IO_TIMEOUT,
+                        "%s is still busy after %s: a handler does not return"
+                                .formatted(this, CLOSE_WITHIN));
+            }
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+        }
+    }
+
+    private void failAll() {
+        for (Channel channel : channels) {
+            channel.fail(Status.CANCELLED, "its poller was closed", null);
+        }
+    }
+
+    private void finish() {
+        List<RuntimeException> failures = new ArrayList<>();
+        for (PollerQueue queue : queues) {
+            closeQuietly(queue.queue()::close, failures);
+        }
+        closeQuietly(events::close, failures);
+        closeQuietly(domain::close, failures);
+        if (!failures.isEmpty()) {
+            RuntimeException first = failures.removeFirst();
+            failures.forEach(first::addSuppressed);
+            throw first;
+        }
+    }
+
+    private static void closeQuietly(Runnable close, List<RuntimeException> failures) {
+        try {
+            close.run();
+        } catch (RuntimeException e) {
+            failures.add(e);
+        }
+    }
+
+    @Override
+    public String toString() {
+        return "Poller of %s, %s%s".formatted(adapter.name(), idle, closed ? ", closed" : "");
+    }
+}

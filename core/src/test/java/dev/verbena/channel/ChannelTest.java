@@ -1,0 +1,406 @@
+package dev.verbena.channel;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.verbena.Status;
+
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.nio.ByteBuffer;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Queue;
+import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
+
+/** Messages between two channels, and every way in which a channel ends. */
+@Timeout(120)
+class ChannelTest {
+    private static final Duration LONG = Duration.ofSeconds(30);
+    private static final ChannelOptions SMALL =
+            ChannelOptions.DEFAULTS.withMaxMessage(1000).withOutstanding(4).withReceives(4);
+
+    private static MemorySegment text(String text) {
+        return MemorySegment.ofArray(text.getBytes(java.nio.charset.StandardCharsets.UTF_8));
+    }
+
+    private static String text(Message message) {
+        byte[] bytes = message.data().toArray(ValueLayout.JAVA_BYTE);
+        return new String(bytes, java.nio.charset.StandardCharsets.UTF_8);
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"events", "spin", "spin then wait"})
+    void messagesOfAllLengthsArriveInOrder(String idle) throws Exception {
+        IdleStrategy strategy =
+                switch (idle) {
+                    case "events" -> IdleStrategy.events();
+                    case "spin" -> IdleStrategy.busySpin();
+                    default -> IdleStrategy.spinThenWait(Duration.ofNanos(50_000));
+                };
+        BlockingQueue<byte[]> arrived = new LinkedBlockingQueue<>();
+        try (Two two =
+                new Two(
+                        SMALL,
+                        null,
+                        (channel, message) ->
+                                arrived.add(message.data().toArray(ValueLayout.JAVA_BYTE)),
+                        strategy)) {
+            for (int length = 0; length <= 1000; length += 7) {
+                byte[] bytes = new byte[length];
+                for (int i = 0; i < length; i++) {
+                    bytes[i] = (byte) (length + i);
+                }
+                two.a.send(MemorySegment.ofArray(bytes), LONG);
+                assertThat(arrived.poll(30, TimeUnit.SECONDS)).isEqualTo(bytes);
+            }
+            assertThat(two.a.isOpen()).isTrue();
+            assertThatThrownBy(() -> two.a.send(MemorySegment.ofArray(new byte[1001]), LONG))
+                    .isInstanceOf(IllegalArgumentException.class)
+                    .hasMessageContaining("1,001 bytes is longer than the 1,000");
+        }
+    }
+
+    /** A peer that keeps its messages is not sent more, and what it releases is granted anew. */
+    @Test
+    void aPeerThatReleasesNothingIsNotOverrun() throws Exception {
+        Queue<Message> kept = new ConcurrentLinkedQueue<>();
+        try (Two two = new Two(SMALL, null, (channel, message) -> kept.add(message.retain()))) {
+            for (int i = 0; i < 4; i++) {
+                two.a.send(text("m" + i), LONG);
+            }
+            assertThat(two.a.trySend(text("one more"))).isEqualTo(Status.NO_MORE_ENTRIES);
+            assertThatThrownBy(() -> two.a.send(text("one more"), Duration.ofMillis(50)))
+                    .isInstanceOf(ChannelException.class)
+                    .hasMessageContaining("No room for a message within PT0.05S")
+                    .extracting(e -> ((ChannelException) e).status())
+                    .isEqualTo(Status.IO_TIMEOUT);
+            CompletableFuture<Void> waiting =
+                    CompletableFuture.runAsync(
+                            () -> {
+                                try {
+                                    two.a.send(text("late"), LONG);
+                                } catch (InterruptedException e) {
+                                    throw new IllegalStateException(e);
+                                }
+                            },
+                            task -> Thread.ofVirtual().start(task));
+            while (kept.size() < 4) {
+                Thread.onSpinWait();
+            }
+            assertThat(waiting).isNotDone();
+            assertThat(text(kept.element())).isEqualTo("m0");
+            kept.remove().release();
+            kept.remove().release(); // half of the window: it is reported
+            waiting.get(30, TimeUnit.SECONDS);
+            while (kept.size() < 3) {
+                Thread.onSpinWait();
+            }
+            kept.forEach(Message::release);
+        }
+    }
+
+    @Test
+    void futuresAreDoneInOrderAndBounded() throws Exception {
+        Queue<Message> kept = new ConcurrentLinkedQueue<>();
+        try (Two two = new Two(SMALL, null, (channel, message) -> kept.add(message.retain()))) {
+            List<CompletableFuture<Void>> futures = new ArrayList<>();
+            for (int i = 0; i < 4 + 1024; i++) {
+                futures.add(two.a.sendAsync(text("f" + i)));
+            }
+            CompletableFuture<Void> tooMany = two.a.sendAsync(text("too many"));
+            assertThat(tooMany).isCompletedExceptionally();
+            assertThat(two.a.trySend(text("no overtaking"))).isEqualTo(Status.NO_MORE_ENTRIES);
+            for (int i = 0; i < futures.size(); i++) {
+                while (kept.isEmpty()) {
+                    Thread.onSpinWait();
+                }
+                Message message = kept.remove();
+                assertThat(text(message)).isEqualTo("f" + i);
+                message.release();
+            }
+            for (CompletableFuture<Void> future : futures) {
+                future.get(30, TimeUnit.SECONDS);
+            }
+        }
+    }
+
+    @Test
+    void withoutAHandlerThreadsReceive() throws Exception {
+        try (Two two = new Two(SMALL, null, null)) {
+            assertThat(two.b.receive(Duration.ofMillis(30))).isNull();
+            two.a.send(text("one"), LONG);
+            two.a.send(text("two"), LONG);
+            try (Message message = two.b.receive(LONG)) {
+                assertThat(text(message)).isEqualTo("one");
+                two.b.send(message.data(), LONG); // straight out of the message
+            }
+            try (Message message = two.a.receive(LONG)) {
+                assertThat(text(message)).isEqualTo("one");
+            }
+            try (Message message = two.b.receive(LONG)) {
+                assertThat(text(message)).isEqualTo("two");
+            }
+            two.a.close();
+            two.b.close();
+            assertThatThrownBy(() -> two.b.receive(LONG))
+                    .isInstanceOf(ChannelException.class)
+                    .hasMessageContaining("this side closed it");
+        }
+    }
+
+    @Test
+    void eachCallbackIsCalledOnce() throws Exception {
+        int count = 500;
+        Queue<String> ended = new ConcurrentLinkedQueue<>();
+        CountDownLatch all = new CountDownLatch(count);
+        SendCallback callback =
+                (channel, attachment, status) -> {
+                    ended.add(attachment + " " + status.name());
+                    all.countDown();
+                };
+        try (Two two = new Two(SMALL, null, (channel, message) -> {})) {
+            List<String> expected = new ArrayList<>();
+            for (int i = 0; i < count; i++) {
+                MemorySegment data = text("m");
+                while (two.a.trySend(data, 0, 1, callback, i) == Status.NO_MORE_ENTRIES) {
+                    Thread.onSpinWait();
+                }
+                expected.add(i + " SUCCESS");
+            }
+            assertThat(all.await(30, TimeUnit.SECONDS)).isTrue();
+            assertThat(ended).containsExactlyElementsOf(expected);
+        }
+    }
+
+    @Test
+    void theReasonReachesEverybodyOnce() throws Exception {
+        Queue<String> ended = new ConcurrentLinkedQueue<>();
+        try (Two two = new Two(SMALL.withTimeout(Duration.ofMillis(300)), null, null)) {
+            two.stall();
+            SendCallback callback =
+                    (channel, attachment, status) -> ended.add(attachment + " " + status.name());
+            for (int i = 0; i < 3; i++) {
+                assertThat(two.a.trySend(text("x"), 0, 1, callback, i)).isEqualTo(Status.SUCCESS);
+            }
+            CompletableFuture<Void> posted = two.a.sendAsync(text("posted"));
+            CompletableFuture<Void> pending = two.a.sendAsync(text("pending"));
+            CompletableFuture<Throwable> receiving =
+                    CompletableFuture.supplyAsync(
+                            () -> {
+                                try {
+                                    return new AssertionError(two.a.receive(LONG));
+                                } catch (Exception e) {
+                                    return e;
+                                }
+                            });
+            Status reason = two.a.closed().get(30, TimeUnit.SECONDS);
+            assertThat(reason.isSuccess()).isFalse();
+            assertThat(ended)
+                    .containsExactly(
+                            "0 " + reason.name(), "1 " + reason.name(), "2 " + reason.name());
+            for (CompletableFuture<Void> future : List.of(posted, pending)) {
+                assertThatThrownBy(() -> future.get(30, TimeUnit.SECONDS))
+                        .hasCauseInstanceOf(ChannelException.class)
+                        .hasMessageContaining("is closed: a message was not acknowledged");
+            }
+            assertThat(receiving.get(30, TimeUnit.SECONDS)).isInstanceOf(ChannelException.class);
+            assertThat(two.a.trySend(text("x"))).isEqualTo(Status.CONNECTION_INVALID);
+            assertThat(two.a.closeReason().status()).isEqualTo(reason);
+        }
+    }
+
+    @Test
+    void aMessageThatIsNotAcknowledgedInTimeEndsTheChannel() throws Exception {
+        try (Two two = new Two(SMALL.withTimeout(Duration.ofMillis(300)), null, null)) {
+            two.stall();
+            CompletableFuture<Void> sent = two.a.sendAsync(text("x"));
+            assertThat(two.a.closed().get(30, TimeUnit.SECONDS)).isEqualTo(Status.IO_TIMEOUT);
+            assertThatThrownBy(() -> sent.get(30, TimeUnit.SECONDS))
+                    .hasMessageContaining("not acknowledged within PT0.3S");
+        }
+    }
+
+    @Test
+    void anIdlePeerThatIsGoneIsNoticed() throws Exception {
+        try (Two two =
+                new Two(
+                        SMALL.withTimeout(Duration.ofMillis(300))
+                                .withKeepAlive(Duration.ofMillis(200)),
+                        null,
+                        null)) {
+            Thread.sleep(1500); // several keep-alives, and reports of them: the channel stays open
+            assertThat(two.a.isOpen()).isTrue();
+            assertThat(two.b.isOpen()).isTrue();
+            assertThat(two.a.credit()).isEqualTo(4);
+            two.stall();
+            assertThat(two.a.closed().get(30, TimeUnit.SECONDS)).isEqualTo(Status.IO_TIMEOUT);
+        }
+    }
+
+    @Test
+    void aHandlerThatThrowsEndsTheChannel() throws Exception {
+        RuntimeException thrown = new IllegalStateException("of a test");
+        try (Two two =
+                new Two(
+                        SMALL,
+                        null,
+                        (channel, message) -> {
+                            throw thrown;
+                        })) {
+            two.a.send(text("x"), LONG);
+            assertThat(two.b.closed().get(30, TimeUnit.SECONDS)).isEqualTo(Status.INTERNAL_ERROR);
+            assertThat(two.b.closeReason())
+                    .hasMessageContaining("its handler has thrown")
+                    .hasCause(thrown);
+        }
+    }
+
+    @Test
+    void aHandlerMustNotWait() throws Exception {
+        CompletableFuture<Throwable> thrown = new CompletableFuture<>();
+        try (Two two =
+                new Two(
+                        SMALL,
+                        null,
+                        (channel, message) -> {
+                            try {
+                                for (int i = 0; i < 100; i++) {
+                                    channel.send(message.data(), LONG);
+                                }
+                            } catch (Exception e) {
+                                thrown.complete(e);
+                            }
+                        })) {
+            two.a.send(text("x"), LONG);
+            assertThat(thrown.get(30, TimeUnit.SECONDS))
+                    .isInstanceOf(IllegalStateException.class)
+                    .hasMessageContaining("must not poll or wait");
+        }
+    }
+
+    @Test
+    void aSlowHandlerIsCounted() throws Exception {
+        CountDownLatch done = new CountDownLatch(1);
+        try (Two two =
+                new Two(
+                        SMALL,
+                        null,
+                        (channel, message) -> {
+                            try {
+                                Thread.sleep(2 * Poller.SLOW.toMillis()); // what is counted
+                            } catch (InterruptedException e) {
+                                throw new IllegalStateException(e);
+                            }
+                            done.countDown();
+                        })) {
+            two.a.send(text("x"), LONG);
+            assertThat(done.await(30, TimeUnit.SECONDS)).isTrue();
+            two.a.send(text("y"), LONG);
+            while (two.poller.slowRounds() == 0) {
+                Thread.onSpinWait();
+            }
+        }
+    }
+
+    /** Many threads wait for answers over few channels, and hold no carriers meanwhile. */
+    @Test
+    void tenThousandVirtualThreadsShareOnePoller() throws Exception {
+        int threads = 10_000;
+        List<CompletableFuture<Integer>> answers = new ArrayList<>();
+        for (int i = 0; i < threads; i++) {
+            answers.add(new CompletableFuture<>());
+        }
+        MessageHandler client =
+                (channel, message) -> {
+                    int number = message.buffer().get(ValueLayout.JAVA_INT_UNALIGNED, 0);
+                    answers.get(number).complete(number);
+                };
+        MessageHandler echo =
+                (channel, message) -> {
+                    message.retain(); // an answer may have to wait for room
+                    var ignored =
+                            channel.sendAsync(message.data())
+                                    .whenComplete((nothing, thrown) -> message.release());
+                };
+        AtomicInteger right = new AtomicInteger();
+        try (Two two = new Two(SMALL.withReceives(64).withOutstanding(64), client, echo)) {
+            List<Thread> all = new ArrayList<>();
+            for (int i = 0; i < threads; i++) {
+                int number = i;
+                all.add(
+                        Thread.ofVirtual()
+                                .start(
+                                        () -> {
+                                            byte[] bytes = new byte[4];
+                                            ByteBuffer.wrap(bytes)
+                                                    .order(java.nio.ByteOrder.nativeOrder())
+                                                    .putInt(number);
+                                            try {
+                                                two.a.send(MemorySegment.ofArray(bytes), LONG);
+                                                int answer =
+                                                        answers.get(number)
+                                                                .get(60, TimeUnit.SECONDS);
+                                                if (answer == number) {
+                                                    right.incrementAndGet();
+                                                }
+                                            } catch (Exception e) {
+                                                throw new IllegalStateException(e);
+                                            }
+                                        }));
+            }
+            for (Thread thread : all) {
+                thread.join();
+            }
+            assertThat(right).hasValue(threads);
+        }
+    }
+
+    @Test
+    void aMessageThatIsKeptOutlivesItsChannel() throws Exception {
+        BlockingQueue<Message> kept = new LinkedBlockingQueue<>();
+        try (Two two = new Two(SMALL, null, (channel, message) -> kept.add(message.retain()))) {
+            two.a.send(text("kept"), LONG);
+            Message message = kept.poll(30, TimeUnit.SECONDS);
+            two.b.close();
+            assertThat(text(message)).isEqualTo("kept");
+            message.release();
+            message.release(); // does nothing
+            MemorySegment buffer = message.buffer();
+            assertThatThrownBy(() -> buffer.get(ValueLayout.JAVA_BYTE, 0))
+                    .isInstanceOf(IllegalStateException.class);
+        }
+    }
+
+    @Test
+    void aForeignFrameEndsTheChannel() throws Exception {
+        try (Two two = new Two(SMALL, null, null);
+                Arena arena = Arena.ofShared()) {
+            dev.verbena.BufferList bytes =
+                    new dev.verbena.BufferList(1)
+                            .addUnregistered(arena.allocateFrom("no frame at all"));
+            two.a
+                    .pair()
+                    .send(
+                            1L << 40,
+                            bytes,
+                            dev.verbena.OpFlags.INLINE.and(dev.verbena.OpFlags.SILENT_SUCCESS))
+                    .orThrow();
+            assertThat(two.b.closed().get(30, TimeUnit.SECONDS)).isEqualTo(Status.INTERNAL_ERROR);
+            assertThat(two.b.closeReason()).hasMessageContaining("a frame that is none");
+        }
+    }
+}

@@ -1,0 +1,103 @@
+package dev.verbena.examples;
+
+import dev.verbena.Adapter;
+import dev.verbena.channel.Channel;
+import dev.verbena.channel.ChannelException;
+import dev.verbena.channel.ChannelOptions;
+import dev.verbena.channel.ChannelServer;
+import dev.verbena.channel.IdleStrategy;
+import dev.verbena.channel.Message;
+import dev.verbena.channel.Poller;
+
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.net.InetSocketAddress;
+import java.nio.charset.StandardCharsets;
+import java.time.Duration;
+
+/**
+ * The service of {@link Echo} over channels: many messages, many clients, and no buffers to see.
+ */
+public final class ChannelEcho {
+    private static final Duration TIMEOUT = Duration.ofSeconds(30);
+
+    private ChannelEcho() {}
+
+    /**
+     * Runs one side.
+     *
+     * @param arguments {@code server ADDRESS PORT} or {@code client ADDRESS PORT TEXT…}, where the
+     *     address is the server's
+     * @throws InterruptedException when it is interrupted
+     */
+    public static void main(String[] arguments) throws InterruptedException {
+        InetSocketAddress server =
+                new InetSocketAddress(arguments[1], Integer.parseInt(arguments[2]));
+        if (arguments[0].equals("client")) {
+            try (Adapter adapter = Adapter.forPeer(server.getAddress());
+                    Poller poller = Poller.start(adapter, IdleStrategy.events())) {
+                for (int i = 3; i < arguments.length; i++) {
+                    System.out.println(ask(poller, server, arguments[i]));
+                }
+            }
+            return;
+        }
+        try (Adapter adapter = Adapter.forAddress(server.getAddress());
+                Poller poller = Poller.start(adapter, IdleStrategy.events());
+                ChannelServer listening = serve(poller, server)) {
+            System.out.println("Listening on " + listening.localAddress());
+            Thread.currentThread().join();
+        }
+    }
+
+    /**
+     * Serves up to 100 clients at a time, until the server is closed.
+     *
+     * @param poller polls for them
+     * @param address an address of the device; port 0 lets the kernel choose
+     * @return the server, to be closed by the caller
+     */
+    public static ChannelServer serve(Poller poller, InetSocketAddress address) {
+        // @start region="serve"
+        return ChannelServer.listen(
+                poller,
+                address,
+                ChannelOptions.DEFAULTS,
+                100, // clients at a time: others are refused, and read why
+                (channel, message) -> {
+                    message.retain(); // the answer may have to wait for room
+                    var _ =
+                            channel.sendAsync(message.data())
+                                    .whenComplete((nothing, thrown) -> message.release());
+                },
+                channel -> System.out.println("New: " + channel));
+        // @end
+    }
+
+    /**
+     * Sends a text and waits for it to come back.
+     *
+     * @param poller polls for the channel
+     * @param server where the server listens
+     * @param text of at most 4,064 bytes
+     * @return what came back
+     * @throws InterruptedException when it is interrupted
+     * @throws ChannelException when the server refuses, is gone, or does not answer in time
+     */
+    public static String ask(Poller poller, InetSocketAddress server, String text)
+            throws InterruptedException {
+        byte[] bytes = text.getBytes(StandardCharsets.UTF_8);
+        // @start region="ask"
+        try (Channel channel = Channel.connect(poller, server, ChannelOptions.DEFAULTS, null)) {
+            channel.send(MemorySegment.ofArray(bytes), TIMEOUT); // waits for room, if there is none
+            try (Message answer = channel.receive(TIMEOUT)) {
+                if (answer == null) {
+                    throw new IllegalStateException("No answer within " + TIMEOUT);
+                }
+                return new String(
+                        answer.data().toArray(ValueLayout.JAVA_BYTE), StandardCharsets.UTF_8);
+            } // the message's memory is the channel's again
+        }
+        // @end
+    }
+}

@@ -1,0 +1,244 @@
+package dev.verbena.nativetest;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import com.sun.management.ThreadMXBean;
+
+import dev.verbena.Adapter;
+import dev.verbena.Listener;
+import dev.verbena.Status;
+import dev.verbena.channel.Channel;
+import dev.verbena.channel.ChannelException;
+import dev.verbena.channel.ChannelOptions;
+import dev.verbena.channel.ChannelServer;
+import dev.verbena.channel.IdleStrategy;
+import dev.verbena.channel.Message;
+import dev.verbena.channel.MessageHandler;
+import dev.verbena.channel.Poller;
+import dev.verbena.channel.SendCallback;
+
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.lang.management.ManagementFactory;
+import java.net.InetSocketAddress;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Random;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.TimeUnit;
+
+/** Channels between two devices: messages, credit, and how they end. */
+@NeedsDevices
+@Timeout(120)
+class ChannelsTest {
+    private static final Duration LONG = Duration.ofSeconds(60);
+    private static final ThreadMXBean THREADS = (ThreadMXBean) ManagementFactory.getThreadMXBean();
+
+    /** Sends each message back; what cannot be sent yet is kept until it can. */
+    private static final MessageHandler ECHO =
+            (channel, message) -> {
+                message.retain();
+                var _ =
+                        channel.sendAsync(message.data())
+                                .whenComplete((nothing, thrown) -> message.release());
+            };
+
+    private static InetSocketAddress anyPort(Adapter adapter) {
+        return new InetSocketAddress(adapter.gid().gid().gid().toInetAddress(), 0);
+    }
+
+    @Test
+    void messagesOfRandomSizesComeBackInOrder() throws Exception {
+        ChannelOptions options = ChannelOptions.DEFAULTS.withMaxMessage(20_000).withReceives(8);
+        List<String> active = RdmaDevices.active();
+        Random random = new Random(7);
+        try (Adapter there = Adapter.open(active.getFirst());
+                Adapter here = Adapter.open(active.getLast());
+                Poller serverPoller = Poller.start(there, IdleStrategy.events());
+                Poller clientPoller = Poller.start(here, IdleStrategy.events());
+                ChannelServer server =
+                        ChannelServer.listen(
+                                serverPoller, anyPort(there), options, 2, ECHO, channel -> {});
+                Channel channel =
+                        Channel.connect(clientPoller, server.localAddress(), options, null)) {
+            List<byte[]> sent = new ArrayList<>();
+            CompletableFuture<Void> sender = new CompletableFuture<>();
+            for (int i = 0; i < 200; i++) {
+                byte[] bytes = new byte[random.nextInt(20_001)];
+                random.nextBytes(bytes);
+                sent.add(bytes);
+            }
+            Thread.ofVirtual()
+                    .start(
+                            () -> {
+                                try {
+                                    for (byte[] bytes : sent) {
+                                        channel.send(MemorySegment.ofArray(bytes), LONG);
+                                    }
+                                    sender.complete(null);
+                                } catch (Throwable t) {
+                                    sender.completeExceptionally(t);
+                                }
+                            });
+            for (byte[] bytes : sent) {
+                try (Message message = channel.receive(LONG)) {
+                    assertThat(message.data().toArray(ValueLayout.JAVA_BYTE)).isEqualTo(bytes);
+                }
+            }
+            sender.get(60, TimeUnit.SECONDS);
+            assertThat(channel.isOpen()).isTrue();
+            assertThat(server.channelCount()).isOne();
+        }
+    }
+
+    @Test
+    void aPollerOfThisThreadSendsAndReceives() throws Exception {
+        List<String> active = RdmaDevices.active();
+        try (Adapter there = Adapter.open(active.getFirst());
+                Adapter here = Adapter.open(active.getLast());
+                Poller serverPoller = Poller.start(there, IdleStrategy.events());
+                ChannelServer server =
+                        ChannelServer.listen(
+                                serverPoller,
+                                anyPort(there),
+                                ChannelOptions.DEFAULTS,
+                                2,
+                                ECHO,
+                                channel -> {});
+                Poller poller = Poller.onThisThread(here, IdleStrategy.events());
+                Channel channel =
+                        Channel.connect(
+                                poller, server.localAddress(), ChannelOptions.DEFAULTS, null)) {
+            for (int i = 0; i < 100; i++) {
+                channel.send(MemorySegment.ofArray(new byte[] {(byte) i}), LONG);
+                try (Message message = channel.receive(LONG)) {
+                    assertThat(message.buffer().get(ValueLayout.JAVA_BYTE, 0)).isEqualTo((byte) i);
+                }
+            }
+        }
+    }
+
+    @Test
+    void eitherEndLearnsWhyTheChannelHasEnded() throws Exception {
+        List<String> active = RdmaDevices.active();
+        CompletableFuture<Channel> accepted = new CompletableFuture<>();
+        try (Adapter there = Adapter.open(active.getFirst());
+                Adapter here = Adapter.open(active.getLast());
+                Poller serverPoller = Poller.start(there, IdleStrategy.events());
+                Poller clientPoller = Poller.start(here, IdleStrategy.events());
+                ChannelServer server =
+                        ChannelServer.listen(
+                                serverPoller,
+                                anyPort(there),
+                                ChannelOptions.DEFAULTS,
+                                1,
+                                null,
+                                accepted::complete)) {
+            Channel channel =
+                    Channel.connect(
+                            clientPoller, server.localAddress(), ChannelOptions.DEFAULTS, null);
+            Channel other = accepted.get(60, TimeUnit.SECONDS);
+            assertThatThrownBy(
+                            () ->
+                                    Channel.connect(
+                                            clientPoller,
+                                            server.localAddress(),
+                                            ChannelOptions.DEFAULTS,
+                                            null))
+                    .isInstanceOf(ChannelException.class)
+                    .hasMessageContaining("refused the channel: 1 channels are open");
+            channel.send(MemorySegment.ofArray(new byte[] {42}), LONG);
+            channel.close();
+            assertThat(channel.closeReason().status()).isEqualTo(Status.CANCELLED);
+            assertThat(other.closed().get(60, TimeUnit.SECONDS))
+                    .isEqualTo(Status.CONNECTION_INVALID);
+            try (Message message = other.receive(LONG)) { // had come before the end
+                assertThat(message.data().toArray(ValueLayout.JAVA_BYTE)).containsExactly(42);
+            }
+            assertThatThrownBy(() -> other.receive(LONG))
+                    .isInstanceOf(ChannelException.class)
+                    .hasMessageContaining("the peer closed it");
+            assertThat(server.channelCount()).isZero();
+            assertThat(server.stop(LONG)).isTrue();
+        }
+    }
+
+    @Test
+    void aPeerThatIsNoChannelIsRefused() throws Exception {
+        List<String> active = RdmaDevices.active();
+        try (Adapter there = Adapter.open(active.getFirst());
+                Adapter here = Adapter.open(active.getLast());
+                Poller poller = Poller.start(here, IdleStrategy.events());
+                Listener listener =
+                        there.listen(
+                                anyPort(there),
+                                0,
+                                request -> {
+                                    try (request) {
+                                        request.reject(new byte[0]);
+                                    }
+                                })) {
+            assertThatThrownBy(
+                            () ->
+                                    Channel.connect(
+                                            poller,
+                                            listener.localAddress(),
+                                            ChannelOptions.DEFAULTS,
+                                            null))
+                    .hasMessageContaining("refused the connection");
+            assertThat(poller.channelCount()).isZero();
+        }
+    }
+
+    /** A client with a handler and a callback: sending, polling, and receiving the answer. */
+    @Test
+    void messagesWithCallbacksAllocateNothing() {
+        List<String> active = RdmaDevices.active();
+        int[] answers = {0};
+        int[] ended = {0};
+        try (Adapter there = Adapter.open(active.getFirst());
+                Adapter here = Adapter.open(active.getLast());
+                Poller serverPoller = Poller.start(there, IdleStrategy.events());
+                ChannelServer server =
+                        ChannelServer.listen(
+                                serverPoller,
+                                anyPort(there),
+                                ChannelOptions.DEFAULTS,
+                                2,
+                                ECHO,
+                                channel -> {});
+                Poller poller = Poller.onThisThread(here, IdleStrategy.busySpin());
+                Channel channel =
+                        Channel.connect(
+                                poller,
+                                server.localAddress(),
+                                ChannelOptions.DEFAULTS,
+                                (of, message) -> answers[0] += message.length());
+                Arena arena = Arena.ofConfined()) {
+            SendCallback callback = (of, attachment, status) -> ended[0]++;
+            MemorySegment data = arena.allocate(1);
+            long least = Long.MAX_VALUE;
+            for (int round = 0; round < 40 && least > 0; round++) { // until all is compiled
+                long before = THREADS.getCurrentThreadAllocatedBytes();
+                for (int i = 0; i < 100; i++) {
+                    int wanted = answers[0] + 1;
+                    while (!channel.trySend(data, 0, 1, callback, null).isSuccess()) {
+                        poller.poll();
+                    }
+                    while (answers[0] < wanted) {
+                        poller.poll();
+                    }
+                }
+                least = Math.min(least, THREADS.getCurrentThreadAllocatedBytes() - before);
+            }
+            assertThat(least / 100).as("bytes for a message and its answer").isZero();
+            assertThat(ended[0]).isPositive();
+        }
+    }
+}
