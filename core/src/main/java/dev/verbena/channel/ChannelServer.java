@@ -87,8 +87,7 @@ public final class ChannelServer implements AutoCloseable {
             refusal = "%d channels are open".formatted(most);
         }
         if (refusal != null) {
-            connector.reject(refusal.getBytes(StandardCharsets.US_ASCII));
-            connector.close();
+            reject(connector, refusal);
             return;
         }
         poller.execute(() -> accept(connector));
@@ -101,9 +100,9 @@ public final class ChannelServer implements AutoCloseable {
             Handshake peer = Handshake.read(connector.connectionData().privateData());
             Channel made = new Channel(poller, options, handler);
             channel = made;
-            made.open(peer, connector); // before the peer may send
             channels.add(made);
             var _ = made.closed().whenComplete((status, thrown) -> ended(made));
+            made.open(peer, connector); // before the peer may send
             var _ =
                     connector
                             .acceptAsync(made.pair(), made.connectionOptions())
@@ -113,15 +112,14 @@ public final class ChannelServer implements AutoCloseable {
                 channel.abandon(connector);
             } else {
                 count.decrementAndGet();
-                reject(connector, e);
+                reject(connector, String.valueOf(e.getMessage()));
             }
         }
     }
 
-    private static void reject(Connector connector, RuntimeException why) {
+    private static void reject(Connector connector, String why) {
         try {
-            String message = String.valueOf(why.getMessage());
-            byte[] reason = message.getBytes(StandardCharsets.US_ASCII);
+            byte[] reason = why.getBytes(StandardCharsets.US_ASCII);
             connector.reject(Arrays.copyOf(reason, Math.min(reason.length, 128)));
         } catch (VerbenaException e) {
             return; // the peer has given up

@@ -63,6 +63,7 @@ public final class Poller implements AutoCloseable {
     private volatile boolean sleeping;
     private volatile boolean closing;
     private volatile boolean closed;
+    private volatile boolean finished; // nobody polls any more
     private final AtomicInteger tick = new AtomicInteger();
     private final AtomicLong slowRounds = new AtomicLong();
 
@@ -334,7 +335,9 @@ public final class Poller implements AutoCloseable {
     /** Runs something on the polling thread, soon. */
     void execute(Runnable task) {
         tasks.add(task);
-        if (sleeping) {
+        if (finished) {
+            runTasks(); // what a channel left to do that came too late
+        } else if (sleeping) {
             events.wakeUp();
         }
     }
@@ -448,6 +451,8 @@ public final class Poller implements AutoCloseable {
         }
         closeQuietly(events::close, failures);
         closeQuietly(domain::close, failures);
+        finished = true;
+        runTasks();
         if (!failures.isEmpty()) {
             RuntimeException first = failures.removeFirst();
             failures.forEach(first::addSuppressed);
