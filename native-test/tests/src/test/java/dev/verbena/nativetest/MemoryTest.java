@@ -38,12 +38,15 @@ import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
 import java.time.Duration;
 import java.util.List;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 import java.util.stream.Stream;
 
 /** Memory of each kind, with a kernel that pins it and a device that reads and writes it. */
 @NeedsDevices
 @Timeout(240)
 class MemoryTest {
+    private static final Pattern PID = Pattern.compile(" pid (\\d+)");
     private static final Access[] ALL = {Access.REMOTE_READ, Access.REMOTE_WRITE};
     private static final int MEBIBYTE = 1 << 20;
 
@@ -389,8 +392,11 @@ class MemoryTest {
                             .redirectErrorStream(true)
                             .start();
             try (Stream<String> lines = rdma.inputReader().lines()) {
-                String ours = " pid " + ProcessHandle.current().pid() + " ";
-                return lines.filter(line -> line.contains(ours)).count();
+                return lines.map(PID::matcher)
+                        .filter(Matcher::find)
+                        // The kernel notes the thread that has registered.
+                        .filter(pid -> Files.exists(Path.of("/proc/self/task", pid.group(1))))
+                        .count();
             }
         } catch (IOException e) {
             return -1; // no iproute2 here
