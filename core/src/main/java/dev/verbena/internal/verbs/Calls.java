@@ -59,6 +59,16 @@ final class Calls {
         private Devices() {}
     }
 
+    /** For devices whose context has no function to query a port. */
+    static final class ExportedPorts {
+        static final MethodHandle QUERY_PORT =
+                capturing(
+                        LibIbverbs.ibv_query_port$address(),
+                        LibIbverbs.ibv_query_port$descriptor());
+
+        private ExportedPorts() {}
+    }
+
     static final class Domains {
         static final MethodHandle ALLOC_PD =
                 capturing(LibIbverbs.ibv_alloc_pd$address(), LibIbverbs.ibv_alloc_pd$descriptor());

@@ -33,11 +33,16 @@ final class DeviceQueries {
 
     // Not in Calls: an inline function of verbs.h, which calls through the device's table.
     @SuppressWarnings("restricted") // making downcalls is what this module asks native access for
-    private static final MethodHandle QUERY_PORT =
-            Linker.nativeLinker()
-                    .downcallHandle(
-                            FunctionDescriptor.of(JAVA_INT, ADDRESS, JAVA_BYTE, ADDRESS, JAVA_LONG),
-                            Linker.Option.captureCallState("errno"));
+    private static final class Ports {
+        static final MethodHandle QUERY_PORT =
+                Linker.nativeLinker()
+                        .downcallHandle(
+                                FunctionDescriptor.of(
+                                        JAVA_INT, ADDRESS, JAVA_BYTE, ADDRESS, JAVA_LONG),
+                                Linker.Option.captureCallState("errno"));
+
+        private Ports() {}
+    }
 
     /** In a class of its own, as few programs ask: linking takes some milliseconds. */
     @SuppressWarnings("restricted") // making downcalls is what this module asks native access for
@@ -53,13 +58,12 @@ final class DeviceQueries {
 
     private final MemorySegment context;
     private final ExtendedContext extended;
-    private final MemorySegment queryPort;
+    private final MemorySegment queryPort; // NULL where only the exported function is there
 
     /** For an {@code ibv_context}. */
     DeviceQueries(MemorySegment context, ExtendedContext extended) {
         this.context = context;
         this.extended = extended;
-        // Never NULL: rdma-core 44, the oldest that is supported, makes only extended contexts.
         this.queryPort = extended.function(verbs_context.query_port$offset());
     }
 
@@ -121,22 +125,26 @@ final class DeviceQueries {
     }
 
     /**
-     * Calls {@code verbs_context.query_port}, as verbs.h does. The exported {@code ibv_query_port}
-     * fills only the fields of the first version of the struct.
+     * Calls {@code verbs_context.query_port} if there is one, as verbs.h does, and otherwise the
+     * exported {@code ibv_query_port}, which fills only the first version of the struct.
      */
     PortAttributes port(int port) {
         try (Scratch scratch = Scratch.borrow()) {
             MemorySegment a = scratch.allocate(PORT_ATTRIBUTES, Long.BYTES);
-            int error =
-                    scratch.value(
-                            (int)
-                                    QUERY_PORT.invokeExact(
+            int answer =
+                    queryPort.address() != 0
+                            ? (int)
+                                    Ports.QUERY_PORT.invokeExact(
                                             queryPort,
                                             scratch.state,
                                             context,
                                             (byte) port,
                                             a,
-                                            PORT_ATTRIBUTES));
+                                            PORT_ATTRIBUTES)
+                            : (int)
+                                    Calls.ExportedPorts.QUERY_PORT.invokeExact(
+                                            scratch.state, context, (byte) port, a);
+            int error = scratch.value(answer);
             int extendedSpeed = a.get(JAVA_INT, ACTIVE_SPEED_EX);
             return new PortAttributes(
                     error,
