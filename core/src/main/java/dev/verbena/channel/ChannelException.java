@@ -14,6 +14,7 @@ import org.jspecify.annotations.Nullable;
 public final class ChannelException extends RuntimeException {
     private static final long serialVersionUID = 1;
 
+    /** Why. */
     private final Status status;
 
     ChannelException(Status status, String message) {
