@@ -12,7 +12,7 @@ import java.util.Objects;
  * DEFAULTS.withMaxMessage(65_536).withReceives(32)}.
  *
  * <p>A channel takes (messages outstanding + receives) times the longest message of registered
- * memory. The two sides need not agree: each tells the other what it has.
+ * memory. The two sides need not agree: the handshake says what each has.
  *
  * <p>Immutable.
  */

@@ -14,7 +14,7 @@ import java.util.Random;
 
 /** Two sides, whatever they do and however late frames arrive. */
 class CreditsTest {
-    /** A frame under way, with the counts that it carries. */
+    /** A frame that was sent and has not arrived, with the counts that it carries. */
     private record Sent(boolean control, int messages, int controls) {}
 
     private static final class Side {
