@@ -70,7 +70,6 @@ public final class Poller implements AutoCloseable {
     // Of the polling thread.
     private boolean dispatching;
     private int emptyPolls;
-    private long lastClock; // the clock, some microseconds ago at most when a round begins
     private long idleSince;
     private long nextTick;
 
@@ -83,9 +82,8 @@ public final class Poller implements AutoCloseable {
         try {
             made = adapter.createCompletionChannel();
             this.events = made;
-            this.lastClock = System.nanoTime();
-            this.idleSince = lastClock;
-            this.nextTick = lastClock + TICK_NANOSECONDS;
+            this.idleSince = System.nanoTime();
+            this.nextTick = idleSince + TICK_NANOSECONDS;
             this.thread =
                     owner != null
                             ? owner
@@ -216,16 +214,9 @@ public final class Poller implements AutoCloseable {
                 }
             }
             if (count > 0) {
-                long now = System.nanoTime();
-                if (now - lastClock > SLOW_NANOSECONDS) { // the polls before took microseconds
-                    slowRounds.incrementAndGet();
-                }
-                lastClock = now;
-                idleSince = now;
-                tickIfDue(now);
+                tickIfDue(idleSince); // the end of what was dispatched
             } else if (++emptyPolls % CLOCK_EVERY == 0) {
-                lastClock = System.nanoTime();
-                tickIfDue(lastClock);
+                tickIfDue(System.nanoTime());
             }
             return count;
         } finally {
@@ -235,7 +226,16 @@ public final class Poller implements AutoCloseable {
 
     private int poll(PollerQueue queue) {
         try {
-            return queue.poll();
+            int count = queue.poll();
+            if (count > 0) {
+                long start = System.nanoTime();
+                queue.dispatch(count);
+                idleSince = System.nanoTime();
+                if (idleSince - start > SLOW_NANOSECONDS) {
+                    slowRounds.incrementAndGet();
+                }
+            }
+            return count;
         } catch (VerbenaException e) {
             queue.broke();
             for (Channel channel : channels) {
@@ -280,12 +280,9 @@ public final class Poller implements AutoCloseable {
             Thread.onSpinWait();
             return;
         }
-        if (!idle.sleepsAtOnce()) {
-            lastClock = System.nanoTime();
-            if (!idle.sleepsAfter(lastClock - idleSince)) {
-                Thread.onSpinWait();
-                return;
-            }
+        if (!idle.sleepsAtOnce() && !idle.sleepsAfter(System.nanoTime() - idleSince)) {
+            Thread.onSpinWait();
+            return;
         }
         boolean fired = false;
         for (PollerQueue queue : queues) {
@@ -312,9 +309,8 @@ public final class Poller implements AutoCloseable {
         } finally {
             sleeping = false;
         }
-        lastClock = System.nanoTime();
-        idleSince = lastClock;
-        tickIfDue(lastClock);
+        idleSince = System.nanoTime();
+        tickIfDue(idleSince);
     }
 
     // ---- for channels

@@ -39,19 +39,22 @@ final class PollerQueue {
     }
 
     /**
-     * Polls once and dispatches what came.
+     * Polls once.
      *
-     * @return how many came
+     * @return how many completions came, for {@link #dispatch}
      */
     int poll() {
-        int count = queue.poll(completions);
+        return queue.poll(completions);
+    }
+
+    /** Hands what came to its channels. */
+    void dispatch(int count) {
         for (int i = 0; i < count; i++) {
             Channel channel = (Channel) completions.attachment(i);
             if (channel != null) {
                 dispatch(channel, i);
             }
         }
-        return count;
     }
 
     /** Whatever goes wrong with one channel, the others go on. */

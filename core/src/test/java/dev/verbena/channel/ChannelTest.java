@@ -3,7 +3,10 @@ package dev.verbena.channel;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.verbena.Adapter;
+import dev.verbena.FakeAdapters;
 import dev.verbena.Status;
+import dev.verbena.internal.verbs.FakeDevice;
 
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -314,6 +317,24 @@ class ChannelTest {
                 Thread.onSpinWait();
             }
         }
+    }
+
+    /** What the caller's thread does between two polls is no handler's time. */
+    @Test
+    void aPauseBetweenPollsIsNoSlowHandler() throws Exception {
+        FakeDevice device = new FakeDevice();
+        device.carriesBytes = true;
+        try (Adapter adapter = FakeAdapters.open(device);
+                Poller poller = Poller.onThisThread(adapter, IdleStrategy.busySpin());
+                Channel a = new Channel(poller, SMALL, (channel, message) -> {});
+                Channel b = new Channel(poller, SMALL, (channel, message) -> {})) {
+            Two.connect(a, b);
+            assertThat(a.trySend(text("x"))).isEqualTo(Status.SUCCESS);
+            Thread.sleep(2 * Poller.SLOW.toMillis()); // the caller's own work
+            assertThat(poller.poll()).isPositive();
+            assertThat(poller.slowRounds()).isZero();
+        }
+        device.dispose();
     }
 
     /** Many threads wait for answers over few channels, and hold no carriers meanwhile. */

@@ -489,7 +489,7 @@ public final class CompletionEvents {
     }
 
     /** Rounded up: what is left at the end would be waited for in a loop. */
-    private static int milliseconds(long nanoseconds) {
+    static int milliseconds(long nanoseconds) {
         return (int) Math.min(Integer.MAX_VALUE, TimeUnit.NANOSECONDS.toMillis(nanoseconds) + 1);
     }
 

@@ -12,7 +12,6 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Deque;
 import java.util.List;
-import java.util.concurrent.TimeUnit;
 
 /**
  * A completion channel with many completion queues, and one thread that waits for all of them.
@@ -260,7 +259,7 @@ public final class SharedChannel<Q extends SharedChannel.Queue> {
             boolean last = left <= 0;
             try {
                 if (!closed) {
-                    sleep(last ? 0 : milliseconds(left));
+                    sleep(last ? 0 : CompletionEvents.milliseconds(left));
                 }
             } finally {
                 endSleeping();
@@ -381,11 +380,6 @@ public final class SharedChannel<Q extends SharedChannel.Queue> {
             }
         }
         return all;
-    }
-
-    /** Rounded up: what is left at the end would be waited for in a loop. */
-    private static int milliseconds(long nanoseconds) {
-        return (int) Math.min(Integer.MAX_VALUE, TimeUnit.NANOSECONDS.toMillis(nanoseconds) + 1);
     }
 
     /** Ends the wait that goes on now, or else the next one. From any thread. */
