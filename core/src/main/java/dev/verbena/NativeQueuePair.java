@@ -121,7 +121,7 @@ final class NativeQueuePair {
             this.number = control.queuePairNumber(made);
             this.memory = new NativeMemory();
             undo.push(memory::free);
-            this.stateQuery = new StateQuery(made, memory);
+            this.stateQuery = new StateQuery(memory);
             this.sends = createSendQueue(interval);
             this.receives = sharedReceives == null ? createReceiveQueue() : null;
             if (sharedReceives != null) {
