@@ -423,12 +423,15 @@ final class NativeQueuePair {
                                 to.gid().low(),
                                 inboundReads));
         options.applyTo(toReceive);
-        VerbenaException.check(
-                control.change(address, toReceive),
-                "ibv_modify_qp(RTR, peer %s)".formatted(to.gid()),
-                options.advice(
-                        "Is the peer's address reachable from GID %s (ip route get)?"
-                                .formatted(own)));
+        int error = control.change(address, toReceive);
+        if (error < 0) {
+            throw VerbenaException.of(
+                    "ibv_modify_qp(RTR, peer %s)".formatted(to.gid()),
+                    error,
+                    options.advice(
+                            "Is the peer's address reachable from GID %s (ip route get)?"
+                                    .formatted(own)));
+        }
         int reads = Math.min(outboundReads(), to.inboundReads());
         StateChange toSend = StateChange.readyToSend(firstSequence, reads, to.sharedReceives());
         options.applyTo(toSend);

@@ -44,8 +44,8 @@ public final class RdmaCore {
 
     @SuppressWarnings("restricted") // loading libibverbs is what this module asks native access for
     static String problemWith(String library, String debianPackages, String fedoraPackages) {
-        try (Arena arena = Arena.ofConfined()) {
-            SymbolLookup.libraryLookup(library, arena);
+        try {
+            SymbolLookup.libraryLookup(library, Arena.global());
             return "";
         } catch (IllegalArgumentException e) {
             return ("%s, a library of rdma-core, cannot be loaded: install it with \"apt"

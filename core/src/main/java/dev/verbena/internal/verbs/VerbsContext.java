@@ -2,9 +2,12 @@ package dev.verbena.internal.verbs;
 
 import dev.verbena.bindings.Verbs;
 
+import org.jspecify.annotations.Nullable;
+
 import java.lang.foreign.Linker;
 import java.lang.foreign.MemorySegment;
 import java.lang.invoke.MethodHandle;
+import java.util.Objects;
 
 /**
  * The data path of an opened device: calls through the provider's function pointers in {@code
@@ -47,6 +50,24 @@ public final class VerbsContext {
             MemorySegment requestNotify,
             boolean criticalSends,
             boolean critical) { // receives and polls
+
+        /** As a record's, whose first call would load a hundred classes of a JVM just started. */
+        @Override
+        public boolean equals(@Nullable Object other) {
+            return other instanceof Functions that
+                    && postSend.equals(that.postSend)
+                    && postReceive.equals(that.postReceive)
+                    && postSharedReceive.equals(that.postSharedReceive)
+                    && pollCq.equals(that.pollCq)
+                    && requestNotify.equals(that.requestNotify)
+                    && criticalSends == that.criticalSends
+                    && critical == that.critical;
+        }
+
+        @Override
+        public int hashCode() {
+            return Objects.hash(postSend, pollCq);
+        }
 
         int postSend(long queuePair, long request, long refused) throws Throwable {
             return post(postSend, criticalSends, queuePair, request, refused);
