@@ -143,7 +143,7 @@ final class Outbox {
                                     data,
                                     0,
                                     data.byteSize(),
-                                    Channel.COMPLETE_FUTURE,
+                                    RoomWait.COMPLETE_FUTURE,
                                     first.future());
             if (!status.isSuccess()) {
                 return; // the channel ends
