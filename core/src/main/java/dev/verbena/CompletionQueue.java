@@ -98,14 +98,15 @@ public final class CompletionQueue extends NativeObject {
                 entry = reserved;
             }
             long made =
-                    VerbenaException.check(
-                            control.createCq(
-                                    DEPTH_FACTOR * depth,
-                                    shared == null ? ownChannel : shared.channel().address(),
-                                    vector,
-                                    entry == null ? 0 : entry.context()),
-                            "ibv_create_cq(depth %d)".formatted(DEPTH_FACTOR * depth),
-                            "");
+                    control.createCq(
+                            DEPTH_FACTOR * depth,
+                            shared == null ? ownChannel : shared.channel().address(),
+                            vector,
+                            entry == null ? 0 : entry.context());
+            if (made < 0) { // the sentence only now: formatting takes 13 ms in a new JVM
+                throw VerbenaException.of(
+                        "ibv_create_cq(depth %d)".formatted(DEPTH_FACTOR * depth), made, "");
+            }
             undo.push(() -> control.destroyCq(made));
             this.address = made;
             this.poller =
