@@ -305,6 +305,18 @@ final class NativeQueuePair {
         return new WindowRequests(sends, receiveCompletions.poller());
     }
 
+    /** A snapshot, from any thread. */
+    QueuePairCounters counters() {
+        return new QueuePairCounters(
+                RequestCounters.of(endpoint.sendCounts(), sends.ledger()),
+                RequestCounters.of(
+                        endpoint.receiveCounts(), receives == null ? null : receives.ledger()));
+    }
+
+    Endpoint endpoint() {
+        return endpoint;
+    }
+
     /** Its receive queue, or null when it takes receives from a shared one. */
     @Nullable ReceiveQueue receives() {
         return receives;
