@@ -159,7 +159,8 @@ final class ChannelEnd {
         return closed.copy();
     }
 
-    void close() {
+    /** Begins to close it, without waiting. */
+    void beginClose() {
         Connector by;
         channel.lock.lock();
         try {
@@ -179,22 +180,17 @@ final class ChannelEnd {
         } else {
             fail(Status.CANCELLED, CLOSED_HERE, null);
         }
-        if (!channel.poller.isDispatchingHere()) {
-            awaitClosed();
-        }
     }
 
-    private void awaitClosed() {
+    void awaitClosed() {
+        if (channel.poller.isDispatchingHere()) {
+            return;
+        }
         Poller poller = channel.poller;
         Duration most = channel.options.timeout.plus(CLOSE_WITHIN);
         long deadline = System.nanoTime() + TimeUnit.NANOSECONDS.convert(most);
         try {
-            while (poller.onPollingThread() && !closed.isDone()) {
-                int ignored = poller.await(Duration.ofMillis(10));
-                if (System.nanoTime() - deadline > 0) {
-                    throw new TimeoutException();
-                }
-            }
+            poller.awaitDone(closed, deadline);
             Status ignored = closed.get(deadline - System.nanoTime(), TimeUnit.NANOSECONDS);
         } catch (TimeoutException e) {
             throw new ChannelException(

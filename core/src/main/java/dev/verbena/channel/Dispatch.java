@@ -18,6 +18,7 @@ final class Dispatch {
     private final ChannelEnd end;
     private final Outbox outbox;
     private final Inbox inbox;
+    private boolean established; // guarded by the lock
 
     Dispatch(Channel channel, Outbox outbox, Inbox inbox) {
         this.channel = channel;
@@ -94,7 +95,9 @@ final class Dispatch {
                 end.fail(Status.INTERNAL_ERROR, "the peer sent a frame that is none", null);
                 return;
             }
-            if (Frame.kind(message.frame()) == Frame.MESSAGE) {
+            byte kind = Frame.kind(message.frame());
+            outbox.heard(kind == Frame.KEEP_ALIVE);
+            if (kind == Frame.MESSAGE) {
                 toHandler = channel.handler != null;
                 inbox.arrived(message, Frame.length(message.frame()), toHandler);
             } else {
@@ -145,12 +148,14 @@ final class Dispatch {
     /** Looks at deadlines, and at whether the peer is to be asked. */
     void tick(int now) {
         boolean late = false;
+        boolean silent = false;
         lock.lock();
         try {
-            if (end.isOpen()) {
+            if (end.isOpen() && established) {
                 late = outbox.isLate(now);
-                if (!late && outbox.idleTicks(now) >= channel.keepAliveTicks) {
-                    outbox.control(Frame.KEEP_ALIVE);
+                silent = outbox.isSilent(now);
+                if (!late && !silent) {
+                    outbox.askIfIdle(now, channel.keepAliveTicks);
                 }
             }
         } finally {
@@ -161,6 +166,23 @@ final class Dispatch {
                     Status.IO_TIMEOUT,
                     "a message was not acknowledged within " + channel.options.timeout,
                     null);
+        } else if (silent) {
+            end.fail(
+                    Status.IO_TIMEOUT,
+                    "the peer has not answered within %s whether it is there: its process hangs, or its poller is not polled"
+                            .formatted(channel.options.timeout),
+                    null);
+        }
+    }
+
+    /** The connection stands: from now on deadlines are looked at. */
+    void established() {
+        lock.lock();
+        try {
+            established = true;
+            outbox.established();
+        } finally {
+            lock.unlock();
         }
     }
 }

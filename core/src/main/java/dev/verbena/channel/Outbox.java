@@ -61,6 +61,10 @@ final class Outbox {
     private int controlsOutstanding;
     private int controlExpires;
     private int lastSent; // the tick
+    private int lastHeard; // the tick
+    private boolean answerDue; // to a keep-alive
+    private boolean asked; // whether the peer is there, and it has not answered
+    private int askedAt; // the tick
     private int futuresPending;
 
     Outbox(
@@ -88,6 +92,7 @@ final class Outbox {
         this.attachments = new Object[slots];
         this.expires = new int[slots];
         this.lastSent = poller.tick();
+        this.lastHeard = lastSent;
     }
 
     /** How much memory it needs. */
@@ -187,6 +192,7 @@ final class Outbox {
                         bytes <= inline ? OpFlags.INLINE : OpFlags.NONE);
         if (status.isSuccess()) {
             credits.sent(kind != Frame.MESSAGE);
+            answerDue = false; // any frame is one
             lastSent = poller.tick();
         } else {
             channel.fail(status, "a send was refused with " + status, null);
@@ -233,10 +239,39 @@ final class Outbox {
         reportIfDue();
     }
 
+    /** Sends what the peer waits for, if there is room: a report of credit, or an answer. */
     void reportIfDue() {
-        if (credits.reportDue()) {
+        if (answerDue || credits.reportDue()) {
             control(Frame.CREDIT);
         }
+    }
+
+    // ---- whether the peer is there
+
+    /** A frame has come. */
+    void heard(boolean keepAlive) {
+        lastHeard = poller.tick();
+        asked = false;
+        answerDue |= keepAlive;
+    }
+
+    /** The connection stands: from now on the peer is asked when it says nothing for so long. */
+    void established() {
+        lastHeard = poller.tick();
+    }
+
+    /** Asks the peer whether it is there, if nothing came for so many ticks. */
+    void askIfIdle(int now, int ticks) {
+        if (!asked && now - lastHeard >= ticks) {
+            asked = true;
+            askedAt = now;
+            control(Frame.KEEP_ALIVE); // or, without room for it, a report of those before is due
+        }
+    }
+
+    /** Whether the peer was asked and has not answered in time. */
+    boolean isSilent(int now) {
+        return asked && now - askedAt > timeoutTicks;
     }
 
     // ---- deadlines, and the end
@@ -246,11 +281,6 @@ final class Outbox {
         int oldest = Math.floorMod(next - outstanding, callbacks.length);
         return (outstanding > 0 && now - expires[oldest] > 0)
                 || (controlsOutstanding > 0 && now - controlExpires > 0);
-    }
-
-    /** For how many ticks nothing was sent. */
-    int idleTicks(int now) {
-        return now - lastSent;
     }
 
     /** Takes what is outstanding, oldest first. */

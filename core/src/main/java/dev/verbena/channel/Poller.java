@@ -17,6 +17,7 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Queue;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.TimeUnit;
@@ -48,6 +49,7 @@ public final class Poller implements AutoCloseable {
     private static final long SLOW_NANOSECONDS = SLOW.toNanos();
     private static final int QUEUE_DEPTH = 4096;
     private static final int CLOCK_EVERY = 64; // empty polls
+    private static final Duration SHORT = Duration.ofMillis(10);
     private static final Duration CLOSE_WITHIN = Duration.ofSeconds(10);
 
     private final Adapter adapter;
@@ -203,6 +205,13 @@ public final class Poller implements AutoCloseable {
         return thread == Thread.currentThread();
     }
 
+    /** Polls until a future is done or the time is over; does nothing on another thread. */
+    void awaitDone(CompletableFuture<?> future, long deadline) {
+        while (onPollingThread() && !future.isDone() && deadline - System.nanoTime() > 0) {
+            int ignored = await(SHORT); // tasks do not end it, and may complete the future
+        }
+    }
+
     private int round() {
         dispatching = true;
         try {
@@ -336,6 +345,10 @@ public final class Poller implements AutoCloseable {
         } else if (sleeping) {
             events.wakeUp();
         }
+    }
+
+    boolean isClosing() {
+        return closing;
     }
 
     void add(Channel channel) {
