@@ -12,6 +12,7 @@ import dev.verbena.ProtectionDomain;
 import dev.verbena.QueuePair;
 import dev.verbena.QueuePairLimits;
 import dev.verbena.VerbenaException;
+import dev.verbena.channel.ChannelClient;
 import dev.verbena.channel.ChannelServer;
 import dev.verbena.channel.IdleStrategy;
 import dev.verbena.channel.Poller;
@@ -21,6 +22,7 @@ import dev.verbena.examples.FileReceiver;
 import dev.verbena.examples.FileSender;
 import dev.verbena.examples.Hello;
 import dev.verbena.examples.ManyQueues;
+import dev.verbena.examples.Publisher;
 import dev.verbena.examples.TwoPeers;
 import dev.verbena.examples.WindowTransfer;
 
@@ -41,7 +43,9 @@ import java.util.List;
 import java.util.Random;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.Semaphore;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Function;
 import java.util.regex.Matcher;
@@ -82,6 +86,61 @@ class ExamplesTest {
             for (String text : List.of("Hello, RDMA", "", "x".repeat(4064))) {
                 assertThat(ChannelEcho.ask(near, server.localAddress(), text)).isEqualTo(text);
             }
+        }
+    }
+
+    @Test
+    void aSlowSubscriberHoldsUpNobodyAndComesBack() throws Exception {
+        List<String> active = RdmaDevices.active();
+        BlockingQueue<String> quickLines = new LinkedBlockingQueue<>();
+        BlockingQueue<String> slowLines = new LinkedBlockingQueue<>();
+        Semaphore joined = new Semaphore(0);
+        CountDownLatch goesOn = new CountDownLatch(1);
+        try (Adapter there = Adapter.open(active.getFirst());
+                Adapter here = Adapter.open(active.getLast());
+                Poller far = Poller.start(there, IdleStrategy.events());
+                Poller near = Poller.start(here, IdleStrategy.events());
+                Poller slow = Poller.start(here, IdleStrategy.events());
+                Publisher publisher = new Publisher(far, anyPort(there));
+                ChannelClient quickOne =
+                        Publisher.subscribe(
+                                near, publisher.address(), quickLines::add, joined::release);
+                ChannelClient slowOne =
+                        Publisher.subscribe(
+                                slow,
+                                publisher.address(),
+                                line -> {
+                                    slowLines.add(line);
+                                    await(goesOn);
+                                },
+                                joined::release)) {
+            assertThat(joined.tryAcquire(2, TIMEOUT, TimeUnit.SECONDS)).isTrue();
+            int published = 0;
+            do {
+                while (publisher.publish("line " + published) == 0) {
+                    Thread.onSpinWait(); // the server's side of a channel stands a bit later
+                }
+                assertThat(quickLines.poll(TIMEOUT, TimeUnit.SECONDS)).isNotNull();
+                published++;
+            } while (slowLines.isEmpty() || publisher.publish("still two") == 2);
+            goesOn.countDown(); // it sees that it was cut off, and connects again
+            assertThat(joined.tryAcquire(TIMEOUT, TimeUnit.SECONDS)).isTrue();
+            assertThat(slowOne.attempts()).isEqualTo(2);
+            assertThat(quickOne.attempts()).isOne();
+            while (publisher.publish("again") < 2) {
+                Thread.onSpinWait();
+            }
+            while (!"again".equals(slowLines.poll(TIMEOUT, TimeUnit.SECONDS))) {
+                continue;
+            }
+        }
+    }
+
+    private static void await(CountDownLatch latch) {
+        try {
+            assertThat(latch.await(TIMEOUT, TimeUnit.SECONDS)).isTrue();
+        } catch (InterruptedException e) {
+            throw new IllegalStateException(e);
         }
     }
 
