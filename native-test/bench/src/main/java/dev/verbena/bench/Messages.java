@@ -1,0 +1,154 @@
+package dev.verbena.bench;
+
+import dev.verbena.Access;
+import dev.verbena.Adapter;
+import dev.verbena.BufferList;
+import dev.verbena.CompletionQueue;
+import dev.verbena.Completions;
+import dev.verbena.MemoryRegion;
+import dev.verbena.OpFlags;
+import dev.verbena.OperationType;
+import dev.verbena.ProtectionDomain;
+import dev.verbena.QueuePair;
+import dev.verbena.QueuePairLimits;
+import dev.verbena.Status;
+import dev.verbena.channel.Channel;
+import dev.verbena.channel.ChannelOptions;
+import dev.verbena.channel.ConnectedChannels;
+import dev.verbena.channel.IdleStrategy;
+import dev.verbena.channel.Poller;
+import dev.verbena.channel.SendCallback;
+
+import org.openjdk.jmh.annotations.Benchmark;
+import org.openjdk.jmh.annotations.BenchmarkMode;
+import org.openjdk.jmh.annotations.CompilerControl;
+import org.openjdk.jmh.annotations.Mode;
+import org.openjdk.jmh.annotations.OutputTimeUnit;
+import org.openjdk.jmh.annotations.Scope;
+import org.openjdk.jmh.annotations.Setup;
+import org.openjdk.jmh.annotations.State;
+import org.openjdk.jmh.annotations.TearDown;
+
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.util.concurrent.TimeUnit;
+
+/**
+ * A message of 64 bytes from one queue pair to another, on a stand-in for libibverbs whose provider
+ * only copies: by hand, and through a {@link Channel}, which copies it into a registered buffer,
+ * counts credit, watches a deadline and calls a callback and a handler. One confined completion
+ * queue, one thread that does both sides.
+ */
+@State(Scope.Thread)
+@BenchmarkMode(Mode.AverageTime)
+@OutputTimeUnit(TimeUnit.NANOSECONDS)
+public class Messages {
+    private static final int BYTES = 64;
+    private static final int RECEIVES = 16;
+
+    private Arena arena;
+    private Adapter adapter;
+
+    // By hand.
+    private ProtectionDomain domain;
+    private CompletionQueue queue;
+    private QueuePair sender;
+    private QueuePair receiver;
+    private MemoryRegion region;
+    private BufferList message;
+    private BufferList[] receives;
+    private Completions completions;
+
+    // Through a channel.
+    private Poller poller;
+    private Channel channel;
+    private MemorySegment data;
+    private SendCallback callback;
+    private int ended;
+    private int arrived;
+
+    /** Opens the stand-in's device and connects two queue pairs, and two channels. */
+    @Setup
+    @SuppressWarnings("MustBeClosed") // closed by the tear-down
+    public void open() {
+        arena = Arena.ofShared();
+        adapter = Adapter.open(Adapter.names().getFirst());
+        domain = adapter.createProtectionDomain();
+        queue = adapter.createConfinedCompletionQueue(256);
+        QueuePairLimits limits = QueuePairLimits.depths(64, RECEIVES).withInlineBytes(128);
+        sender = domain.createQueuePair(queue, queue, limits);
+        receiver = domain.createQueuePair(queue, queue, limits);
+        region = domain.register(arena.allocate(4096, 64), Access.LOCAL_WRITE);
+        message = new BufferList(1).add(region, 0, BYTES);
+        receives = new BufferList[RECEIVES];
+        for (int i = 0; i < RECEIVES; i++) {
+            receives[i] = new BufferList(1).add(region, 128 * (i + 1L), 128);
+            succeed(receiver.receive(i, receives[i]));
+        }
+        sender.connect(receiver.address());
+        receiver.connect(sender.address());
+        completions = new Completions(64);
+
+        poller = Poller.onThisThread(adapter, IdleStrategy.busySpin());
+        channel =
+                ConnectedChannels.pair(
+                        poller,
+                        ChannelOptions.DEFAULTS,
+                        (of, received) -> {},
+                        (of, received) -> arrived += received.length())[0];
+        callback = (of, attachment, status) -> ended++;
+        data = arena.allocate(BYTES);
+    }
+
+    /** Closes all of it. */
+    @TearDown
+    public void close() {
+        poller.close();
+        sender.close();
+        receiver.close();
+        region.close();
+        queue.close();
+        domain.close();
+        adapter.close();
+        arena.close();
+    }
+
+    /** A send, its completion, that of the receive, and the receive posted again. */
+    @Benchmark
+    @CompilerControl(CompilerControl.Mode.DONT_INLINE)
+    public long byHand() {
+        succeed(sender.send(7, message, OpFlags.INLINE));
+        int count = queue.poll(completions);
+        if (count != 2) {
+            throw new IllegalStateException("%d of 2".formatted(count));
+        }
+        long sum = 0;
+        for (int i = 0; i < count; i++) {
+            succeed(completions.status(i));
+            long context = completions.context(i);
+            if (completions.type(i) == OperationType.RECEIVE) {
+                succeed(receiver.receive(context, receives[(int) context]));
+                sum += completions.bytes(i);
+            }
+        }
+        return sum;
+    }
+
+    /** Sends, polls until the handler and the callback were called; reports of credit included. */
+    @Benchmark
+    @CompilerControl(CompilerControl.Mode.DONT_INLINE)
+    public long throughAChannel() {
+        int before = arrived;
+        succeed(channel.trySend(data, 0, BYTES, callback, null));
+        do {
+            int ignored = poller.poll();
+        } while (arrived == before);
+        return arrived;
+    }
+
+    private static void succeed(Status status) {
+        if (status != Status.SUCCESS) {
+            throw new IllegalStateException(status.toString());
+        }
+    }
+}
