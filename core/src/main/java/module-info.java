@@ -3,7 +3,7 @@
  * work requests of {@code libibverbs}.
  *
  * <p>Start at {@link dev.verbena.Adapter}. The module calls native code: run with {@code
- * --enable-native-access=dev.verbena,dev.verbena.bindings}.
+ * --enable-native-access=dev.verbena}.
  */
 module dev.verbena {
     requires dev.verbena.bindings;

@@ -121,7 +121,7 @@ final class NativeQueuePair {
             this.number = control.queuePairNumber(made);
             this.memory = new NativeMemory();
             undo.push(memory::free);
-            this.stateQuery = new StateQuery(made, memory);
+            this.stateQuery = new StateQuery(memory);
             this.sends = createSendQueue(interval);
             this.receives = sharedReceives == null ? createReceiveQueue() : null;
             if (sharedReceives != null) {
@@ -305,6 +305,18 @@ final class NativeQueuePair {
         return new WindowRequests(sends, receiveCompletions.poller());
     }
 
+    /** A snapshot, from any thread. */
+    QueuePairCounters counters() {
+        return new QueuePairCounters(
+                RequestCounters.of(endpoint.sendCounts(), sends.ledger()),
+                RequestCounters.of(
+                        endpoint.receiveCounts(), receives == null ? null : receives.ledger()));
+    }
+
+    Endpoint endpoint() {
+        return endpoint;
+    }
+
     /** Its receive queue, or null when it takes receives from a shared one. */
     @Nullable ReceiveQueue receives() {
         return receives;
@@ -423,12 +435,15 @@ final class NativeQueuePair {
                                 to.gid().low(),
                                 inboundReads));
         options.applyTo(toReceive);
-        VerbenaException.check(
-                control.change(address, toReceive),
-                "ibv_modify_qp(RTR, peer %s)".formatted(to.gid()),
-                options.advice(
-                        "Is the peer's address reachable from GID %s (ip route get)?"
-                                .formatted(own)));
+        int error = control.change(address, toReceive);
+        if (error < 0) {
+            throw VerbenaException.of(
+                    "ibv_modify_qp(RTR, peer %s)".formatted(to.gid()),
+                    error,
+                    options.advice(
+                            "Is the peer's address reachable from GID %s (ip route get)?"
+                                    .formatted(own)));
+        }
         int reads = Math.min(outboundReads(), to.inboundReads());
         StateChange toSend = StateChange.readyToSend(firstSequence, reads, to.sharedReceives());
         options.applyTo(toSend);

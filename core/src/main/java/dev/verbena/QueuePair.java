@@ -5,6 +5,7 @@ import com.google.errorprone.annotations.CheckReturnValue;
 import dev.verbena.internal.queue.Operation;
 import dev.verbena.internal.queue.ReceiveQueue;
 import dev.verbena.internal.queue.Refusal;
+import dev.verbena.internal.queue.RequestCounts;
 import dev.verbena.internal.queue.RequestType;
 import dev.verbena.internal.queue.SendQueue;
 import dev.verbena.internal.queue.WindowRequests;
@@ -68,6 +69,7 @@ public final class QueuePair extends NativeObject {
     private final NativeQueuePair half;
     private final SendQueue sends;
     private final WindowRequests windowRequests;
+    private final RequestCounts sendCounts;
     private final @Nullable ReceiveQueue receives; // null with a shared receive queue
     private volatile @Nullable Object attachment; // the caller's
 
@@ -107,6 +109,7 @@ public final class QueuePair extends NativeObject {
             throw t;
         }
         this.sends = half.sends();
+        this.sendCounts = half.endpoint().sendCounts();
         this.windowRequests = half.windowRequests();
         this.receives = half.receives();
         try {
@@ -237,6 +240,18 @@ public final class QueuePair extends NativeObject {
      */
     public int outstandingReceives() {
         return receives == null ? 0 : receives.outstanding();
+    }
+
+    /**
+     * What it has counted since it was made. From any thread, also of a {@linkplain
+     * Adapter#createConfinedCompletionQueue confined} queue pair and after the close; takes no
+     * lock. While others post or poll, each count is as of a moment ago, and not all are of the
+     * same moment: exact when nobody does.
+     *
+     * @return a snapshot
+     */
+    public QueuePairCounters counters() {
+        return half.counters();
     }
 
     /**
@@ -463,11 +478,13 @@ public final class QueuePair extends NativeObject {
      *     SharedReceiveQueue}, or the provider's refusal
      */
     public Status receive(long context, BufferList buffers) {
-        return answer(
-                "receive",
+        int code =
                 receives == null
                         ? Refusal.SHARED_RECEIVES.code()
-                        : receives.post(context, buffers.buffers));
+                        : receives.post(context, buffers.buffers);
+        return code == Refusal.NONE
+                ? Status.SUCCESS
+                : refused(half.endpoint().receiveCounts(), "receive", code);
     }
 
     /**
@@ -841,9 +858,11 @@ public final class QueuePair extends NativeObject {
     }
 
     private Status answer(String operation, int code) {
-        if (code == Refusal.NONE) {
-            return Status.SUCCESS;
-        }
+        return code == Refusal.NONE ? Status.SUCCESS : refused(sendCounts, operation, code);
+    }
+
+    private Status refused(RequestCounts counts, String operation, int code) {
+        counts.refused(code);
         refusedOperation = operation;
         refusal = code;
         return Refusals.status(code);

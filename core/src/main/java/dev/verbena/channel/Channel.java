@@ -42,7 +42,7 @@ import java.util.concurrent.locks.ReentrantLock;
  * <p>May be used from any thread if its poller has one of its own, otherwise from the poller's
  * thread.
  */
-public final class Channel implements AutoCloseable {
+public final class Channel extends Polled implements AutoCloseable {
     private static final int ALIGNMENT = 64;
     private static final int MOST_INLINE = 128;
 
@@ -73,7 +73,7 @@ public final class Channel implements AutoCloseable {
         this.handler = handler;
         this.maxMessage = options.maxMessage;
         this.credits = new Credits(options.receives);
-        this.keepAliveTicks = ticks(options.keepAlive);
+        this.keepAliveTicks = Poller.ticks(options.keepAlive);
         int receiveCount = options.receives + Credits.RESERVE;
         int sendDepth = options.outstanding + Credits.RESERVE;
         int stride =
@@ -112,7 +112,7 @@ public final class Channel implements AutoCloseable {
                             stride,
                             inline,
                             options.outstanding,
-                            ticks(options.timeout));
+                            Poller.ticks(options.timeout));
             pair.attach(this);
             this.inbox = new Inbox(this, lock, pair, credits, region, receiveCount, stride);
             this.roomWait = new RoomWait(this, outbox);
@@ -127,13 +127,6 @@ public final class Channel implements AutoCloseable {
             poller.release(queue, completions);
             throw t;
         }
-    }
-
-    private static int ticks(Duration duration) {
-        return Math.clamp(
-                TimeUnit.NANOSECONDS.convert(duration) / Poller.TICK_NANOSECONDS + 1,
-                1,
-                Integer.MAX_VALUE / 2);
     }
 
     // ---- the connection
@@ -224,6 +217,7 @@ public final class Channel implements AutoCloseable {
         }
     }
 
+    @Override
     boolean reportsTo(PollerQueue other) {
         return queue == other;
     }
@@ -324,6 +318,7 @@ public final class Channel implements AutoCloseable {
     // ---- by the polling thread
 
     /** A completion of this channel's. */
+    @Override
     void completed(Completions from, int index) {
         dispatch.completed(from, index);
     }
@@ -339,6 +334,7 @@ public final class Channel implements AutoCloseable {
     }
 
     /** Looks at deadlines, and at whether the peer is to be asked. */
+    @Override
     void tick(int now) {
         dispatch.tick(now);
     }
@@ -389,6 +385,7 @@ public final class Channel implements AutoCloseable {
     // ---- the end
 
     /** Ends the channel, if it has not ended before. From any thread; does not wait. */
+    @Override
     void fail(Status status, String why, @Nullable Throwable cause) {
         end.fail(status, why, cause);
     }

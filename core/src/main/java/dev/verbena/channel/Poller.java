@@ -60,7 +60,7 @@ public final class Poller implements AutoCloseable {
     private final Thread thread;
     private final Queue<Runnable> tasks = new ConcurrentLinkedQueue<>();
     private volatile PollerQueue[] queues = {}; // each change makes it anew: polls make no iterator
-    private final List<Channel> channels = new CopyOnWriteArrayList<>();
+    private final List<Polled> channels = new CopyOnWriteArrayList<>();
 
     private volatile boolean sleeping;
     private volatile boolean closing;
@@ -247,12 +247,17 @@ public final class Poller implements AutoCloseable {
             return count;
         } catch (VerbenaException e) {
             queue.broke();
-            for (Channel channel : channels) {
-                if (channel.reportsTo(queue)) {
-                    channel.fail(e.status(), "its completion queue is broken", e);
-                }
-            }
+            fail(queue, e.status(), "its completion queue is broken", e);
             return 1;
+        }
+    }
+
+    /** Ends all channels that report to a queue. From any thread. */
+    void fail(PollerQueue queue, Status status, String why, @Nullable Throwable cause) {
+        for (Polled channel : channels) {
+            if (channel.reportsTo(queue)) {
+                channel.fail(status, why, cause);
+            }
         }
     }
 
@@ -277,7 +282,7 @@ public final class Poller implements AutoCloseable {
         if (now - nextTick >= 0) {
             nextTick = now + TICK_NANOSECONDS;
             int number = tick.incrementAndGet();
-            for (Channel channel : channels) {
+            for (Polled channel : channels) {
                 channel.tick(number);
             }
         }
@@ -324,12 +329,32 @@ public final class Poller implements AutoCloseable {
 
     // ---- for channels
 
-    Adapter adapter() {
+    /**
+     * The device that it polls.
+     *
+     * @return the adapter
+     */
+    @CheckReturnValue
+    public Adapter adapter() {
         return adapter;
     }
 
-    ProtectionDomain domain() {
+    /**
+     * The domain of its queue pairs: memory and windows that they name are made from it.
+     *
+     * @return the domain, which the poller closes
+     */
+    @CheckReturnValue
+    public ProtectionDomain domain() {
         return domain;
+    }
+
+    /** How many ticks a time takes, at least. */
+    static int ticks(Duration duration) {
+        return Math.clamp(
+                TimeUnit.NANOSECONDS.convert(duration) / TICK_NANOSECONDS + 1,
+                1,
+                Integer.MAX_VALUE / 2);
     }
 
     /** The number of the current tick. */
@@ -337,8 +362,13 @@ public final class Poller implements AutoCloseable {
         return tick.getPlain();
     }
 
-    /** Runs something on the polling thread, soon. */
-    void execute(Runnable task) {
+    /**
+     * Runs something on the polling thread, soon, between two rounds of handlers and callbacks.
+     * From any thread.
+     *
+     * @param task must not block; what it throws is reported to the uncaught exception handler
+     */
+    public void execute(Runnable task) {
         tasks.add(task);
         if (finished) {
             runTasks(); // what a channel left to do that came too late
@@ -351,14 +381,14 @@ public final class Poller implements AutoCloseable {
         return closing;
     }
 
-    void add(Channel channel) {
+    void add(Polled channel) {
         channels.add(channel);
         if (closing) { // it may have been too late for the close to see it
             channel.fail(Status.CANCELLED, "its poller was closed", null);
         }
     }
 
-    void remove(Channel channel) {
+    void remove(Polled channel) {
         channels.remove(channel);
     }
 
@@ -448,7 +478,7 @@ public final class Poller implements AutoCloseable {
     }
 
     private void failAll() {
-        for (Channel channel : channels) {
+        for (Polled channel : channels) {
             channel.fail(Status.CANCELLED, "its poller was closed", null);
         }
     }

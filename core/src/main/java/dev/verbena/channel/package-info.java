@@ -5,7 +5,8 @@
  * <p>A {@link dev.verbena.channel.Poller} is a thread that polls; a {@link
  * dev.verbena.channel.Channel} is a connection with its buffers, which it polls for; a {@link
  * dev.verbena.channel.ChannelServer} accepts channels; a {@link dev.verbena.channel.ChannelClient}
- * connects again when its channel has ended.
+ * connects again when its channel has ended. A {@link dev.verbena.channel.RawChannel} has none of
+ * the framing and credits that follow: for protocols of others, such as NVMe over RDMA.
  *
  * <h2>On the wire</h2>
  *

@@ -5,6 +5,8 @@ public final class Endpoint {
     private final Object queuePair;
     private final WindowTable windows;
     private final Runnable onFailure;
+    private final RequestCounts sendCounts = new RequestCounts();
+    private final RequestCounts receiveCounts = new RequestCounts();
     private volatile boolean failed; // two completion queues may both set it, which does no harm
 
     /**
@@ -28,6 +30,28 @@ public final class Endpoint {
      */
     public Object queuePair() {
         return queuePair;
+    }
+
+    /**
+     * What is counted of its send queue.
+     *
+     * @return always the same
+     */
+    public RequestCounts sendCounts() {
+        return sendCounts;
+    }
+
+    /**
+     * What is counted of its receives.
+     *
+     * @return always the same
+     */
+    public RequestCounts receiveCounts() {
+        return receiveCounts;
+    }
+
+    RequestCounts counts(RequestType type) {
+        return type.isReceive() ? receiveCounts : sendCounts;
     }
 
     WindowTable windows() {
