@@ -182,6 +182,10 @@ public final class Channel extends Polled implements AutoCloseable {
         return new Handshake(options.maxMessage, options.receives);
     }
 
+    PollerQueue queue() {
+        return queue;
+    }
+
     QueuePair pair() {
         return pair;
     }

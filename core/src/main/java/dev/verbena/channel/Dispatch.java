@@ -50,7 +50,7 @@ final class Dispatch {
         try {
             callback = outbox.callback(slot);
             attachment = outbox.attachment(slot);
-            if (end.isOpen()) {
+            if (end.takesCompletions()) {
                 outbox.ended(slot);
             } else {
                 callback = null; // the end calls it
@@ -87,7 +87,7 @@ final class Dispatch {
         boolean toHandler = false;
         lock.lock();
         try {
-            if (!end.isOpen()) {
+            if (!end.takesCompletions()) {
                 return; // its memory may be gone
             }
             if (!Frame.isValid(message.frame(), bytes)

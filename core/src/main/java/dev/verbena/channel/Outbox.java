@@ -138,7 +138,7 @@ final class Outbox {
 
     /** There may be room: for those that wait. */
     void roomChanged() {
-        while (!pending.isEmpty() && hasRoom()) {
+        while (!pending.isEmpty() && hasRoom() && channel.isOpen()) {
             Pending first = pending.element();
             MemorySegment data = first.data();
             Status status =
@@ -195,7 +195,7 @@ final class Outbox {
             answerDue = false; // any frame is one
             lastSent = poller.tick();
         } else {
-            channel.fail(status, "a send was refused with " + status, null);
+            channel.end.sendRefused(status);
         }
         return status;
     }
@@ -221,7 +221,9 @@ final class Outbox {
 
     /** Sends a control frame if there is room for it. */
     void control(byte kind) {
-        if (credits.maySendControl() && controlsOutstanding < Credits.RESERVE) {
+        if (credits.maySendControl()
+                && controlsOutstanding < Credits.RESERVE
+                && channel.isOpen()) {
             int index = nextControl;
             long at = start + (long) callbacks.length * stride + (long) index * Frame.HEADER_BYTES;
             if (postFrame(CONTROL | index, at, kind, 0).isSuccess()) {

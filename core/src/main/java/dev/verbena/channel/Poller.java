@@ -252,6 +252,15 @@ public final class Poller implements AutoCloseable {
         }
     }
 
+    /** Hands out what has come to a queue: no more than it may hold. By the polling thread. */
+    void drain(PollerQueue queue) {
+        int left = finished ? 0 : queue.queue().depth();
+        while (left > 0 && !queue.broken()) {
+            int count = poll(queue);
+            left = count == 0 ? 0 : left - count;
+        }
+    }
+
     /** Ends all channels that report to a queue. From any thread. */
     void fail(PollerQueue queue, Status status, String why, @Nullable Throwable cause) {
         for (Polled channel : channels) {

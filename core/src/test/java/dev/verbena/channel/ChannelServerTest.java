@@ -154,6 +154,47 @@ class ChannelServerTest {
         }
     }
 
+    /** The end of the connection is known before the messages that came by it were polled. */
+    @Test
+    void whatAPeerSentBeforeItClosedIsReceived() throws Exception {
+        List<Integer> received = new ArrayList<>();
+        BlockingQueue<Channel> accepted = new LinkedBlockingQueue<>();
+        MessageHandler handler =
+                (channel, message) -> {
+                    received.add(message.length());
+                    var _ = channel.trySend(message.data()); // refused: the peer is gone
+                };
+        try (FakeFabric fabric = new FakeFabric();
+                Poller poller = Poller.onThisThread(fabric.adapter, IdleStrategy.events());
+                Poller clients = Poller.start(fabric.adapter, IdleStrategy.events());
+                ChannelServer _ =
+                        ChannelServer.listen(
+                                poller, port(PORT), SMALL, 1, handler, accepted::add)) {
+            CompletableFuture<Channel> client =
+                    CompletableFuture.supplyAsync(() -> connect(clients));
+            until(
+                    () -> {
+                        poller.poll();
+                        return !accepted.isEmpty();
+                    });
+            Channel there = accepted.take();
+            Channel here = client.get(30, TimeUnit.SECONDS);
+            for (int length = 1; length <= 4; length++) {
+                here.sendAsync(MemorySegment.ofArray(new byte[length])).get(30, TimeUnit.SECONDS);
+            }
+            here.close();
+            until(() -> !there.isOpen());
+            assertThat(received).isEmpty();
+            until(
+                    () -> {
+                        poller.poll();
+                        return there.closed().isDone();
+                    });
+            assertThat(received).containsExactly(1, 2, 3, 4);
+            assertThat(there.closed()).isCompletedWithValue(Status.CONNECTION_INVALID);
+        }
+    }
+
     @Test
     void theOwnerOfAPollerStopsItsServer() throws Exception {
         try (FakeFabric fabric = new FakeFabric();

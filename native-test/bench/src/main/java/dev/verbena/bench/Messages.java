@@ -35,9 +35,9 @@ import java.util.concurrent.TimeUnit;
 
 /**
  * A message of 64 bytes from one queue pair to another, on a stand-in for libibverbs whose provider
- * only copies: by hand, and through a {@link Channel}, which copies it into a registered buffer,
- * counts credit, watches a deadline and calls a callback and a handler. One confined completion
- * queue, one thread that does both sides.
+ * only copies: by hand, where it is in registered memory already, and through a {@link Channel},
+ * which copies it there, counts credit, watches a deadline and calls a callback and a handler. Both
+ * have 16 buffers of 4 KiB on each side, a confined completion queue, and one thread.
  */
 @State(Scope.Thread)
 @BenchmarkMode(Mode.AverageTime)
@@ -45,6 +45,7 @@ import java.util.concurrent.TimeUnit;
 public class Messages {
     private static final int BYTES = 64;
     private static final int RECEIVES = 16;
+    private static final int STRIDE = 4160; // of buffers for messages of up to 4 KiB
 
     private Arena arena;
     private Adapter adapter;
@@ -55,8 +56,9 @@ public class Messages {
     private QueuePair sender;
     private QueuePair receiver;
     private MemoryRegion region;
-    private BufferList message;
+    private BufferList[] messages;
     private BufferList[] receives;
+    private int next;
     private Completions completions;
 
     // Through a channel.
@@ -78,11 +80,12 @@ public class Messages {
         QueuePairLimits limits = QueuePairLimits.depths(64, RECEIVES).withInlineBytes(128);
         sender = domain.createQueuePair(queue, queue, limits);
         receiver = domain.createQueuePair(queue, queue, limits);
-        region = domain.register(arena.allocate(4096, 64), Access.LOCAL_WRITE);
-        message = new BufferList(1).add(region, 0, BYTES);
+        region = domain.allocate(2L * RECEIVES * STRIDE, Access.LOCAL_WRITE);
+        messages = new BufferList[RECEIVES];
         receives = new BufferList[RECEIVES];
         for (int i = 0; i < RECEIVES; i++) {
-            receives[i] = new BufferList(1).add(region, 128 * (i + 1L), 128);
+            receives[i] = new BufferList(1).add(region, (long) i * STRIDE, STRIDE);
+            messages[i] = new BufferList(1).add(region, (RECEIVES + (long) i) * STRIDE, BYTES);
             succeed(receiver.receive(i, receives[i]));
         }
         sender.connect(receiver.address());
@@ -117,7 +120,8 @@ public class Messages {
     @Benchmark
     @CompilerControl(CompilerControl.Mode.DONT_INLINE)
     public long byHand() {
-        succeed(sender.send(7, message, OpFlags.INLINE));
+        next = (next + 1) % RECEIVES;
+        succeed(sender.send(next, messages[next], OpFlags.INLINE));
         int count = queue.poll(completions);
         if (count != 2) {
             throw new IllegalStateException("%d of 2".formatted(count));
