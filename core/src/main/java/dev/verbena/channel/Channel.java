@@ -208,7 +208,7 @@ public final class Channel extends Polled implements AutoCloseable {
         }
     }
 
-    /** The connection stands: from now on deadlines are looked at. */
+    /** The connection stands: from now on messages are sent, and deadlines looked at. */
     void established() {
         dispatch.established();
     }

@@ -18,7 +18,6 @@ final class Dispatch {
     private final ChannelEnd end;
     private final Outbox outbox;
     private final Inbox inbox;
-    private boolean established; // guarded by the lock
 
     Dispatch(Channel channel, Outbox outbox, Inbox inbox) {
         this.channel = channel;
@@ -151,7 +150,7 @@ final class Dispatch {
         boolean silent = false;
         lock.lock();
         try {
-            if (end.isOpen() && established) {
+            if (end.isOpen() && outbox.isEstablished()) {
                 late = outbox.isLate(now);
                 silent = outbox.isSilent(now);
                 if (!late && !silent) {
@@ -175,12 +174,13 @@ final class Dispatch {
         }
     }
 
-    /** The connection stands: from now on deadlines are looked at. */
+    /** The connection stands: from now on messages are sent, and deadlines looked at. */
     void established() {
         lock.lock();
         try {
-            established = true;
-            outbox.established();
+            if (end.isOpen()) {
+                outbox.established();
+            }
         } finally {
             lock.unlock();
         }

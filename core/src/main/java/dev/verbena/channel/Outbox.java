@@ -61,6 +61,7 @@ final class Outbox {
     private int controlsOutstanding;
     private int controlExpires;
     private int lastSent; // the tick
+    private boolean established;
     private int lastHeard; // the tick
     private boolean answerDue; // to a keep-alive
     private boolean asked; // whether the peer is there, and it has not answered
@@ -103,7 +104,7 @@ final class Outbox {
     // ---- messages
 
     private boolean hasRoom() {
-        return credits.maySendMessage() && outstanding < callbacks.length;
+        return established && credits.maySendMessage() && outstanding < callbacks.length;
     }
 
     /** Posts a message, unless there is no room or others wait for it already. */
@@ -221,7 +222,8 @@ final class Outbox {
 
     /** Sends a control frame if there is room for it. */
     void control(byte kind) {
-        if (credits.maySendControl()
+        if (established
+                && credits.maySendControl()
                 && controlsOutstanding < Credits.RESERVE
                 && channel.isOpen()) {
             int index = nextControl;
@@ -257,9 +259,19 @@ final class Outbox {
         answerDue |= keepAlive;
     }
 
-    /** The connection stands: from now on the peer is asked when it says nothing for so long. */
+    /**
+     * The connection stands: what waits is sent, and the peer is asked when it says nothing. A peer
+     * that has connected may send earlier than this side knows that it has.
+     */
     void established() {
+        established = true;
         lastHeard = poller.tick();
+        roomChanged();
+        reportIfDue();
+    }
+
+    boolean isEstablished() {
+        return established;
     }
 
     /** Asks the peer whether it is there, if nothing came for so many ticks. */

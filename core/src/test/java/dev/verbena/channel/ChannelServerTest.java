@@ -9,6 +9,7 @@ import static org.assertj.core.api.Assertions.catchThrowableOfType;
 
 import dev.verbena.Connector;
 import dev.verbena.Status;
+import dev.verbena.internal.verbs.ConnectionEvent;
 import dev.verbena.internal.verbs.Errno;
 
 import org.junit.jupiter.api.Test;
@@ -151,6 +152,36 @@ class ChannelServerTest {
             assertThat(server.channelCount()).isZero();
             fabric.stall(false);
             clients.forEach(Channel::close);
+        }
+    }
+
+    /** A peer's first message may come before the event that says that it has connected. */
+    @Test
+    void anAnswerWaitsUntilTheConnectionStands() throws Exception {
+        CountDownLatch answered = new CountDownLatch(1);
+        MessageHandler echo =
+                (channel, message) -> {
+                    assertThat(channel.trySend(message.data())).isEqualTo(Status.NO_MORE_ENTRIES);
+                    message.retain();
+                    var _ =
+                            channel.sendAsync(message.data())
+                                    .whenComplete((nothing, thrown) -> message.release());
+                    answered.countDown();
+                };
+        try (FakeFabric fabric = new FakeFabric();
+                Poller poller = Poller.start(fabric.adapter, IdleStrategy.events());
+                ChannelServer _ =
+                        ChannelServer.listen(poller, port(PORT), SMALL, 1, echo, channel -> {})) {
+            fabric.network.silent.add("establish"); // the event comes late
+            Channel channel = connect(poller);
+            channel.send(MemorySegment.ofArray(new byte[7]), LONG);
+            assertThat(answered.await(30, TimeUnit.SECONDS)).isTrue();
+            assertThat(fabric.network.emit("ESTABLISHED", ConnectionEvent.Kind.ESTABLISHED, 0))
+                    .isPositive();
+            try (Message message = channel.receive(LONG)) {
+                assertThat(message.length()).isEqualTo(7);
+            }
+            channel.close();
         }
     }
 

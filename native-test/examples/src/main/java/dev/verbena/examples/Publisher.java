@@ -13,6 +13,7 @@ import java.lang.foreign.ValueLayout;
 import java.net.InetSocketAddress;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
+import java.util.Iterator;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.Consumer;
@@ -54,11 +55,13 @@ public final class Publisher implements AutoCloseable {
         // @start region="publish"
         MemorySegment data = MemorySegment.ofArray(line.getBytes(StandardCharsets.UTF_8));
         int count = 0;
-        for (Channel subscriber : subscribers) {
+        for (Iterator<Channel> all = subscribers.iterator(); all.hasNext(); ) {
+            Channel subscriber = all.next();
             Status status = subscriber.trySend(data); // never waits
             if (status == Status.SUCCESS) {
                 count++;
-            } else if (status == Status.NO_MORE_ENTRIES && subscribers.remove(subscriber)) {
+            } else if (status == Status.NO_MORE_ENTRIES) {
+                all.remove();
                 System.out.println("Too slow: " + subscriber);
                 Thread.ofVirtual().start(subscriber::close); // which waits, but nobody here
             }
