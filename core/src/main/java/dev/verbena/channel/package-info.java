@@ -8,6 +8,11 @@
  * connects again when its channel has ended. A {@link dev.verbena.channel.RawChannel} has none of
  * the framing and credits that follow: for protocols of others, such as NVMe over RDMA.
  *
+ * <p>Threads that wait, for room, a message, or an answer of their own, may be virtual ones, and as
+ * many as there are:
+ *
+ * {@snippet file="dev/verbena/examples/ThousandThreads.java" region="ask"}
+ *
  * <h2>On the wire</h2>
  *
  * <p>Both sides say in the private data of the connection what they take, little-endian:
