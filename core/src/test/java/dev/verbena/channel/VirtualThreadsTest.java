@@ -26,12 +26,9 @@ class VirtualThreadsTest {
                                 ManyThreads.class.getName())
                         .redirectErrorStream(true)
                         .start();
-        CompletableFuture.delayedExecutor(120, TimeUnit.SECONDS)
-                .execute(process::destroyForcibly);
-        String output =
-                new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
+        CompletableFuture.delayedExecutor(120, TimeUnit.SECONDS).execute(process::destroyForcibly);
+        String output = new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
         assertThat(output.lines())
-                .containsExactly(
-                        "9996 wait", "another one runs: true", "5000 sent, 5000 received");
+                .containsExactly("9996 wait", "another one runs: true", "5000 sent, 5000 received");
     }
 }

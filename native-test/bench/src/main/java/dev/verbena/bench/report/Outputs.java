@@ -113,12 +113,7 @@ final class Outputs {
                             Side of = one.side();
                             Values all = Values.of(rounds, one.row(), one.parameter(), of);
                             return new Measurement(
-                                    one.row(),
-                                    one.parameter(),
-                                    of,
-                                    fork,
-                                    all.median(),
-                                    one.unit());
+                                    one.row(), one.parameter(), of, fork, all.median(), one.unit());
                         })
                 .toList();
     }
