@@ -89,16 +89,18 @@ final class Dispatch {
             if (!end.takesCompletions()) {
                 return; // its memory may be gone
             }
-            if (!Frame.isValid(message.frame(), bytes)
-                    || !Frame.grant(message.frame(), channel.credits)) {
+            long first = Frame.first(message.frame());
+            long second = Frame.second(message.frame());
+            if (!Frame.isValid(first, second, bytes)
+                    || !Frame.grant(first, second, channel.credits)) {
                 end.fail(Status.INTERNAL_ERROR, "the peer sent a frame that is none", null);
                 return;
             }
-            byte kind = Frame.kind(message.frame());
+            byte kind = Frame.kind(first);
             outbox.heard(kind == Frame.KEEP_ALIVE);
             if (kind == Frame.MESSAGE) {
                 toHandler = channel.handler != null;
-                inbox.arrived(message, Frame.length(message.frame()), toHandler);
+                inbox.arrived(message, Frame.length(second), toHandler);
             } else {
                 inbox.repost(slot, true);
             }
