@@ -204,17 +204,20 @@ final class ChannelEnd {
         } finally {
             channel.lock.unlock();
         }
-        if (by != null) {
-            // Its callback ends the channel when what was outstanding has ended.
-            CompletableFuture<Void> ended =
+        if (by == null) {
+            fail(Status.CANCELLED, CLOSED_HERE, null);
+            return;
+        }
+        CompletableFuture<Void> ended;
+        try {
+            ended =
                     by.disconnectAsync(
                             channel.options.connection.withDeadline(channel.options.timeout));
-            var _ =
-                    ended.whenComplete(
-                            (nothing, thrown) -> fail(Status.CANCELLED, CLOSED_HERE, null));
-        } else {
-            fail(Status.CANCELLED, CLOSED_HERE, null);
+        } catch (IllegalStateException closed) {
+            return; // the channel has ended meanwhile, and closed its connector
         }
+        // Ends the channel when what was outstanding has ended.
+        var _ = ended.whenComplete((nothing, thrown) -> fail(Status.CANCELLED, CLOSED_HERE, null));
     }
 
     void awaitClosed() {

@@ -2,6 +2,10 @@ package dev.verbena.channel;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.verbena.bindings.LibIbverbs;
+import dev.verbena.child.ChildClasses;
+
+import org.assertj.core.api.Assertions;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
@@ -22,7 +26,11 @@ class VirtualThreadsTest {
                                 "-Djdk.virtualThreadScheduler.parallelism=1",
                                 "-Djdk.virtualThreadScheduler.maxPoolSize=1",
                                 "-cp",
-                                System.getProperty("java.class.path"),
+                                ChildClasses.path(
+                                        ManyThreads.class,
+                                        Channel.class,
+                                        LibIbverbs.class,
+                                        Assertions.class),
                                 ManyThreads.class.getName())
                         .redirectErrorStream(true)
                         .start();
