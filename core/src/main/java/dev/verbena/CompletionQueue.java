@@ -262,19 +262,25 @@ public final class CompletionQueue extends NativeObject {
             throw new ClosedException(this);
         }
         int count = records.size();
-        if (count == 0 && (poller.broken() || events.broken() != CompletionEvents.NOTHING)) {
-            throw broken();
-        }
         if (count > 0) {
             emptyPolls = 0;
-        } else if (++emptyPolls == LOOK_EVERY) {
+        } else {
+            foundNothing();
+        }
+        return count;
+    }
+
+    private void foundNothing() {
+        if (poller.broken() || events.broken() != CompletionEvents.NOTHING) {
+            throw broken();
+        }
+        if (++emptyPolls == LOOK_EVERY) {
             emptyPolls = 0;
             if (System.nanoTime() - lastLook >= LOOK_NANOSECONDS) {
                 lookForFailures();
                 lastLook = System.nanoTime();
             }
         }
-        return count;
     }
 
     /** Other providers flush what is posted to a failed queue pair. */

@@ -809,7 +809,8 @@ public final class QueuePair extends NativeObject {
                         remoteToken,
                         operand,
                         swap,
-                        flags.bits));
+                        // A constant for the JIT where the caller's flags are one.
+                        flags == OpFlags.NONE ? 0 : flags.bits));
     }
 
     private Status post(

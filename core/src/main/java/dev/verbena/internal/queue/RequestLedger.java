@@ -329,11 +329,17 @@ public final class RequestLedger implements Credit {
     int deliverPlain(
             WorkCompletions raw, int first, int came, Provider provider, CompletionRecords to) {
         int oldest = retired;
-        int most = synthesizes ? 0 : Math.min((int) ADDED.getAcquire(this) - oldest, came - first);
-        if (most <= 0 || !deliverIfPlain(raw, first, oldest, provider, to, 0)) {
+        int outstanding = (int) ADDED.getAcquire(this) - oldest;
+        if (synthesizes
+                || outstanding <= 0
+                || !deliverIfPlain(raw, first, oldest, provider, to, 0)) {
             return 0;
         }
-        int count = most > 1 ? deliverMorePlain(raw, first, oldest, most, provider, to) : 1;
+        int count = 1;
+        if (came - first > 1) {
+            int most = Math.min(outstanding, came - first);
+            count = deliverMorePlain(raw, first, oldest, most, provider, to);
+        }
         to.added(endpoint, count);
         RETIRED.setRelease(this, oldest + count);
         DELIVERED.setRelease(this, delivered + count);

@@ -219,17 +219,20 @@ public final class SendQueue {
     /** Ends a request and posts it with all deferred ones, unless it is deferred itself. */
     private int submit(Operation operation, long context, int flags, int inline) {
         boolean silent = (flags & RequestFlags.SILENT_SUCCESS) != 0;
-        int before = unsignaled;
-        boolean signaled = finish(flags, inline, silent);
-        ledger.add(context, operation.type(), silent, signaled);
-        return (flags & RequestFlags.DEFER) != 0 && !chain.full()
-                ? Refusal.NONE
-                : postFinished(before);
+        int after = unsignaledAfter(silent);
+        finish(flags, inline, after == 0);
+        boolean waits = (flags & RequestFlags.DEFER) != 0 && !chain.full();
+        long first = waits ? 0 : chain.prepare(0);
+        ledger.add(context, operation.type(), silent, after == 0);
+        return finished(waits, first, after);
     }
 
-    private boolean finish(int flags, int inline, boolean silent) {
-        boolean signaled = !silent || unsignaled + 1 >= interval;
-        unsignaled = signaled ? 0 : unsignaled + 1;
+    /** How many silent requests in a row there are after one more request; 0: it is signaled. */
+    private int unsignaledAfter(boolean silent) {
+        return silent && unsignaled + 1 < interval ? unsignaled + 1 : 0;
+    }
+
+    private void finish(int flags, int inline, boolean signaled) {
         int verbsFlags = inline | (signaled ? SendChain.SIGNALED : 0);
         if ((flags & (RequestFlags.READ_FENCE | RequestFlags.SEND_AND_SOLICIT_EVENT)) != 0) {
             verbsFlags |=
@@ -239,7 +242,6 @@ public final class SendQueue {
                                     : 0);
         }
         chain.finish(ledger.nextId(), verbsFlags);
-        return signaled;
     }
 
     /**
@@ -248,24 +250,24 @@ public final class SendQueue {
      */
     int submit(Operation operation, Window window, long context, int flags) {
         boolean silent = (flags & RequestFlags.SILENT_SUCCESS) != 0;
-        int before = unsignaled;
-        boolean signaled = finish(flags, 0, silent);
-        ledger.add(window, context, operation.type(), silent, signaled);
+        int after = unsignaledAfter(silent);
+        finish(flags, 0, after == 0);
+        ledger.add(window, context, operation.type(), silent, after == 0);
         Endpoint endpoint = ledger.endpoint();
         if (operation.opcode() == SendChain.BIND) {
             endpoint.windows().bind(window, endpoint);
         } else {
             endpoint.windows().invalidate(window);
         }
-        return (flags & RequestFlags.DEFER) != 0 && !chain.full()
-                ? Refusal.NONE
-                : postFinished(before);
+        boolean waits = (flags & RequestFlags.DEFER) != 0 && !chain.full();
+        return finished(waits, waits ? 0 : chain.prepare(0), after);
     }
 
-    private int postFinished(int before) {
-        int refusal = postChain(true);
-        if (refusal != Refusal.NONE) {
-            unsignaled = before;
+    /** Posts the chain, unless its last request is deferred. */
+    private int finished(boolean waits, long first, int unsignaledAfter) {
+        int refusal = waits ? Refusal.NONE : postChain(first, true);
+        if (refusal == Refusal.NONE) {
+            unsignaled = unsignaledAfter;
         }
         return refusal;
     }
@@ -310,7 +312,7 @@ public final class SendQueue {
     /** The same, with the lock. Those requests were accepted: their posts have returned. */
     void postDeferredHere() {
         if (!chain.isEmpty()) {
-            postChain(false);
+            postChain(chain.prepare(0), false);
         }
     }
 
@@ -331,9 +333,16 @@ public final class SendQueue {
      * @param lastIsAsking whether the last request's caller still waits for the answer, so that it
      *     may be refused without a completion
      */
-    private int postChain(boolean lastIsAsking) {
+    private int postChain(long first, boolean lastIsAsking) {
+        int answer = verbs.postSend(queuePair, first, chain.badRequest());
+        int errno = chain.accepted(answer) ? 0 : notAccepted(answer, lastIsAsking);
+        chain.clear();
+        return errno;
+    }
+
+    private int notAccepted(int answer, boolean lastIsAsking) {
         int posted = 0; // so many the provider has taken
-        int errno = post(posted);
+        int errno = chain.refused(posted, answer);
         // A queue that was full for the provider may have a free slot once completions are polled.
         for (int tries = 0;
                 tries < TRIES
@@ -344,11 +353,7 @@ public final class SendQueue {
             posted = chain.refusedAt();
             errno = post(posted);
         }
-        if (errno != 0) {
-            errno = refused(errno, posted, chain.refusedAt(), lastIsAsking);
-        }
-        chain.clear();
-        return errno;
+        return errno == 0 ? 0 : refused(errno, posted, chain.refusedAt(), lastIsAsking);
     }
 
     /** The downcall: 0, or a positive errno, and {@link SendChain#refusedAt} says where. */
