@@ -841,7 +841,12 @@ public final class QueuePair extends NativeObject {
                 flags);
     }
 
-    private Status answer(String operation, int code) {
+    SendQueue sends() {
+        return sends;
+    }
+
+    /** The status of a post, which {@link #refused} explains. */
+    Status answer(String operation, int code) {
         if (code == Refusal.NONE) {
             return Status.SUCCESS;
         }

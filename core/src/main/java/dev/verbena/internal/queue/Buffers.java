@@ -140,6 +140,24 @@ public final class Buffers {
         return entries;
     }
 
+    /** The scope of all buffers' memory, or null when there are several. */
+    MemorySegment.@Nullable Scope scope() {
+        return scope;
+    }
+
+    /** The scope of one buffer's memory. */
+    MemorySegment.@Nullable Scope scopeOf(int index) {
+        MemorySegment memory = memories[index];
+        return memory == null ? null : memory.scope();
+    }
+
+    /** The refusal of an inline request, by what {@link #copyInline} returned. */
+    static int refusal(long copied) {
+        return copied == TOO_MANY
+                ? Refusal.TOO_MANY_INLINE_BYTES.code()
+                : Refusal.UNREADABLE.code();
+    }
+
     /** Whether all buffers are registered in this domain. */
     boolean isOnlyOf(Object one) {
         return onlyDomain == one;
