@@ -177,6 +177,8 @@ class OutputsTest {
                         tuple("events", "", 40.0),
                         tuple("chain", "", 20.0),
                         tuple("chain-confined", "", 20.0),
+                        tuple("batch-confined", "", 20.0),
+                        tuple("prepared-confined", "", 20.0),
                         tuple("post-poll", "", 40.0),
                         tuple("post-poll-confined", "", 40.0),
                         tuple("arm-await", "", 900.0),
@@ -205,6 +207,14 @@ class OutputsTest {
                     "params" : { "threads" : "CONFINED" },
                     "primaryMetric" : { "score" : 80 },
                     "secondaryMetrics" : { "\\u00b7gc.alloc.rate.norm" : { "rawData" : [ [ 0 ] ] } } },
+                  { "benchmark" : "dev.verbena.bench.PostAndPoll.batch",
+                    "params" : { "threads" : "CONFINED" },
+                    "primaryMetric" : { "score" : 13 },
+                    "secondaryMetrics" : {} },
+                  { "benchmark" : "dev.verbena.bench.PostAndPoll.prepared",
+                    "params" : { "threads" : "SHARED" },
+                    "primaryMetric" : { "score" : 9 },
+                    "secondaryMetrics" : {} },
                   { "benchmark" : "dev.verbena.bench.ArmAndAwait.wake",
                     "primaryMetric" : { "score" : 1200 },
                     "secondaryMetrics" : { "gc.alloc.rate.norm" : { "rawData" : [ [ 0.05 ] ] } } } ]
@@ -218,6 +228,7 @@ class OutputsTest {
                         "allocation\tone\tjava\t1\t16.0\tB",
                         "post-poll-confined\t\tjava\t1\t80.0\tns",
                         "allocation\tone-confined\tjava\t1\t0.0\tB",
+                        "batch-confined\t\tjava\t1\t13.0\tns",
                         "arm-await\t\tjava\t1\t1200.0\tns");
     }
 
