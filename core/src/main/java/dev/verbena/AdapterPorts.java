@@ -52,14 +52,7 @@ final class AdapterPorts {
         List<Port> ports = new ArrayList<>();
         for (int i = 0; i < found.size(); i++) {
             int number = i + 1;
-            ports.add(
-                    new Port(
-                            number,
-                            found.get(i),
-                            gids.stream()
-                                    .filter(g -> g.port() == number)
-                                    .map(AdapterPorts::gidEntry)
-                                    .toList()));
+            ports.add(new Port(number, found.get(i), entriesOf(number, gids)));
         }
         return ports;
     }
@@ -74,13 +67,24 @@ final class AdapterPorts {
     }
 
     private List<GidTableEntry> queryGids(List<PortAttributes> ports) {
+        int atMost = 0;
+        for (PortAttributes port : ports) {
+            atMost += port.gidTableLength();
+        }
         List<GidTableEntry> gids = new ArrayList<>();
         VerbenaException.check(
-                control.queryGids(
-                        ports.stream().mapToInt(PortAttributes::gidTableLength).sum(), gids),
-                "ibv_query_gid_table(" + device + ")",
-                "");
+                control.queryGids(atMost, gids), "ibv_query_gid_table(" + device + ")", "");
         return gids;
+    }
+
+    private static List<Port.GidEntry> entriesOf(int port, List<GidTableEntry> gids) {
+        List<Port.GidEntry> entries = new ArrayList<>();
+        for (GidTableEntry entry : gids) {
+            if (entry.port() == port) {
+                entries.add(gidEntry(entry));
+            }
+        }
+        return List.copyOf(entries);
     }
 
     private static Port.GidEntry gidEntry(GidTableEntry entry) {
@@ -116,25 +120,38 @@ final class AdapterPorts {
 
     /** The GID of a queue pair created now. */
     GidChoice gid() {
+        return chosen == null ? gid(query()) : gid(List.of());
+    }
+
+    private GidChoice gid(List<Port> ports) {
         GidChoice now = chosen;
         if (now == null) {
-            Port port =
-                    query().stream().filter(Port::active).findFirst().orElseThrow(this::noPortIsUp);
+            Port port = firstActive(ports);
             now =
                     new GidChoice(
                             port.number(),
                             port.preferredGid(),
-                            "RoCE v2 before v1, IPv4 before IPv6, link-local last, of %d on the first port that is up"
-                                    .formatted(port.gids().size()));
+                            "RoCE v2 before v1, IPv4 before IPv6, link-local last, of "
+                                    + port.gids().size()
+                                    + " on the first port that is up");
         }
         used = now;
         return now;
     }
 
-    /** As {@link #gid}, but null if there is none. */
-    @Nullable GidChoice gidIfAny() {
+    private Port firstActive(List<Port> ports) {
+        for (Port port : ports) {
+            if (port.active()) {
+                return port;
+            }
+        }
+        throw noPortIsUp();
+    }
+
+    /** As {@link #gid}, of ports that were queried just now, but null if there is none. */
+    @Nullable GidChoice gidIfAny(List<Port> ports) {
         try {
-            return gid();
+            return gid(ports);
         } catch (VerbenaException e) {
             return null;
         }

@@ -161,7 +161,7 @@ class AdapterInfoTest {
         }
     }
 
-    /** ConnectorTest sends as much. */
+    /** ConnectTest sends as much. */
     @Test
     void privateDataFitBehindTheAnnouncement() {
         try (Rig rig = rig(device -> {})) {

@@ -7,7 +7,6 @@ import dev.verbena.Completions;
 import dev.verbena.ConnectionOptions;
 import dev.verbena.Connector;
 import dev.verbena.MemoryRegion;
-import dev.verbena.OperationType;
 import dev.verbena.QueuePair;
 import dev.verbena.QueuePairLimits;
 import dev.verbena.Status;
@@ -17,13 +16,9 @@ import org.jspecify.annotations.Nullable;
 
 import java.lang.foreign.MemorySegment;
 import java.net.InetSocketAddress;
-import java.nio.charset.StandardCharsets;
 import java.time.Duration;
-import java.util.List;
 import java.util.concurrent.CompletableFuture;
-import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
-import java.util.concurrent.TimeoutException;
 import java.util.concurrent.locks.ReentrantLock;
 
 /**
@@ -47,37 +42,29 @@ import java.util.concurrent.locks.ReentrantLock;
  * <p>May be used from any thread if its poller has one of its own, otherwise from the poller's
  * thread.
  */
-public final class Channel implements AutoCloseable {
-    private static final String CLOSED_HERE = "this side closed it";
+public final class Channel extends Polled implements AutoCloseable {
     private static final int ALIGNMENT = 64;
     private static final int MOST_INLINE = 128;
-    private static final Duration CLOSE_WITHIN = Duration.ofSeconds(30);
 
-    /** Completes the future that is attached. */
-    static final SendCallback COMPLETE_FUTURE = Channel::completeFuture;
-
-    private final Poller poller;
-    private final ChannelOptions options;
-    private final @Nullable MessageHandler handler;
+    final Poller poller;
+    final ChannelOptions options;
+    final @Nullable MessageHandler handler;
     private final PollerQueue queue;
     private final int completions; // of the queue, that are reserved for this channel
-    private final MemoryRegion region;
-    private final QueuePair pair;
-    private final int keepAliveTicks;
+    final MemoryRegion region;
+    final QueuePair pair;
+    final int keepAliveTicks;
 
-    private final ReentrantLock lock = new ReentrantLock();
-    private final CompletableFuture<Status> closed = new CompletableFuture<>();
+    final ReentrantLock lock = new ReentrantLock();
+    final ChannelEnd end = new ChannelEnd(this);
+    private final RoomWait roomWait;
+    private final Dispatch dispatch;
 
     // Guarded by the lock.
-    private final Credits credits;
-    private final Outbox outbox;
-    private final Inbox inbox;
-    private @Nullable Connector connector;
+    final Credits credits;
+    final Outbox outbox;
+    final Inbox inbox;
     private int maxMessage; // that the peer takes, too
-    private boolean freed;
-
-    private volatile boolean closing; // by close()
-    private volatile @Nullable ChannelException reason; // null while it is open
 
     /** Makes what it needs, and posts its receives. It may not send before {@link #open}. */
     Channel(Poller poller, ChannelOptions options, @Nullable MessageHandler handler) {
@@ -86,7 +73,7 @@ public final class Channel implements AutoCloseable {
         this.handler = handler;
         this.maxMessage = options.maxMessage;
         this.credits = new Credits(options.receives);
-        this.keepAliveTicks = ticks(options.keepAlive);
+        this.keepAliveTicks = Poller.ticks(options.keepAlive);
         int receiveCount = options.receives + Credits.RESERVE;
         int sendDepth = options.outstanding + Credits.RESERVE;
         int stride =
@@ -125,9 +112,11 @@ public final class Channel implements AutoCloseable {
                             stride,
                             inline,
                             options.outstanding,
-                            ticks(options.timeout));
+                            Poller.ticks(options.timeout));
             pair.attach(this);
             this.inbox = new Inbox(this, lock, pair, credits, region, receiveCount, stride);
+            this.roomWait = new RoomWait(this, outbox);
+            this.dispatch = new Dispatch(this, outbox, inbox);
         } catch (Throwable t) {
             if (madePair != null) {
                 madePair.close();
@@ -138,13 +127,6 @@ public final class Channel implements AutoCloseable {
             poller.release(queue, completions);
             throw t;
         }
-    }
-
-    private static int ticks(Duration duration) {
-        return Math.clamp(
-                TimeUnit.NANOSECONDS.convert(duration) / Poller.TICK_NANOSECONDS + 1,
-                1,
-                Integer.MAX_VALUE / 2);
     }
 
     // ---- the connection
@@ -158,8 +140,8 @@ public final class Channel implements AutoCloseable {
      * @param handler receives its messages; null for {@link #receive}
      * @return the channel, to be closed by the caller
      * @throws VerbenaException as {@link Connector#connect} does
-     * @throws ChannelException CONNECTION_REFUSED when the peer is no channel, or says why it
-     *     refuses
+     * @throws ChannelException CONNECTION_REFUSED when the server says why it refuses for now;
+     *     NOT_SUPPORTED when the peer is no channel of this version
      */
     @CheckReturnValue
     public static Channel connect(
@@ -175,6 +157,7 @@ public final class Channel implements AutoCloseable {
             Handshake peer = Handshake.read(connector.connectionData().privateData());
             channel.open(peer, connector); // before the peer may send
             connector.completeConnect();
+            channel.established();
             return channel;
         } catch (Throwable t) {
             channel.abandon(connector);
@@ -186,18 +169,7 @@ public final class Channel implements AutoCloseable {
         try {
             connector.connect(channel.pair, server, channel.connectionOptions());
         } catch (VerbenaException e) {
-            byte[] said =
-                    e.status() == Status.CONNECTION_REFUSED
-                            ? connector.connectionData().privateData()
-                            : new byte[0];
-            if (said.length == 0) {
-                throw e;
-            }
-            throw new ChannelException(
-                    Status.CONNECTION_REFUSED,
-                    "%s refused the channel: %s"
-                            .formatted(server, new String(said, StandardCharsets.US_ASCII).trim()),
-                    e);
+            throw Refusal.explain(e, connector, server);
         }
     }
 
@@ -210,6 +182,10 @@ public final class Channel implements AutoCloseable {
         return new Handshake(options.maxMessage, options.receives);
     }
 
+    PollerQueue queue() {
+        return queue;
+    }
+
     QueuePair pair() {
         return pair;
     }
@@ -218,7 +194,7 @@ public final class Channel implements AutoCloseable {
     void open(Handshake peer, @Nullable Connector by) {
         lock.lock();
         try {
-            connector = by;
+            end.connection(by);
             maxMessage = Math.min(options.maxMessage, peer.maxMessage());
             credits.open(peer.receives());
         } finally {
@@ -226,19 +202,15 @@ public final class Channel implements AutoCloseable {
         }
         poller.add(this);
         if (by != null) {
-            by.onDisconnect(this::disconnected);
+            by.onDisconnect(end::disconnected);
+        } else {
+            established();
         }
     }
 
-    private void disconnected(Status status) {
-        fail(
-                status.isSuccess() ? Status.CANCELLED : status,
-                switch (status) {
-                    case SUCCESS -> CLOSED_HERE;
-                    case CONNECTION_INVALID -> "the peer closed it, or its process has ended";
-                    default -> "the connection was lost";
-                },
-                null);
+    /** The connection stands: from now on messages are sent, and deadlines looked at. */
+    void established() {
+        dispatch.established();
     }
 
     /** Undoes the constructor: the connection did not come about. */
@@ -249,8 +221,15 @@ public final class Channel implements AutoCloseable {
         }
     }
 
+    @Override
     boolean reportsTo(PollerQueue other) {
         return queue == other;
+    }
+
+    /** It does not report to its queue any more. */
+    void leavePoller() {
+        poller.release(queue, completions);
+        poller.remove(this);
     }
 
     // ---- sending
@@ -303,73 +282,7 @@ public final class Channel implements AutoCloseable {
      *     closed
      */
     public void send(MemorySegment data, Duration timeout) throws InterruptedException {
-        Status status = trySend(data);
-        if (status == Status.NO_MORE_ENTRIES) {
-            long left = TimeUnit.NANOSECONDS.convert(timeout);
-            status = poller.onPollingThread() ? pollForRoom(data, left) : awaitPost(data, left);
-        }
-        if (status == Status.NO_MORE_ENTRIES) {
-            throw new ChannelException(
-                    Status.IO_TIMEOUT,
-                    "No room for a message within %s: the peer of %s releases none"
-                            .formatted(timeout, this));
-        }
-        if (!status.isSuccess()) {
-            throw closedException(status);
-        }
-    }
-
-    private Status pollForRoom(MemorySegment data, long nanoseconds) {
-        long deadline = System.nanoTime() + nanoseconds;
-        Status status;
-        long left;
-        do {
-            left = deadline - System.nanoTime();
-            int ignored = poller.await(Duration.ofNanos(left)); // throws in a handler or callback
-            status = trySend(data);
-        } while (status == Status.NO_MORE_ENTRIES && left > 0);
-        return status;
-    }
-
-    /**
-     * Waits in the queue of those that came first, until this message was posted.
-     *
-     * @return SUCCESS, NO_MORE_ENTRIES when the time is over, or why it was refused
-     */
-    private Status awaitPost(MemorySegment data, long nanoseconds) throws InterruptedException {
-        Outbox.Pending mine = new Outbox.Pending(data, new CompletableFuture<>(), true);
-        lock.lockInterruptibly();
-        try {
-            if (reason != null) {
-                return Status.CONNECTION_INVALID;
-            }
-            boolean ignored = outbox.enqueue(mine);
-        } finally {
-            lock.unlock();
-        }
-        try {
-            mine.future().get(nanoseconds, TimeUnit.NANOSECONDS);
-            return Status.SUCCESS;
-        } catch (ExecutionException e) {
-            return Status.CONNECTION_INVALID; // the reason is known
-        } catch (TimeoutException e) {
-            return withdraw(mine) ? Status.NO_MORE_ENTRIES : Status.SUCCESS;
-        } catch (InterruptedException e) {
-            if (withdraw(mine)) {
-                throw e;
-            }
-            Thread.currentThread().interrupt(); // too late: the message was posted
-            return Status.SUCCESS;
-        }
-    }
-
-    private boolean withdraw(Outbox.Pending mine) {
-        lock.lock();
-        try {
-            return outbox.withdraw(mine);
-        } finally {
-            lock.unlock();
-        }
+        roomWait.send(data, timeout);
     }
 
     /**
@@ -382,35 +295,7 @@ public final class Channel implements AutoCloseable {
      */
     @CheckReturnValue
     public CompletableFuture<Void> sendAsync(MemorySegment data) {
-        CompletableFuture<Void> future = new CompletableFuture<>();
-        lock.lock();
-        try {
-            Status status = post(data, 0, data.byteSize(), COMPLETE_FUTURE, future);
-            if (status == Status.NO_MORE_ENTRIES
-                    && !outbox.enqueue(new Outbox.Pending(data, future, false))) {
-                future.completeExceptionally(
-                        new ChannelException(status, "1,024 messages wait already"));
-            } else if (status != Status.NO_MORE_ENTRIES && !status.isSuccess()) {
-                future.completeExceptionally(closedException(status));
-            }
-        } finally {
-            lock.unlock();
-        }
-        return future;
-    }
-
-    @SuppressWarnings("unchecked") // what sendAsync attached
-    private static void completeFuture(
-            Channel channel, @Nullable Object attachment, Status status) {
-        CompletableFuture<Void> future = (CompletableFuture<Void>) attachment;
-        if (future == null) {
-            return;
-        }
-        if (status.isSuccess()) {
-            future.complete(null);
-        } else {
-            future.completeExceptionally(channel.closedException(status));
-        }
+        return roomWait.sendAsync(data);
     }
 
     private void checkLength(long length) {
@@ -422,161 +307,40 @@ public final class Channel implements AutoCloseable {
     }
 
     /** Posts a message if the channel is open and has room. The caller holds the lock. */
-    private Status post(
+    Status post(
             MemorySegment data,
             long offset,
             long length,
             @Nullable SendCallback callback,
             @Nullable Object attachment) {
         checkLength(length);
-        return reason != null
-                ? Status.CONNECTION_INVALID
-                : outbox.send(data, offset, length, callback, attachment);
+        return end.isOpen()
+                ? outbox.send(data, offset, length, callback, attachment)
+                : Status.CONNECTION_INVALID;
     }
 
     // ---- by the polling thread
 
     /** A completion of this channel's. */
+    @Override
     void completed(Completions from, int index) {
-        Status status = from.status(index);
-        long context = from.context(index);
-        if (status == Status.CANCELLED && closing) {
-            fail(status, CLOSED_HERE, null);
-        } else if (!status.isSuccess()) {
-            // What is cancelled was flushed behind a failure, which is known or comes first.
-            fail(
-                    status == Status.CANCELLED ? Status.CONNECTION_ABORTED : status,
-                    "a request ended with " + status,
-                    null);
-        } else if (from.type(index) == OperationType.RECEIVE) {
-            received((int) context, from.bytes(index));
-        } else if ((context & Outbox.CONTROL) != 0) {
-            controlEnded();
-        } else {
-            messageEnded((int) context);
-        }
+        dispatch.completed(from, index);
     }
 
-    private void messageEnded(int slot) {
-        SendCallback callback;
-        Object attachment;
-        lock.lock();
-        try {
-            callback = outbox.callback(slot);
-            attachment = outbox.attachment(slot);
-            if (reason == null) {
-                outbox.ended(slot);
-            } else {
-                callback = null; // the end calls it
-            }
-        } finally {
-            lock.unlock();
-        }
-        if (callback != null) {
-            call(callback, attachment, Status.SUCCESS);
-        }
+    /** Calls a callback, which may throw. */
+    void call(SendCallback callback, @Nullable Object attachment, Status status) {
+        dispatch.call(callback, attachment, status);
     }
 
-    private void controlEnded() {
-        lock.lock();
-        try {
-            if (reason == null) {
-                outbox.controlEnded();
-            }
-        } finally {
-            lock.unlock();
-        }
-    }
-
-    private void call(SendCallback callback, @Nullable Object attachment, Status status) {
-        try {
-            callback.ended(this, attachment, status);
-        } catch (Throwable t) {
-            fail(Status.INTERNAL_ERROR, "a callback has thrown", t);
-        }
-    }
-
-    private void received(int slot, long bytes) {
-        Message message = inbox.message(slot);
-        MemorySegment at = message.frame();
-        boolean toHandler = false;
-        lock.lock();
-        try {
-            if (reason != null) {
-                return; // its memory may be gone
-            }
-            if (!Frame.isValid(at, bytes) || !Frame.grant(at, credits)) {
-                fail(Status.INTERNAL_ERROR, "the peer sent a frame that is none", null);
-                return;
-            }
-            if (Frame.kind(at) == Frame.MESSAGE) {
-                toHandler = handler != null;
-                inbox.arrived(message, Frame.length(at), toHandler);
-            } else {
-                inbox.repost(slot, true);
-            }
-            outbox.roomChanged();
-            outbox.reportIfDue();
-        } finally {
-            lock.unlock();
-        }
-        if (toHandler) {
-            handle(message);
-        }
-    }
-
-    private void handle(Message message) {
-        try {
-            if (handler != null) {
-                handler.received(this, message);
-            }
-        } catch (Throwable t) {
-            fail(Status.INTERNAL_ERROR, "its handler has thrown", t);
-        }
-        if (!message.retained()) {
-            release(message);
-        }
-    }
-
-    /** A message is not needed any more. */
+    /** A message is not needed any more. From any thread. */
     void release(Message message) {
-        lock.lock();
-        try {
-            if (!message.drop()) {
-                return; // it was released before
-            }
-            inbox.released();
-            if (reason == null) {
-                inbox.repost(message.slot(), false);
-                outbox.reportIfDue();
-            } else {
-                freeIfUnused();
-            }
-        } finally {
-            lock.unlock();
-        }
+        dispatch.release(message);
     }
 
     /** Looks at deadlines, and at whether the peer is to be asked. */
+    @Override
     void tick(int now) {
-        boolean late = false;
-        lock.lock();
-        try {
-            if (reason == null) {
-                late = outbox.isLate(now);
-                if (!late && outbox.idleTicks(now) >= keepAliveTicks) {
-                    outbox.control(Frame.KEEP_ALIVE);
-                }
-            }
-        } finally {
-            lock.unlock();
-        }
-        if (late) {
-            fail(
-                    Status.IO_TIMEOUT,
-                    "a message was not acknowledged within " + options.timeout,
-                    null);
-        }
+        dispatch.tick(now);
     }
 
     // ---- receiving by threads
@@ -604,8 +368,8 @@ public final class Channel implements AutoCloseable {
                 if (message != null) {
                     return message;
                 }
-                if (reason != null) {
-                    throw closedException(Status.CONNECTION_INVALID);
+                if (!end.isOpen()) {
+                    throw end.exception(Status.CONNECTION_INVALID);
                 }
                 if (left <= 0) {
                     return null;
@@ -625,76 +389,9 @@ public final class Channel implements AutoCloseable {
     // ---- the end
 
     /** Ends the channel, if it has not ended before. From any thread; does not wait. */
+    @Override
     void fail(Status status, String why, @Nullable Throwable cause) {
-        lock.lock();
-        try {
-            if (reason != null) {
-                return;
-            }
-            reason =
-                    new ChannelException(
-                            status, "%s is closed: %s".formatted(describe(), why), cause);
-            inbox.wakeAll();
-        } finally {
-            lock.unlock();
-        }
-        poller.execute(this::tearDown);
-    }
-
-    /** By the polling thread: calls all callbacks, and frees everything. */
-    private void tearDown() {
-        Status status = closeReason() == null ? Status.CANCELLED : closedException(null).status();
-        pair.flush();
-        List<Outbox.Outstanding> called;
-        List<Outbox.Pending> waited;
-        lock.lock();
-        try {
-            called = outbox.takeOutstanding();
-            waited = outbox.takePending();
-            inbox.detachWaiting();
-        } finally {
-            lock.unlock();
-        }
-        for (Outbox.Outstanding one : called) {
-            if (one.callback() != null) {
-                call(one.callback(), one.attachment(), status);
-            }
-        }
-        for (Outbox.Pending one : waited) {
-            one.future().completeExceptionally(closedException(status));
-        }
-        try {
-            Connector by = connector;
-            if (by != null) {
-                by.close();
-            }
-        } finally {
-            try {
-                pair.close();
-            } finally {
-                free(status);
-            }
-        }
-    }
-
-    private void free(Status status) {
-        lock.lock();
-        try {
-            freed = true;
-            freeIfUnused();
-        } finally {
-            lock.unlock();
-            poller.release(queue, completions);
-            poller.remove(this);
-            closed.complete(status);
-        }
-    }
-
-    /** Frees the memory, unless somebody reads a message in it. The caller holds the lock. */
-    private void freeIfUnused() {
-        if (freed && !inbox.inUse()) {
-            region.close();
-        }
+        end.fail(status, why, cause);
     }
 
     /**
@@ -704,7 +401,7 @@ public final class Channel implements AutoCloseable {
      */
     @CheckReturnValue
     public boolean isOpen() {
-        return reason == null;
+        return end.isOpen();
     }
 
     /**
@@ -714,17 +411,7 @@ public final class Channel implements AutoCloseable {
      */
     @CheckReturnValue
     public @Nullable ChannelException closeReason() {
-        return reason;
-    }
-
-    private ChannelException closedException(@Nullable Status refused) {
-        ChannelException why = reason;
-        return why != null
-                ? new ChannelException(
-                        why.status(), String.valueOf(why.getMessage()), why.getCause())
-                : new ChannelException(
-                        refused == null ? Status.CONNECTION_INVALID : refused,
-                        "%s refuses messages: %s".formatted(this, refused));
+        return end.reason();
     }
 
     /**
@@ -735,7 +422,7 @@ public final class Channel implements AutoCloseable {
      */
     @CheckReturnValue
     public CompletableFuture<Status> closed() {
-        return closed.copy();
+        return end.closed();
     }
 
     /**
@@ -769,56 +456,16 @@ public final class Channel implements AutoCloseable {
      */
     @Override
     public void close() {
-        Connector by;
-        lock.lock();
-        try {
-            by = reason == null ? connector : null;
-            closing = true;
-        } finally {
-            lock.unlock();
-        }
-        if (by != null) {
-            // Its callback ends the channel when what was outstanding has ended.
-            CompletableFuture<Void> ended =
-                    by.disconnectAsync(options.connection.withDeadline(options.timeout));
-            var _ =
-                    ended.whenComplete(
-                            (nothing, thrown) -> fail(Status.CANCELLED, CLOSED_HERE, null));
-        } else {
-            fail(Status.CANCELLED, CLOSED_HERE, null);
-        }
-        if (!poller.isDispatchingHere()) {
-            awaitClosed();
-        }
+        end.beginClose();
+        end.awaitClosed();
     }
 
-    private void awaitClosed() {
-        Duration most = options.timeout.plus(CLOSE_WITHIN);
-        long deadline = System.nanoTime() + TimeUnit.NANOSECONDS.convert(most);
-        try {
-            while (poller.onPollingThread() && !closed.isDone()) {
-                int ignored = poller.await(Duration.ofMillis(10));
-                if (System.nanoTime() - deadline > 0) {
-                    throw new TimeoutException();
-                }
-            }
-            Status ignored = closed.get(deadline - System.nanoTime(), TimeUnit.NANOSECONDS);
-        } catch (TimeoutException e) {
-            throw new ChannelException(
-                    Status.IO_TIMEOUT, "%s has not ended within %s".formatted(this, most), e);
-        } catch (InterruptedException e) {
-            Thread.currentThread().interrupt(); // it goes on without this thread
-        } catch (ExecutionException e) {
-            throw new AssertionError(e); // nothing completes it so
-        }
-    }
-
-    private String describe() {
+    String describe() {
         return "Channel over " + pair;
     }
 
     @Override
     public String toString() {
-        return reason == null ? describe() : describe() + ", closed";
+        return end.isOpen() ? describe() : describe() + ", closed";
     }
 }

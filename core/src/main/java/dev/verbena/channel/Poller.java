@@ -17,6 +17,7 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Queue;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.TimeUnit;
@@ -34,8 +35,8 @@ import java.util.concurrent.locks.LockSupport;
  * lock of the queues below, and a call by another thread throws {@link WrongThreadException}.
  *
  * <p>Handlers and callbacks run on the polling thread and must not block: a round that takes longer
- * than {@link #SLOW} is counted ({@link #slowRounds}), and nothing is lost meanwhile, as peers wait
- * for credit.
+ * than {@link #SLOW} is counted ({@link #slowRounds}; event {@code dev.verbena.SlowRound} of the
+ * Flight Recorder), and nothing is lost meanwhile, as peers wait for credit.
  */
 public final class Poller implements AutoCloseable {
     /** A round of handlers and callbacks that takes longer is counted as slow. */
@@ -48,6 +49,7 @@ public final class Poller implements AutoCloseable {
     private static final long SLOW_NANOSECONDS = SLOW.toNanos();
     private static final int QUEUE_DEPTH = 4096;
     private static final int CLOCK_EVERY = 64; // empty polls
+    private static final Duration SHORT = Duration.ofMillis(10);
     private static final Duration CLOSE_WITHIN = Duration.ofSeconds(10);
 
     private final Adapter adapter;
@@ -58,7 +60,7 @@ public final class Poller implements AutoCloseable {
     private final Thread thread;
     private final Queue<Runnable> tasks = new ConcurrentLinkedQueue<>();
     private volatile PollerQueue[] queues = {}; // each change makes it anew: polls make no iterator
-    private final List<Channel> channels = new CopyOnWriteArrayList<>();
+    private final List<Polled> channels = new CopyOnWriteArrayList<>();
 
     private volatile boolean sleeping;
     private volatile boolean closing;
@@ -203,6 +205,13 @@ public final class Poller implements AutoCloseable {
         return thread == Thread.currentThread();
     }
 
+    /** Polls until a future is done or the time is over; does nothing on another thread. */
+    void awaitDone(CompletableFuture<?> future, long deadline) {
+        while (onPollingThread() && !future.isDone() && deadline - System.nanoTime() > 0) {
+            int ignored = await(SHORT); // tasks do not end it, and may complete the future
+        }
+    }
+
     private int round() {
         dispatching = true;
         try {
@@ -233,17 +242,32 @@ public final class Poller implements AutoCloseable {
                 idleSince = System.nanoTime();
                 if (idleSince - start > SLOW_NANOSECONDS) {
                     slowRounds.incrementAndGet();
+                    SlowRound.record(adapter.name(), count, idleSince - start);
                 }
             }
             return count;
         } catch (VerbenaException e) {
             queue.broke();
-            for (Channel channel : channels) {
-                if (channel.reportsTo(queue)) {
-                    channel.fail(e.status(), "its completion queue is broken", e);
-                }
-            }
+            fail(queue, e.status(), "its completion queue is broken", e);
             return 1;
+        }
+    }
+
+    /** Hands out what has come to a queue: no more than it may hold. By the polling thread. */
+    void drain(PollerQueue queue) {
+        int left = finished ? 0 : queue.queue().depth();
+        while (left > 0 && !queue.broken()) {
+            int count = poll(queue);
+            left = count == 0 ? 0 : left - count;
+        }
+    }
+
+    /** Ends all channels that report to a queue. From any thread. */
+    void fail(PollerQueue queue, Status status, String why, @Nullable Throwable cause) {
+        for (Polled channel : channels) {
+            if (channel.reportsTo(queue)) {
+                channel.fail(status, why, cause);
+            }
         }
     }
 
@@ -268,7 +292,7 @@ public final class Poller implements AutoCloseable {
         if (now - nextTick >= 0) {
             nextTick = now + TICK_NANOSECONDS;
             int number = tick.incrementAndGet();
-            for (Channel channel : channels) {
+            for (Polled channel : channels) {
                 channel.tick(number);
             }
         }
@@ -315,12 +339,32 @@ public final class Poller implements AutoCloseable {
 
     // ---- for channels
 
-    Adapter adapter() {
+    /**
+     * The device that it polls.
+     *
+     * @return the adapter
+     */
+    @CheckReturnValue
+    public Adapter adapter() {
         return adapter;
     }
 
-    ProtectionDomain domain() {
+    /**
+     * The domain of its queue pairs: memory and windows that they name are made from it.
+     *
+     * @return the domain, which the poller closes
+     */
+    @CheckReturnValue
+    public ProtectionDomain domain() {
         return domain;
+    }
+
+    /** How many ticks a time takes, at least. */
+    static int ticks(Duration duration) {
+        return Math.clamp(
+                TimeUnit.NANOSECONDS.convert(duration) / TICK_NANOSECONDS + 1,
+                1,
+                Integer.MAX_VALUE / 2);
     }
 
     /** The number of the current tick. */
@@ -328,8 +372,13 @@ public final class Poller implements AutoCloseable {
         return tick.getPlain();
     }
 
-    /** Runs something on the polling thread, soon. */
-    void execute(Runnable task) {
+    /**
+     * Runs something on the polling thread, soon, between two rounds of handlers and callbacks.
+     * From any thread.
+     *
+     * @param task must not block; what it throws is reported to the uncaught exception handler
+     */
+    public void execute(Runnable task) {
         tasks.add(task);
         if (finished) {
             runTasks(); // what a channel left to do that came too late
@@ -338,14 +387,18 @@ public final class Poller implements AutoCloseable {
         }
     }
 
-    void add(Channel channel) {
+    boolean isClosing() {
+        return closing;
+    }
+
+    void add(Polled channel) {
         channels.add(channel);
         if (closing) { // it may have been too late for the close to see it
             channel.fail(Status.CANCELLED, "its poller was closed", null);
         }
     }
 
-    void remove(Channel channel) {
+    void remove(Polled channel) {
         channels.remove(channel);
     }
 
@@ -435,7 +488,7 @@ public final class Poller implements AutoCloseable {
     }
 
     private void failAll() {
-        for (Channel channel : channels) {
+        for (Polled channel : channels) {
             channel.fail(Status.CANCELLED, "its poller was closed", null);
         }
     }

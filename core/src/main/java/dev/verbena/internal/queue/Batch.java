@@ -32,6 +32,7 @@ public final class Batch {
     private final long[] records; // two for each request: its context and its RequestState
     private int size;
     private int silent; // how many of them
+    private long bytes; // of all buffers
     // The scopes of the memory that they name, each once in a row.
     private final MemorySegment.@Nullable Scope[] scopes;
     private int scopeCount;
@@ -62,6 +63,7 @@ public final class Batch {
         chain.clear();
         size = 0;
         silent = 0;
+        bytes = 0;
         scopeCount = 0;
         lastScope = null;
         invalidates = false;
@@ -135,6 +137,7 @@ public final class Batch {
                 invalidates |= operation.needs() == Operation.Needs.REMOTE_INVALIDATE;
                 reads |= operation.needs().reads();
             }
+            bytes += buffers.bytes();
             finish(operation, context, flags, inline);
             return Refusal.NONE;
         } finally {
@@ -201,7 +204,11 @@ public final class Batch {
             RequestLedger ledger = queue.ledger;
             int unsignaled = silent == 0 ? 0 : chooseSignals();
             ledger.addAll(chain, records, size, silent);
-            return queue.postBatch(chain, unsignaled);
+            refusal = queue.postBatch(chain, unsignaled);
+            if (refusal == Refusal.NONE) {
+                ledger.addBytes(bytes);
+            }
+            return refusal;
         } finally {
             queue.release();
             Reference.reachabilityFence(this);

@@ -1,0 +1,242 @@
+package dev.verbena.channel;
+
+import dev.verbena.Connector;
+import dev.verbena.Status;
+
+import org.jspecify.annotations.Nullable;
+
+import java.time.Duration;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
+
+/**
+ * The end of a {@link Channel}: its reason, which is set once, and what has to be done then: all
+ * callbacks, futures and waiting threads get the reason, and everything is freed.
+ */
+final class ChannelEnd {
+    private static final String CLOSED_HERE = "this side closed it";
+    private static final Duration CLOSE_WITHIN = Duration.ofSeconds(30);
+
+    private final Channel channel;
+    private final CompletableFuture<Status> closed = new CompletableFuture<>();
+
+    // Guarded by the lock of the channel.
+    private @Nullable Connector connector;
+    private boolean freed;
+    private boolean draining; // it has ended, but what had come before is still delivered
+
+    private volatile boolean closing; // by close()
+    private volatile @Nullable ChannelException reason; // null while it is open
+
+    ChannelEnd(Channel channel) {
+        this.channel = channel;
+    }
+
+    /** The connection, which ends with the channel. The caller holds the lock. */
+    void connection(@Nullable Connector by) {
+        connector = by;
+    }
+
+    void disconnected(Status status) {
+        end(
+                true,
+                status.isSuccess() ? Status.CANCELLED : status,
+                switch (status) {
+                    case SUCCESS -> CLOSED_HERE;
+                    case CONNECTION_INVALID -> "the peer closed it, or its process has ended";
+                    default -> "the connection was lost";
+                },
+                null);
+    }
+
+    /** A request has failed. */
+    void requestFailed(Status status) {
+        if (status == Status.CANCELLED && closing) {
+            fail(status, CLOSED_HERE, null);
+        } else {
+            // What is cancelled was flushed behind a failure, which is known or comes first.
+            fail(
+                    status == Status.CANCELLED ? Status.CONNECTION_ABORTED : status,
+                    "a request ended with " + status,
+                    null);
+        }
+    }
+
+    /** Ends the channel, if it has not ended before. From any thread; does not wait. */
+    void fail(Status status, String why, @Nullable Throwable cause) {
+        end(false, status, why, cause);
+    }
+
+    /** The provider refuses to send: the connection has ended, which its callback may say later. */
+    void sendRefused(Status status) {
+        end(true, status, "a send was refused with " + status, null);
+    }
+
+    private void end(boolean drains, Status status, String why, @Nullable Throwable cause) {
+        channel.lock.lock();
+        try {
+            if (reason != null) {
+                draining &= drains; // a handler that throws gets no more
+                return;
+            }
+            reason =
+                    new ChannelException(
+                            status, "%s is closed: %s".formatted(channel.describe(), why), cause);
+            draining = drains;
+            channel.inbox.wakeAll();
+        } finally {
+            channel.lock.unlock();
+        }
+        channel.poller.execute(this::tearDown);
+    }
+
+    /** By the polling thread: calls all callbacks, and frees everything. */
+    private void tearDown() {
+        Status status = reason == null ? Status.CANCELLED : exception(null).status();
+        drain();
+        channel.pair.flush();
+        List<Outbox.Outstanding> called;
+        List<Outbox.Pending> waited;
+        channel.lock.lock();
+        try {
+            called = channel.outbox.takeOutstanding();
+            waited = channel.outbox.takePending();
+            channel.inbox.detachWaiting();
+        } finally {
+            channel.lock.unlock();
+        }
+        for (Outbox.Outstanding one : called) {
+            if (one.callback() != null) {
+                channel.call(one.callback(), one.attachment(), status);
+            }
+        }
+        for (Outbox.Pending one : waited) {
+            one.future().completeExceptionally(exception(status));
+        }
+        try {
+            Connector by = connector;
+            if (by != null) {
+                by.close();
+            }
+        } finally {
+            try {
+                channel.pair.close();
+            } finally {
+                free(status);
+            }
+        }
+    }
+
+    /**
+     * Delivers what had come, and reports what had been acknowledged, before the connection ended:
+     * the peer may have closed it in good order, and its end overtakes completions.
+     */
+    private void drain() {
+        if (draining) {
+            channel.poller.drain(channel.queue());
+            channel.lock.lock();
+            try {
+                draining = false;
+            } finally {
+                channel.lock.unlock();
+            }
+        }
+    }
+
+    /** Whether what has come is delivered: until its end, or for a moment longer. */
+    boolean takesCompletions() {
+        return reason == null || draining;
+    }
+
+    private void free(Status status) {
+        channel.lock.lock();
+        try {
+            freed = true;
+            freeIfUnused();
+        } finally {
+            channel.lock.unlock();
+            channel.leavePoller();
+            closed.complete(status);
+        }
+    }
+
+    /** Frees the memory, unless somebody reads a message in it. The caller holds the lock. */
+    void freeIfUnused() {
+        if (freed && !channel.inbox.inUse()) {
+            channel.region.close();
+        }
+    }
+
+    /** Why it has ended; null while it is open. */
+    @Nullable ChannelException reason() {
+        return reason;
+    }
+
+    boolean isOpen() {
+        return reason == null;
+    }
+
+    /** What a call throws that came too late: the reason, or what it was refused with. */
+    ChannelException exception(@Nullable Status refused) {
+        ChannelException why = reason;
+        return why != null
+                ? new ChannelException(
+                        why.status(), String.valueOf(why.getMessage()), why.getCause())
+                : new ChannelException(
+                        refused == null ? Status.CONNECTION_INVALID : refused,
+                        "%s refuses messages: %s".formatted(channel, refused));
+    }
+
+    CompletableFuture<Status> closed() {
+        return closed.copy();
+    }
+
+    /** Begins to close it, without waiting. */
+    void beginClose() {
+        Connector by;
+        channel.lock.lock();
+        try {
+            by = reason == null ? connector : null;
+            closing = true;
+        } finally {
+            channel.lock.unlock();
+        }
+        if (by == null) {
+            fail(Status.CANCELLED, CLOSED_HERE, null);
+            return;
+        }
+        CompletableFuture<Void> ended;
+        try {
+            ended =
+                    by.disconnectAsync(
+                            channel.options.connection.withDeadline(channel.options.timeout));
+        } catch (IllegalStateException closed) {
+            return; // the channel has ended meanwhile, and closed its connector
+        }
+        // Ends the channel when what was outstanding has ended.
+        var _ = ended.whenComplete((nothing, thrown) -> fail(Status.CANCELLED, CLOSED_HERE, null));
+    }
+
+    void awaitClosed() {
+        if (channel.poller.isDispatchingHere()) {
+            return;
+        }
+        Poller poller = channel.poller;
+        Duration most = channel.options.timeout.plus(CLOSE_WITHIN);
+        long deadline = System.nanoTime() + TimeUnit.NANOSECONDS.convert(most);
+        try {
+            poller.awaitDone(closed, deadline);
+            Status ignored = closed.get(deadline - System.nanoTime(), TimeUnit.NANOSECONDS);
+        } catch (TimeoutException e) {
+            throw new ChannelException(
+                    Status.IO_TIMEOUT, "%s has not ended within %s".formatted(channel, most), e);
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt(); // it goes on without this thread
+        } catch (ExecutionException e) {
+            throw new AssertionError(e); // nothing completes it so
+        }
+    }
+}

@@ -1,0 +1,140 @@
+package dev.verbena.channel;
+
+import dev.verbena.Status;
+
+import org.jspecify.annotations.Nullable;
+
+import java.lang.foreign.MemorySegment;
+import java.time.Duration;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.Future;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
+
+/** Sends that wait for room: threads, or futures, in the queue of the {@link Outbox}. */
+final class RoomWait {
+    /** Completes the future that is attached. */
+    static final SendCallback COMPLETE_FUTURE = RoomWait::completeFuture;
+
+    private final Channel channel;
+    private final Outbox outbox;
+
+    RoomWait(Channel channel, Outbox outbox) {
+        this.channel = channel;
+        this.outbox = outbox;
+    }
+
+    /** As {@link Channel#send}. */
+    void send(MemorySegment data, Duration timeout) throws InterruptedException {
+        Poller poller = channel.poller;
+        Status status = channel.trySend(data);
+        if (status == Status.NO_MORE_ENTRIES) {
+            long left = TimeUnit.NANOSECONDS.convert(timeout);
+            status = poller.onPollingThread() ? pollForRoom(data, left) : awaitPost(data, left);
+        }
+        if (status == Status.NO_MORE_ENTRIES) {
+            throw new ChannelException(
+                    Status.IO_TIMEOUT,
+                    "No room for a message within %s: the peer of %s releases none"
+                            .formatted(timeout, channel));
+        }
+        if (!status.isSuccess()) {
+            throw channel.end.exception(status);
+        }
+    }
+
+    private Status pollForRoom(MemorySegment data, long nanoseconds) {
+        long deadline = System.nanoTime() + nanoseconds;
+        Status status;
+        long left;
+        do {
+            left = deadline - System.nanoTime();
+            // Throws in a handler or callback.
+            int ignored = channel.poller.await(Duration.ofNanos(left));
+            status = channel.trySend(data);
+        } while (status == Status.NO_MORE_ENTRIES && left > 0);
+        return status;
+    }
+
+    /**
+     * Waits in the queue of those that came first, until this message was posted.
+     *
+     * @return SUCCESS, NO_MORE_ENTRIES when the time is over, or why it was refused
+     */
+    private Status awaitPost(MemorySegment data, long nanoseconds) throws InterruptedException {
+        Outbox.Pending mine = new Outbox.Pending(data, new CompletableFuture<>(), true);
+        channel.lock.lockInterruptibly();
+        try {
+            if (!channel.end.isOpen()) {
+                return Status.CONNECTION_INVALID;
+            }
+            boolean ignored = outbox.enqueue(mine);
+        } finally {
+            channel.lock.unlock();
+        }
+        try {
+            mine.future().get(nanoseconds, TimeUnit.NANOSECONDS);
+            return Status.SUCCESS;
+        } catch (ExecutionException e) {
+            return Status.CONNECTION_INVALID; // the reason is known
+        } catch (TimeoutException e) {
+            return withdraw(mine) ? Status.NO_MORE_ENTRIES : tooLate(mine);
+        } catch (InterruptedException e) {
+            if (withdraw(mine)) {
+                throw e;
+            }
+            Thread.currentThread().interrupt();
+            return tooLate(mine);
+        }
+    }
+
+    /** It waits no more: it was posted, or the channel has ended and is about to say so. */
+    private static Status tooLate(Outbox.Pending mine) {
+        return mine.future().state() == Future.State.SUCCESS
+                ? Status.SUCCESS
+                : Status.CONNECTION_INVALID;
+    }
+
+    private boolean withdraw(Outbox.Pending mine) {
+        channel.lock.lock();
+        try {
+            return outbox.withdraw(mine);
+        } finally {
+            channel.lock.unlock();
+        }
+    }
+
+    /** As {@link Channel#sendAsync}. */
+    CompletableFuture<Void> sendAsync(MemorySegment data) {
+        CompletableFuture<Void> future = new CompletableFuture<>();
+        channel.lock.lock();
+        try {
+            Status status = channel.post(data, 0, data.byteSize(), COMPLETE_FUTURE, future);
+            if (status == Status.NO_MORE_ENTRIES
+                    && !outbox.enqueue(new Outbox.Pending(data, future, false))) {
+                future.completeExceptionally(
+                        new ChannelException(status, "1,024 messages wait already"));
+            } else if (status != Status.NO_MORE_ENTRIES && !status.isSuccess()) {
+                future.completeExceptionally(channel.end.exception(status));
+            }
+        } finally {
+            channel.lock.unlock();
+        }
+        return future;
+    }
+
+    @SuppressWarnings("unchecked") // what sendAsync attached
+    private static void completeFuture(
+            Channel channel, @Nullable Object attachment, Status status) {
+        CompletableFuture<Void> future = (CompletableFuture<Void>) attachment;
+        if (future == null) {
+            return;
+        }
+        if (status.isSuccess()) {
+            future.complete(null);
+        } else {
+            future.completeExceptionally(channel.end.exception(status));
+        }
+    }
+}

@@ -1,0 +1,177 @@
+package dev.verbena;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.verbena.internal.verbs.ConnectionEvent;
+import dev.verbena.internal.verbs.Errno;
+
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
+
+import java.net.InetSocketAddress;
+import java.util.concurrent.CompletableFuture;
+
+/** What goes wrong while a side accepts. */
+class AcceptFailuresTest extends ConnectorRig {
+    private Connector asked() throws InterruptedException {
+        Connector connector = connector();
+        connector.connectAsync(near, listener().localAddress(), DEFAULTS);
+        return request();
+    }
+
+    @ParameterizedTest
+    @CsvSource({
+        "UNREACHABLE, -110, IO_TIMEOUT",
+        "REJECTED, 28, CONNECTION_ABORTED",
+        "CONNECT_ERROR, 0, CONNECTION_ABORTED",
+        "DISCONNECTED, 0, CONNECTION_ABORTED",
+        "DEVICE_REMOVED, 0, DEVICE_REMOVED"
+    })
+    void eachEventEndsItWithAStatus(ConnectionEvent.Kind kind, int code, Status status)
+            throws Exception {
+        network.silent.add("accept");
+        CompletableFuture<Void> accepting = asked().acceptAsync(far, DEFAULTS);
+        assertThat(network.emit("ACCEPTED", kind, code)).isEqualTo(1);
+        assertThat(failure(accepting).status()).isEqualTo(status);
+        assertThat(far.connected()).isFalse();
+        assertThat(device.inError(far.nativeAddress())).isTrue();
+    }
+
+    @Test
+    void thePeerRefusesLate() throws Exception {
+        Connector connector = connector();
+        CompletableFuture<Void> connecting = connecting(connector);
+        Connector request = request();
+        CompletableFuture<Void> accepting = request.acceptAsync(far, DEFAULTS);
+        get(connecting);
+        connector.reject(HELLO);
+        assertThat(failure(accepting).status()).isEqualTo(Status.CONNECTION_ABORTED);
+        assertThat(request.connectionData().privateData()).isEqualTo(HELLO);
+        // Nothing was done to the queue pair of the side that refused.
+        assertThat(failure(() -> connector.connect(near, new InetSocketAddress(HERE, 7))))
+                .hasMessageContaining("nobody listens");
+        assertThat(failure(() -> request.accept(far)).status())
+                .isEqualTo(Status.CONNECTION_INVALID);
+    }
+
+    @Test
+    void aPeerThatGaveUpCostsNoQueuePair() throws Exception {
+        Connector request = asked();
+        network.errors.put("fillIn 1", Errno.EINVAL); // how the kernel says so
+        VerbenaException e = failure(() -> request.accept(far));
+        assertThat(e.status()).isEqualTo(Status.CONNECTION_ABORTED);
+        assertThat(e).hasMessageContaining("gave up meanwhile");
+        assertThat(device.inError(far.nativeAddress())).isFalse();
+        CompletableFuture<Void> connecting =
+                connector().connectAsync(far, lastListener.localAddress(), DEFAULTS);
+        assertThat(connecting).isNotCompletedExceptionally();
+        request();
+    }
+
+    @Test
+    void aDeviceThatIsGoneIsReportedAsSuch() throws Exception {
+        Connector request = asked();
+        network.errors.put("fillIn 1", Errno.ENXIO);
+        assertThat(failure(() -> request.accept(far)).status()).isEqualTo(Status.DEVICE_REMOVED);
+    }
+
+    @Test
+    void aQueuePairThatWasClosedMeanwhileIsNotConnected() throws Exception {
+        Connector connector = connector();
+        CompletableFuture<Void> connecting = connecting(connector);
+        CompletableFuture<Void> accepting = request().acceptAsync(far, DEFAULTS);
+        get(connecting);
+        near.close();
+        VerbenaException e = failure(() -> connector.completeConnect());
+        assertThat(e.status()).isEqualTo(Status.CONNECTION_INVALID);
+        assertThat(e).hasMessageContaining("closed or flushed");
+        assertThat(failure(accepting).status()).isEqualTo(Status.CONNECTION_ABORTED);
+    }
+
+    @Test
+    void thePeerGaveUpBefore() throws Exception {
+        Connector request = asked();
+        network.emit("REQUESTED", ConnectionEvent.Kind.REJECTED, 4);
+        until(() -> request.toString().contains("gave up"));
+        VerbenaException e = failure(() -> request.accept(far));
+        assertThat(e.status()).isEqualTo(Status.CONNECTION_ABORTED);
+        assertThat(e).hasMessageContaining("gave up");
+        assertThat(failure(() -> request.reject(HELLO)).status())
+                .isEqualTo(Status.CONNECTION_ABORTED);
+    }
+
+    @Test
+    void theServerGaveUpBeforeTheConnectionWasCompleted() throws Exception {
+        Connector connector = connector();
+        CompletableFuture<Void> connecting = connecting(connector);
+        Connector request = request();
+        assertThat(failure(request.acceptAsync(far, SOON)).status()).isEqualTo(Status.IO_TIMEOUT);
+        get(connecting);
+        until(() -> connector.toString().contains("accepted, and gave up"));
+        assertThat(failure(() -> connector.completeConnect()).status())
+                .isEqualTo(Status.CONNECTION_ABORTED);
+        // The queue pair was not touched.
+        assertThat(failure(() -> connector.connect(near, new InetSocketAddress(HERE, 7))))
+                .hasMessageContaining("nobody listens");
+    }
+
+    @Test
+    void theServerGaveUpBeforeTheConnectionWasRefused() throws Exception {
+        Connector connector = connector();
+        CompletableFuture<Void> connecting = connecting(connector);
+        assertThat(failure(request().acceptAsync(far, SOON)).status()).isEqualTo(Status.IO_TIMEOUT);
+        get(connecting);
+        until(() -> connector.toString().contains("accepted, and gave up"));
+        assertThat(failure(() -> connector.reject(HELLO)).status())
+                .isEqualTo(Status.CONNECTION_ABORTED);
+        assertThat(failure(() -> connector.connect(near, new InetSocketAddress(HERE, 7))))
+                .hasMessageContaining("nobody listens");
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"fillIn 2", "fillIn 3", "accept", "change"})
+    void eachCallMayFail(String call) throws Exception {
+        Connector request = asked();
+        if (call.equals("change")) {
+            device.changeError = Errno.EINVAL;
+        } else {
+            network.errors.put(call, Errno.EINVAL);
+        }
+        assertThat(failure(request.acceptAsync(far, DEFAULTS)).status())
+                .isEqualTo(Status.CONNECTION_ABORTED);
+        assertThat(device.inError(far.nativeAddress())).isTrue();
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"fillIn 1", "fillIn 3", "establish"})
+    void eachCallMayFailWhileCompleting(String call) throws Exception {
+        Connector connector = connector();
+        CompletableFuture<Void> connecting = connecting(connector);
+        CompletableFuture<Void> accepting = request().acceptAsync(far, DEFAULTS);
+        get(connecting);
+        network.errors.put(call, Errno.EINVAL);
+        assertThat(failure(() -> connector.completeConnect()).status())
+                .isEqualTo(Status.CONNECTION_ABORTED);
+        assertThat(failure(accepting).status()).isEqualTo(Status.CONNECTION_ABORTED);
+    }
+
+    @Test
+    void theDeadlineComes() throws Exception {
+        Connector request = asked();
+        network.silent.add("accept");
+        assertThat(failure(() -> request.accept(far, SOON)).status()).isEqualTo(Status.IO_TIMEOUT);
+    }
+
+    @Test
+    void tooMuchPrivateDataLeavesTheRequestAsItIs() throws Exception {
+        Connector request = asked();
+        ConnectionOptions much = DEFAULTS.withPrivateData(new byte[185]);
+        assertThat(failure(() -> request.accept(far, much)).status())
+                .isEqualTo(Status.INVALID_BUFFER_SIZE);
+        assertThat(failure(() -> request.reject(new byte[137])).status())
+                .isEqualTo(Status.INVALID_BUFFER_SIZE);
+        request.acceptAsync(far, DEFAULTS);
+    }
+}

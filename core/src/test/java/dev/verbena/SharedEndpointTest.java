@@ -1,0 +1,56 @@
+package dev.verbena;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import org.junit.jupiter.api.Test;
+
+import java.net.InetSocketAddress;
+import java.util.concurrent.CompletableFuture;
+
+/** Connections that share an endpoint. */
+class SharedEndpointTest extends ConnectorRig {
+    @Test
+    void connectorsHaveTheSameAddressAndOtherPeers() throws Exception {
+        SharedEndpoint endpoint =
+                keep(adapter.createSharedEndpoint(new InetSocketAddress(HERE, 0)));
+        InetSocketAddress one = listener().localAddress();
+        InetSocketAddress two = listener().localAddress();
+        Connector first = connector();
+        CompletableFuture<Void> connecting =
+                first.connectWithSharedEndpointAsync(near, endpoint, one, DEFAULTS);
+        Connector request = request();
+        assertThat(request.peerAddress()).isEqualTo(endpoint.localAddress());
+        CompletableFuture<Void> accepting = request.acceptAsync(far, DEFAULTS);
+        get(connecting);
+        first.completeConnect();
+        get(accepting);
+        QueuePair third = keep(queuePair());
+        assertThat(
+                        failure(
+                                        () ->
+                                                connector()
+                                                        .connectWithSharedEndpoint(
+                                                                third, endpoint, one, DEFAULTS))
+                                .status())
+                .isEqualTo(Status.ADDRESS_ALREADY_EXISTS);
+        Connector second = connector();
+        second.connectWithSharedEndpointAsync(third, endpoint, two, DEFAULTS);
+        assertThat(request().peerAddress()).isEqualTo(endpoint.localAddress());
+        assertThat(endpoint.toString()).contains("10.0.0.1");
+    }
+
+    @Test
+    void itsClosePendsOnItsConnections() throws Exception {
+        SharedEndpoint endpoint = adapter.createSharedEndpoint(new InetSocketAddress(HERE, 0));
+        Connector connector = connector();
+        CompletableFuture<Void> connecting =
+                connector.connectWithSharedEndpointAsync(
+                        near, endpoint, listener().localAddress(), DEFAULTS);
+        request();
+        endpoint.close();
+        assertThat(failure(() -> adapter.createSharedEndpoint(endpoint.localAddress())).status())
+                .isEqualTo(Status.SHARING_VIOLATION);
+        connector.close();
+        assertThat(failure(connecting).status()).isEqualTo(Status.CANCELLED);
+    }
+}
