@@ -28,10 +28,12 @@ final class Outputs {
     static final String PERCENTILES = "-percentiles";
 
     /** Where perftest's curves have their points; Perf gives its own. */
-    private static final Map<String, String> CONFINED =
+    private static final Map<String, List<Row>> CONFINED =
             Map.of(
-                    Row.POST_POLL.key(), Row.POST_POLL_CONFINED.key(),
-                    Row.CHAIN.key(), Row.CHAIN_CONFINED.key());
+                    Row.POST_POLL.key(),
+                    List.of(Row.POST_POLL_CONFINED),
+                    Row.CHAIN.key(),
+                    List.of(Row.CHAIN_CONFINED, Row.BATCH_CONFINED, Row.PREPARED_CONFINED));
 
     private static final double[] PERCENTS = {
         0, 10, 25, 50, 75, 90, 95, 97.5, 99, 99.5, 99.75, 99.9, 99.95, 99.99
@@ -153,9 +155,8 @@ final class Outputs {
                             double value = Double.parseDouble(fields[3]);
                             add(place.getFirst(), place.getLast(), value, fields[4]);
                             // C has no locks: it is the other side of both modes.
-                            if (CONFINED.containsKey(place.getFirst())) {
-                                add(CONFINED.get(place.getFirst()), "", value, fields[4]);
-                            }
+                            CONFINED.getOrDefault(place.getFirst(), List.of())
+                                    .forEach(of -> add(of.key(), "", value, fields[4]));
                         });
     }
 
@@ -287,12 +288,17 @@ final class Outputs {
                     switch (name) {
                         case "one" -> confined ? Row.POST_POLL_CONFINED : Row.POST_POLL;
                         case "chain" -> confined ? Row.CHAIN_CONFINED : Row.CHAIN;
+                        case "batch" -> confined ? Row.BATCH_CONFINED : null;
+                        case "prepared" -> confined ? Row.PREPARED_CONFINED : null;
                         case "wake" -> Row.ARM_AWAIT;
                         case "byHand", "throughAChannel" -> Row.MESSAGE;
                         default ->
                                 throw new IllegalArgumentException(
                                         "no row has the benchmark " + benchmark);
                     };
+            if (measured == null) {
+                continue; // batches on shared queues have no row
+            }
             Map<String, Object> score = members(result.get("primaryMetric"));
             double time = (Double) score.get("score");
             if (name.equals("byHand")) {
