@@ -98,6 +98,7 @@ final class Dispatch {
                 toHandler = channel.handler != null;
                 inbox.arrived(message, Frame.length(message.frame()), toHandler);
             } else {
+                channel.counts.controlReceived();
                 inbox.repost(slot, true);
             }
             outbox.roomChanged();
