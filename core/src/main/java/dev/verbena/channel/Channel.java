@@ -57,6 +57,7 @@ public final class Channel extends Polled implements AutoCloseable {
 
     final ReentrantLock lock = new ReentrantLock();
     final ChannelEnd end = new ChannelEnd(this);
+    final ChannelCounts counts = new ChannelCounts();
     private final RoomWait roomWait;
     private final Dispatch dispatch;
 
@@ -423,6 +424,18 @@ public final class Channel extends Polled implements AutoCloseable {
     @CheckReturnValue
     public CompletableFuture<Status> closed() {
         return end.closed();
+    }
+
+    /**
+     * What it has counted since it was made. From any thread, also after the close; takes no lock.
+     * While messages come and go, each count is as of a moment ago, and not all are of the same
+     * moment.
+     *
+     * @return a snapshot
+     */
+    @CheckReturnValue
+    public ChannelCounters counters() {
+        return new ChannelCounters(pair.counters(), counts);
     }
 
     /**

@@ -102,6 +102,7 @@ final class Dispatch {
                 toHandler = channel.handler != null;
                 inbox.arrived(message, Frame.length(second), toHandler);
             } else {
+                channel.counts.controlReceived();
                 inbox.repost(slot, true);
             }
             outbox.roomChanged();

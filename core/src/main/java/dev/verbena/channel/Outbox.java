@@ -114,9 +114,11 @@ final class Outbox {
             long length,
             @Nullable SendCallback callback,
             @Nullable Object attachment) {
-        return pending.isEmpty() && hasRoom()
-                ? post(data, offset, length, callback, attachment)
-                : Status.NO_MORE_ENTRIES;
+        if (pending.isEmpty() && hasRoom()) {
+            return post(data, offset, length, callback, attachment);
+        }
+        channel.counts.foundNoRoom();
+        return Status.NO_MORE_ENTRIES;
     }
 
     /** Has a message wait for room; false when too many futures do already. */
@@ -127,6 +129,7 @@ final class Outbox {
             }
             futuresPending++;
         }
+        channel.counts.waiting();
         pending.add(waiting);
         roomChanged();
         return true;
@@ -229,6 +232,7 @@ final class Outbox {
             int index = nextControl;
             long at = start + (long) callbacks.length * stride + (long) index * Frame.HEADER_BYTES;
             if (postFrame(CONTROL | index, at, kind, 0).isSuccess()) {
+                channel.counts.controlSent();
                 nextControl = (index + 1) % Credits.RESERVE;
                 if (controlsOutstanding++ == 0) {
                     controlExpires = lastSent + timeoutTicks;
