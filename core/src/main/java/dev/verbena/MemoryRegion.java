@@ -2,7 +2,10 @@ package dev.verbena;
 
 import com.google.errorprone.annotations.CheckReturnValue;
 
+import dev.verbena.internal.events.FlightRecording;
+import dev.verbena.internal.events.RegistrationEvent;
 import dev.verbena.internal.queue.RegisteredMemory;
+import dev.verbena.internal.runtime.Log;
 import dev.verbena.internal.verbs.DeviceControl;
 import dev.verbena.internal.verbs.Errno;
 import dev.verbena.internal.verbs.Rights;
@@ -112,10 +115,21 @@ public final class MemoryRegion extends NativeObject {
                 checkPaging(domain.adapter());
             }
             int granted = access | implied(domain.adapter(), access, !memory.isReadOnly());
-            made =
-                    dmaBuf == null
-                            ? register(domain, memory, granted)
-                            : dmaBuf.register(domain, granted);
+            RegistrationEvent event = FlightRecording.on() ? RegistrationEvent.start() : null;
+            try {
+                made =
+                        dmaBuf == null
+                                ? register(domain, memory, granted)
+                                : dmaBuf.register(domain, granted);
+            } finally {
+                if (event != null) {
+                    event.end(
+                            domain.adapter().name(),
+                            dmaBuf == null ? memory.byteSize() : dmaBuf.length(),
+                            granted,
+                            made > 0);
+                }
+            }
             this.registered =
                     new RegisteredMemory(
                             domain,
@@ -161,8 +175,8 @@ public final class MemoryRegion extends NativeObject {
                     Status.NOT_SUPPORTED, RegistrationAdvice.NO_PAGING.formatted(adapter.name()));
         }
         String defect = adapter.provider().pagingDefect();
-        if (defect != null) {
-            System.getLogger("dev.verbena").log(System.Logger.Level.WARNING, defect);
+        if (defect != null && adapter.isFirstPaging()) {
+            Log.warn(defect);
         }
     }
 
