@@ -3,12 +3,16 @@ package dev.verbena.channel;
 import com.google.errorprone.annotations.CheckReturnValue;
 
 import dev.verbena.Access;
+import dev.verbena.BufferList;
 import dev.verbena.Completions;
 import dev.verbena.ConnectionOptions;
 import dev.verbena.Connector;
 import dev.verbena.MemoryRegion;
+import dev.verbena.OpFlags;
+import dev.verbena.PooledBuffer;
 import dev.verbena.QueuePair;
 import dev.verbena.QueuePairLimits;
+import dev.verbena.RemoteMemory;
 import dev.verbena.Status;
 import dev.verbena.VerbenaException;
 
@@ -60,11 +64,13 @@ public final class Channel implements AutoCloseable {
     final ChannelEnd end = new ChannelEnd(this);
     private final RoomWait roomWait;
     private final Dispatch dispatch;
+    private final PeerMemory peerMemory;
 
     // Guarded by the lock.
     final Credits credits;
     final Outbox outbox;
     final Inbox inbox;
+    final Exposures exposures;
     private int maxMessage; // that the peer takes, too
 
     /** Makes what it needs, and posts its receives. It may not send before {@link #open}. */
@@ -76,10 +82,13 @@ public final class Channel implements AutoCloseable {
         this.credits = new Credits(options.receives);
         this.keepAliveTicks = ticks(options.keepAlive);
         int receiveCount = options.receives + Credits.RESERVE;
-        int sendDepth = options.outstanding + Credits.RESERVE;
+        int sendDepth =
+                Math.addExact(
+                        2 * options.outstanding + Credits.RESERVE, // a write and a message each
+                        Exposures.requests(options.exposures));
         int stride =
                 Math.toIntExact(
-                        (long) Frame.HEADER_BYTES + options.maxMessage + ALIGNMENT - 1
+                        (long) Frame.MOST_EXTRA_BYTES + options.maxMessage + ALIGNMENT - 1
                                 & -(long) ALIGNMENT);
         this.completions = receiveCount + sendDepth;
         int inline = Math.min(MOST_INLINE, poller.adapter().info().maxInlineBytes());
@@ -102,22 +111,26 @@ public final class Channel implements AutoCloseable {
                                     QueuePairLimits.depths(sendDepth, receiveCount)
                                             .withInlineBytes(inline));
             this.pair = madePair;
+            this.exposures = new Exposures(this, options.exposures, ticks(options.timeout));
             this.outbox =
                     new Outbox(
                             this,
                             poller,
                             pair,
                             credits,
+                            exposures,
                             region,
                             (long) receiveCount * stride,
                             stride,
                             inline,
                             options.outstanding,
+                            options.exposures,
                             ticks(options.timeout));
             pair.attach(this);
             this.inbox = new Inbox(this, lock, pair, credits, region, receiveCount, stride);
             this.roomWait = new RoomWait(this, outbox);
             this.dispatch = new Dispatch(this, outbox, inbox);
+            this.peerMemory = new PeerMemory(this, roomWait);
         } catch (Throwable t) {
             if (madePair != null) {
                 madePair.close();
@@ -130,7 +143,7 @@ public final class Channel implements AutoCloseable {
         }
     }
 
-    private static int ticks(Duration duration) {
+    static int ticks(Duration duration) {
         return Math.clamp(
                 TimeUnit.NANOSECONDS.convert(duration) / Poller.TICK_NANOSECONDS + 1,
                 1,
@@ -197,7 +210,7 @@ public final class Channel implements AutoCloseable {
     }
 
     Handshake handshake() {
-        return new Handshake(options.maxMessage, options.receives);
+        return new Handshake(options.maxMessage, options.receives, options.exposures);
     }
 
     QueuePair pair() {
@@ -211,6 +224,7 @@ public final class Channel implements AutoCloseable {
             end.connection(by);
             maxMessage = Math.min(options.maxMessage, peer.maxMessage());
             credits.open(peer.receives());
+            outbox.open(peer.exposures());
         } finally {
             lock.unlock();
         }
@@ -269,12 +283,7 @@ public final class Channel implements AutoCloseable {
             long length,
             @Nullable SendCallback callback,
             @Nullable Object attachment) {
-        lock.lock();
-        try {
-            return post(data, offset, length, callback, attachment);
-        } finally {
-            lock.unlock();
-        }
+        return post(RequestKind.SEND, data, offset, length, null, null, 0, callback, attachment);
     }
 
     /**
@@ -301,7 +310,7 @@ public final class Channel implements AutoCloseable {
      */
     @CheckReturnValue
     public CompletableFuture<Void> sendAsync(MemorySegment data) {
-        return roomWait.sendAsync(data);
+        return roomWait.async(RequestKind.SEND, data, null, null);
     }
 
     private void checkLength(long length) {
@@ -312,17 +321,129 @@ public final class Channel implements AutoCloseable {
         }
     }
 
-    /** Posts a message if the channel is open and has room. The caller holds the lock. */
+    /** Posts a request if the channel is open and has room. */
     Status post(
+            RequestKind kind,
             MemorySegment data,
             long offset,
             long length,
+            @Nullable BufferList local,
+            @Nullable RemoteMemory remote,
+            long remoteOffset,
             @Nullable SendCallback callback,
             @Nullable Object attachment) {
         checkLength(length);
-        return end.isOpen()
-                ? outbox.send(data, offset, length, callback, attachment)
-                : Status.CONNECTION_INVALID;
+        lock.lock();
+        try {
+            return end.isOpen()
+                    ? outbox.submit(
+                            kind,
+                            data,
+                            offset,
+                            length,
+                            local,
+                            remote,
+                            remoteOffset,
+                            callback,
+                            attachment)
+                    : Status.CONNECTION_INVALID;
+        } finally {
+            lock.unlock();
+        }
+    }
+
+    // ---- the memory of this side
+
+    /**
+     * Exposes memory to the peer, for a time, and waits for one of the {@linkplain
+     * ChannelOptions#withExposures exposures} if all are in use. Not from a handler or callback.
+     *
+     * @param region registered memory, of the {@linkplain Poller#domain poller's domain}
+     * @param offset where the exposed part begins
+     * @param length how long it is, at least 1
+     * @param rights {@link OpFlags#ALLOW_REMOTE_READ}, {@link OpFlags#ALLOW_REMOTE_WRITE} or both
+     * @param within how long the peer has: then it is revoked, see {@link Exposure}
+     * @return what goes into a message to the peer; to be closed by the caller
+     * @throws InterruptedException when the thread is interrupted while it waits
+     * @throws ChannelException IO_TIMEOUT when all were in use for that time; or why the channel is
+     *     closed
+     * @throws VerbenaException as {@link QueuePair#bind} refuses: INVALID_PARAMETER for memory
+     *     outside the region, ACCESS_VIOLATION for rights that it does not have; NOT_SUPPORTED on a
+     *     device without memory windows
+     */
+    @CheckReturnValue
+    public Exposure expose(
+            MemoryRegion region, long offset, long length, OpFlags rights, Duration within)
+            throws InterruptedException {
+        return exposures.expose(region, offset, length, rights, within);
+    }
+
+    /**
+     * Exposes a whole region to the peer, as {@link #expose(MemoryRegion, long, long, OpFlags,
+     * Duration)} does.
+     *
+     * @param region registered memory
+     * @param rights {@link OpFlags#ALLOW_REMOTE_READ}, {@link OpFlags#ALLOW_REMOTE_WRITE} or both
+     * @param within how long the peer has
+     * @return what goes into a message to the peer; to be closed by the caller
+     * @throws InterruptedException when the thread is interrupted while it waits
+     */
+    @CheckReturnValue
+    public Exposure expose(MemoryRegion region, OpFlags rights, Duration within)
+            throws InterruptedException {
+        return expose(region, 0, region.bytes(), rights, within);
+    }
+
+    /**
+     * Exposes a buffer of a pool to the peer, as {@link #expose(MemoryRegion, long, long, OpFlags,
+     * Duration)} does. It may be given back to the pool when the exposure has ended.
+     *
+     * @param buffer of a pool of the poller's domain
+     * @param rights {@link OpFlags#ALLOW_REMOTE_READ}, {@link OpFlags#ALLOW_REMOTE_WRITE} or both
+     * @param within how long the peer has
+     * @return what goes into a message to the peer; to be closed by the caller
+     * @throws InterruptedException when the thread is interrupted while it waits
+     */
+    @CheckReturnValue
+    public Exposure expose(PooledBuffer buffer, OpFlags rights, Duration within)
+            throws InterruptedException {
+        return expose(buffer.region(), buffer.offset(), buffer.memory().byteSize(), rights, within);
+    }
+
+    /**
+     * Exposes memory to the peer, if not all exposures are in use, and returns at once. Allocates
+     * nothing once as many exposures were in use before.
+     *
+     * @param region registered memory, of the poller's domain
+     * @param offset where the exposed part begins
+     * @param length how long it is, at least 1
+     * @param rights {@link OpFlags#ALLOW_REMOTE_READ}, {@link OpFlags#ALLOW_REMOTE_WRITE} or both
+     * @param within how long the peer has
+     * @param callback gets the end, and the peer's message
+     * @param attachment what {@link Exposure#attachment} returns
+     * @return null when all exposures are in use, or the channel is closed
+     * @throws VerbenaException as {@link #expose(MemoryRegion, long, long, OpFlags, Duration)}
+     */
+    @CheckReturnValue
+    public @Nullable Exposure tryExpose(
+            MemoryRegion region,
+            long offset,
+            long length,
+            OpFlags rights,
+            Duration within,
+            ExposureCallback callback,
+            @Nullable Object attachment) {
+        return exposures.tryExpose(region, offset, length, rights, within, callback, attachment);
+    }
+
+    /**
+     * The memory that the peer exposes: writes, reads, and messages that take it back.
+     *
+     * @return always the same object
+     */
+    @CheckReturnValue
+    public PeerMemory peerMemory() {
+        return peerMemory;
     }
 
     // ---- by the polling thread

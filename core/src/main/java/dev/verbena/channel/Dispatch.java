@@ -1,11 +1,11 @@
 package dev.verbena.channel;
 
 import dev.verbena.Completions;
-import dev.verbena.OperationType;
 import dev.verbena.Status;
 
 import org.jspecify.annotations.Nullable;
 
+import java.lang.foreign.MemorySegment;
 import java.util.concurrent.locks.ReentrantLock;
 
 /**
@@ -33,16 +33,39 @@ final class Dispatch {
         long context = from.context(index);
         if (!status.isSuccess()) {
             end.requestFailed(status);
-        } else if (from.type(index) == OperationType.RECEIVE) {
-            received((int) context, from.bytes(index));
-        } else if ((context & Outbox.CONTROL) != 0) {
-            controlEnded();
-        } else {
-            messageEnded((int) context);
+            return;
+        }
+        switch (from.type(index)) {
+            case RECEIVE -> received((int) context, from.bytes(index), false, 0);
+            case RECEIVE_AND_INVALIDATE ->
+                    received((int) context, from.bytes(index), true, from.invalidatedToken(index));
+            case INVALIDATE -> invalidated((int) context);
+            default -> {
+                if ((context & Outbox.CONTROL) != 0) {
+                    controlEnded((int) context);
+                } else {
+                    requestEnded((int) context);
+                }
+            }
         }
     }
 
-    private void messageEnded(int slot) {
+    private void invalidated(int token) {
+        Exposure exposure = null;
+        lock.lock();
+        try {
+            if (end.isOpen()) {
+                exposure = channel.exposures.invalidated(token);
+            }
+        } finally {
+            lock.unlock();
+        }
+        if (exposure != null) {
+            channel.exposures.report(exposure, exposure.why, null);
+        }
+    }
+
+    private void requestEnded(int slot) {
         SendCallback callback;
         Object attachment;
         lock.lock();
@@ -62,11 +85,11 @@ final class Dispatch {
         }
     }
 
-    private void controlEnded() {
+    private void controlEnded(int index) {
         lock.lock();
         try {
             if (end.isOpen()) {
-                outbox.controlEnded();
+                outbox.controlEnded(index);
             }
         } finally {
             lock.unlock();
@@ -81,22 +104,34 @@ final class Dispatch {
         }
     }
 
-    private void received(int slot, long bytes) {
+    private void received(int slot, long bytes, boolean takesBack, int token) {
         Message message = inbox.message(slot);
+        MemorySegment at = message.frame();
+        Exposure taken = null;
         boolean toHandler = false;
         lock.lock();
         try {
             if (!end.isOpen()) {
                 return; // its memory may be gone
             }
-            if (!Frame.isValid(message.frame(), bytes)
-                    || !Frame.grant(message.frame(), channel.credits)) {
+            if (!Frame.isValid(at, bytes) || !Frame.grant(at, channel.credits) || !takeNotes(at)) {
                 end.fail(Status.INTERNAL_ERROR, "the peer sent a frame that is none", null);
                 return;
             }
-            if (Frame.kind(message.frame()) == Frame.MESSAGE) {
-                toHandler = channel.handler != null;
-                inbox.arrived(message, Frame.length(message.frame()), toHandler);
+            if (takesBack && Frame.kind(at) == Frame.MESSAGE) {
+                taken = channel.exposures.takenBack(token);
+            }
+            if (takesBack && taken == null) {
+                end.fail(
+                        Status.INTERNAL_ERROR,
+                        "the peer invalidated the token 0x%08x, which it had no right to"
+                                .formatted(token),
+                        null);
+                return;
+            }
+            if (Frame.kind(at) == Frame.MESSAGE) {
+                toHandler = taken == null && channel.handler != null;
+                inbox.arrived(message, Frame.length(at), toHandler || taken != null);
             } else {
                 inbox.repost(slot, true);
             }
@@ -105,8 +140,30 @@ final class Dispatch {
         } finally {
             lock.unlock();
         }
-        if (toHandler) {
+        if (taken != null) {
+            answered(taken, message);
+        } else if (toHandler) {
             handle(message);
+        }
+    }
+
+    private boolean takeNotes(MemorySegment at) {
+        for (int i = 0; i < Frame.notes(at); i++) {
+            if (!outbox.noted(Frame.noteKind(at, i), Frame.noteToken(at, i))) {
+                return false;
+            }
+        }
+        return true;
+    }
+
+    /** A message took an exposure back. A future's is released by whoever gets it. */
+    private void answered(Exposure taken, Message message) {
+        if (!taken.reusable()) {
+            message.retain();
+        }
+        channel.exposures.report(taken, Status.SUCCESS, message);
+        if (!message.retained()) {
+            release(message);
         }
     }
 
@@ -144,23 +201,23 @@ final class Dispatch {
 
     /** Looks at deadlines, and at whether the peer is to be asked. */
     void tick(int now) {
-        boolean late = false;
+        String late = null;
         lock.lock();
         try {
             if (end.isOpen()) {
-                late = outbox.isLate(now);
-                if (!late && outbox.idleTicks(now) >= channel.keepAliveTicks) {
-                    outbox.control(Frame.KEEP_ALIVE);
+                late = outbox.late(now);
+                if (late == null && channel.exposures.isLate(now)) {
+                    late = "memory that was asked back was not given back";
+                }
+                if (late == null && outbox.idleTicks(now) >= channel.keepAliveTicks) {
+                    boolean ignored = outbox.control(Frame.KEEP_ALIVE);
                 }
             }
         } finally {
             lock.unlock();
         }
-        if (late) {
-            end.fail(
-                    Status.IO_TIMEOUT,
-                    "a message was not acknowledged within " + channel.options.timeout,
-                    null);
+        if (late != null) {
+            end.fail(Status.IO_TIMEOUT, late + " within " + channel.options.timeout, null);
         }
     }
 }

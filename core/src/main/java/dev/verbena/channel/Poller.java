@@ -315,11 +315,23 @@ public final class Poller implements AutoCloseable {
 
     // ---- for channels
 
-    Adapter adapter() {
+    /**
+     * The device that it polls.
+     *
+     * @return the adapter
+     */
+    @CheckReturnValue
+    public Adapter adapter() {
         return adapter;
     }
 
-    ProtectionDomain domain() {
+    /**
+     * The domain of its queue pairs: memory and windows that they name are made from it.
+     *
+     * @return the domain, which the poller closes
+     */
+    @CheckReturnValue
+    public ProtectionDomain domain() {
         return domain;
     }
 
