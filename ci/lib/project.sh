@@ -158,7 +158,7 @@ up_to_date() {
 demo() {
     if up_to_date; then need_jdk; else build -DskipTests -Dformat.skip package; fi
     LIMIT=${LIMIT:-$DEMO_LIMIT}
-    run_with_devices "$JDK/bin/java" "${BRISK_JVM[@]}" --enable-native-access=dev.verbena,dev.verbena.bindings \
+    run_with_devices "$JDK/bin/java" "${BRISK_JVM[@]}" --enable-native-access=dev.verbena \
         --module-path "$PROJECT/native-test/tools/target/lib:$(jar_of tools)" \
         --module dev.verbena.tools/dev.verbena.tools.Verbena demo
 }

@@ -21,6 +21,8 @@ VM_MODULES=(virtio_pci virtio_console virtio_rng 9pnet_virtio 9p overlay
     crc32_generic crc32c_generic crc32_pclmul veth virtio_net sch_netem ib_uverbs rdma_ucm rdma_rxe)
 # And when a container engine is to run in it: its disk, its networks. Not loaded otherwise, as each takes its time under emulation.
 VM_ENGINE_MODULES=(virtio_blk ext4 bridge nf_tables nft_compat nft_chain_nat xt_nat)
+# And those that a command may load by modprobe: the kernel's NVMe over RDMA, both ends, and a file system on top.
+VM_SPARE_MODULES=(nvme_rdma nvmet_rdma ext4)
 
 # Says why there can be no VM here, or nothing.
 why_no_vm() {
@@ -57,7 +59,7 @@ prepare_vm() {
 # Prints a name that changes whenever what is made here would: the kernel asked for, the modules, this file, the guest's init.
 vm_recipe() {
     printf '%s-%s\n' "$(kernel_meta_package)${VERBENA_KERNEL_SUITE:+-$VERBENA_KERNEL_SUITE}" \
-        "$({ echo "${VM_MODULES[@]}" "${VM_ENGINE_MODULES[@]}"; cat "$CI_DIR/lib/vm.sh" "$CI_DIR/vm/init"; } | sha256sum | cut -c1-12)"
+        "$({ echo "${VM_MODULES[@]}" "${VM_ENGINE_MODULES[@]}" "${VM_SPARE_MODULES[@]}"; cat "$CI_DIR/lib/vm.sh" "$CI_DIR/vm/init"; } | sha256sum | cut -c1-12)"
 }
 
 kernel_meta_package() {
@@ -170,6 +172,11 @@ make_initramfs() { # FOLDER
     modules_of "$lib" "$kernel" "${VM_ENGINE_MODULES[@]}" | grep -vxFf "$1/modules" >"$1/engine-modules" || true
     unpack_modules "$root/modules" <"$1/modules" >"$root/modules/order" || return
     unpack_modules "$root/modules" <"$1/engine-modules" >"$root/modules/engine" || return
+    modules_of "$lib" "$kernel" "${VM_SPARE_MODULES[@]}" | grep -vxFf "$1/modules" >"$1/spare-modules" || true
+    mkdir -p "$root/spare/lib/modules/$kernel" || return
+    unpack_modules "$root/spare/lib/modules/$kernel" <"$1/spare-modules" >/dev/null || return
+    touch "$root/spare/lib/modules/$kernel"/modules.{order,builtin,builtin.modinfo} || return # depmod warns without
+    PATH=$PATH:/usr/sbin:/sbin depmod -b "$root/spare" "$kernel" || return
     (cd "$root" && find . | "$1/busybox-static" cpio -o -H newc 2>/dev/null | gzip -1 >"$1/initramfs")
 }
 

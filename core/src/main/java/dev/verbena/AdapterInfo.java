@@ -109,7 +109,7 @@ public final class AdapterInfo {
         this.maxWindowBytes =
                 found.windows() ? Math.min(device.maxRegistration(), provider.maxWindowBytes()) : 0;
         this.technology = technology(device, ports);
-        this.maxTransferBytes = ports.stream().mapToLong(Port::maxMessageBytes).max().orElse(0);
+        this.maxTransferBytes = longestMessage(ports);
         this.found = found;
         this.extended = ExtendedAttributes.NONE;
     }
@@ -137,14 +137,23 @@ public final class AdapterInfo {
             return Technology.OTHER;
         }
         // A device may have ports of both kinds: use the port that queue pairs get by default.
-        return ports.stream()
-                        .filter(Port::active)
-                        .findFirst()
-                        .or(() -> ports.stream().findFirst())
-                        .filter(port -> port.linkLayer() == Port.LinkLayer.ETHERNET)
-                        .isPresent()
-                ? Technology.ROCE
-                : Technology.INFINIBAND;
+        Port.LinkLayer first = null;
+        for (Port port : ports) {
+            if (port.active()) {
+                first = port.linkLayer();
+                break;
+            }
+            first = first == null ? port.linkLayer() : first;
+        }
+        return first == Port.LinkLayer.ETHERNET ? Technology.ROCE : Technology.INFINIBAND;
+    }
+
+    private static long longestMessage(List<Port> ports) {
+        long longest = 0;
+        for (Port port : ports) {
+            longest = Math.max(longest, port.maxMessageBytes());
+        }
+        return longest;
     }
 
     // ---- identity

@@ -52,14 +52,7 @@ final class AdapterPorts {
         List<Port> ports = new ArrayList<>();
         for (int i = 0; i < found.size(); i++) {
             int number = i + 1;
-            ports.add(
-                    new Port(
-                            number,
-                            found.get(i),
-                            gids.stream()
-                                    .filter(g -> g.port() == number)
-                                    .map(AdapterPorts::gidEntry)
-                                    .toList()));
+            ports.add(new Port(number, found.get(i), entriesOf(number, gids)));
         }
         return ports;
     }
@@ -74,13 +67,24 @@ final class AdapterPorts {
     }
 
     private List<GidTableEntry> queryGids(List<PortAttributes> ports) {
+        int atMost = 0;
+        for (PortAttributes port : ports) {
+            atMost += port.gidTableLength();
+        }
         List<GidTableEntry> gids = new ArrayList<>();
         VerbenaException.check(
-                control.queryGids(
-                        ports.stream().mapToInt(PortAttributes::gidTableLength).sum(), gids),
-                "ibv_query_gid_table(" + device + ")",
-                "");
+                control.queryGids(atMost, gids), "ibv_query_gid_table(" + device + ")", "");
         return gids;
+    }
+
+    private static List<Port.GidEntry> entriesOf(int port, List<GidTableEntry> gids) {
+        List<Port.GidEntry> entries = new ArrayList<>();
+        for (GidTableEntry entry : gids) {
+            if (entry.port() == port) {
+                entries.add(gidEntry(entry));
+            }
+        }
+        return List.copyOf(entries);
     }
 
     private static Port.GidEntry gidEntry(GidTableEntry entry) {
@@ -118,8 +122,7 @@ final class AdapterPorts {
     GidChoice gid() {
         GidChoice now = chosen;
         if (now == null) {
-            Port port =
-                    query().stream().filter(Port::active).findFirst().orElseThrow(this::noPortIsUp);
+            Port port = firstActive();
             now =
                     new GidChoice(
                             port.number(),
@@ -129,6 +132,15 @@ final class AdapterPorts {
         }
         used = now;
         return now;
+    }
+
+    private Port firstActive() {
+        for (Port port : query()) {
+            if (port.active()) {
+                return port;
+            }
+        }
+        throw noPortIsUp();
     }
 
     /** As {@link #gid}, but null if there is none. */

@@ -2,6 +2,8 @@ package dev.verbena;
 
 import com.google.errorprone.annotations.CheckReturnValue;
 
+import dev.verbena.internal.events.AwaitEvent;
+import dev.verbena.internal.events.FlightRecording;
 import dev.verbena.internal.queue.CompletionEvents;
 import dev.verbena.internal.queue.CompletionPoller;
 import dev.verbena.internal.queue.CompletionRecords;
@@ -19,6 +21,7 @@ import java.util.ArrayDeque;
 import java.util.Deque;
 import java.util.concurrent.ThreadFactory;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.Consumer;
 
 /**
@@ -43,12 +46,6 @@ public final class CompletionQueue extends NativeObject {
 
     private static final int MOST_MODERATION = 0xFFFF; // the fields have 16 bits
 
-    /** After how many polls that find nothing the clock is read. */
-    private static final int LOOK_EVERY = 1 << 12;
-
-    /** After how long without completions to look for queue pairs that failed without an event. */
-    private static final long LOOK_NANOSECONDS = TimeUnit.MILLISECONDS.toNanos(20);
-
     private final Adapter adapter;
     private volatile int depth;
     private final DeviceControl control;
@@ -60,8 +57,9 @@ public final class CompletionQueue extends NativeObject {
     private final @Nullable Consumer<Status> callback;
     private final @Nullable CallbackLoop callbacks;
     private final QueuePairGroup queuePairs = new QueuePairGroup();
-    private int emptyPolls; // of the polling thread, like the next
-    private long lastLook = System.nanoTime();
+    private final AtomicLong waits = new AtomicLong();
+    private final AtomicLong timeouts = new AtomicLong();
+    private final PollCounts polls = new PollCounts();
 
     CompletionQueue(Adapter adapter, CompletionQueueOptions options) {
         this(adapter, options, Thread.ofPlatform().daemon().factory());
@@ -102,14 +100,15 @@ public final class CompletionQueue extends NativeObject {
                 entry = reserved;
             }
             long made =
-                    VerbenaException.check(
-                            control.createCq(
-                                    DEPTH_FACTOR * depth,
-                                    shared == null ? ownChannel : shared.channel().address(),
-                                    vector,
-                                    entry == null ? 0 : entry.context()),
-                            "ibv_create_cq(depth %d)".formatted(DEPTH_FACTOR * depth),
-                            "");
+                    control.createCq(
+                            DEPTH_FACTOR * depth,
+                            shared == null ? ownChannel : shared.channel().address(),
+                            vector,
+                            entry == null ? 0 : entry.context());
+            if (made < 0) { // the sentence only now: formatting takes 13 ms in a new JVM
+                throw VerbenaException.of(
+                        "ibv_create_cq(depth %d)".formatted(DEPTH_FACTOR * depth), made, "");
+            }
             undo.push(() -> control.destroyCq(made));
             this.address = made;
             this.poller =
@@ -266,13 +265,9 @@ public final class CompletionQueue extends NativeObject {
             throw broken();
         }
         if (count > 0) {
-            emptyPolls = 0;
-        } else if (++emptyPolls == LOOK_EVERY) {
-            emptyPolls = 0;
-            if (System.nanoTime() - lastLook >= LOOK_NANOSECONDS) {
-                lookForFailures();
-                lastLook = System.nanoTime();
-            }
+            polls.found(count);
+        } else if (polls.foundNothing()) {
+            lookForFailures();
         }
         return count;
     }
@@ -363,14 +358,21 @@ public final class CompletionQueue extends NativeObject {
         try {
             checkThread();
             checkNoCallback();
+            AwaitEvent event = FlightRecording.on() ? AwaitEvent.start() : null;
             int fired =
                     events.await(TimeUnit.NANOSECONDS.convert(timeout)); // for ever is 292 years
+            if (event != null) {
+                event.end(adapter.name(), fired != CompletionEvents.NOTHING);
+            }
             if (fired != CompletionEvents.NOTHING) {
+                waits.getAndIncrement();
                 return status(fired);
             }
             if (events.closed()) {
                 throw new ClosedException(this);
             }
+            waits.getAndIncrement();
+            timeouts.getAndIncrement();
             return Status.IO_TIMEOUT;
         } catch (CallFailure e) {
             throw waitFailed(e);
@@ -512,6 +514,20 @@ public final class CompletionQueue extends NativeObject {
      */
     public int depth() {
         return depth;
+    }
+
+    /**
+     * What it has counted since it was made. From any thread, also of a {@linkplain
+     * Adapter#createConfinedCompletionQueue confined} queue and after the close; takes no lock.
+     * While others poll, each count is as of a moment ago, and not all are of the same moment; each
+     * only grows.
+     *
+     * @return a snapshot
+     */
+    @CheckReturnValue
+    public CompletionQueueCounters counters() {
+        return new CompletionQueueCounters(
+                poller.counts(), polls.delivered(), waits.getOpaque(), timeouts.getOpaque());
     }
 
     /**

@@ -37,7 +37,7 @@ public final class PathOptions {
      * No option set: by IP address the connection manager chooses each value; by address, the
      * defaults apply that each method names.
      */
-    public static final PathOptions DEFAULTS = new PathOptions(new EnumMap<>(Attribute.class));
+    public static final PathOptions DEFAULTS = new PathOptions(Map.of());
 
     private static final int TIMES = 7; // three bits
     private static final int UNLIMITED = 7;
@@ -311,6 +311,9 @@ public final class PathOptions {
 
     /** Sets what was asked for and belongs to this step. */
     void applyTo(StateChange change) {
+        if (values.isEmpty()) {
+            return;
+        }
         values.forEach(
                 (attribute, value) -> {
                     if (attribute.step == change.state()) {

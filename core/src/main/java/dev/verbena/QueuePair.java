@@ -2,9 +2,12 @@ package dev.verbena;
 
 import com.google.errorprone.annotations.CheckReturnValue;
 
+import dev.verbena.internal.events.ConnectEvent;
+import dev.verbena.internal.events.FlightRecording;
 import dev.verbena.internal.queue.Operation;
 import dev.verbena.internal.queue.ReceiveQueue;
 import dev.verbena.internal.queue.Refusal;
+import dev.verbena.internal.queue.RequestCounts;
 import dev.verbena.internal.queue.RequestType;
 import dev.verbena.internal.queue.SendQueue;
 import dev.verbena.internal.queue.WindowRequests;
@@ -68,6 +71,7 @@ public final class QueuePair extends NativeObject {
     private final NativeQueuePair half;
     private final SendQueue sends;
     private final WindowRequests windowRequests;
+    private final RequestCounts sendCounts;
     private final @Nullable ReceiveQueue receives; // null with a shared receive queue
     private volatile @Nullable Object attachment; // the caller's
 
@@ -107,6 +111,7 @@ public final class QueuePair extends NativeObject {
             throw t;
         }
         this.sends = half.sends();
+        this.sendCounts = half.endpoint().sendCounts();
         this.windowRequests = half.windowRequests();
         this.receives = half.receives();
         try {
@@ -166,14 +171,22 @@ public final class QueuePair extends NativeObject {
             if (!half.beginConnecting()) {
                 throw new IllegalStateException(this + " is connected or flushed already");
             }
-            boolean done = false;
+            ConnectEvent event =
+                    FlightRecording.on()
+                            ? ConnectEvent.start(
+                                    "by address", adapter.name(), half.number(), Peer.of(peer))
+                            : null;
             try {
                 half.connect(peer, options);
-                done = true;
-            } finally {
-                if (!done) {
-                    half.giveUpConnecting();
+            } catch (Throwable t) {
+                half.giveUpConnecting();
+                if (event != null) {
+                    event.end(t);
                 }
+                throw t;
+            }
+            if (event != null) {
+                event.end(null);
             }
         } finally {
             release();
@@ -237,6 +250,18 @@ public final class QueuePair extends NativeObject {
      */
     public int outstandingReceives() {
         return receives == null ? 0 : receives.outstanding();
+    }
+
+    /**
+     * What it has counted since it was made. From any thread, also of a {@linkplain
+     * Adapter#createConfinedCompletionQueue confined} queue pair and after the close; takes no
+     * lock. While others post or poll, each count is as of a moment ago, and not all are of the
+     * same moment: exact when nobody does.
+     *
+     * @return a snapshot
+     */
+    public QueuePairCounters counters() {
+        return half.counters();
     }
 
     /**
@@ -463,11 +488,13 @@ public final class QueuePair extends NativeObject {
      *     SharedReceiveQueue}, or the provider's refusal
      */
     public Status receive(long context, BufferList buffers) {
-        return answer(
-                "receive",
+        int code =
                 receives == null
                         ? Refusal.SHARED_RECEIVES.code()
-                        : receives.post(context, buffers.buffers));
+                        : receives.post(context, buffers.buffers);
+        return code == Refusal.NONE
+                ? Status.SUCCESS
+                : refused(half.endpoint().receiveCounts(), "receive", code);
     }
 
     /**
@@ -519,6 +546,10 @@ public final class QueuePair extends NativeObject {
                                     length,
                                     flags.bits);
                     kept = answer == Refusal.NONE && window.bind(region, offset, length);
+                    if (answer == Refusal.NONE && FlightRecording.on()) {
+                        QueuePairEvents.bound(
+                                half, window.remoteToken(), region.start() + offset, length);
+                    }
                     return answer(Operation.BIND.name(), answer);
                 }
             } finally {
@@ -555,9 +586,12 @@ public final class QueuePair extends NativeObject {
         try {
             synchronized (window) {
                 window.ensureOpen(); // its close waits for this lock
-                return answer(
-                        Operation.INVALIDATE.name(),
-                        windowRequests.invalidate(context, window.window(), flags.bits));
+                int token = window.remoteToken();
+                int answer = windowRequests.invalidate(context, window.window(), flags.bits);
+                if (answer == Refusal.NONE && FlightRecording.on()) {
+                    QueuePairEvents.invalidated(half, token, false);
+                }
+                return answer(Operation.INVALIDATE.name(), answer);
             }
         } catch (RuntimeException | Error e) {
             sends.postDeferred();
@@ -841,11 +875,16 @@ public final class QueuePair extends NativeObject {
     }
 
     private Status answer(String operation, int code) {
-        if (code == Refusal.NONE) {
-            return Status.SUCCESS;
-        }
+        return code == Refusal.NONE ? Status.SUCCESS : refused(sendCounts, operation, code);
+    }
+
+    private Status refused(RequestCounts counts, String operation, int code) {
+        counts.refused(code);
         refusedOperation = operation;
         refusal = code;
+        if (FlightRecording.on()) {
+            QueuePairEvents.refused(half, operation, code);
+        }
         return Refusals.status(code);
     }
 

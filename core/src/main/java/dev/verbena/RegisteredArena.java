@@ -61,6 +61,12 @@ public final class RegisteredArena extends NativeObject implements Arena {
     private long end; // of the current slab
     private boolean stillRegistered;
 
+    // Written under the lock, read without it.
+    private volatile long allocations;
+    private volatile long allocatedBytes;
+    private volatile int registrations;
+    private volatile long registeredBytes;
+
     RegisteredArena(ProtectionDomain domain, long slabBytes, long maxBytes, Access... rights) {
         super(domain);
         this.domain = domain;
@@ -123,8 +129,21 @@ public final class RegisteredArena extends NativeObject implements Arena {
                     bytes > slabBytes || alignment > slabBytes
                             ? whole(bytes, alignment)
                             : part(bytes, alignment);
+            countAllocation(bytes);
         }
         return Pages.segment(address, bytes, javaAccess);
+    }
+
+    @SuppressWarnings("NonAtomicVolatileUpdate") // under the lock only
+    private void countAllocation(long bytes) {
+        allocatedBytes += bytes;
+        allocations++;
+    }
+
+    @SuppressWarnings("NonAtomicVolatileUpdate")
+    private void countRegistration(long bytes) {
+        registeredBytes += bytes;
+        registrations++;
     }
 
     /** A part of the current slab, or of a new one. */
@@ -181,6 +200,7 @@ public final class RegisteredArena extends NativeObject implements Arena {
         Arrays.fill(all, slab, slab + count, region);
         regions = all;
         nextSlab = slab + count;
+        countRegistration(bytes);
         return address;
     }
 
@@ -189,6 +209,76 @@ public final class RegisteredArena extends NativeObject implements Arena {
                 Status.INSUFFICIENT_RESOURCES,
                 "%s cannot allocate %,d bytes: %,d of its %,d slabs of %,d bytes are used. Create it with a higher maximum, or close it and create a new one"
                         .formatted(this, bytes, nextSlab, slabs, slabBytes));
+    }
+
+    /**
+     * What it has allocated and registered so far. From any thread, also after the close; takes no
+     * lock, so an allocation at this moment may be in some counts and not in others.
+     *
+     * @return a snapshot
+     */
+    @CheckReturnValue
+    public Counters counters() {
+        return new Counters(allocations, allocatedBytes, registrations, registeredBytes);
+    }
+
+    /** Counts of an arena, from {@link RegisteredArena#counters}. */
+    public static final class Counters {
+        private final long allocations;
+        private final long allocatedBytes;
+        private final int registrations;
+        private final long registeredBytes;
+
+        private Counters(
+                long allocations, long allocatedBytes, int registrations, long registeredBytes) {
+            this.allocations = allocations;
+            this.allocatedBytes = allocatedBytes;
+            this.registrations = registrations;
+            this.registeredBytes = registeredBytes;
+        }
+
+        /**
+         * How many segments it has allocated.
+         *
+         * @return a count that only grows
+         */
+        public long allocations() {
+            return allocations;
+        }
+
+        /**
+         * How many bytes these segments have.
+         *
+         * @return a count that only grows
+         */
+        public long allocatedBytes() {
+            return allocatedBytes;
+        }
+
+        /**
+         * How many regions it has registered: one for each slab, and one for each allocation that
+         * is larger.
+         *
+         * @return a count that only grows
+         */
+        public int registrations() {
+            return registrations;
+        }
+
+        /**
+         * How many bytes it has registered, and holds in memory until it is closed.
+         *
+         * @return a count that only grows
+         */
+        public long registeredBytes() {
+            return registeredBytes;
+        }
+
+        @Override
+        public String toString() {
+            return "%,d allocations of %,d bytes, %,d registrations of %,d bytes"
+                    .formatted(allocations, allocatedBytes, registrations, registeredBytes);
+        }
     }
 
     /**

@@ -47,7 +47,7 @@ import java.util.concurrent.locks.ReentrantLock;
  * <p>May be used from any thread if its poller has one of its own, otherwise from the poller's
  * thread.
  */
-public final class Channel implements AutoCloseable {
+public final class Channel extends Polled implements AutoCloseable {
     private static final int ALIGNMENT = 64;
     private static final int MOST_INLINE = 128;
 
@@ -80,7 +80,7 @@ public final class Channel implements AutoCloseable {
         this.handler = handler;
         this.maxMessage = options.maxMessage;
         this.credits = new Credits(options.receives);
-        this.keepAliveTicks = ticks(options.keepAlive);
+        this.keepAliveTicks = Poller.ticks(options.keepAlive);
         int receiveCount = options.receives + Credits.RESERVE;
         int sendDepth =
                 Math.addExact(
@@ -111,7 +111,7 @@ public final class Channel implements AutoCloseable {
                                     QueuePairLimits.depths(sendDepth, receiveCount)
                                             .withInlineBytes(inline));
             this.pair = madePair;
-            this.exposures = new Exposures(this, options.exposures, ticks(options.timeout));
+            this.exposures = new Exposures(this, options.exposures, Poller.ticks(options.timeout));
             this.outbox =
                     new Outbox(
                             this,
@@ -125,7 +125,7 @@ public final class Channel implements AutoCloseable {
                             inline,
                             options.outstanding,
                             options.exposures,
-                            ticks(options.timeout));
+                            Poller.ticks(options.timeout));
             pair.attach(this);
             this.inbox = new Inbox(this, lock, pair, credits, region, receiveCount, stride);
             this.roomWait = new RoomWait(this, outbox);
@@ -141,13 +141,6 @@ public final class Channel implements AutoCloseable {
             poller.release(queue, completions);
             throw t;
         }
-    }
-
-    static int ticks(Duration duration) {
-        return Math.clamp(
-                TimeUnit.NANOSECONDS.convert(duration) / Poller.TICK_NANOSECONDS + 1,
-                1,
-                Integer.MAX_VALUE / 2);
     }
 
     // ---- the connection
@@ -242,6 +235,7 @@ public final class Channel implements AutoCloseable {
         }
     }
 
+    @Override
     boolean reportsTo(PollerQueue other) {
         return queue == other;
     }
@@ -449,6 +443,7 @@ public final class Channel implements AutoCloseable {
     // ---- by the polling thread
 
     /** A completion of this channel's. */
+    @Override
     void completed(Completions from, int index) {
         dispatch.completed(from, index);
     }
@@ -464,6 +459,7 @@ public final class Channel implements AutoCloseable {
     }
 
     /** Looks at deadlines, and at whether the peer is to be asked. */
+    @Override
     void tick(int now) {
         dispatch.tick(now);
     }
@@ -514,6 +510,7 @@ public final class Channel implements AutoCloseable {
     // ---- the end
 
     /** Ends the channel, if it has not ended before. From any thread; does not wait. */
+    @Override
     void fail(Status status, String why, @Nullable Throwable cause) {
         end.fail(status, why, cause);
     }

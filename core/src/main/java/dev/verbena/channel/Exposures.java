@@ -90,7 +90,7 @@ final class Exposures {
                     window,
                     callback,
                     attachment,
-                    channel.poller.tick() + Channel.ticks(within));
+                    channel.poller.tick() + Poller.ticks(within));
             boolean both =
                     exposed.put(exposure.token, exposure)
                             && channel.outbox.note(Notes.EXPOSED, exposure.token);

@@ -34,8 +34,8 @@ import java.util.concurrent.locks.LockSupport;
  * lock of the queues below, and a call by another thread throws {@link WrongThreadException}.
  *
  * <p>Handlers and callbacks run on the polling thread and must not block: a round that takes longer
- * than {@link #SLOW} is counted ({@link #slowRounds}), and nothing is lost meanwhile, as peers wait
- * for credit.
+ * than {@link #SLOW} is counted ({@link #slowRounds}; event {@code dev.verbena.SlowRound} of the
+ * Flight Recorder), and nothing is lost meanwhile, as peers wait for credit.
  */
 public final class Poller implements AutoCloseable {
     /** A round of handlers and callbacks that takes longer is counted as slow. */
@@ -58,7 +58,7 @@ public final class Poller implements AutoCloseable {
     private final Thread thread;
     private final Queue<Runnable> tasks = new ConcurrentLinkedQueue<>();
     private volatile PollerQueue[] queues = {}; // each change makes it anew: polls make no iterator
-    private final List<Channel> channels = new CopyOnWriteArrayList<>();
+    private final List<Polled> channels = new CopyOnWriteArrayList<>();
 
     private volatile boolean sleeping;
     private volatile boolean closing;
@@ -233,17 +233,23 @@ public final class Poller implements AutoCloseable {
                 idleSince = System.nanoTime();
                 if (idleSince - start > SLOW_NANOSECONDS) {
                     slowRounds.incrementAndGet();
+                    SlowRound.record(adapter.name(), count, idleSince - start);
                 }
             }
             return count;
         } catch (VerbenaException e) {
             queue.broke();
-            for (Channel channel : channels) {
-                if (channel.reportsTo(queue)) {
-                    channel.fail(e.status(), "its completion queue is broken", e);
-                }
-            }
+            fail(queue, e.status(), "its completion queue is broken", e);
             return 1;
+        }
+    }
+
+    /** Ends all channels that report to a queue. From any thread. */
+    void fail(PollerQueue queue, Status status, String why, @Nullable Throwable cause) {
+        for (Polled channel : channels) {
+            if (channel.reportsTo(queue)) {
+                channel.fail(status, why, cause);
+            }
         }
     }
 
@@ -268,7 +274,7 @@ public final class Poller implements AutoCloseable {
         if (now - nextTick >= 0) {
             nextTick = now + TICK_NANOSECONDS;
             int number = tick.incrementAndGet();
-            for (Channel channel : channels) {
+            for (Polled channel : channels) {
                 channel.tick(number);
             }
         }
@@ -335,13 +341,26 @@ public final class Poller implements AutoCloseable {
         return domain;
     }
 
+    /** How many ticks a time takes, at least. */
+    static int ticks(Duration duration) {
+        return Math.clamp(
+                TimeUnit.NANOSECONDS.convert(duration) / TICK_NANOSECONDS + 1,
+                1,
+                Integer.MAX_VALUE / 2);
+    }
+
     /** The number of the current tick. */
     int tick() {
         return tick.getPlain();
     }
 
-    /** Runs something on the polling thread, soon. */
-    void execute(Runnable task) {
+    /**
+     * Runs something on the polling thread, soon, between two rounds of handlers and callbacks.
+     * From any thread.
+     *
+     * @param task must not block; what it throws is reported to the uncaught exception handler
+     */
+    public void execute(Runnable task) {
         tasks.add(task);
         if (finished) {
             runTasks(); // what a channel left to do that came too late
@@ -350,14 +369,14 @@ public final class Poller implements AutoCloseable {
         }
     }
 
-    void add(Channel channel) {
+    void add(Polled channel) {
         channels.add(channel);
         if (closing) { // it may have been too late for the close to see it
             channel.fail(Status.CANCELLED, "its poller was closed", null);
         }
     }
 
-    void remove(Channel channel) {
+    void remove(Polled channel) {
         channels.remove(channel);
     }
 
@@ -447,7 +466,7 @@ public final class Poller implements AutoCloseable {
     }
 
     private void failAll() {
-        for (Channel channel : channels) {
+        for (Polled channel : channels) {
             channel.fail(Status.CANCELLED, "its poller was closed", null);
         }
     }

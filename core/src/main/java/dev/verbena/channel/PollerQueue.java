@@ -50,7 +50,7 @@ final class PollerQueue {
     /** Hands what came to its channels. */
     void dispatch(int count) {
         for (int i = 0; i < count; i++) {
-            Channel channel = (Channel) completions.attachment(i);
+            Polled channel = (Polled) completions.attachment(i);
             if (channel != null) {
                 dispatch(channel, i);
             }
@@ -58,7 +58,7 @@ final class PollerQueue {
     }
 
     /** Whatever goes wrong with one channel, the others go on. */
-    private void dispatch(Channel channel, int index) {
+    private void dispatch(Polled channel, int index) {
         try {
             channel.completed(completions, index);
         } catch (Throwable t) {

@@ -4,7 +4,8 @@
  *
  * <p>A {@link dev.verbena.channel.Poller} is a thread that polls; a {@link
  * dev.verbena.channel.Channel} is a connection with its buffers, which it polls for; a {@link
- * dev.verbena.channel.ChannelServer} accepts channels.
+ * dev.verbena.channel.ChannelServer} accepts channels. A {@link dev.verbena.channel.RawChannel} has
+ * none of the framing and credits that follow: for protocols of others, such as NVMe over RDMA.
  *
  * <h2>On the wire</h2>
  *

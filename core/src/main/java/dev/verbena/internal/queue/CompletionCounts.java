@@ -22,18 +22,28 @@ public final class CompletionCounts {
 
     private volatile long keptEver;
     private volatile long failuresEver;
+    private volatile long cancelledEver;
+    private volatile long synthesizedEver;
     private volatile long internalSignals; // written without the fence of a volatile write
 
     CompletionCounts() {}
 
-    @SuppressWarnings("NonAtomicVolatileUpdate") // under the lock only, as the next two
+    @SuppressWarnings("NonAtomicVolatileUpdate") // under the lock only, as the next ones
     void kept() {
         keptEver++;
     }
 
     @SuppressWarnings("NonAtomicVolatileUpdate")
-    void failure() {
+    void failure(int status) {
         failuresEver++;
+        if (status == CompletionPoller.FLUSHED) {
+            cancelledEver++; // last: a reader never sees more of these than failures
+        }
+    }
+
+    @SuppressWarnings("NonAtomicVolatileUpdate")
+    void synthesized() {
+        synthesizedEver++;
     }
 
     void internalSignal() {
@@ -56,6 +66,24 @@ public final class CompletionCounts {
      */
     public long failuresEver() {
         return failuresEver;
+    }
+
+    /**
+     * How many of {@link #failuresEver} were flushed requests.
+     *
+     * @return a count that only grows
+     */
+    public long cancelledEver() {
+        return cancelledEver;
+    }
+
+    /**
+     * How many completions were synthesized.
+     *
+     * @return a count that only grows
+     */
+    public long synthesizedEver() {
+        return synthesizedEver;
     }
 
     /**

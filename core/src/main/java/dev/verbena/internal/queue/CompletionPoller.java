@@ -409,6 +409,7 @@ public final class CompletionPoller {
                     raw, index, provider, ledger.endpoint(), credit, type, requestContext, to);
         } else if (success && silent) {
             counts.internalSignal();
+            ledger.endpoint().sendCounts().internalSignal();
         }
     }
 
@@ -423,6 +424,7 @@ public final class CompletionPoller {
             queue.delivered(); // of a closed queue pair, which has reported what it used up
             return;
         }
+        endpoint.receiveCounts().sharedReceive();
         delivery.deliver(
                 raw, index, provider, endpoint, queue, RequestType.RECEIVE, requestContext, to);
     }

@@ -80,6 +80,7 @@ final class Delivery {
             vendorError = raw.vendorError(index);
         } else if (type.isReceive()) {
             bytes = raw.bytes(index);
+            endpoint.receiveCounts().received(bytes);
             if (provider.invalidated(raw.flags(index))) {
                 delivered = RequestType.RECEIVE_AND_INVALIDATE;
                 extra = raw.invalidatedToken(index);
@@ -118,7 +119,7 @@ final class Delivery {
             boolean immediate,
             @Nullable CompletionRecords to) {
         if (status != WorkCompletions.SUCCESS) {
-            noteFailure(endpoint);
+            noteFailure(endpoint, type, status);
         }
         CompletionRecords records;
         if (to != null && store.isEmpty() && to.remaining() > 0) {
@@ -131,6 +132,17 @@ final class Delivery {
             counts.kept();
         }
         records.add(endpoint, type, context, bytes, status, vendorError, extra, immediate);
+        // Last: whatever these throw, the completion is there.
+        if (status != WorkCompletions.SUCCESS) {
+            endpoint.listener().requestFailed(type, context, status, vendorError);
+        } else if (type == RequestType.RECEIVE_AND_INVALIDATE) {
+            endpoint.listener().tokenInvalidated(extra);
+        }
+    }
+
+    /** The completion that is delivered next is synthesized. */
+    void synthesized() {
+        counts.synthesized();
     }
 
     // ---- queue pairs that a failure has ended
@@ -146,8 +158,9 @@ final class Delivery {
         return true;
     }
 
-    private void noteFailure(Endpoint endpoint) {
-        counts.failure();
+    private void noteFailure(Endpoint endpoint, RequestType type, int status) {
+        counts.failure(status);
+        endpoint.counts(type).failed(status);
         if (endpoint.failsFirst()) {
             addFailed(endpoint);
         }

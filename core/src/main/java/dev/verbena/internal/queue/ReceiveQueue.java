@@ -55,6 +55,15 @@ public final class ReceiveQueue {
     }
 
     /**
+     * Its receives, for their counters.
+     *
+     * @return always the same
+     */
+    public RequestLedger ledger() {
+        return ledger;
+    }
+
+    /**
      * Checks a receive's buffers.
      *
      * @return {@link Refusal#NONE}, or a refusal's code

@@ -36,8 +36,10 @@ public final class RequestLedger implements Credit {
     private static final VarHandle RETIRED = counter("retired");
     private static final VarHandle SILENT_RETIRED = counter("silentRetired");
     private static final VarHandle DELIVERED = counter("delivered");
+    private static final VarHandle BYTES = counter("bytes", long.class);
 
     private final Endpoint endpoint;
+    private final RequestCounts counts;
     private final long queue;
     private final int depth;
     private final int interval;
@@ -49,6 +51,7 @@ public final class RequestLedger implements Credit {
     private int added = FIRST;
     private int silentAdded;
     private int limit = FIRST; // while "added" is below it there is a free slot for certain
+    private long bytes; // by BYTES; of a receive queue, by the completing side
 
     // Written by the completing side.
     private int retired = FIRST;
@@ -58,8 +61,12 @@ public final class RequestLedger implements Credit {
     private boolean synthesizes; // a request was marked SYNTHESIZED or ENDED
 
     private static VarHandle counter(String name) {
+        return counter(name, int.class);
+    }
+
+    private static VarHandle counter(String name, Class<?> type) {
         try {
-            return MethodHandles.lookup().findVarHandle(RequestLedger.class, name, int.class);
+            return MethodHandles.lookup().findVarHandle(RequestLedger.class, name, type);
         } catch (ReflectiveOperationException e) {
             throw new ExceptionInInitializerError(e);
         }
@@ -75,6 +82,7 @@ public final class RequestLedger implements Credit {
      */
     public RequestLedger(Endpoint endpoint, long queue, int depth, int interval) {
         this.endpoint = endpoint;
+        this.counts = WorkId.isReceive(queue) ? endpoint.receiveCounts() : endpoint.sendCounts();
         this.queue = queue;
         this.depth = depth;
         this.interval = interval;
@@ -116,6 +124,7 @@ public final class RequestLedger implements Credit {
         int others = added - silentAdded - (int) DELIVERED.getAcquire(this);
         // Without what is granted on top for silent ones: those may end before the next check.
         limit = added + depth - others - silent;
+        counts.added(added - FIRST);
         return others + silent >= depth + (silent > 0 ? interval - 1 : 0);
     }
 
@@ -146,6 +155,41 @@ public final class RequestLedger implements Credit {
      */
     public int outstanding() {
         return (int) ADDED.getAcquire(this) - (int) RETIRED.getAcquire(this);
+    }
+
+    // ---- counters: from any thread, each as of a moment ago
+
+    /**
+     * How many requests were added for the caller, since this ledger was made.
+     *
+     * @return without internal and suppressed ones
+     */
+    public long posted() {
+        return counts.posted((int) ADDED.getAcquire(this) - FIRST);
+    }
+
+    /**
+     * How many of {@link #posted} were not retired.
+     *
+     * @return 0 or more
+     */
+    public int outstandingPosted() {
+        // Internal requests are posted when the queue takes no others any more: they are the last.
+        return Math.max(0, outstanding() - counts.internal());
+    }
+
+    /**
+     * How many bytes {@link #addBytes} and plain receives have added.
+     *
+     * @return bytes
+     */
+    public long bytes() {
+        return (long) BYTES.getOpaque(this);
+    }
+
+    /** Counts the bytes of a request; the queue's lock is held. */
+    void addBytes(long count) {
+        BYTES.setOpaque(this, bytes + count);
     }
 
     /**
@@ -204,6 +248,7 @@ public final class RequestLedger implements Credit {
      * @return its sequence number
      */
     int addInternal() {
+        counts.internal(1);
         return add(0, RequestType.SEND, true, true, RequestState.INTERNAL);
     }
 
@@ -217,6 +262,9 @@ public final class RequestLedger implements Credit {
         }
         if ((state & RequestState.SILENT) != 0) {
             silentAdded--;
+        }
+        if ((state & RequestState.INTERNAL) != 0) {
+            counts.internal(-1);
         }
         ADDED.setRelease(this, added - 1);
     }
@@ -373,7 +421,9 @@ public final class RequestLedger implements Credit {
             if (provider.special(raw.flags(index))) {
                 return false;
             }
-            state |= raw.bytes(index) << Integer.SIZE;
+            long came = raw.bytes(index);
+            BYTES.setOpaque(this, bytes + came);
+            state |= came << Integer.SIZE;
         }
         to.put(place, requests[contextAt(sequence)], state);
         return true;
@@ -429,6 +479,7 @@ public final class RequestLedger implements Credit {
      */
     void suppress(int sequence) {
         synthesizes = true;
+        counts.suppressed();
         mark(sequence, RequestState.ENDED);
     }
 

@@ -149,15 +149,21 @@ public final class SendQueue {
             }
             chain.begin(operation.opcode());
             fill(operation, remoteAddress, remoteKey, operand, swap);
+            int answer;
             if ((flags & RequestFlags.INLINE) != 0) {
-                return postInline(operation, context, buffers, count, flags);
-            }
-            if ((flags & RequestFlags.DEFER) != 0) {
-                chain.copyOfBuffers(buffers.entries(), count); // the caller may change the list
+                answer = postInline(operation, context, buffers, count, flags);
             } else {
-                chain.buffers(buffers.address(), count);
+                if ((flags & RequestFlags.DEFER) != 0) {
+                    chain.copyOfBuffers(buffers.entries(), count); // the caller may change the list
+                } else {
+                    chain.buffers(buffers.address(), count);
+                }
+                answer = submit(operation, context, flags, 0);
             }
-            return submit(operation, context, flags, 0);
+            if (answer == Refusal.NONE) {
+                ledger.addBytes(buffers.bytes()); // a store after the downcall delays nothing
+            }
+            return answer;
         } catch (RuntimeException | Error e) {
             postDeferredHere();
             throw e;
@@ -399,6 +405,15 @@ public final class SendQueue {
      */
     public QueueLock lock() {
         return lock;
+    }
+
+    /**
+     * Its requests, for their counters.
+     *
+     * @return always the same
+     */
+    public RequestLedger ledger() {
+        return ledger;
     }
 
     // ---- the connection

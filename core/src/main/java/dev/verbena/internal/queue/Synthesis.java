@@ -69,6 +69,7 @@ final class Synthesis {
 
     private void deliver(RequestLedger ledger, @Nullable CompletionRecords to) {
         int sequence = ledger.synthesizedSequence();
+        delivery.synthesized();
         delivery.deliver(
                 ledger.endpoint(),
                 ledger.silent(sequence) ? null : ledger,

@@ -1,25 +1,15 @@
 package dev.verbena.internal.verbs;
 
-import static java.lang.foreign.ValueLayout.ADDRESS;
-import static java.lang.foreign.ValueLayout.JAVA_INT;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
-import static java.lang.foreign.ValueLayout.JAVA_SHORT;
 
 import java.lang.foreign.Arena;
-import java.lang.foreign.FunctionDescriptor;
-import java.lang.foreign.Linker;
-import java.lang.foreign.MemorySegment;
-import java.lang.invoke.MethodHandle;
 
 /**
  * The few functions of the C library that are needed to wait for events: {@code poll(2)}, {@code
  * eventfd(2)}, {@code epoll(7)}, {@code read}, {@code write}, {@code fcntl} and {@code close}.
  * Their signatures and constants are the same on every Linux this module runs on.
  */
-@SuppressWarnings("restricted") // making downcalls is what this module asks native access for
 public final class Descriptors {
-    private static final Linker LINKER = Linker.nativeLinker();
-
     // struct pollfd { int fd; short events; short revents; }
     static final long POLLFD = 8;
     static final long EVENTS = 4;
@@ -34,61 +24,31 @@ public final class Descriptors {
     private static final int F_GETFL = 3;
     private static final int F_SETFL = 4;
 
-    static final MethodHandle POLL =
-            call("poll", FunctionDescriptor.of(JAVA_INT, ADDRESS, JAVA_LONG, JAVA_INT));
+    static final NativeFunction POLL = Libraries.c("poll");
+    private static final NativeFunction EVENTFD = Libraries.c("eventfd");
+    private static final NativeFunction READ = Libraries.c("read");
+    private static final NativeFunction WRITE = Libraries.c("write");
+    private static final NativeFunction CLOSE = Libraries.c("close");
+    private static final NativeFunction FCNTL = Libraries.c("fcntl");
+    private static final NativeFunction EPOLL_CREATE = Libraries.c("epoll_create1");
+    private static final NativeFunction EPOLL_CTL = Libraries.c("epoll_ctl");
 
-    /** In a holder class: linked when a thread first waits for a completion. */
-    static final class WithoutErrno {
-        /** Does not capture errno, so that it allocates nothing; see {@link Calls#withoutErrno}. */
-        static final MethodHandle POLL =
-                LINKER.downcallHandle(
-                        LINKER.defaultLookup().findOrThrow("poll"),
-                        FunctionDescriptor.of(JAVA_INT, ADDRESS, JAVA_LONG, JAVA_INT));
-
-        private WithoutErrno() {}
-    }
-
-    private static final MethodHandle EVENTFD =
-            call("eventfd", FunctionDescriptor.of(JAVA_INT, JAVA_INT, JAVA_INT));
-    // Used for eventfds only, so their errors can be ignored: a write fails only when the counter
-    // is at its maximum, and then it is readable; a read fails only when it is 0.
-    private static final FunctionDescriptor TRANSFER =
-            FunctionDescriptor.of(JAVA_LONG, JAVA_INT, ADDRESS, JAVA_LONG);
-    private static final MethodHandle READ =
-            LINKER.downcallHandle(LINKER.defaultLookup().findOrThrow("read"), TRANSFER);
-    private static final MethodHandle WRITE =
-            LINKER.downcallHandle(LINKER.defaultLookup().findOrThrow("write"), TRANSFER);
-    private static final MemorySegment ONE = Arena.global().allocateFrom(JAVA_LONG, 1);
-    private static final MemorySegment ANYTHING = Arena.global().allocate(JAVA_LONG);
-
-    private static final MethodHandle CLOSE =
-            call("close", FunctionDescriptor.of(JAVA_INT, JAVA_INT));
-    private static final MethodHandle FCNTL =
-            LINKER.downcallHandle(
-                    LINKER.defaultLookup().findOrThrow("fcntl"),
-                    FunctionDescriptor.of(JAVA_INT, JAVA_INT, JAVA_INT, JAVA_INT),
-                    Linker.Option.firstVariadicArg(2),
-                    Linker.Option.captureCallState("errno"));
-
-    /** For consumers that run their own event loop; linked on first use. */
-    private static final class Epoll {
-        static final MethodHandle CREATE =
-                call("epoll_create1", FunctionDescriptor.of(JAVA_INT, JAVA_INT));
-        static final MethodHandle CTL =
-                call(
-                        "epoll_ctl",
-                        FunctionDescriptor.of(JAVA_INT, JAVA_INT, JAVA_INT, JAVA_INT, ADDRESS));
-
-        private Epoll() {}
-    }
+    // Read and write are used for eventfds only, so their errors can be ignored: a write fails only
+    // when the counter is at its maximum, and then it is readable; a read fails only when it is 0.
+    private static final long ONE = Arena.global().allocateFrom(JAVA_LONG, 1).address();
+    private static final long ANYTHING = Arena.global().allocate(JAVA_LONG).address();
 
     private Descriptors() {}
 
-    private static MethodHandle call(String name, FunctionDescriptor descriptor) {
-        return LINKER.downcallHandle(
-                LINKER.defaultLookup().findOrThrow(name),
-                descriptor,
-                Linker.Option.captureCallState("errno"));
+    /** Fills in a struct pollfd that waits until a descriptor is readable. */
+    static void putPollIn(long pollfd, int descriptor) {
+        Native.putInt(pollfd, 0, descriptor);
+        Native.putShort(pollfd, EVENTS, POLLIN);
+    }
+
+    /** Whether {@code poll(2)} found the descriptor of a struct pollfd readable, or failed. */
+    static boolean readable(long pollfd) {
+        return Native.getShort(pollfd, REVENTS) != 0;
     }
 
     /**
@@ -98,17 +58,12 @@ public final class Descriptors {
      */
     public static void nonBlocking(int descriptor) {
         try (Scratch scratch = Scratch.borrow()) {
-            int flags = (int) FCNTL.invokeExact(scratch.state, descriptor, F_GETFL, 0);
-            int set =
-                    (int)
-                            FCNTL.invokeExact(
-                                    scratch.state, descriptor, F_SETFL, flags | EFD_NONBLOCK);
+            int flags = (int) FCNTL.call(scratch, descriptor, F_GETFL, 0);
+            int set = (int) FCNTL.call(scratch, descriptor, F_SETFL, flags | EFD_NONBLOCK);
             if (flags < 0 || set < 0) {
                 throw new IllegalStateException(
                         "fcntl(%d): %s".formatted(descriptor, Errno.describe(scratch.errno())));
             }
-        } catch (Throwable t) {
-            throw Calls.unexpected(t);
         }
     }
 
@@ -120,11 +75,8 @@ public final class Descriptors {
      */
     public static int newEventFd() {
         try (Scratch scratch = Scratch.borrow()) {
-            int descriptor =
-                    (int) EVENTFD.invokeExact(scratch.state, 0, EFD_CLOEXEC | EFD_NONBLOCK);
+            int descriptor = (int) EVENTFD.call(scratch, 0, EFD_CLOEXEC | EFD_NONBLOCK);
             return descriptor >= 0 ? descriptor : -scratch.errno();
-        } catch (Throwable t) {
-            throw Calls.unexpected(t);
         }
     }
 
@@ -134,11 +86,7 @@ public final class Descriptors {
      * @param eventFd a descriptor from {@link #newEventFd}
      */
     public static void setReadable(int eventFd) {
-        try {
-            long ignored = (long) WRITE.invokeExact(eventFd, ONE, ONE.byteSize());
-        } catch (Throwable t) {
-            throw Calls.unexpected(t);
-        }
+        WRITE.callWithoutErrno(eventFd, ONE, Long.BYTES);
     }
 
     /**
@@ -148,11 +96,7 @@ public final class Descriptors {
      * @return whether it was readable
      */
     public static boolean drain(int eventFd) {
-        try {
-            return (long) READ.invokeExact(eventFd, ANYTHING, ANYTHING.byteSize()) > 0;
-        } catch (Throwable t) {
-            throw Calls.unexpected(t);
-        }
+        return READ.callWithoutErrno(eventFd, ANYTHING, Long.BYTES) > 0;
     }
 
     /**
@@ -162,9 +106,7 @@ public final class Descriptors {
      */
     public static void close(int descriptor) {
         try (Scratch scratch = Scratch.borrow()) {
-            int ignored = (int) CLOSE.invokeExact(scratch.state, descriptor);
-        } catch (Throwable t) {
-            throw Calls.unexpected(t);
+            CLOSE.call(scratch, descriptor);
         }
     }
 
@@ -177,27 +119,22 @@ public final class Descriptors {
      */
     public static int join(int first, int second) {
         try (Scratch scratch = Scratch.borrow()) {
-            int joined = (int) Epoll.CREATE.invokeExact(scratch.state, EFD_CLOEXEC);
+            int joined = (int) EPOLL_CREATE.call(scratch, EFD_CLOEXEC);
             if (joined < 0) {
                 return -scratch.errno();
             }
             // struct epoll_event begins with the events. The offset of its data depends on the
             // architecture; they stay 0.
-            MemorySegment event = scratch.allocate(EPOLL_EVENT, Long.BYTES);
-            event.set(JAVA_INT, 0, EPOLLIN);
+            long event = scratch.allocate(EPOLL_EVENT);
+            Native.putInt(event, 0, EPOLLIN);
             for (int descriptor : new int[] {first, second}) {
-                if ((int)
-                                Epoll.CTL.invokeExact(
-                                        scratch.state, joined, EPOLL_CTL_ADD, descriptor, event)
-                        != 0) {
+                if ((int) EPOLL_CTL.call(scratch, joined, EPOLL_CTL_ADD, descriptor, event) != 0) {
                     int errno = scratch.errno();
                     close(joined);
                     return -errno;
                 }
             }
             return joined;
-        } catch (Throwable t) {
-            throw Calls.unexpected(t);
         }
     }
 
@@ -212,26 +149,20 @@ public final class Descriptors {
      */
     public static int await(int milliseconds, int... descriptors) {
         try (Scratch scratch = Scratch.borrow()) {
-            MemorySegment all = scratch.allocate(descriptors.length * POLLFD, Integer.BYTES);
+            long all = scratch.allocate(descriptors.length * POLLFD);
             for (int i = 0; i < descriptors.length; i++) {
-                all.set(JAVA_INT, i * POLLFD, descriptors[i]);
-                all.set(JAVA_SHORT, i * POLLFD + EVENTS, POLLIN);
+                putPollIn(all + i * POLLFD, descriptors[i]);
             }
-            int ready =
-                    (int)
-                            POLL.invokeExact(
-                                    scratch.state, all, (long) descriptors.length, milliseconds);
+            int ready = (int) POLL.call(scratch, all, descriptors.length, milliseconds);
             if (ready < 0) {
                 int errno = scratch.errno();
                 return errno == EINTR ? 0 : -errno;
             }
             int bits = 0;
             for (int i = 0; i < descriptors.length; i++) {
-                bits |= all.get(JAVA_SHORT, i * POLLFD + REVENTS) != 0 ? 1 << i : 0;
+                bits |= readable(all + i * POLLFD) ? 1 << i : 0;
             }
             return bits;
-        } catch (Throwable t) {
-            throw Calls.unexpected(t);
         }
     }
 }

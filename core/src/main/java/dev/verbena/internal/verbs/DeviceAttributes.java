@@ -1,7 +1,10 @@
 package dev.verbena.internal.verbs;
 
+import static java.lang.foreign.ValueLayout.JAVA_BYTE;
+import static java.lang.foreign.ValueLayout.JAVA_INT_UNALIGNED;
+import static java.lang.foreign.ValueLayout.JAVA_LONG_UNALIGNED;
+
 import dev.verbena.bindings.Verbs;
-import dev.verbena.bindings.ibv_device_attr;
 
 import java.lang.foreign.MemorySegment;
 
@@ -19,15 +22,22 @@ public final class DeviceAttributes {
      * Copies the attributes.
      *
      * @param error 0, or a negative errno; then nothing else is valid
-     * @param attributes an {@code ibv_device_attr}
+     * @param attributes the address of an {@code ibv_device_attr}
      * @param transport {@code ibv_device.transport_type}
      */
-    DeviceAttributes(int error, MemorySegment attributes, int transport) {
+    DeviceAttributes(int error, long attributes, int transport) {
         this.error = error;
-        long words = ibv_device_attr.sizeof() / Long.BYTES;
-        this.attributes = MemorySegment.ofArray(new long[Math.toIntExact(words)]);
-        this.attributes.copyFrom(attributes);
+        this.attributes = MemorySegment.ofArray(new byte[(int) Structs.IbvDeviceAttr.SIZE]);
+        this.attributes.copyFrom(Native.at(attributes, Structs.IbvDeviceAttr.SIZE));
         this.transport = transport;
+    }
+
+    private int getInt(long offset) {
+        return attributes.get(JAVA_INT_UNALIGNED, offset);
+    }
+
+    private long getLong(long offset) {
+        return attributes.get(JAVA_LONG_UNALIGNED, offset);
     }
 
     /**
@@ -45,7 +55,7 @@ public final class DeviceAttributes {
      * @return in the vendor's format; may be empty
      */
     public String firmware() {
-        return ibv_device_attr.fw_ver(attributes).getString(0);
+        return attributes.getString(Structs.IbvDeviceAttr.FW_VER);
     }
 
     /**
@@ -54,7 +64,7 @@ public final class DeviceAttributes {
      * @return the GUID as a big-endian number
      */
     public long nodeGuid() {
-        return Long.reverseBytes(ibv_device_attr.node_guid(attributes));
+        return Long.reverseBytes(getLong(Structs.IbvDeviceAttr.NODE_GUID));
     }
 
     /**
@@ -63,7 +73,7 @@ public final class DeviceAttributes {
      * @return 1 or more
      */
     public int ports() {
-        return Byte.toUnsignedInt(ibv_device_attr.phys_port_cnt(attributes));
+        return Byte.toUnsignedInt(attributes.get(JAVA_BYTE, Structs.IbvDeviceAttr.PHYS_PORT_CNT));
     }
 
     /**
@@ -72,7 +82,7 @@ public final class DeviceAttributes {
      * @return usually an OUI
      */
     public int vendorId() {
-        return ibv_device_attr.vendor_id(attributes);
+        return getInt(Structs.IbvDeviceAttr.VENDOR_ID);
     }
 
     /**
@@ -81,7 +91,7 @@ public final class DeviceAttributes {
      * @return the vendor's number
      */
     public int vendorPartId() {
-        return ibv_device_attr.vendor_part_id(attributes);
+        return getInt(Structs.IbvDeviceAttr.VENDOR_PART_ID);
     }
 
     /**
@@ -90,7 +100,7 @@ public final class DeviceAttributes {
      * @return the vendor's number
      */
     public int hardwareVersion() {
-        return ibv_device_attr.hw_ver(attributes);
+        return getInt(Structs.IbvDeviceAttr.HW_VER);
     }
 
     /**
@@ -99,7 +109,7 @@ public final class DeviceAttributes {
      * @return the limit of the device for all processes
      */
     public int maxQueuePairs() {
-        return ibv_device_attr.max_qp(attributes);
+        return getInt(Structs.IbvDeviceAttr.MAX_QP);
     }
 
     /**
@@ -108,7 +118,7 @@ public final class DeviceAttributes {
      * @return the limit of the device for all processes
      */
     public int maxCompletionQueues() {
-        return ibv_device_attr.max_cq(attributes);
+        return getInt(Structs.IbvDeviceAttr.MAX_CQ);
     }
 
     /**
@@ -117,7 +127,7 @@ public final class DeviceAttributes {
      * @return the limit of the device for all processes
      */
     public int maxRegions() {
-        return ibv_device_attr.max_mr(attributes);
+        return getInt(Structs.IbvDeviceAttr.MAX_MR);
     }
 
     /**
@@ -126,7 +136,7 @@ public final class DeviceAttributes {
      * @return the limit of the device for all processes
      */
     public int maxDomains() {
-        return ibv_device_attr.max_pd(attributes);
+        return getInt(Structs.IbvDeviceAttr.MAX_PD);
     }
 
     /**
@@ -135,7 +145,7 @@ public final class DeviceAttributes {
      * @return the limit of the device for all processes, for windows of all types
      */
     public int maxWindows() {
-        return ibv_device_attr.max_mw(attributes);
+        return getInt(Structs.IbvDeviceAttr.MAX_MW);
     }
 
     /**
@@ -144,7 +154,7 @@ public final class DeviceAttributes {
      * @return the limit of the device for all processes; 0 if it has none
      */
     public int maxSharedReceiveQueues() {
-        return ibv_device_attr.max_srq(attributes);
+        return getInt(Structs.IbvDeviceAttr.MAX_SRQ);
     }
 
     /**
@@ -153,7 +163,7 @@ public final class DeviceAttributes {
      * @return a limit that may not be available together with the others
      */
     public int maxWorkRequests() {
-        return ibv_device_attr.max_qp_wr(attributes);
+        return getInt(Structs.IbvDeviceAttr.MAX_QP_WR);
     }
 
     /**
@@ -162,7 +172,7 @@ public final class DeviceAttributes {
      * @return a limit that may not be available together with the others
      */
     public int maxSge() {
-        return ibv_device_attr.max_sge(attributes);
+        return getInt(Structs.IbvDeviceAttr.MAX_SGE);
     }
 
     /**
@@ -171,7 +181,7 @@ public final class DeviceAttributes {
      * @return the limit; 0 if the device does not report it
      */
     public int maxReadSge() {
-        return ibv_device_attr.max_sge_rd(attributes);
+        return getInt(Structs.IbvDeviceAttr.MAX_SGE_RD);
     }
 
     /**
@@ -180,7 +190,7 @@ public final class DeviceAttributes {
      * @return a limit that may not be available together with the others
      */
     public int maxCompletions() {
-        return ibv_device_attr.max_cqe(attributes);
+        return getInt(Structs.IbvDeviceAttr.MAX_CQE);
     }
 
     /**
@@ -189,7 +199,7 @@ public final class DeviceAttributes {
      * @return the limit; 0 if the device has no shared receive queues
      */
     public int maxSharedReceives() {
-        return ibv_device_attr.max_srq_wr(attributes);
+        return getInt(Structs.IbvDeviceAttr.MAX_SRQ_WR);
     }
 
     /**
@@ -198,7 +208,7 @@ public final class DeviceAttributes {
      * @return the limit; 0 if the device has no shared receive queues
      */
     public int maxSharedSge() {
-        return ibv_device_attr.max_srq_sge(attributes);
+        return getInt(Structs.IbvDeviceAttr.MAX_SRQ_SGE);
     }
 
     /**
@@ -207,7 +217,7 @@ public final class DeviceAttributes {
      * @return in bytes
      */
     public long maxRegistration() {
-        long bytes = ibv_device_attr.max_mr_size(attributes);
+        long bytes = getLong(Structs.IbvDeviceAttr.MAX_MR_SIZE);
         return bytes < 0 ? Long.MAX_VALUE : bytes; // rxe's "no limit" has the top bit set
     }
 
@@ -217,7 +227,7 @@ public final class DeviceAttributes {
      * @return 0 or more
      */
     public int maxInboundReads() {
-        return ibv_device_attr.max_qp_rd_atom(attributes);
+        return getInt(Structs.IbvDeviceAttr.MAX_QP_RD_ATOM);
     }
 
     /**
@@ -226,7 +236,7 @@ public final class DeviceAttributes {
      * @return 0 or more
      */
     public int maxOutboundReads() {
-        return ibv_device_attr.max_qp_init_rd_atom(attributes);
+        return getInt(Structs.IbvDeviceAttr.MAX_QP_INIT_RD_ATOM);
     }
 
     /**
@@ -249,7 +259,7 @@ public final class DeviceAttributes {
     }
 
     private boolean has(int oneOf) {
-        return (ibv_device_attr.device_cap_flags(attributes) & oneOf) != 0;
+        return (getInt(Structs.IbvDeviceAttr.DEVICE_CAP_FLAGS) & oneOf) != 0;
     }
 
     /**
@@ -258,7 +268,7 @@ public final class DeviceAttributes {
      * @return true unless {@code atomic_cap} is IBV_ATOMIC_NONE
      */
     public boolean atomics() {
-        return ibv_device_attr.atomic_cap(attributes) != Verbs.IBV_ATOMIC_NONE;
+        return getInt(Structs.IbvDeviceAttr.ATOMIC_CAP) != Verbs.IBV_ATOMIC_NONE;
     }
 
     /**
@@ -268,7 +278,7 @@ public final class DeviceAttributes {
      * @return false if they are atomic only among themselves, and if there are none
      */
     public boolean globalAtomics() {
-        return ibv_device_attr.atomic_cap(attributes) == Verbs.IBV_ATOMIC_GLOB;
+        return getInt(Structs.IbvDeviceAttr.ATOMIC_CAP) == Verbs.IBV_ATOMIC_GLOB;
     }
 
     /**

@@ -1,19 +1,12 @@
 package dev.verbena.internal.verbs;
 
-import static java.lang.foreign.ValueLayout.ADDRESS;
-import static java.lang.foreign.ValueLayout.JAVA_INT;
-
-import dev.verbena.bindings.ibv_device;
-
-import java.lang.foreign.MemorySegment;
-
 /** A snapshot of the RDMA devices of this machine: {@code ibv_get_device_list}. */
 public final class DeviceList implements AutoCloseable {
-    private final MemorySegment devices; // struct ibv_device *[size]
+    private final long devices; // struct ibv_device *[size]
     private final int size;
     private final int error;
 
-    private DeviceList(MemorySegment devices, int size, int error) {
+    private DeviceList(long devices, int size, int error) {
         this.devices = devices;
         this.size = size;
         this.error = error;
@@ -25,21 +18,13 @@ public final class DeviceList implements AutoCloseable {
      *
      * @return the list; empty, with {@link #error} set, if the call failed
      */
-    @SuppressWarnings("restricted") // the size of the array comes from the library
     public static DeviceList get() {
         try (Scratch scratch = Scratch.borrow()) {
-            MemorySegment count = scratch.allocate(JAVA_INT);
-            MemorySegment list =
-                    (MemorySegment) Calls.Devices.GET_DEVICE_LIST.invokeExact(scratch.state, count);
-            long answer = scratch.pointer(list);
-            if (answer < 0) {
-                return new DeviceList(
-                        MemorySegment.NULL, 0, answer == -Errno.ENOSYS ? 0 : (int) answer);
-            }
-            int size = count.get(JAVA_INT, 0);
-            return new DeviceList(list.reinterpret(size * ADDRESS.byteSize()), size, 0);
-        } catch (Throwable t) {
-            throw Calls.unexpected(t);
+            long count = scratch.allocate(Integer.BYTES);
+            long list = scratch.pointer(Calls.GET_DEVICE_LIST.call(scratch, count));
+            return list < 0
+                    ? new DeviceList(0, 0, list == -Errno.ENOSYS ? 0 : (int) list)
+                    : new DeviceList(list, Native.getInt(count, 0), 0);
         }
     }
 
@@ -68,7 +53,7 @@ public final class DeviceList implements AutoCloseable {
      * @return its name
      */
     public String name(int index) {
-        return ibv_device.name(device(index)).getString(0);
+        return Native.getString(device(index), Structs.IbvDevice.NAME);
     }
 
     /**
@@ -79,27 +64,21 @@ public final class DeviceList implements AutoCloseable {
      */
     public long open(int index) {
         try (Scratch scratch = Scratch.borrow()) {
-            return scratch.pointer(
-                    (MemorySegment)
-                            Calls.Devices.OPEN_DEVICE.invokeExact(scratch.state, device(index)));
-        } catch (Throwable t) {
-            throw Calls.unexpected(t);
+            return scratch.pointer(Calls.OPEN_DEVICE.call(scratch, device(index)));
         }
     }
 
-    private MemorySegment device(int index) {
-        return Native.at(devices.getAtIndex(ADDRESS, index).address(), ibv_device.sizeof());
+    private long device(int index) {
+        return Native.getLong(devices, (long) Long.BYTES * index);
     }
 
     @Override
     public void close() {
-        if (devices.address() == 0) {
+        if (devices == 0) {
             return;
         }
         try (Scratch scratch = Scratch.borrow()) {
-            Calls.Devices.FREE_DEVICE_LIST.invokeExact(scratch.state, devices);
-        } catch (Throwable t) {
-            throw Calls.unexpected(t);
+            Calls.FREE_DEVICE_LIST.call(scratch, devices);
         }
     }
 }

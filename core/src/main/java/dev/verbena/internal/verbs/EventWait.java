@@ -1,12 +1,8 @@
 package dev.verbena.internal.verbs;
 
-import static java.lang.foreign.ValueLayout.ADDRESS;
-import static java.lang.foreign.ValueLayout.JAVA_INT;
-import static java.lang.foreign.ValueLayout.JAVA_LONG;
-import static java.lang.foreign.ValueLayout.JAVA_SHORT;
-
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
+import java.lang.ref.Reference;
 
 /**
  * The native memory for waiting on one completion channel. Allocated once, so that waiting
@@ -20,11 +16,14 @@ public class EventWait {
     /** Bit in the result of {@link #await}: the wake-up descriptor is readable. */
     public static final int WAKE_UP = 2;
 
-    private final MemorySegment descriptors;
-    final MemorySegment channel;
-    final MemorySegment state;
-    final MemorySegment queue;
-    final MemorySegment queueContext;
+    // Two struct pollfd, and behind them what ibv_get_cq_event writes: an ibv_cq and its context.
+    private static final long QUEUE = 2 * Descriptors.POLLFD;
+    private static final long CONTEXT = QUEUE + Long.BYTES;
+    private static final long BYTES = CONTEXT + Long.BYTES;
+
+    private final long channel;
+    private final MemorySegment memory; // keeps it reachable
+    private final long address;
 
     /**
      * Allocates the memory and fills in the descriptors.
@@ -34,16 +33,11 @@ public class EventWait {
      * @param wakeUp an eventfd that ends the wait early
      */
     public EventWait(long channel, int descriptor, int wakeUp) {
-        Arena arena = Arena.ofAuto();
-        this.channel = MemorySegment.ofAddress(channel);
-        this.state = arena.allocate(Scratch.STATE);
-        this.queue = arena.allocate(ADDRESS);
-        this.queueContext = arena.allocate(ADDRESS);
-        this.descriptors = arena.allocate(2 * Descriptors.POLLFD, Integer.BYTES);
-        descriptors.set(JAVA_INT, 0, descriptor);
-        descriptors.set(JAVA_SHORT, Descriptors.EVENTS, Descriptors.POLLIN);
-        descriptors.set(JAVA_INT, Descriptors.POLLFD, wakeUp);
-        descriptors.set(JAVA_SHORT, Descriptors.POLLFD + Descriptors.EVENTS, Descriptors.POLLIN);
+        this.channel = channel;
+        this.memory = Arena.ofAuto().allocate(BYTES, Long.BYTES);
+        this.address = memory.address();
+        Descriptors.putPollIn(address, descriptor);
+        Descriptors.putPollIn(address + Descriptors.POLLFD, wakeUp);
     }
 
     /**
@@ -56,24 +50,56 @@ public class EventWait {
      */
     public int await(int milliseconds) {
         try {
-            int ready =
-                    (int) Descriptors.WithoutErrno.POLL.invokeExact(descriptors, 2L, milliseconds);
+            int ready = Descriptors.POLL.callWithoutErrno(address, 2, milliseconds);
             if (ready < 0) { // a signal or an error: repeat the call without waiting, to get errno
-                ready = (int) Descriptors.POLL.invokeExact(state, descriptors, 2L, 0);
+                try (Scratch scratch = Scratch.borrow()) {
+                    ready = scratch.value(Descriptors.POLL.call(scratch, address, 2, 0));
+                }
             }
             if (ready < 0) {
-                int errno = Scratch.errno(state);
-                return errno == Descriptors.EINTR ? 0 : -errno;
+                return ready == -Descriptors.EINTR ? 0 : ready;
             }
-            return (readable(0) ? EVENT : 0) | (readable(Descriptors.POLLFD) ? WAKE_UP : 0);
-        } catch (Throwable t) {
-            throw Calls.unexpected(t);
+            return (Descriptors.readable(address) ? EVENT : 0)
+                    | (Descriptors.readable(address + Descriptors.POLLFD) ? WAKE_UP : 0);
+        } finally {
+            Reference.reachabilityFence(this);
         }
     }
 
-    /** The address of the {@code ibv_cq} that the last event names. */
-    long eventQueue() {
-        return queue.get(JAVA_LONG, 0);
+    /** Takes an event of the channel, if there is one, and acknowledges it: whether it did. */
+    boolean takeEvent() {
+        try {
+            boolean taken =
+                    Calls.GET_CQ_EVENT.callWithoutErrno(channel, address + QUEUE, address + CONTEXT)
+                            == 0;
+            if (taken) {
+                acknowledge();
+            }
+            return taken;
+        } finally {
+            Reference.reachabilityFence(this);
+        }
+    }
+
+    /** The same, slower: 0 if it did, otherwise the negative errno. */
+    int takeEventOrErrno() {
+        try (Scratch scratch = Scratch.borrow()) {
+            int answer =
+                    scratch.value(
+                            Calls.GET_CQ_EVENT.call(
+                                    scratch, channel, address + QUEUE, address + CONTEXT));
+            if (answer == 0) {
+                acknowledge();
+            }
+            return answer;
+        } finally {
+            Reference.reachabilityFence(this);
+        }
+    }
+
+    /** Immediately, as {@code ibv_destroy_cq} blocks until all events are acknowledged. */
+    private void acknowledge() {
+        Calls.ACK_CQ_EVENTS.callWithoutErrno(Native.getLong(address, QUEUE), 1, 0);
     }
 
     /**
@@ -82,15 +108,11 @@ public class EventWait {
      * @return what {@link DeviceControl#createCq} was given
      */
     public long context() {
-        return queueContext.get(JAVA_LONG, 0);
+        return Native.getLong(address, CONTEXT);
     }
 
     /** For a fake device: as {@code ibv_get_cq_event} stores it. */
     void context(long context) {
-        queueContext.set(JAVA_LONG, 0, context);
-    }
-
-    private boolean readable(long pollfd) {
-        return descriptors.get(JAVA_SHORT, pollfd + Descriptors.REVENTS) != 0;
+        Native.putLong(address, CONTEXT, context);
     }
 }

@@ -1,10 +1,5 @@
 package dev.verbena.internal.verbs;
 
-import dev.verbena.bindings.ibv_context;
-import dev.verbena.bindings.verbs_context;
-
-import java.lang.foreign.MemorySegment;
-
 /**
  * The {@code verbs_context} of an opened device: the functions that are not exported, but inline in
  * verbs.h. The struct ends with the {@code ibv_context}, and grows in front.
@@ -12,10 +7,10 @@ import java.lang.foreign.MemorySegment;
 final class ExtendedContext {
     private static final long EXTENDED = -1; // __VERBS_ABI_IS_EXTENDED
 
-    private final MemorySegment context;
+    private final long context;
 
     /** For an {@code ibv_context}. */
-    ExtendedContext(MemorySegment context) {
+    ExtendedContext(long context) {
         this.context = context;
     }
 
@@ -23,15 +18,16 @@ final class ExtendedContext {
      * Finds a function as {@code verbs_get_ctx_op} does.
      *
      * @param offset of its field in the {@code verbs_context}
-     * @return NULL where the library or the provider does not have it
+     * @return one that {@linkplain NativeFunction#isNull is null} where the library or the provider
+     *     does not have it
      */
-    MemorySegment function(long offset) {
-        if (ibv_context.abi_compat(context).address() != EXTENDED) {
-            return MemorySegment.NULL;
+    NativeFunction function(long offset) {
+        if (Native.getLong(context, Structs.IbvContext.ABI_COMPAT) != EXTENDED) {
+            return NativeFunction.at(0);
         }
-        long start = context.address() - verbs_context.context$offset();
-        long size = Native.getLong(start, verbs_context.sz$offset());
-        return MemorySegment.ofAddress(
-                size >= verbs_context.sizeof() - offset ? Native.getLong(start, offset) : 0);
+        long start = context - Structs.VerbsContext.CONTEXT;
+        long size = Native.getLong(start, Structs.VerbsContext.SZ);
+        return NativeFunction.at(
+                size >= Structs.VerbsContext.SIZE - offset ? Native.getLong(start, offset) : 0);
     }
 }

@@ -1,25 +1,9 @@
 package dev.verbena.internal.verbs;
 
-import static java.lang.foreign.ValueLayout.ADDRESS;
-import static java.lang.foreign.ValueLayout.JAVA_BYTE;
-import static java.lang.foreign.ValueLayout.JAVA_INT;
-
-import dev.verbena.bindings.LibRdmacm;
 import dev.verbena.bindings.Verbs;
-import dev.verbena.bindings.ibv_context;
-import dev.verbena.bindings.ibv_device;
-import dev.verbena.bindings.rdma_addr;
-import dev.verbena.bindings.rdma_cm_event;
-import dev.verbena.bindings.rdma_cm_id;
-import dev.verbena.bindings.rdma_conn_param;
-import dev.verbena.bindings.rdma_event_channel;
-import dev.verbena.bindings.rdma_route;
-import dev.verbena.bindings.sockaddr_storage;
 
 import org.jspecify.annotations.Nullable;
 
-import java.lang.foreign.MemorySegment;
-import java.lang.invoke.MethodHandle;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.net.NetworkInterface;
@@ -32,93 +16,35 @@ import java.net.SocketException;
  * this class fails.
  */
 public final class LibraryConnections implements ConnectionControl {
-    private static final MethodHandle CREATE_CHANNEL =
-            Calls.capturing(
-                    LibRdmacm.rdma_create_event_channel$address(),
-                    LibRdmacm.rdma_create_event_channel$descriptor());
-    private static final MethodHandle DESTROY_CHANNEL =
-            Calls.capturing(
-                    LibRdmacm.rdma_destroy_event_channel$address(),
-                    LibRdmacm.rdma_destroy_event_channel$descriptor());
-    private static final MethodHandle GET_EVENT =
-            Calls.capturing(
-                    LibRdmacm.rdma_get_cm_event$address(),
-                    LibRdmacm.rdma_get_cm_event$descriptor());
-    private static final MethodHandle ACK_EVENT =
-            Calls.capturing(
-                    LibRdmacm.rdma_ack_cm_event$address(),
-                    LibRdmacm.rdma_ack_cm_event$descriptor());
-    private static final MethodHandle CREATE_ID =
-            Calls.capturing(
-                    LibRdmacm.rdma_create_id$address(), LibRdmacm.rdma_create_id$descriptor());
-    private static final MethodHandle DESTROY_ID =
-            Calls.capturing(
-                    LibRdmacm.rdma_destroy_id$address(), LibRdmacm.rdma_destroy_id$descriptor());
-    private static final MethodHandle SET_OPTION =
-            Calls.capturing(
-                    LibRdmacm.rdma_set_option$address(), LibRdmacm.rdma_set_option$descriptor());
-    private static final MethodHandle BIND =
-            Calls.capturing(
-                    LibRdmacm.rdma_bind_addr$address(), LibRdmacm.rdma_bind_addr$descriptor());
-    private static final MethodHandle LISTEN =
-            Calls.capturing(LibRdmacm.rdma_listen$address(), LibRdmacm.rdma_listen$descriptor());
-    private static final MethodHandle RESOLVE_ADDRESS =
-            Calls.capturing(
-                    LibRdmacm.rdma_resolve_addr$address(),
-                    LibRdmacm.rdma_resolve_addr$descriptor());
-    private static final MethodHandle RESOLVE_ROUTE =
-            Calls.capturing(
-                    LibRdmacm.rdma_resolve_route$address(),
-                    LibRdmacm.rdma_resolve_route$descriptor());
-    private static final MethodHandle CONNECT =
-            Calls.capturing(LibRdmacm.rdma_connect$address(), LibRdmacm.rdma_connect$descriptor());
-    private static final MethodHandle ACCEPT =
-            Calls.capturing(LibRdmacm.rdma_accept$address(), LibRdmacm.rdma_accept$descriptor());
-    private static final MethodHandle ESTABLISH =
-            Calls.capturing(
-                    LibRdmacm.rdma_establish$address(), LibRdmacm.rdma_establish$descriptor());
-    private static final MethodHandle REJECT =
-            Calls.capturing(LibRdmacm.rdma_reject$address(), LibRdmacm.rdma_reject$descriptor());
-    private static final MethodHandle DISCONNECT =
-            Calls.capturing(
-                    LibRdmacm.rdma_disconnect$address(), LibRdmacm.rdma_disconnect$descriptor());
-    private static final MethodHandle NOTIFY =
-            Calls.capturing(LibRdmacm.rdma_notify$address(), LibRdmacm.rdma_notify$descriptor());
-    private static final MethodHandle INIT_QP_ATTR =
-            Calls.capturing(
-                    LibRdmacm.rdma_init_qp_attr$address(),
-                    LibRdmacm.rdma_init_qp_attr$descriptor());
-
-    private static final long LOCAL_ADDRESS =
-            rdma_cm_id.route$offset() + rdma_route.addr$offset() + rdma_addr.src_addr$offset();
-    private static final long PEER_ADDRESS =
-            rdma_cm_id.route$offset() + rdma_route.addr$offset() + rdma_addr.dst_addr$offset();
+    private static final NativeFunction CREATE_CHANNEL =
+            Libraries.connections("rdma_create_event_channel");
+    private static final NativeFunction DESTROY_CHANNEL =
+            Libraries.connections("rdma_destroy_event_channel");
+    private static final NativeFunction GET_EVENT = Libraries.connections("rdma_get_cm_event");
+    private static final NativeFunction ACK_EVENT = Libraries.connections("rdma_ack_cm_event");
+    private static final NativeFunction CREATE_ID = Libraries.connections("rdma_create_id");
+    private static final NativeFunction DESTROY_ID = Libraries.connections("rdma_destroy_id");
+    private static final NativeFunction SET_OPTION = Libraries.connections("rdma_set_option");
+    private static final NativeFunction BIND = Libraries.connections("rdma_bind_addr");
+    private static final NativeFunction LISTEN = Libraries.connections("rdma_listen");
+    private static final NativeFunction RESOLVE_ADDRESS =
+            Libraries.connections("rdma_resolve_addr");
+    private static final NativeFunction RESOLVE_ROUTE = Libraries.connections("rdma_resolve_route");
+    private static final NativeFunction CONNECT = Libraries.connections("rdma_connect");
+    private static final NativeFunction ACCEPT = Libraries.connections("rdma_accept");
+    private static final NativeFunction ESTABLISH = Libraries.connections("rdma_establish");
+    private static final NativeFunction REJECT = Libraries.connections("rdma_reject");
+    private static final NativeFunction DISCONNECT = Libraries.connections("rdma_disconnect");
+    private static final NativeFunction NOTIFY = Libraries.connections("rdma_notify");
+    private static final NativeFunction INIT_QP_ATTR = Libraries.connections("rdma_init_qp_attr");
 
     /** Creates an instance; it has no state. */
     public LibraryConnections() {}
 
-    /** A call that returns 0, or -1 with errno set. */
-    private interface Call {
-        int run(Scratch scratch) throws Throwable;
-    }
-
-    private static int call(Call call) {
-        try (Scratch scratch = Scratch.borrow()) {
-            return scratch.value(call.run(scratch));
-        } catch (Throwable t) {
-            throw Calls.unexpected(t);
-        }
-    }
-
-    private static MemorySegment at(long address) {
-        return MemorySegment.ofAddress(address);
-    }
-
     @Override
     public long openChannel() {
         try (Scratch scratch = Scratch.borrow()) {
-            long channel =
-                    scratch.pointer((MemorySegment) CREATE_CHANNEL.invokeExact(scratch.state));
+            long channel = scratch.pointer(CREATE_CHANNEL.call(scratch));
             if (channel > 0) {
                 // poll(2) may report an event of an identifier that is destroyed before the event
                 // is taken. rdma_get_cm_event must return EAGAIN then instead of blocking the event
@@ -126,31 +52,26 @@ public final class LibraryConnections implements ConnectionControl {
                 Descriptors.nonBlocking(descriptor(channel));
             }
             return channel;
-        } catch (Throwable t) {
-            throw Calls.unexpected(t);
         }
     }
 
     @Override
     public int descriptor(long channel) {
-        return rdma_event_channel.fd(Native.at(channel, rdma_event_channel.sizeof()));
+        return Native.getInt(channel, Structs.RdmaEventChannel.FD);
     }
 
     @Override
     public void closeChannel(long channel) {
         try (Scratch scratch = Scratch.borrow()) {
-            DESTROY_CHANNEL.invokeExact(scratch.state, at(channel));
-        } catch (Throwable t) {
-            throw Calls.unexpected(t);
+            DESTROY_CHANNEL.call(scratch, channel);
         }
     }
 
     @Override
     public ConnectionEvent takeEvent(long channel) {
         try (Scratch scratch = Scratch.borrow()) {
-            MemorySegment where = scratch.allocate(ADDRESS);
-            int error =
-                    scratch.value((int) GET_EVENT.invokeExact(scratch.state, at(channel), where));
+            long where = scratch.allocate(Long.BYTES);
+            int error = scratch.value(GET_EVENT.call(scratch, channel, where));
             // ENOMEM concerns only this call; the event stays queued.
             if (error == -Errno.EAGAIN || error == -Verbs.EINTR || error == -Errno.ENOMEM) {
                 return ConnectionEvent.NOTHING;
@@ -159,14 +80,10 @@ public final class LibraryConnections implements ConnectionControl {
                 throw new IllegalStateException(
                         "rdma_get_cm_event failed: " + Errno.describe(-error));
             }
-            MemorySegment event =
-                    Native.at(where.get(ADDRESS, 0).address(), rdma_cm_event.sizeof());
+            long event = Native.getLong(where, 0);
             // If copying the event fails (out of memory), a connection request is refused by
             // destroying its identifier.
-            long refused =
-                    rdma_cm_event.event(event) == Verbs.RDMA_CM_EVENT_CONNECT_REQUEST
-                            ? rdma_cm_event.id(event).address()
-                            : 0;
+            long refused = request(event);
             try {
                 ConnectionEvent copied = copy(event);
                 refused = 0;
@@ -174,30 +91,34 @@ public final class LibraryConnections implements ConnectionControl {
             } finally {
                 // Acknowledged immediately: rdma_destroy_id blocks until all events of its
                 // identifier are acknowledged.
-                int ignored = (int) ACK_EVENT.invokeExact(scratch.state, event);
+                ACK_EVENT.call(scratch, event);
                 if (refused != 0) {
-                    ignored = (int) DESTROY_ID.invokeExact(scratch.state, at(refused));
+                    DESTROY_ID.call(scratch, refused);
                 }
             }
-        } catch (Throwable t) {
-            throw Calls.unexpected(t);
         }
     }
 
-    private static ConnectionEvent copy(MemorySegment event) {
-        int type = rdma_cm_event.event(event);
-        long id = rdma_cm_event.id(event).address();
-        MemorySegment parameters = rdma_cm_event.param.conn(rdma_cm_event.param(event));
-        long data = rdma_conn_param.private_data(parameters).address();
-        int length = Byte.toUnsignedInt(rdma_conn_param.private_data_len(parameters));
+    /** The new identifier of a connection request; 0 of another event. */
+    private static long request(long event) {
+        return Native.getInt(event, Structs.RdmaCmEvent.EVENT)
+                        == Verbs.RDMA_CM_EVENT_CONNECT_REQUEST
+                ? Native.getLong(event, Structs.RdmaCmEvent.ID)
+                : 0;
+    }
+
+    private static ConnectionEvent copy(long event) {
+        long id = Native.getLong(event, Structs.RdmaCmEvent.ID);
+        long data = Native.getLong(event, Structs.RdmaCmEvent.PARAM_CONN_PRIVATE_DATA);
+        int length = Native.getByte(event, Structs.RdmaCmEvent.PARAM_CONN_PRIVATE_DATA_LEN);
         return new ConnectionEvent(
-                kind(type),
-                rdma_cm_id.context(identifier(id)).address(),
-                type == Verbs.RDMA_CM_EVENT_CONNECT_REQUEST ? id : 0,
-                rdma_cm_event.status(event),
-                data == 0 ? new byte[0] : Native.at(data, length).toArray(JAVA_BYTE),
-                Byte.toUnsignedInt(rdma_conn_param.responder_resources(parameters)),
-                Byte.toUnsignedInt(rdma_conn_param.initiator_depth(parameters)));
+                kind(Native.getInt(event, Structs.RdmaCmEvent.EVENT)),
+                Native.getLong(id, Structs.RdmaCmId.CONTEXT),
+                request(event),
+                Native.getInt(event, Structs.RdmaCmEvent.STATUS),
+                data == 0 ? new byte[0] : Native.getBytes(data, length),
+                Native.getByte(event, Structs.RdmaCmEvent.PARAM_CONN_RESPONDER_RESOURCES),
+                Native.getByte(event, Structs.RdmaCmEvent.PARAM_CONN_INITIATOR_DEPTH));
     }
 
     private static ConnectionEvent.Kind kind(int type) {
@@ -223,69 +144,53 @@ public final class LibraryConnections implements ConnectionControl {
     @Override
     public long create(long channel, long key) {
         try (Scratch scratch = Scratch.borrow()) {
-            MemorySegment where = scratch.allocate(ADDRESS);
+            long where = scratch.allocate(Long.BYTES);
             int error =
-                    scratch.value(
-                            (int)
-                                    CREATE_ID.invokeExact(
-                                            scratch.state,
-                                            at(channel),
-                                            where,
-                                            at(key),
-                                            Verbs.RDMA_PS_TCP));
-            return error != 0 ? error : where.get(ADDRESS, 0).address();
-        } catch (Throwable t) {
-            throw Calls.unexpected(t);
+                    scratch.value(CREATE_ID.call(scratch, channel, where, key, Verbs.RDMA_PS_TCP));
+            return error != 0 ? error : Native.getLong(where, 0);
         }
     }
 
     @Override
     public void setKey(long id, long key) {
-        rdma_cm_id.context(identifier(id), at(key));
+        Native.putLong(id, Structs.RdmaCmId.CONTEXT, key);
     }
 
     @Override
     public int destroy(long id) {
-        return call(scratch -> (int) DESTROY_ID.invokeExact(scratch.state, at(id)));
+        try (Scratch scratch = Scratch.borrow()) {
+            return scratch.value(DESTROY_ID.call(scratch, id));
+        }
     }
 
     @Override
     public int shareAddress(long id) {
-        return call(
-                scratch ->
-                        (int)
-                                SET_OPTION.invokeExact(
-                                        scratch.state,
-                                        at(id),
-                                        Verbs.RDMA_OPTION_ID,
-                                        Verbs.RDMA_OPTION_ID_REUSEADDR,
-                                        scratch.allocateFrom(JAVA_INT, 1),
-                                        JAVA_INT.byteSize()));
+        try (Scratch scratch = Scratch.borrow()) {
+            long on = scratch.allocate(Integer.BYTES);
+            Native.putInt(on, 0, 1);
+            return setOption(scratch, id, Verbs.RDMA_OPTION_ID_REUSEADDR, on, Integer.BYTES);
+        }
     }
 
     @Override
     public int trafficClass(long id, int value) {
-        return call(
-                scratch ->
-                        (int)
-                                SET_OPTION.invokeExact(
-                                        scratch.state,
-                                        at(id),
-                                        Verbs.RDMA_OPTION_ID,
-                                        Verbs.RDMA_OPTION_ID_TOS,
-                                        scratch.allocateFrom(JAVA_BYTE, (byte) value),
-                                        JAVA_BYTE.byteSize()));
+        try (Scratch scratch = Scratch.borrow()) {
+            long tos = scratch.allocate(Byte.BYTES);
+            Native.putByte(tos, 0, value);
+            return setOption(scratch, id, Verbs.RDMA_OPTION_ID_TOS, tos, Byte.BYTES);
+        }
+    }
+
+    private static int setOption(Scratch scratch, long id, int option, long value, long bytes) {
+        return scratch.value(
+                SET_OPTION.call(scratch, id, Verbs.RDMA_OPTION_ID, option, value, bytes));
     }
 
     @Override
     public int bind(long id, InetSocketAddress address) {
-        return call(
-                scratch ->
-                        (int)
-                                BIND.invokeExact(
-                                        scratch.state,
-                                        at(id),
-                                        SocketAddresses.encode(address, scratch)));
+        try (Scratch scratch = Scratch.borrow()) {
+            return scratch.value(BIND.call(scratch, id, SocketAddresses.encode(address, scratch)));
+        }
     }
 
     @Override
@@ -299,135 +204,115 @@ public final class LibraryConnections implements ConnectionControl {
 
     @Override
     public int listen(long id, int backlog) {
-        return call(scratch -> (int) LISTEN.invokeExact(scratch.state, at(id), backlog));
+        try (Scratch scratch = Scratch.borrow()) {
+            return scratch.value(LISTEN.call(scratch, id, backlog));
+        }
     }
 
     @Override
     public int resolveAddress(
             long id, @Nullable InetSocketAddress from, InetSocketAddress to, int milliseconds) {
-        return call(
-                scratch -> {
-                    MemorySegment source =
-                            from == null
-                                    ? MemorySegment.NULL
-                                    : SocketAddresses.encode(from, scratch);
-                    return (int)
-                            RESOLVE_ADDRESS.invokeExact(
-                                    scratch.state,
-                                    at(id),
-                                    source,
-                                    SocketAddresses.encode(to, scratch),
-                                    milliseconds);
-                });
+        try (Scratch scratch = Scratch.borrow()) {
+            long source = from == null ? 0 : SocketAddresses.encode(from, scratch);
+            long target = SocketAddresses.encode(to, scratch);
+            return scratch.value(RESOLVE_ADDRESS.call(scratch, id, source, target, milliseconds));
+        }
     }
 
     @Override
     public int resolveRoute(long id, int milliseconds) {
-        return call(
-                scratch -> (int) RESOLVE_ROUTE.invokeExact(scratch.state, at(id), milliseconds));
+        try (Scratch scratch = Scratch.borrow()) {
+            return scratch.value(RESOLVE_ROUTE.call(scratch, id, milliseconds));
+        }
     }
 
     @Override
     public int connect(long id, ConnectionParameters parameters) {
-        return call(
-                scratch ->
-                        (int)
-                                CONNECT.invokeExact(
-                                        scratch.state, at(id), encode(parameters, scratch)));
+        try (Scratch scratch = Scratch.borrow()) {
+            return scratch.value(CONNECT.call(scratch, id, encode(parameters, scratch)));
+        }
     }
 
     @Override
     public int accept(long id, ConnectionParameters parameters) {
-        return call(
-                scratch ->
-                        (int)
-                                ACCEPT.invokeExact(
-                                        scratch.state, at(id), encode(parameters, scratch)));
+        try (Scratch scratch = Scratch.borrow()) {
+            return scratch.value(ACCEPT.call(scratch, id, encode(parameters, scratch)));
+        }
     }
 
-    private static MemorySegment encode(ConnectionParameters parameters, Scratch scratch) {
-        MemorySegment p = rdma_conn_param.allocate(scratch);
-        rdma_conn_param.private_data(p, data(parameters.data(), scratch));
-        rdma_conn_param.private_data_len(p, (byte) parameters.data().length);
-        rdma_conn_param.responder_resources(p, (byte) parameters.inboundReads());
-        rdma_conn_param.initiator_depth(p, (byte) parameters.outboundReads());
+    private static long encode(ConnectionParameters parameters, Scratch scratch) {
+        long p = scratch.allocate(Structs.RdmaConnParam.SIZE);
+        byte[] data = parameters.data();
+        Native.putLong(p, Structs.RdmaConnParam.PRIVATE_DATA, scratch.copyOf(data));
+        Native.putByte(p, Structs.RdmaConnParam.PRIVATE_DATA_LEN, data.length);
+        Native.putByte(p, Structs.RdmaConnParam.RESPONDER_RESOURCES, parameters.inboundReads());
+        Native.putByte(p, Structs.RdmaConnParam.INITIATOR_DEPTH, parameters.outboundReads());
         // Only a queue pair with its own receive queue can report its posted receives as
         // flow-control credits in its acknowledgements.
-        rdma_conn_param.flow_control(p, (byte) (parameters.sharedReceives() ? 0 : 1));
-        rdma_conn_param.retry_count(p, (byte) parameters.retries());
-        rdma_conn_param.rnr_retry_count(p, (byte) parameters.rnrRetries());
-        rdma_conn_param.srq(p, (byte) (parameters.sharedReceives() ? 1 : 0));
-        rdma_conn_param.qp_num(p, parameters.queuePairNumber());
+        boolean shared = parameters.sharedReceives();
+        Native.putByte(p, Structs.RdmaConnParam.FLOW_CONTROL, shared ? 0 : 1);
+        Native.putByte(p, Structs.RdmaConnParam.RETRY_COUNT, parameters.retries());
+        Native.putByte(p, Structs.RdmaConnParam.RNR_RETRY_COUNT, parameters.rnrRetries());
+        Native.putByte(p, Structs.RdmaConnParam.SRQ, shared ? 1 : 0);
+        Native.putInt(p, Structs.RdmaConnParam.QP_NUM, parameters.queuePairNumber());
         return p;
-    }
-
-    private static MemorySegment data(byte[] data, Scratch scratch) {
-        return data.length == 0 ? MemorySegment.NULL : scratch.allocateFrom(JAVA_BYTE, data);
     }
 
     @Override
     public int establish(long id) {
-        return call(scratch -> (int) ESTABLISH.invokeExact(scratch.state, at(id)));
+        try (Scratch scratch = Scratch.borrow()) {
+            return scratch.value(ESTABLISH.call(scratch, id));
+        }
     }
 
     @Override
     public int reject(long id, byte[] data) {
-        return call(
-                scratch ->
-                        (int)
-                                REJECT.invokeExact(
-                                        scratch.state,
-                                        at(id),
-                                        data(data, scratch),
-                                        (byte) data.length));
+        try (Scratch scratch = Scratch.borrow()) {
+            return scratch.value(REJECT.call(scratch, id, scratch.copyOf(data), data.length));
+        }
     }
 
     @Override
     public int disconnect(long id) {
-        return call(scratch -> (int) DISCONNECT.invokeExact(scratch.state, at(id)));
+        try (Scratch scratch = Scratch.borrow()) {
+            return scratch.value(DISCONNECT.call(scratch, id));
+        }
     }
 
     @Override
     public int notifyEstablished(long id) {
-        return call(
-                scratch ->
-                        (int) NOTIFY.invokeExact(scratch.state, at(id), Verbs.IBV_EVENT_COMM_EST));
+        try (Scratch scratch = Scratch.borrow()) {
+            return scratch.value(NOTIFY.call(scratch, id, Verbs.IBV_EVENT_COMM_EST));
+        }
     }
 
     @Override
     public IdentifierInfo describe(long id) {
-        MemorySegment identifier = identifier(id);
-        long context = rdma_cm_id.verbs(identifier).address();
+        long context = Native.getLong(id, Structs.RdmaCmId.VERBS);
         return new IdentifierInfo(
                 context == 0 ? "" : deviceName(context),
-                Byte.toUnsignedInt(rdma_cm_id.port_num(identifier)),
-                address(identifier, LOCAL_ADDRESS),
-                address(identifier, PEER_ADDRESS));
+                Native.getByte(id, Structs.RdmaCmId.PORT_NUM),
+                address(id + Structs.RdmaCmId.ROUTE_ADDR_SRC_ADDR),
+                address(id + Structs.RdmaCmId.ROUTE_ADDR_DST_ADDR));
     }
 
     private static String deviceName(long context) {
-        MemorySegment device = ibv_context.device(Native.at(context, ibv_context.sizeof()));
-        return ibv_device.name(Native.at(device.address(), ibv_device.sizeof())).getString(0);
+        long device = Native.getLong(context, Structs.IbvContext.DEVICE);
+        return Native.getString(device, Structs.IbvDevice.NAME);
     }
 
-    private static @Nullable InetSocketAddress address(MemorySegment identifier, long offset) {
-        return SocketAddresses.decode(identifier.asSlice(offset, sockaddr_storage.sizeof()));
+    private static @Nullable InetSocketAddress address(long storage) {
+        return SocketAddresses.decode(Native.at(storage, Structs.SockaddrStorage.SIZE));
     }
 
     @Override
     public int fillIn(long id, StateChange change) {
-        return call(
-                scratch -> {
-                    MemorySegment attributes = change.encode(scratch);
-                    MemorySegment mask = scratch.allocate(JAVA_INT);
-                    int answer =
-                            (int) INIT_QP_ATTR.invokeExact(scratch.state, at(id), attributes, mask);
-                    change.fillIn(attributes, mask.get(JAVA_INT, 0));
-                    return answer;
-                });
-    }
-
-    private static MemorySegment identifier(long id) {
-        return Native.at(id, rdma_cm_id.sizeof());
+        try (Scratch scratch = Scratch.borrow()) {
+            long attributes = change.encode(scratch);
+            long mask = scratch.allocate(Integer.BYTES);
+            int error = scratch.value(INIT_QP_ATTR.call(scratch, id, attributes, mask));
+            change.fillIn(Native.at(attributes, Structs.IbvQpAttr.SIZE), Native.getInt(mask, 0));
+            return error;
+        }
     }
 }

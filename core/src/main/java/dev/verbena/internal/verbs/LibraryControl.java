@@ -1,58 +1,24 @@
 package dev.verbena.internal.verbs;
 
-import static java.lang.foreign.ValueLayout.ADDRESS;
-import static java.lang.foreign.ValueLayout.JAVA_INT;
-
 import dev.verbena.bindings.Verbs;
-import dev.verbena.bindings.ibv_async_event;
-import dev.verbena.bindings.ibv_comp_channel;
-import dev.verbena.bindings.ibv_context;
-import dev.verbena.bindings.ibv_context_ops;
-import dev.verbena.bindings.ibv_moderate_cq;
-import dev.verbena.bindings.ibv_modify_cq_attr;
-import dev.verbena.bindings.ibv_mr;
-import dev.verbena.bindings.ibv_mw;
-import dev.verbena.bindings.ibv_qp;
-import dev.verbena.bindings.ibv_qp_attr;
-import dev.verbena.bindings.ibv_qp_cap;
-import dev.verbena.bindings.ibv_qp_init_attr;
-import dev.verbena.bindings.ibv_srq_attr;
-import dev.verbena.bindings.ibv_srq_init_attr;
-import dev.verbena.bindings.verbs_context;
 
 import org.jspecify.annotations.Nullable;
 
-import java.lang.foreign.FunctionDescriptor;
-import java.lang.foreign.Linker;
 import java.lang.foreign.MemorySegment;
-import java.lang.invoke.MethodHandle;
 import java.util.List;
 import java.util.function.LongFunction;
 
 /** {@link DeviceControl} of a real device, through libibverbs. */
 public final class LibraryControl implements DeviceControl {
-    private static final long WINDOW_KEY = ibv_mw.rkey$offset();
+    private final long context;
+    private final ExtendedContext extended;
+    private final LibraryRegions regions;
+    private final DeviceQueries queries;
 
     // Not in Calls: verbs.h defines these two as inline functions that call through the device's
     // function table.
-    private static final MethodHandle ALLOC_MW =
-            throughTable(FunctionDescriptor.of(ADDRESS, ADDRESS, JAVA_INT));
-    private static final MethodHandle DEALLOC_MW =
-            throughTable(FunctionDescriptor.of(JAVA_INT, ADDRESS));
-
-    /** In a class of its own, as few programs moderate: linking takes some milliseconds. */
-    private static final class Moderation {
-        static final MethodHandle MODIFY_CQ = throughTable(verbs_context.modify_cq.descriptor());
-
-        private Moderation() {}
-    }
-
-    private final MemorySegment context;
-    private final ExtendedContext extended;
-    private final LibraryRegions regions;
-    private final MemorySegment allocMw;
-    private final MemorySegment deallocMw;
-    private final DeviceQueries queries;
+    private final NativeFunction allocMw;
+    private final NativeFunction deallocMw;
 
     /**
      * Takes over an opened device.
@@ -60,31 +26,25 @@ public final class LibraryControl implements DeviceControl {
      * @param context the {@code ibv_context} from {@link DeviceList#open}
      */
     public LibraryControl(long context) {
-        this.context = Native.at(context, ibv_context.sizeof());
-        this.extended = new ExtendedContext(this.context);
+        this.context = context;
+        this.extended = new ExtendedContext(context);
         this.regions = new LibraryRegions(extended);
-        MemorySegment ops = ibv_context.ops(this.context);
-        this.allocMw = ibv_context_ops.alloc_mw(ops);
-        this.deallocMw = ibv_context_ops.dealloc_mw(ops);
-        this.queries = new DeviceQueries(this.context, extended);
+        this.queries = new DeviceQueries(context, extended);
+        this.allocMw = inTable(Structs.IbvContext.OPS_ALLOC_MW);
+        this.deallocMw = inTable(Structs.IbvContext.OPS_DEALLOC_MW);
         // Events are taken after poll(2) has reported one. If another reader takes it first,
         // ibv_get_async_event must return EAGAIN instead of blocking.
-        Descriptors.nonBlocking(ibv_context.async_fd(this.context));
+        Descriptors.nonBlocking(asyncDescriptor());
     }
 
-    @SuppressWarnings("restricted") // making downcalls is what this module asks native access for
-    private static MethodHandle throughTable(FunctionDescriptor descriptor) {
-        return Linker.nativeLinker()
-                .downcallHandle(descriptor, Linker.Option.captureCallState("errno"));
+    private NativeFunction inTable(long offset) {
+        return NativeFunction.at(Native.getLong(context, offset));
     }
 
     @Override
     public int close() {
         try (Scratch scratch = Scratch.borrow()) {
-            return scratch.value(
-                    (int) Calls.Devices.CLOSE_DEVICE.invokeExact(scratch.state, context));
-        } catch (Throwable t) {
-            throw Calls.unexpected(t);
+            return scratch.value(Calls.CLOSE_DEVICE.call(scratch, context));
         }
     }
 
@@ -106,16 +66,13 @@ public final class LibraryControl implements DeviceControl {
     @Override
     public long allocatePd() {
         try (Scratch scratch = Scratch.borrow()) {
-            return scratch.pointer(
-                    (MemorySegment) Calls.Domains.ALLOC_PD.invokeExact(scratch.state, context));
-        } catch (Throwable t) {
-            throw Calls.unexpected(t);
+            return scratch.pointer(Calls.ALLOC_PD.call(scratch, context));
         }
     }
 
     @Override
     public int deallocatePd(long pd) {
-        return destroy(Calls.Domains.DEALLOC_PD, pd);
+        return destroy(Calls.DEALLOC_PD, pd);
     }
 
     @Override
@@ -141,267 +98,177 @@ public final class LibraryControl implements DeviceControl {
 
     @Override
     public int localKey(long mr) {
-        return ibv_mr.lkey(Native.at(mr, ibv_mr.sizeof()));
+        return Native.getInt(mr, Structs.IbvMr.LKEY);
     }
 
     @Override
     public int remoteKey(long mr) {
-        return ibv_mr.rkey(Native.at(mr, ibv_mr.sizeof()));
+        return Native.getInt(mr, Structs.IbvMr.RKEY);
     }
 
     @Override
     public int deregisterMemory(long mr) {
-        return destroy(Calls.Regions.DEREG_MR, mr);
+        return destroy(Calls.DEREG_MR, mr);
     }
 
     @Override
     public long allocateWindow(long pd) {
-        if (allocMw.address() == 0) {
+        if (allocMw.isNull()) {
             return -Errno.EOPNOTSUPP;
         }
         try (Scratch scratch = Scratch.borrow()) {
-            return scratch.pointer(
-                    (MemorySegment)
-                            ALLOC_MW.invokeExact(
-                                    allocMw,
-                                    scratch.state,
-                                    MemorySegment.ofAddress(pd),
-                                    Verbs.IBV_MW_TYPE_2));
-        } catch (Throwable t) {
-            throw Calls.unexpected(t);
+            return scratch.pointer(allocMw.call(scratch, pd, Verbs.IBV_MW_TYPE_2));
         }
     }
 
     @Override
     public int windowKey(long mw) {
-        return ibv_mw.rkey(Native.at(mw, ibv_mw.sizeof()));
+        return Native.getInt(mw, Structs.IbvMw.RKEY);
     }
 
     @Override
     public void setWindowKey(long mw, int key) {
-        // Not through ibv_mw.rkey(…): a bind must not allocate.
-        Native.EVERYWHERE.set(JAVA_INT, mw + WINDOW_KEY, key);
+        Native.putInt(mw, Structs.IbvMw.RKEY, key);
     }
 
     @Override
     public int freeWindow(long mw) {
-        try (Scratch scratch = Scratch.borrow()) {
-            return scratch.value(
-                    (int)
-                            DEALLOC_MW.invokeExact(
-                                    deallocMw, scratch.state, MemorySegment.ofAddress(mw)));
-        } catch (Throwable t) {
-            throw Calls.unexpected(t);
-        }
+        return destroy(deallocMw, mw);
     }
 
     @Override
     public long createChannel() {
         try (Scratch scratch = Scratch.borrow()) {
-            long channel =
-                    scratch.pointer(
-                            (MemorySegment)
-                                    Calls.Channels.CREATE_CHANNEL.invokeExact(
-                                            scratch.state, context));
+            long channel = scratch.pointer(Calls.CREATE_CHANNEL.call(scratch, context));
             if (channel > 0) {
                 Descriptors.nonBlocking(channelDescriptor(channel));
             }
             return channel;
-        } catch (Throwable t) {
-            throw Calls.unexpected(t);
         }
     }
 
     @Override
     public int channelDescriptor(long channel) {
-        return ibv_comp_channel.fd(Native.at(channel, ibv_comp_channel.sizeof()));
+        return Native.getInt(channel, Structs.IbvCompChannel.FD);
     }
 
     @Override
     public int takeEvent(long channel, EventWait wait) {
-        try {
-            if (takeEventIfThere(channel, wait)) {
-                return 1;
-            }
-            // No event, or an error: repeat the call with errno captured. An event that has arrived
-            // by now is taken.
-            int answer =
-                    Scratch.value(
-                            (int)
-                                    Calls.Events.GET_CQ_EVENT.invokeExact(
-                                            wait.state,
-                                            wait.channel,
-                                            wait.queue,
-                                            wait.queueContext),
-                            wait.state);
-            if (answer == 0) {
-                Calls.Events.ACK_CQ_EVENTS.invokeExact(wait.eventQueue(), 1);
-                return 1;
-            }
-            return answer == -Errno.EAGAIN ? 0 : answer;
-        } catch (Throwable t) {
-            throw Calls.unexpected(t);
+        if (wait.takeEvent()) {
+            return 1;
         }
+        // No event, or an error: repeat the call with errno captured. An event that has arrived by
+        // now is taken.
+        int error = wait.takeEventOrErrno();
+        return error == 0 ? 1 : error == -Errno.EAGAIN ? 0 : error;
     }
 
     @Override
     public boolean takeEventIfThere(long channel, EventWait wait) {
-        try {
-            int answer =
-                    (int)
-                            Calls.Events.GET_CQ_EVENT_WITHOUT_ERRNO.invokeExact(
-                                    wait.channel, wait.queue, wait.queueContext);
-            if (answer == 0) {
-                // Acknowledged immediately: ibv_destroy_cq blocks until all events are
-                // acknowledged.
-                Calls.Events.ACK_CQ_EVENTS.invokeExact(wait.eventQueue(), 1);
-            }
-            return answer == 0;
-        } catch (Throwable t) {
-            throw Calls.unexpected(t);
-        }
+        return wait.takeEvent();
     }
 
     @Override
     public int destroyChannel(long channel) {
-        return destroy(Calls.Channels.DESTROY_CHANNEL, channel);
+        return destroy(Calls.DESTROY_CHANNEL, channel);
     }
 
     @Override
     public int completionVectors() {
-        return Math.max(1, ibv_context.num_comp_vectors(context));
+        return Math.max(1, Native.getInt(context, Structs.IbvContext.NUM_COMP_VECTORS));
     }
 
     @Override
     public long createCq(int depth, long channel, int vector, long cqContext) {
         try (Scratch scratch = Scratch.borrow()) {
             return scratch.pointer(
-                    (MemorySegment)
-                            Calls.CompletionQueues.CREATE_CQ.invokeExact(
-                                    scratch.state,
-                                    context,
-                                    depth,
-                                    MemorySegment.ofAddress(cqContext),
-                                    MemorySegment.ofAddress(channel),
-                                    vector));
-        } catch (Throwable t) {
-            throw Calls.unexpected(t);
+                    Calls.CREATE_CQ.call(scratch, context, depth, cqContext, channel, vector));
         }
     }
 
     @Override
     public int resizeCq(long cq, int depth) {
         try (Scratch scratch = Scratch.borrow()) {
-            return scratch.value(
-                    (int)
-                            Calls.Resizing.RESIZE_CQ.invokeExact(
-                                    scratch.state, MemorySegment.ofAddress(cq), depth));
-        } catch (Throwable t) {
-            throw Calls.unexpected(t);
+            return scratch.value(Calls.RESIZE_CQ.call(scratch, cq, depth));
         }
     }
 
     @Override
     public int moderateCq(long cq, int count, int microseconds) {
-        MemorySegment function = extended.function(verbs_context.modify_cq$offset());
-        if (function.address() == 0) {
+        NativeFunction modify = extended.function(Structs.VerbsContext.MODIFY_CQ);
+        if (modify.isNull()) {
             return -Errno.EOPNOTSUPP;
         }
         try (Scratch scratch = Scratch.borrow()) {
-            MemorySegment change = ibv_modify_cq_attr.allocate(scratch);
-            ibv_modify_cq_attr.attr_mask(change, Verbs.IBV_CQ_ATTR_MODERATE);
-            MemorySegment moderation = ibv_modify_cq_attr.moderate(change);
-            ibv_moderate_cq.cq_count(moderation, (short) count);
-            ibv_moderate_cq.cq_period(moderation, (short) microseconds);
-            return scratch.value(
-                    (int)
-                            Moderation.MODIFY_CQ.invokeExact(
-                                    function, scratch.state, MemorySegment.ofAddress(cq), change));
-        } catch (Throwable t) {
-            throw Calls.unexpected(t);
+            long change = scratch.allocate(Structs.IbvModifyCqAttr.SIZE);
+            Native.putInt(change, Structs.IbvModifyCqAttr.ATTR_MASK, Verbs.IBV_CQ_ATTR_MODERATE);
+            Native.putShort(change, Structs.IbvModifyCqAttr.MODERATE_CQ_COUNT, count);
+            Native.putShort(change, Structs.IbvModifyCqAttr.MODERATE_CQ_PERIOD, microseconds);
+            return scratch.value(modify.call(scratch, cq, change));
         }
     }
 
     @Override
     public int destroyCq(long cq) {
-        return destroy(Calls.CompletionQueues.DESTROY_CQ, cq);
+        return destroy(Calls.DESTROY_CQ, cq);
     }
 
     @Override
     public long createSrq(long pd, int depth, int sge) {
         try (Scratch scratch = Scratch.borrow()) {
-            MemorySegment init = ibv_srq_init_attr.allocate(scratch);
-            MemorySegment limits = ibv_srq_init_attr.attr(init);
-            ibv_srq_attr.max_wr(limits, depth);
-            ibv_srq_attr.max_sge(limits, sge);
-            return scratch.pointer(
-                    (MemorySegment)
-                            Calls.SharedReceiveQueues.CREATE_SRQ.invokeExact(
-                                    scratch.state, MemorySegment.ofAddress(pd), init));
-        } catch (Throwable t) {
-            throw Calls.unexpected(t);
+            long init = scratch.allocate(Structs.IbvSrqInitAttr.SIZE);
+            Native.putInt(init, Structs.IbvSrqInitAttr.ATTR_MAX_WR, depth);
+            Native.putInt(init, Structs.IbvSrqInitAttr.ATTR_MAX_SGE, sge);
+            return scratch.pointer(Calls.CREATE_SRQ.call(scratch, pd, init));
         }
     }
 
     @Override
     public int limitSrq(long srq, int limit) {
         try (Scratch scratch = Scratch.borrow()) {
-            MemorySegment attributes = ibv_srq_attr.allocate(scratch);
-            ibv_srq_attr.srq_limit(attributes, limit);
+            long attributes = scratch.allocate(Structs.IbvSrqAttr.SIZE);
+            Native.putInt(attributes, Structs.IbvSrqAttr.SRQ_LIMIT, limit);
             return scratch.value(
-                    (int)
-                            Calls.SharedReceiveQueues.MODIFY_SRQ.invokeExact(
-                                    scratch.state,
-                                    MemorySegment.ofAddress(srq),
-                                    attributes,
-                                    Verbs.IBV_SRQ_LIMIT));
-        } catch (Throwable t) {
-            throw Calls.unexpected(t);
+                    Calls.MODIFY_SRQ.call(scratch, srq, attributes, Verbs.IBV_SRQ_LIMIT));
         }
     }
 
     @Override
     public int destroySrq(long srq) {
-        return destroy(Calls.SharedReceiveQueues.DESTROY_SRQ, srq);
+        return destroy(Calls.DESTROY_SRQ, srq);
     }
 
     @Override
     public long createQp(long pd, long sendCq, long receiveCq, long srq, QueuePairShape shape) {
         try (Scratch scratch = Scratch.borrow()) {
-            MemorySegment init = ibv_qp_init_attr.allocate(scratch);
-            ibv_qp_init_attr.send_cq(init, MemorySegment.ofAddress(sendCq));
-            ibv_qp_init_attr.recv_cq(init, MemorySegment.ofAddress(receiveCq));
-            ibv_qp_init_attr.srq(init, MemorySegment.ofAddress(srq));
-            ibv_qp_init_attr.qp_type(init, Verbs.IBV_QPT_RC);
-            ibv_qp_init_attr.sq_sig_all(init, 0);
-            MemorySegment cap = ibv_qp_init_attr.cap(init);
-            ibv_qp_cap.max_send_wr(cap, shape.sendDepth());
-            ibv_qp_cap.max_recv_wr(cap, shape.receiveDepth());
-            ibv_qp_cap.max_send_sge(cap, shape.sendSge());
-            ibv_qp_cap.max_recv_sge(cap, shape.receiveSge());
-            ibv_qp_cap.max_inline_data(cap, shape.inlineBytes());
-            return scratch.pointer(
-                    (MemorySegment)
-                            Calls.QueuePairs.CREATE_QP.invokeExact(
-                                    scratch.state, MemorySegment.ofAddress(pd), init));
-        } catch (Throwable t) {
-            throw Calls.unexpected(t);
+            long init = scratch.allocate(Structs.IbvQpInitAttr.SIZE);
+            Native.putLong(init, Structs.IbvQpInitAttr.SEND_CQ, sendCq);
+            Native.putLong(init, Structs.IbvQpInitAttr.RECV_CQ, receiveCq);
+            Native.putLong(init, Structs.IbvQpInitAttr.SRQ, srq);
+            Native.putInt(init, Structs.IbvQpInitAttr.QP_TYPE, Verbs.IBV_QPT_RC);
+            Native.putInt(init, Structs.IbvQpInitAttr.SQ_SIG_ALL, 0);
+            Native.putInt(init, Structs.IbvQpInitAttr.CAP_MAX_SEND_WR, shape.sendDepth());
+            Native.putInt(init, Structs.IbvQpInitAttr.CAP_MAX_RECV_WR, shape.receiveDepth());
+            Native.putInt(init, Structs.IbvQpInitAttr.CAP_MAX_SEND_SGE, shape.sendSge());
+            Native.putInt(init, Structs.IbvQpInitAttr.CAP_MAX_RECV_SGE, shape.receiveSge());
+            Native.putInt(init, Structs.IbvQpInitAttr.CAP_MAX_INLINE_DATA, shape.inlineBytes());
+            return scratch.pointer(Calls.CREATE_QP.call(scratch, pd, init));
         }
     }
 
     @Override
     public int queuePairNumber(long qp) {
-        return ibv_qp.qp_num(Native.at(qp, ibv_qp.sizeof()));
+        return Native.getInt(qp, Structs.IbvQp.QP_NUM);
     }
 
     @Override
     public int toInit(long qp, int port, int access) {
         try (Scratch scratch = Scratch.borrow()) {
-            MemorySegment a = ibv_qp_attr.allocate(scratch);
-            ibv_qp_attr.qp_state(a, Verbs.IBV_QPS_INIT);
-            ibv_qp_attr.pkey_index(a, (short) 0);
-            ibv_qp_attr.port_num(a, (byte) port);
-            ibv_qp_attr.qp_access_flags(a, access);
+            long a = scratch.allocate(Structs.IbvQpAttr.SIZE);
+            Native.putInt(a, Structs.IbvQpAttr.QP_STATE, Verbs.IBV_QPS_INIT);
+            Native.putShort(a, Structs.IbvQpAttr.PKEY_INDEX, 0);
+            Native.putByte(a, Structs.IbvQpAttr.PORT_NUM, port);
+            Native.putInt(a, Structs.IbvQpAttr.QP_ACCESS_FLAGS, access);
             return modify(
                     scratch,
                     qp,
@@ -423,44 +290,36 @@ public final class LibraryControl implements DeviceControl {
     @Override
     public int toError(long qp) {
         try (Scratch scratch = Scratch.borrow()) {
-            MemorySegment a = ibv_qp_attr.allocate(scratch);
-            ibv_qp_attr.qp_state(a, Verbs.IBV_QPS_ERR);
+            long a = scratch.allocate(Structs.IbvQpAttr.SIZE);
+            Native.putInt(a, Structs.IbvQpAttr.QP_STATE, Verbs.IBV_QPS_ERR);
             return modify(scratch, qp, a, Verbs.IBV_QP_STATE);
         }
     }
 
     @Override
     public boolean inError(long qp, StateQuery query) {
-        try {
-            int error = // returned by value; only whether it is 0 matters
-                    (int)
-                            Calls.StateQueries.QUERY_QP.invokeExact(
-                                    query.queuePair,
-                                    query.attributes,
-                                    Verbs.IBV_QP_STATE,
-                                    query.initial);
-            return error == 0 && ibv_qp_attr.qp_state(query.attributes) == Verbs.IBV_QPS_ERR;
-        } catch (Throwable t) {
-            throw Calls.unexpected(t);
-        }
+        int error = // returned by value; only whether it is 0 matters
+                Calls.QUERY_QP.callWithoutErrno(
+                        qp, query.attributes, Verbs.IBV_QP_STATE, query.initial);
+        return error == 0
+                && Native.getInt(query.attributes, Structs.IbvQpAttr.QP_STATE) == Verbs.IBV_QPS_ERR;
     }
 
     @Override
     public int destroyQp(long qp) {
-        return destroy(Calls.QueuePairs.DESTROY_QP, qp);
+        return destroy(Calls.DESTROY_QP, qp);
     }
 
     @Override
     public int asyncDescriptor() {
-        return ibv_context.async_fd(context);
+        return Native.getInt(context, Structs.IbvContext.ASYNC_FD);
     }
 
     @Override
     public AsyncEvent takeAsyncEvent(LongFunction<@Nullable Object> objects) {
         try (Scratch scratch = Scratch.borrow()) {
-            MemorySegment event = ibv_async_event.allocate(scratch);
-            if ((int) Calls.AsyncEvents.GET_ASYNC_EVENT.invokeExact(scratch.state, context, event)
-                    != 0) {
+            long event = scratch.allocate(Structs.IbvAsyncEvent.SIZE);
+            if ((int) Calls.GET_ASYNC_EVENT.call(scratch, context, event) != 0) {
                 // EIO from ib_uverbs_event_read: the device was disassociated. Kernels before 6.5
                 // (or 6.1.34) return EAGAIN then, as if no event were pending.
                 return new AsyncEvent(
@@ -473,45 +332,36 @@ public final class LibraryControl implements DeviceControl {
             } finally {
                 // Destroying the object that an event names blocks until then. Also where copying
                 // the event failed (out of memory).
-                Calls.AsyncEvents.ACK_ASYNC_EVENT.invokeExact(scratch.state, event);
+                Calls.ACK_ASYNC_EVENT.call(scratch, event);
             }
-        } catch (Throwable t) {
-            throw Calls.unexpected(t);
         }
     }
 
-    private static AsyncEvent copy(MemorySegment event, LongFunction<@Nullable Object> objects) {
-        int number = ibv_async_event.event_type(event);
+    private static AsyncEvent copy(long event, LongFunction<@Nullable Object> objects) {
+        int number = Native.getInt(event, Structs.IbvAsyncEvent.EVENT_TYPE);
         AsyncEvent.Kind kind = AsyncEvent.Kind.of(number);
-        MemorySegment element = ibv_async_event.element(event); // a union
         return switch (kind.subject()) {
             case DEVICE -> new AsyncEvent(kind, number, 0, null);
             case PORT ->
-                    new AsyncEvent(kind, number, ibv_async_event.element.port_num(element), null);
+                    new AsyncEvent(
+                            kind,
+                            number,
+                            Native.getInt(event, Structs.IbvAsyncEvent.ELEMENT_PORT_NUM),
+                            null);
             case QUEUE_PAIR, COMPLETION_QUEUE, SHARED_QUEUE -> {
-                long address = ibv_async_event.element.qp(element).address();
+                long address = Native.getLong(event, Structs.IbvAsyncEvent.ELEMENT_QP); // a union
                 yield new AsyncEvent(kind, number, address, objects.apply(address));
             }
         };
     }
 
-    private static int modify(Scratch scratch, long qp, MemorySegment attributes, int mask) {
-        try {
-            return scratch.value(
-                    (int)
-                            Calls.QueuePairs.MODIFY_QP.invokeExact(
-                                    scratch.state, MemorySegment.ofAddress(qp), attributes, mask));
-        } catch (Throwable t) {
-            throw Calls.unexpected(t);
-        }
+    private static int modify(Scratch scratch, long qp, long attributes, int mask) {
+        return scratch.value(Calls.MODIFY_QP.call(scratch, qp, attributes, mask));
     }
 
-    private static int destroy(MethodHandle call, long address) {
+    private static int destroy(NativeFunction function, long object) {
         try (Scratch scratch = Scratch.borrow()) {
-            return scratch.value(
-                    (int) call.invokeExact(scratch.state, MemorySegment.ofAddress(address)));
-        } catch (Throwable t) {
-            throw Calls.unexpected(t);
+            return scratch.value(function.call(scratch, object));
         }
     }
 }

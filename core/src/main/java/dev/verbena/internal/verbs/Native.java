@@ -33,12 +33,50 @@ final class Native {
         EVERYWHERE.set(ValueLayout.JAVA_INT_UNALIGNED, (struct & ADDRESS_BITS) + offset, value);
     }
 
+    static void putShort(long struct, long offset, int value) {
+        EVERYWHERE.set(
+                ValueLayout.JAVA_SHORT_UNALIGNED, (struct & ADDRESS_BITS) + offset, (short) value);
+    }
+
+    static void putByte(long struct, long offset, int value) {
+        EVERYWHERE.set(ValueLayout.JAVA_BYTE, (struct & ADDRESS_BITS) + offset, (byte) value);
+    }
+
     static long getLong(long struct, long offset) {
         return EVERYWHERE.get(ValueLayout.JAVA_LONG_UNALIGNED, (struct & ADDRESS_BITS) + offset);
     }
 
     static int getInt(long struct, long offset) {
         return EVERYWHERE.get(ValueLayout.JAVA_INT_UNALIGNED, (struct & ADDRESS_BITS) + offset);
+    }
+
+    /** An unsigned number of 16 bits. */
+    static int getShort(long struct, long offset) {
+        return Short.toUnsignedInt(
+                EVERYWHERE.get(ValueLayout.JAVA_SHORT_UNALIGNED, (struct & ADDRESS_BITS) + offset));
+    }
+
+    /** An unsigned number of 8 bits. */
+    static int getByte(long struct, long offset) {
+        return Byte.toUnsignedInt(
+                EVERYWHERE.get(ValueLayout.JAVA_BYTE, (struct & ADDRESS_BITS) + offset));
+    }
+
+    /** A number of 64 bits in network order. */
+    static long getBigEndian(long struct, long offset) {
+        return EVERYWHERE.get(BIG_ENDIAN_LONG, (struct & ADDRESS_BITS) + offset);
+    }
+
+    /** A copy of some bytes. */
+    static byte[] getBytes(long address, int count) {
+        byte[] bytes = new byte[count];
+        MemorySegment.copy(EVERYWHERE, ValueLayout.JAVA_BYTE, address, bytes, 0, count);
+        return bytes;
+    }
+
+    /** A string that ends with a zero byte. */
+    static String getString(long struct, long offset) {
+        return EVERYWHERE.getString((struct & ADDRESS_BITS) + offset);
     }
 
     /**

@@ -1,14 +1,8 @@
 package dev.verbena.internal.verbs;
 
-import static java.lang.foreign.ValueLayout.JAVA_INT;
-import static java.lang.foreign.ValueLayout.JAVA_LONG;
-
 import java.io.IOException;
 import java.lang.foreign.Arena;
-import java.lang.foreign.FunctionDescriptor;
-import java.lang.foreign.Linker;
 import java.lang.foreign.MemorySegment;
-import java.lang.invoke.MethodHandle;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.stream.Stream;
@@ -35,37 +29,15 @@ public final class Pages {
     private static final int MADV_HUGEPAGE = 14;
     private static final long FAILED = -1; // MAP_FAILED
 
-    private static final MethodHandle MMAP =
-            call(
-                    "mmap",
-                    FunctionDescriptor.of(
-                            JAVA_LONG, JAVA_LONG, JAVA_LONG, JAVA_INT, JAVA_INT, JAVA_INT,
-                            JAVA_LONG));
-    private static final MethodHandle MUNMAP =
-            call("munmap", FunctionDescriptor.of(JAVA_INT, JAVA_LONG, JAVA_LONG));
-    private static final MethodHandle MADVISE =
-            call("madvise", FunctionDescriptor.of(JAVA_INT, JAVA_LONG, JAVA_LONG, JAVA_INT));
+    private static final NativeFunction MMAP = Libraries.c("mmap");
+    private static final NativeFunction MUNMAP = Libraries.c("munmap");
+    private static final NativeFunction MADVISE = Libraries.c("madvise");
 
     private Pages() {}
 
-    private static MethodHandle call(String name, FunctionDescriptor descriptor) {
-        Linker linker = Linker.nativeLinker();
-        return linker.downcallHandle(
-                linker.defaultLookup().findOrThrow(name),
-                descriptor,
-                Linker.Option.captureCallState("errno"));
-    }
-
     private static long pageSize() {
-        Linker linker = Linker.nativeLinker();
-        MethodHandle get =
-                linker.downcallHandle(
-                        linker.defaultLookup().findOrThrow("getpagesize"),
-                        FunctionDescriptor.of(JAVA_INT));
-        try {
-            return (int) get.invokeExact();
-        } catch (Throwable t) {
-            throw Calls.unexpected(t);
+        try (Scratch scratch = Scratch.borrow()) {
+            return (int) Libraries.c("getpagesize").call(scratch);
         }
     }
 
@@ -151,18 +123,15 @@ public final class Pages {
     private static long map(long address, long bytes, int protection, int flags) {
         try (Scratch scratch = Scratch.borrow()) {
             long answer =
-                    (long)
-                            MMAP.invokeExact(
-                                    scratch.state,
-                                    address,
-                                    bytes,
-                                    protection,
-                                    MAP_PRIVATE_ANONYMOUS | flags,
-                                    -1,
-                                    0L);
+                    MMAP.call(
+                            scratch,
+                            address,
+                            bytes,
+                            protection,
+                            MAP_PRIVATE_ANONYMOUS | flags,
+                            -1,
+                            0);
             return answer == FAILED ? -scratch.errno() : answer;
-        } catch (Throwable t) {
-            throw Calls.unexpected(t);
         }
     }
 
@@ -175,10 +144,7 @@ public final class Pages {
      */
     public static int preferHuge(long address, long bytes) {
         try (Scratch scratch = Scratch.borrow()) {
-            return scratch.value(
-                    (int) MADVISE.invokeExact(scratch.state, address, bytes, MADV_HUGEPAGE));
-        } catch (Throwable t) {
-            throw Calls.unexpected(t);
+            return scratch.value(MADVISE.call(scratch, address, bytes, MADV_HUGEPAGE));
         }
     }
 
@@ -191,9 +157,7 @@ public final class Pages {
      */
     public static int unmap(long address, long bytes) {
         try (Scratch scratch = Scratch.borrow()) {
-            return scratch.value((int) MUNMAP.invokeExact(scratch.state, address, bytes));
-        } catch (Throwable t) {
-            throw Calls.unexpected(t);
+            return scratch.value(MUNMAP.call(scratch, address, bytes));
         }
     }
 

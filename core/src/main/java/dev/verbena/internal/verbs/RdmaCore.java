@@ -1,7 +1,5 @@
 package dev.verbena.internal.verbs;
 
-import dev.verbena.bindings.NativeTypes;
-
 import java.io.File;
 import java.io.FileInputStream;
 import java.io.IOException;
@@ -19,8 +17,7 @@ import java.util.List;
 public final class RdmaCore {
     private static final int DESCRIPTORS = 4;
     private static final String DENIED =
-            "Java denies Verbena native access, which both of its modules need: run with"
-                    + " --enable-native-access=dev.verbena,dev.verbena.bindings, or"
+            "Java denies Verbena native access: run with --enable-native-access=dev.verbena, or"
                     + " --enable-native-access=ALL-UNNAMED when Verbena is on the class path";
 
     private RdmaCore() {}
@@ -33,7 +30,7 @@ public final class RdmaCore {
      * @return "" if it can be called, otherwise one sentence that says what to do
      */
     public static String problemWithVerbs() {
-        return problemWith("libibverbs.so.1", "libibverbs1 ibverbs-providers", "libibverbs");
+        return problemWith(Libraries.VERBS, "libibverbs1 ibverbs-providers", "libibverbs");
     }
 
     /**
@@ -42,14 +39,14 @@ public final class RdmaCore {
      * @return "" if it can be called, otherwise one sentence that says what to do
      */
     public static String problemWithConnections() {
-        return problemWith("librdmacm.so.1", "librdmacm1", "librdmacm");
+        return problemWith(Libraries.CONNECTIONS, "librdmacm1", "librdmacm");
     }
 
     @SuppressWarnings("restricted") // loading libibverbs is what this module asks native access for
     static String problemWith(String library, String debianPackages, String fedoraPackages) {
-        try (Arena arena = Arena.ofConfined()) {
-            SymbolLookup.libraryLookup(library, arena);
-            return bindingsMayCall() ? "" : DENIED;
+        try {
+            SymbolLookup.libraryLookup(library, Arena.global());
+            return "";
         } catch (IllegalArgumentException e) {
             return ("%s, a library of rdma-core, cannot be loaded: install it with \"apt"
                             + " install %s\" (Debian, Ubuntu) or \"dnf install %s\" (Fedora)")
@@ -93,23 +90,6 @@ public final class RdmaCore {
             opened.close();
         } catch (IOException e) {
             throw new UncheckedIOException(e);
-        }
-    }
-
-    /**
-     * Whether the bindings have native access, too: they are a module of their own, which the
-     * command line may have left out.
-     */
-    private static boolean bindingsMayCall() {
-        try {
-            // Its initializer calls a restricted method, but loads no library.
-            return NativeTypes.C_POINTER != null;
-        } catch (LinkageError e) {
-            // Its initialization failed, now or earlier. The class stays unusable.
-            if (NativeTypes.class.getModule().isNativeAccessEnabled()) {
-                throw e;
-            }
-            return false;
         }
     }
 }

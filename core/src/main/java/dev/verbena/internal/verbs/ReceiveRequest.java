@@ -2,17 +2,15 @@ package dev.verbena.internal.verbs;
 
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
-import dev.verbena.bindings.ibv_recv_wr;
-
 /**
  * The native memory in which one queue builds its receives: one {@code ibv_recv_wr}, and the
  * pointer that the provider fills in with {@code bad_wr}. Providers copy a request before the post
  * returns, so one is enough.
  */
 public final class ReceiveRequest {
-    private static final long ID = ibv_recv_wr.wr_id$offset();
-    private static final long SGES = ibv_recv_wr.sg_list$offset();
-    private static final long SGE_COUNT = ibv_recv_wr.num_sge$offset();
+    private static final long ID = Structs.IbvRecvWr.WR_ID;
+    private static final long SGES = Structs.IbvRecvWr.SG_LIST;
+    private static final long SGE_COUNT = Structs.IbvRecvWr.NUM_SGE;
 
     private final VerbsContext context;
     private final long request;
@@ -26,7 +24,7 @@ public final class ReceiveRequest {
      */
     public ReceiveRequest(VerbsContext context, NativeMemory memory) {
         this.context = context;
-        this.request = ibv_recv_wr.allocate(memory).address();
+        this.request = memory.allocate(Structs.IbvRecvWr.SIZE, Long.BYTES).address();
         this.badRequest = memory.allocate(JAVA_LONG).address();
     }
 

@@ -1,12 +1,10 @@
 package dev.verbena.internal.verbs;
 
-import static java.lang.foreign.ValueLayout.JAVA_INT;
+import static java.lang.foreign.ValueLayout.JAVA_BYTE;
 
 import java.lang.foreign.Arena;
 import java.lang.foreign.Linker;
-import java.lang.foreign.MemoryLayout;
 import java.lang.foreign.MemorySegment;
-import java.lang.foreign.SegmentAllocator;
 import java.lang.foreign.StructLayout;
 import java.util.Queue;
 import java.util.concurrent.ConcurrentLinkedQueue;
@@ -20,10 +18,9 @@ import java.util.concurrent.ConcurrentLinkedQueue;
  * from the global arena. Memory of an automatic arena would count against the JVM's limit for
  * direct memory, and a call that destroys an object must not fail for lack of it.
  */
-final class Scratch implements SegmentAllocator, AutoCloseable {
+final class Scratch implements AutoCloseable {
+    /** On Linux it has one member, the int {@code errno}. */
     static final StructLayout STATE = Linker.Option.captureStateLayout();
-    private static final long ERRNO =
-            STATE.byteOffset(MemoryLayout.PathElement.groupElement("errno"));
 
     // Enough for the largest call: rdma_connect's parameters (40 bytes) with 196 bytes of private
     // data, an ibv_device_attr of 232 bytes, 32 pollfd structs (256 bytes). What grows with the
@@ -45,46 +42,46 @@ final class Scratch implements SegmentAllocator, AutoCloseable {
         return spare != null ? spare : new Scratch();
     }
 
-    /** Allocates zeroed memory, valid until {@link #close}. */
-    @Override
-    public MemorySegment allocate(long bytes, long alignment) {
-        long start = used + alignment - 1 & -alignment;
-        MemorySegment part = memory.asSlice(start, bytes, alignment);
-        used = start + bytes;
-        return part.fill((byte) 0);
+    /** Allocates zeroed memory at a multiple of 8, valid until {@link #close}. */
+    long allocate(long bytes) {
+        MemorySegment part = memory.asSlice(used, bytes);
+        used += bytes + Long.BYTES - 1 & -Long.BYTES;
+        return part.fill((byte) 0).address();
+    }
+
+    /** Allocates a copy of an array; NULL for an empty one. */
+    long copyOf(byte[] bytes) {
+        if (bytes.length == 0) {
+            return 0;
+        }
+        long copy = allocate(bytes.length);
+        MemorySegment.copy(bytes, 0, Native.EVERYWHERE, JAVA_BYTE, copy, bytes.length);
+        return copy;
     }
 
     /** The captured errno of the last call. */
     int errno() {
-        return errno(state);
-    }
-
-    static int errno(MemorySegment state) {
-        return state.get(JAVA_INT, ERRNO);
+        return Native.getInt(state.address(), 0);
     }
 
     /**
      * The result of a function that returns NULL and sets errno: the address, or a negative errno.
      */
-    long pointer(MemorySegment answer) {
-        return answer.address() != 0 ? answer.address() : -knownErrno(state);
+    long pointer(long answer) {
+        return answer != 0 ? answer : -knownErrno();
     }
 
     /**
-     * The result of a function that returns the error by value: 0, or a negative errno. Functions
-     * that the library forwards to older code return -1 and set errno instead.
+     * The result of a function that returns the error by value, an int: 0, or a negative errno.
+     * Functions that the library forwards to older code return -1 and set errno instead.
      */
-    int value(int answer) {
-        return value(answer, state);
+    int value(long answer) {
+        int error = (int) answer;
+        return error == -1 ? -knownErrno() : -Math.abs(error);
     }
 
-    /** The same for a caller that has its own capture state. */
-    static int value(int answer, MemorySegment state) {
-        return answer == -1 ? -knownErrno(state) : -Math.abs(answer);
-    }
-
-    private static int knownErrno(MemorySegment state) {
-        int errno = errno(state);
+    private int knownErrno() {
+        int errno = errno();
         return errno == 0 ? Errno.EIO : errno; // failed without errno; 0 would mean success
     }
 

@@ -1,9 +1,6 @@
 package dev.verbena.internal.verbs;
 
 import dev.verbena.bindings.Verbs;
-import dev.verbena.bindings.ibv_mw_bind_info;
-import dev.verbena.bindings.ibv_send_wr;
-import dev.verbena.bindings.ibv_sge;
 
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.SegmentAllocator;
@@ -66,38 +63,30 @@ public final class SendChain {
     /** The result of {@link #refusedAt} if the provider did not set {@code bad_wr}. */
     public static final int UNKNOWN = -1;
 
-    private static final long ID = ibv_send_wr.wr_id$offset();
-    private static final long NEXT = ibv_send_wr.next$offset();
-    private static final long SGES = ibv_send_wr.sg_list$offset();
-    private static final long SGE_COUNT = ibv_send_wr.num_sge$offset();
-    private static final long OPCODE = ibv_send_wr.opcode$offset();
-    private static final long FLAGS = ibv_send_wr.send_flags$offset();
-    private static final long IMMEDIATE = ibv_send_wr.imm_data$offset();
-    private static final long INVALIDATE_RKEY = ibv_send_wr.invalidate_rkey$offset();
-    private static final long WR = ibv_send_wr.wr$offset();
-    private static final long REMOTE = WR + ibv_send_wr.wr.rdma$offset();
-    private static final long REMOTE_ADDRESS = REMOTE + ibv_send_wr.wr.rdma.remote_addr$offset();
-    private static final long REMOTE_KEY = REMOTE + ibv_send_wr.wr.rdma.rkey$offset();
-    private static final long ATOMIC = WR + ibv_send_wr.wr.atomic$offset();
-    private static final long ATOMIC_ADDRESS = ATOMIC + ibv_send_wr.wr.atomic.remote_addr$offset();
-    private static final long COMPARE_ADD = ATOMIC + ibv_send_wr.wr.atomic.compare_add$offset();
-    private static final long SWAP = ATOMIC + ibv_send_wr.wr.atomic.swap$offset();
-    private static final long ATOMIC_KEY = ATOMIC + ibv_send_wr.wr.atomic.rkey$offset();
-    private static final long WINDOW =
-            ibv_send_wr.bind_mw$offset() + ibv_send_wr.bind_mw.mw$offset();
-    private static final long WINDOW_KEY =
-            ibv_send_wr.bind_mw$offset() + ibv_send_wr.bind_mw.rkey$offset();
-    private static final long INFO =
-            ibv_send_wr.bind_mw$offset() + ibv_send_wr.bind_mw.bind_info$offset();
-    private static final long INFO_REGION = INFO + ibv_mw_bind_info.mr$offset();
-    private static final long INFO_ADDRESS = INFO + ibv_mw_bind_info.addr$offset();
-    private static final long INFO_LENGTH = INFO + ibv_mw_bind_info.length$offset();
-    private static final long INFO_ACCESS = INFO + ibv_mw_bind_info.mw_access_flags$offset();
-
-    private static final long REQUEST = ibv_send_wr.sizeof();
-    private static final long SGE = ibv_sge.sizeof();
-    private static final long SGE_ADDRESS = ibv_sge.addr$offset();
-    private static final long SGE_LENGTH = ibv_sge.length$offset();
+    private static final long ID = Structs.IbvSendWr.WR_ID;
+    private static final long NEXT = Structs.IbvSendWr.NEXT;
+    private static final long SGES = Structs.IbvSendWr.SG_LIST;
+    private static final long SGE_COUNT = Structs.IbvSendWr.NUM_SGE;
+    private static final long OPCODE = Structs.IbvSendWr.OPCODE;
+    private static final long FLAGS = Structs.IbvSendWr.SEND_FLAGS;
+    private static final long IMMEDIATE = Structs.IbvSendWr.IMM_DATA;
+    private static final long INVALIDATE_RKEY = Structs.IbvSendWr.INVALIDATE_RKEY;
+    private static final long REMOTE_ADDRESS = Structs.IbvSendWr.WR_RDMA_REMOTE_ADDR;
+    private static final long REMOTE_KEY = Structs.IbvSendWr.WR_RDMA_RKEY;
+    private static final long ATOMIC_ADDRESS = Structs.IbvSendWr.WR_ATOMIC_REMOTE_ADDR;
+    private static final long COMPARE_ADD = Structs.IbvSendWr.WR_ATOMIC_COMPARE_ADD;
+    private static final long SWAP = Structs.IbvSendWr.WR_ATOMIC_SWAP;
+    private static final long ATOMIC_KEY = Structs.IbvSendWr.WR_ATOMIC_RKEY;
+    private static final long WINDOW = Structs.IbvSendWr.BIND_MW_MW;
+    private static final long WINDOW_KEY = Structs.IbvSendWr.BIND_MW_RKEY;
+    private static final long INFO_REGION = Structs.IbvSendWr.BIND_MW_BIND_INFO_MR;
+    private static final long INFO_ADDRESS = Structs.IbvSendWr.BIND_MW_BIND_INFO_ADDR;
+    private static final long INFO_LENGTH = Structs.IbvSendWr.BIND_MW_BIND_INFO_LENGTH;
+    private static final long INFO_ACCESS = Structs.IbvSendWr.BIND_MW_BIND_INFO_MW_ACCESS_FLAGS;
+    private static final long REQUEST = Structs.IbvSendWr.SIZE;
+    private static final long SGE = Structs.IbvSge.SIZE;
+    private static final long SGE_ADDRESS = Structs.IbvSge.ADDR;
+    private static final long SGE_LENGTH = Structs.IbvSge.LENGTH;
     private static final long CACHE_LINE = 64;
 
     private final Provider provider;

@@ -1,7 +1,5 @@
 package dev.verbena.internal.verbs;
 
-import dev.verbena.bindings.ibv_sge;
-
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.ref.Reference;
@@ -10,11 +8,11 @@ import java.util.Objects;
 
 /** An array of {@code ibv_sge} in native memory that lives as long as this object. */
 public final class SgeArray {
-    private static final long SIZE = ibv_sge.sizeof();
-    private static final long ADDR = ibv_sge.addr$offset();
+    private static final long SIZE = Structs.IbvSge.SIZE;
+    private static final long ADDR = Structs.IbvSge.ADDR;
 
     // The key directly follows the length, so one 8-byte access reads or writes both.
-    private static final long LENGTH_AND_KEY = ibv_sge.length$offset();
+    private static final long LENGTH_AND_KEY = Structs.IbvSge.LENGTH;
     private static final boolean LENGTH_IS_LOWER =
             ByteOrder.nativeOrder() == ByteOrder.LITTLE_ENDIAN;
 

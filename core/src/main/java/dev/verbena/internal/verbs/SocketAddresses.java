@@ -6,13 +6,10 @@ import static java.lang.foreign.ValueLayout.JAVA_SHORT;
 import static java.lang.foreign.ValueLayout.JAVA_SHORT_UNALIGNED;
 
 import dev.verbena.bindings.Verbs;
-import dev.verbena.bindings.sockaddr_in;
-import dev.verbena.bindings.sockaddr_in6;
 
 import org.jspecify.annotations.Nullable;
 
 import java.lang.foreign.MemorySegment;
-import java.lang.foreign.SegmentAllocator;
 import java.lang.foreign.ValueLayout;
 import java.net.Inet6Address;
 import java.net.InetAddress;
@@ -24,21 +21,21 @@ import java.nio.ByteOrder;
 final class SocketAddresses {
     private static final ValueLayout.OfShort PORT =
             JAVA_SHORT_UNALIGNED.withOrder(ByteOrder.BIG_ENDIAN);
-    private static final long FAMILY = 0;
-    private static final long PORT_AT = sockaddr_in.sin_port$offset(); // in both
-    private static final long ADDRESS_4 = sockaddr_in.sin_addr$offset();
-    private static final long ADDRESS_6 = sockaddr_in6.sin6_addr$offset();
-    private static final long SCOPE = sockaddr_in6.sin6_scope_id$offset();
+    private static final long FAMILY = Structs.SockaddrIn.SIN_FAMILY; // in both
+    private static final long PORT_AT = Structs.SockaddrIn.SIN_PORT; // in both
+    private static final long ADDRESS_4 = Structs.SockaddrIn.SIN_ADDR;
+    private static final long ADDRESS_6 = Structs.SockaddrIn6.SIN6_ADDR;
+    private static final long SCOPE = Structs.SockaddrIn6.SIN6_SCOPE_ID;
     private static final int BYTES_4 = 4;
     private static final int BYTES_6 = 16;
 
     private SocketAddresses() {}
 
     /** Encodes an address as the {@code sockaddr} of its family. */
-    static MemorySegment encode(InetSocketAddress address, SegmentAllocator where) {
+    static long encode(InetSocketAddress address, Scratch scratch) {
         boolean six = address.getAddress() instanceof Inet6Address;
-        MemorySegment encoded =
-                six ? sockaddr_in6.allocate(where) : sockaddr_in.allocate(where); // zeros
+        long bytesOf = six ? Structs.SockaddrIn6.SIZE : Structs.SockaddrIn.SIZE;
+        MemorySegment encoded = Native.at(scratch.allocate(bytesOf), bytesOf);
         encoded.set(JAVA_SHORT, FAMILY, (short) (six ? Verbs.AF_INET6 : Verbs.AF_INET));
         encoded.set(PORT, PORT_AT, (short) address.getPort());
         byte[] bytes = address.getAddress().getAddress();
@@ -46,7 +43,7 @@ final class SocketAddresses {
         if (address.getAddress() instanceof Inet6Address scoped) {
             encoded.set(JAVA_INT, SCOPE, scoped.getScopeId());
         }
-        return encoded;
+        return encoded.address();
     }
 
     /** Decodes a {@code sockaddr_storage}; null for any family other than IPv4 and IPv6. */

@@ -1,12 +1,12 @@
 package dev.verbena.internal.verbs;
 
+import static java.lang.foreign.ValueLayout.JAVA_BYTE;
+import static java.lang.foreign.ValueLayout.JAVA_INT_UNALIGNED;
+import static java.lang.foreign.ValueLayout.JAVA_SHORT_UNALIGNED;
+
 import dev.verbena.bindings.Verbs;
-import dev.verbena.bindings.ibv_ah_attr;
-import dev.verbena.bindings.ibv_global_route;
-import dev.verbena.bindings.ibv_qp_attr;
 
 import java.lang.foreign.MemorySegment;
-import java.lang.foreign.SegmentAllocator;
 
 /**
  * One state transition of a queue pair that is being connected: a {@code struct ibv_qp_attr} and
@@ -40,7 +40,7 @@ public final class StateChange {
     // On the heap, and copied to native memory for each of the two calls that use it: an automatic
     // arena would cost a cleaner for each step of each connection.
     private final MemorySegment attributes =
-            MemorySegment.ofArray(new long[(int) (ibv_qp_attr.sizeof() / Long.BYTES)]);
+            MemorySegment.ofArray(new long[(int) (Structs.IbvQpAttr.SIZE / Long.BYTES)]);
     private int mask;
 
     /**
@@ -49,7 +49,7 @@ public final class StateChange {
      * @param state one of this class's constants
      */
     public StateChange(int state) {
-        ibv_qp_attr.qp_state(attributes, state);
+        putInt(Structs.IbvQpAttr.QP_STATE, state);
     }
 
     /**
@@ -61,21 +61,21 @@ public final class StateChange {
      */
     public static StateChange readyToReceive(PathAttributes path) {
         StateChange change = new StateChange(READY_TO_RECEIVE);
-        MemorySegment a = change.attributes;
-        ibv_qp_attr.path_mtu(a, path.mtu());
-        ibv_qp_attr.dest_qp_num(a, path.peerNumber());
-        ibv_qp_attr.rq_psn(a, path.peerSequence());
-        MemorySegment address = ibv_qp_attr.ah_attr(a);
-        ibv_ah_attr.dlid(address, (short) path.peerLid());
-        ibv_ah_attr.port_num(address, (byte) path.port());
+        change.putInt(Structs.IbvQpAttr.PATH_MTU, path.mtu());
+        change.putInt(Structs.IbvQpAttr.DEST_QP_NUM, path.peerNumber());
+        change.putInt(Structs.IbvQpAttr.RQ_PSN, path.peerSequence());
+        change.putShort(Structs.IbvQpAttr.AH_ATTR_DLID, path.peerLid());
+        change.putByte(Structs.IbvQpAttr.AH_ATTR_PORT_NUM, path.port());
         if (path.ethernet()) {
-            ibv_ah_attr.is_global(address, (byte) 1);
-            MemorySegment route = ibv_ah_attr.grh(address);
-            ibv_global_route.sgid_index(route, (byte) path.gidIndex());
-            ibv_global_route.hop_limit(route, (byte) HOP_LIMIT);
-            MemorySegment gid = ibv_global_route.dgid(route);
-            gid.set(Native.BIG_ENDIAN_LONG, 0, path.peerGidHigh());
-            gid.set(Native.BIG_ENDIAN_LONG, Long.BYTES, path.peerGidLow());
+            change.putByte(Structs.IbvQpAttr.AH_ATTR_IS_GLOBAL, 1);
+            change.putByte(Structs.IbvQpAttr.AH_ATTR_GRH_SGID_INDEX, path.gidIndex());
+            change.putByte(Structs.IbvQpAttr.AH_ATTR_GRH_HOP_LIMIT, HOP_LIMIT);
+            change.attributes.set(
+                    Native.BIG_ENDIAN_LONG, Structs.IbvQpAttr.AH_ATTR_GRH_DGID, path.peerGidHigh());
+            change.attributes.set(
+                    Native.BIG_ENDIAN_LONG,
+                    Structs.IbvQpAttr.AH_ATTR_GRH_DGID + Long.BYTES,
+                    path.peerGidLow());
         }
         change.mask =
                 Verbs.IBV_QP_STATE
@@ -100,7 +100,7 @@ public final class StateChange {
     public static StateChange readyToSend(
             int sequence, int outboundReads, boolean infiniteRnrRetry) {
         StateChange change = new StateChange(READY_TO_SEND);
-        ibv_qp_attr.sq_psn(change.attributes, sequence);
+        change.putInt(Structs.IbvQpAttr.SQ_PSN, sequence);
         change.mask = Verbs.IBV_QP_STATE | Verbs.IBV_QP_SQ_PSN;
         change.outboundReads(outboundReads);
         change.ackTimeout(ACK_TIMEOUT);
@@ -118,9 +118,11 @@ public final class StateChange {
         return mask;
     }
 
-    /** Copies the struct to native memory, for a call. */
-    MemorySegment encode(SegmentAllocator where) {
-        return ibv_qp_attr.allocate(where).copyFrom(attributes);
+    /** Copies the struct to native memory, for a call: its address. */
+    long encode(Scratch scratch) {
+        long copy = scratch.allocate(Structs.IbvQpAttr.SIZE);
+        Native.at(copy, Structs.IbvQpAttr.SIZE).copyFrom(attributes);
+        return copy;
     }
 
     /** Stores the attributes that a call has filled in. */
@@ -129,13 +131,33 @@ public final class StateChange {
         mask = fields;
     }
 
+    private void putInt(long offset, int value) {
+        attributes.set(JAVA_INT_UNALIGNED, offset, value);
+    }
+
+    private void putShort(long offset, int value) {
+        attributes.set(JAVA_SHORT_UNALIGNED, offset, (short) value);
+    }
+
+    private void putByte(long offset, int value) {
+        attributes.set(JAVA_BYTE, offset, (byte) value);
+    }
+
+    private int getInt(long offset) {
+        return attributes.get(JAVA_INT_UNALIGNED, offset);
+    }
+
+    private int getByte(long offset) {
+        return Byte.toUnsignedInt(attributes.get(JAVA_BYTE, offset));
+    }
+
     /**
      * The target state.
      *
      * @return one of this class's constants
      */
     public int state() {
-        return ibv_qp_attr.qp_state(attributes);
+        return getInt(Structs.IbvQpAttr.QP_STATE);
     }
 
     /**
@@ -145,7 +167,7 @@ public final class StateChange {
      * @param rights {@code IBV_ACCESS_REMOTE_…}
      */
     public void access(int rights) {
-        ibv_qp_attr.qp_access_flags(attributes, rights);
+        putInt(Structs.IbvQpAttr.QP_ACCESS_FLAGS, rights);
         mask |= Verbs.IBV_QP_ACCESS_FLAGS;
     }
 
@@ -155,7 +177,7 @@ public final class StateChange {
      * @return {@code IBV_ACCESS_REMOTE_…}
      */
     public int access() {
-        return ibv_qp_attr.qp_access_flags(attributes);
+        return getInt(Structs.IbvQpAttr.QP_ACCESS_FLAGS);
     }
 
     /**
@@ -164,7 +186,7 @@ public final class StateChange {
      * @return 0 to 255
      */
     public int inboundReads() {
-        return Byte.toUnsignedInt(ibv_qp_attr.max_dest_rd_atomic(attributes));
+        return getByte(Structs.IbvQpAttr.MAX_DEST_RD_ATOMIC);
     }
 
     /**
@@ -173,7 +195,7 @@ public final class StateChange {
      * @param reads 0 to 255
      */
     public void inboundReads(int reads) {
-        ibv_qp_attr.max_dest_rd_atomic(attributes, (byte) reads);
+        putByte(Structs.IbvQpAttr.MAX_DEST_RD_ATOMIC, reads);
         mask |= Verbs.IBV_QP_MAX_DEST_RD_ATOMIC;
     }
 
@@ -183,7 +205,7 @@ public final class StateChange {
      * @return 0 to 255
      */
     public int outboundReads() {
-        return Byte.toUnsignedInt(ibv_qp_attr.max_rd_atomic(attributes));
+        return getByte(Structs.IbvQpAttr.MAX_RD_ATOMIC);
     }
 
     /**
@@ -192,7 +214,7 @@ public final class StateChange {
      * @param reads 0 to 255
      */
     public void outboundReads(int reads) {
-        ibv_qp_attr.max_rd_atomic(attributes, (byte) reads);
+        putByte(Structs.IbvQpAttr.MAX_RD_ATOMIC, reads);
         mask |= Verbs.IBV_QP_MAX_QP_RD_ATOMIC;
     }
 
@@ -202,7 +224,7 @@ public final class StateChange {
      * @return 0 to 7
      */
     public int retries() {
-        return Byte.toUnsignedInt(ibv_qp_attr.retry_cnt(attributes));
+        return getByte(Structs.IbvQpAttr.RETRY_CNT);
     }
 
     /**
@@ -211,7 +233,7 @@ public final class StateChange {
      * @param times 0 to 7
      */
     public void retries(int times) {
-        ibv_qp_attr.retry_cnt(attributes, (byte) times);
+        putByte(Structs.IbvQpAttr.RETRY_CNT, times);
         mask |= Verbs.IBV_QP_RETRY_CNT;
     }
 
@@ -221,7 +243,7 @@ public final class StateChange {
      * @return 0 to 7, where 7 means without limit
      */
     public int rnrRetries() {
-        return Byte.toUnsignedInt(ibv_qp_attr.rnr_retry(attributes));
+        return getByte(Structs.IbvQpAttr.RNR_RETRY);
     }
 
     /**
@@ -230,7 +252,7 @@ public final class StateChange {
      * @param times 0 to 7, where 7 means without limit
      */
     public void rnrRetries(int times) {
-        ibv_qp_attr.rnr_retry(attributes, (byte) times);
+        putByte(Structs.IbvQpAttr.RNR_RETRY, times);
         mask |= Verbs.IBV_QP_RNR_RETRY;
     }
 
@@ -241,7 +263,7 @@ public final class StateChange {
      * @param code 0 to 31, as verbs encodes it: 1 is the shortest, 0 the longest
      */
     public void minRnrTimer(int code) {
-        ibv_qp_attr.min_rnr_timer(attributes, (byte) code);
+        putByte(Structs.IbvQpAttr.MIN_RNR_TIMER, code);
         mask |= Verbs.IBV_QP_MIN_RNR_TIMER;
     }
 
@@ -251,7 +273,7 @@ public final class StateChange {
      * @param value 0 to 255
      */
     public void trafficClass(int value) {
-        ibv_global_route.traffic_class(route(), (byte) value);
+        putByte(Structs.IbvQpAttr.AH_ATTR_GRH_TRAFFIC_CLASS, value);
         mask |= Verbs.IBV_QP_AV;
     }
 
@@ -261,7 +283,7 @@ public final class StateChange {
      * @param value 20 bits
      */
     public void flowLabel(int value) {
-        ibv_global_route.flow_label(route(), value);
+        putInt(Structs.IbvQpAttr.AH_ATTR_GRH_FLOW_LABEL, value);
         mask |= Verbs.IBV_QP_AV;
     }
 
@@ -271,12 +293,8 @@ public final class StateChange {
      * @param level 0 to 15
      */
     public void serviceLevel(int level) {
-        ibv_ah_attr.sl(ibv_qp_attr.ah_attr(attributes), (byte) level);
+        putByte(Structs.IbvQpAttr.AH_ATTR_SL, level);
         mask |= Verbs.IBV_QP_AV;
-    }
-
-    private MemorySegment route() {
-        return ibv_ah_attr.grh(ibv_qp_attr.ah_attr(attributes));
     }
 
     /**
@@ -285,7 +303,7 @@ public final class StateChange {
      * @param index in the port's table of P_Keys
      */
     public void pkeyIndex(int index) {
-        ibv_qp_attr.pkey_index(attributes, (short) index);
+        putShort(Structs.IbvQpAttr.PKEY_INDEX, index);
         mask |= Verbs.IBV_QP_PKEY_INDEX;
     }
 
@@ -295,7 +313,7 @@ public final class StateChange {
      * @param exponent 1 to 31, for 4.096 us * 2^exponent
      */
     public void ackTimeout(int exponent) {
-        ibv_qp_attr.timeout(attributes, (byte) exponent);
+        putByte(Structs.IbvQpAttr.TIMEOUT, exponent);
         mask |= Verbs.IBV_QP_TIMEOUT;
     }
 
@@ -305,6 +323,6 @@ public final class StateChange {
      * @return the exponent, as {@link #ackTimeout(int)} takes it
      */
     public int ackTimeout() {
-        return Byte.toUnsignedInt(ibv_qp_attr.timeout(attributes));
+        return getByte(Structs.IbvQpAttr.TIMEOUT);
     }
 }

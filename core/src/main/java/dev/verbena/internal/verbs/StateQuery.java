@@ -1,10 +1,5 @@
 package dev.verbena.internal.verbs;
 
-import dev.verbena.bindings.ibv_qp_attr;
-import dev.verbena.bindings.ibv_qp_init_attr;
-
-import java.lang.foreign.MemorySegment;
-
 /**
  * The native memory for querying the state of one queue pair ({@code ibv_query_qp}). Allocated
  * once, because polling must not allocate: if a device does not report a failure, the polling
@@ -12,19 +7,18 @@ import java.lang.foreign.MemorySegment;
  * write the same state.
  */
 public final class StateQuery {
-    final MemorySegment queuePair;
-    final MemorySegment attributes;
-    final MemorySegment initial;
+    /** The addresses of an {@code ibv_qp_attr} and an {@code ibv_qp_init_attr}. */
+    final long attributes;
+
+    final long initial;
 
     /**
      * Allocates the memory.
      *
-     * @param queuePair the {@code ibv_qp}
      * @param memory the allocator; the caller frees it after the last query
      */
-    public StateQuery(long queuePair, NativeMemory memory) {
-        this.queuePair = MemorySegment.ofAddress(queuePair);
-        this.attributes = ibv_qp_attr.allocate(memory);
-        this.initial = ibv_qp_init_attr.allocate(memory);
+    public StateQuery(NativeMemory memory) {
+        this.attributes = memory.allocate(Structs.IbvQpAttr.SIZE, Long.BYTES).address();
+        this.initial = memory.allocate(Structs.IbvQpInitAttr.SIZE, Long.BYTES).address();
     }
 }

@@ -1,16 +1,13 @@
 package dev.verbena.internal.verbs;
 
-import static java.lang.foreign.ValueLayout.JAVA_INT;
-import static java.lang.foreign.ValueLayout.JAVA_LONG;
-
 import dev.verbena.bindings.Verbs;
-import dev.verbena.bindings.ibv_context;
-import dev.verbena.bindings.ibv_context_ops;
 
-import java.lang.foreign.FunctionDescriptor;
+import org.jspecify.annotations.Nullable;
+
 import java.lang.foreign.Linker;
 import java.lang.foreign.MemorySegment;
 import java.lang.invoke.MethodHandle;
+import java.util.Objects;
 
 /**
  * The data path of an opened device: calls through the provider's function pointers in {@code
@@ -19,7 +16,8 @@ import java.lang.invoke.MethodHandle;
  * <p>{@code ibv_post_send}, {@code ibv_poll_cq} and the others are inline functions in C, without
  * symbols. They call through that table, and so does this class. The pointers depend on the
  * provider, so they are read once for each opened device. The method handles are unbound and
- * shared, which the JIT compiles best.
+ * shared, which the JIT compiles best, and all functions have one signature: see {@link
+ * NativeFunction}.
  *
  * <p>Posts and polls exist in two forms. An ordinary downcall marks the thread as being in native
  * code, so that a safepoint need not wait for it; that costs about 7 ns. A {@linkplain
@@ -29,35 +27,16 @@ import java.lang.invoke.MethodHandle;
  */
 @SuppressWarnings("ReferenceEquality") // First.FUNCTIONS is a constant where it is the same object
 public final class VerbsContext {
-    // Not in Calls, whose initialization loads the library: these handles need no library.
-
-    /**
-     * {@code int post(struct ibv_… *, struct ibv_…_wr *, struct ibv_…_wr **)}: post_send, post_recv
-     * and post_srq_recv. The first argument of the handle is the function pointer.
-     */
-    private static final FunctionDescriptor POSTS =
-            FunctionDescriptor.of(JAVA_INT, JAVA_LONG, JAVA_LONG, JAVA_LONG);
-
-    /** {@code int poll_cq(struct ibv_cq *, int, struct ibv_wc *)}, after the function pointer. */
-    private static final FunctionDescriptor POLLS =
-            FunctionDescriptor.of(JAVA_INT, JAVA_LONG, JAVA_INT, JAVA_LONG);
-
-    /** {@code int req_notify_cq(struct ibv_cq *, int)}, after the function pointer. */
-    private static final MethodHandle REQUEST_NOTIFY =
-            dataPath(FunctionDescriptor.of(JAVA_INT, JAVA_LONG, JAVA_INT));
-
     // In holder classes: most programs need only one of the two forms, and linking takes time.
 
     private static final class Ordinary {
-        static final MethodHandle POST = dataPath(POSTS);
-        static final MethodHandle POLL_CQ = dataPath(POLLS);
+        static final MethodHandle CALL = NativeFunction.withoutErrno();
 
         private Ordinary() {}
     }
 
     private static final class Critical {
-        static final MethodHandle POST = dataPath(POSTS, Linker.Option.critical(false));
-        static final MethodHandle POLL_CQ = dataPath(POLLS, Linker.Option.critical(false));
+        static final MethodHandle CALL = NativeFunction.withoutErrno(Linker.Option.critical(false));
 
         private Critical() {}
     }
@@ -71,6 +50,24 @@ public final class VerbsContext {
             MemorySegment requestNotify,
             boolean criticalSends,
             boolean critical) { // receives and polls
+
+        /** As a record's, whose first call would load a hundred classes of a JVM just started. */
+        @Override
+        public boolean equals(@Nullable Object other) {
+            return other instanceof Functions that
+                    && postSend.equals(that.postSend)
+                    && postReceive.equals(that.postReceive)
+                    && postSharedReceive.equals(that.postSharedReceive)
+                    && pollCq.equals(that.pollCq)
+                    && requestNotify.equals(that.requestNotify)
+                    && criticalSends == that.criticalSends
+                    && critical == that.critical;
+        }
+
+        @Override
+        public int hashCode() {
+            return Objects.hash(postSend, pollCq);
+        }
 
         int postSend(long queuePair, long request, long refused) throws Throwable {
             return post(postSend, criticalSends, queuePair, request, refused);
@@ -88,14 +85,18 @@ public final class VerbsContext {
                 MemorySegment function, boolean critical, long queue, long request, long refused)
                 throws Throwable {
             return critical
-                    ? (int) Critical.POST.invokeExact(function, queue, request, refused)
-                    : (int) Ordinary.POST.invokeExact(function, queue, request, refused);
+                    ? (int) Critical.CALL.invokeExact(function, queue, request, refused, 0L)
+                    : (int) Ordinary.CALL.invokeExact(function, queue, request, refused, 0L);
         }
 
         int pollCq(long completionQueue, int count, long into) throws Throwable {
             return critical
-                    ? (int) Critical.POLL_CQ.invokeExact(pollCq, completionQueue, count, into)
-                    : (int) Ordinary.POLL_CQ.invokeExact(pollCq, completionQueue, count, into);
+                    ? (int)
+                            Critical.CALL.invokeExact(
+                                    pollCq, completionQueue, (long) count, into, 0L)
+                    : (int)
+                            Ordinary.CALL.invokeExact(
+                                    pollCq, completionQueue, (long) count, into, 0L);
         }
     }
 
@@ -129,27 +130,25 @@ public final class VerbsContext {
      * @param context the {@code ibv_context} from {@link DeviceList#open}
      */
     public VerbsContext(long context) {
-        MemorySegment ops = ibv_context.ops(Native.at(context, ibv_context.sizeof()));
         this.functions =
                 new Functions(
-                        ibv_context_ops.post_send(ops),
-                        ibv_context_ops.post_recv(ops),
-                        ibv_context_ops.post_srq_recv(ops),
-                        ibv_context_ops.poll_cq(ops),
-                        ibv_context_ops.req_notify_cq(ops),
+                        function(context, Structs.IbvContext.OPS_POST_SEND),
+                        function(context, Structs.IbvContext.OPS_POST_RECV),
+                        function(context, Structs.IbvContext.OPS_POST_SRQ_RECV),
+                        function(context, Structs.IbvContext.OPS_POLL_CQ),
+                        function(context, Structs.IbvContext.OPS_REQ_NOTIFY_CQ),
                         false,
                         false);
+    }
+
+    private static MemorySegment function(long context, long offset) {
+        return MemorySegment.ofAddress(Native.getLong(context, offset));
     }
 
     @SuppressWarnings("StaticAssignmentInConstructor") // the first device's become constants
     private VerbsContext(Functions functions) {
         candidate = functions;
         this.functions = functions.equals(First.FUNCTIONS) ? First.FUNCTIONS : functions;
-    }
-
-    @SuppressWarnings("restricted") // making downcalls is what this module asks native access for
-    private static MethodHandle dataPath(FunctionDescriptor descriptor, Linker.Option... options) {
-        return Linker.nativeLinker().downcallHandle(descriptor, options);
     }
 
     /**
@@ -259,8 +258,12 @@ public final class VerbsContext {
     public int requestNotify(long completionQueue, boolean solicitedOnly) {
         try {
             return (int)
-                    REQUEST_NOTIFY.invokeExact(
-                            functions.requestNotify, completionQueue, solicitedOnly ? 1 : 0);
+                    Ordinary.CALL.invokeExact(
+                            functions.requestNotify,
+                            completionQueue,
+                            solicitedOnly ? 1L : 0L,
+                            0L,
+                            0L);
         } catch (Throwable t) {
             throw Calls.unexpected(t);
         }

@@ -1,7 +1,6 @@
 package dev.verbena.internal.verbs;
 
 import dev.verbena.bindings.Verbs;
-import dev.verbena.bindings.ibv_wc;
 
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
@@ -20,16 +19,16 @@ public final class WorkCompletions {
     /** {@code IBV_WC_GENERAL_ERR}. */
     public static final int GENERAL_ERROR = Verbs.IBV_WC_GENERAL_ERR;
 
-    private static final long SIZE = ibv_wc.sizeof();
-    private static final long ID = ibv_wc.wr_id$offset();
-    private static final long STATUS = ibv_wc.status$offset();
-    private static final long VENDOR_ERROR = ibv_wc.vendor_err$offset();
-    private static final long BYTES = ibv_wc.byte_len$offset();
-    private static final long OPCODE = ibv_wc.opcode$offset();
-    private static final long IMMEDIATE = ibv_wc.imm_data$offset();
-    private static final long INVALIDATED = ibv_wc.invalidated_rkey$offset();
-    private static final long QUEUE_PAIR = ibv_wc.qp_num$offset();
-    private static final long FLAGS = ibv_wc.wc_flags$offset();
+    private static final long SIZE = Structs.IbvWc.SIZE;
+    private static final long ID = Structs.IbvWc.WR_ID;
+    private static final long STATUS = Structs.IbvWc.STATUS;
+    private static final long VENDOR_ERROR = Structs.IbvWc.VENDOR_ERR;
+    private static final long BYTES = Structs.IbvWc.BYTE_LEN;
+    private static final long OPCODE = Structs.IbvWc.OPCODE;
+    private static final long IMMEDIATE = Structs.IbvWc.IMM_DATA;
+    private static final long INVALIDATED = Structs.IbvWc.INVALIDATED_RKEY;
+    private static final long QUEUE_PAIR = Structs.IbvWc.QP_NUM;
+    private static final long FLAGS = Structs.IbvWc.WC_FLAGS;
 
     private final MemorySegment array; // keeps the memory reachable
     private final long address;

@@ -992,7 +992,9 @@ public final class FakeDevice implements DeviceControl {
                             ? Verbs.IBV_ATOMIC_NONE
                             : globalAtomics ? Verbs.IBV_ATOMIC_GLOB : Verbs.IBV_ATOMIC_HCA);
             return new DeviceAttributes(
-                    gone ? -Errno.EIO : 0, a, iwarp ? Verbs.IBV_TRANSPORT_IWARP : transport);
+                    gone ? -Errno.EIO : 0,
+                    a.address(),
+                    iwarp ? Verbs.IBV_TRANSPORT_IWARP : transport);
         }
     }
 

@@ -1,0 +1,41 @@
+package dev.verbena;
+
+import com.google.errorprone.annotations.CheckReturnValue;
+
+/**
+ * What a queue pair has counted since it was made: a snapshot from {@link QueuePair#counters}.
+ * Immutable.
+ */
+@CheckReturnValue
+public final class QueuePairCounters {
+    private final RequestCounters requests;
+    private final RequestCounters receives;
+
+    QueuePairCounters(RequestCounters requests, RequestCounters receives) {
+        this.requests = requests;
+        this.receives = receives;
+    }
+
+    /**
+     * The counters of its initiator queue (verbs: send queue).
+     *
+     * @return sends, writes, reads, binds, invalidates, atomics
+     */
+    public RequestCounters requests() {
+        return requests;
+    }
+
+    /**
+     * The counters of its receives.
+     *
+     * @return of its own receive queue, or what it took from a {@link SharedReceiveQueue}
+     */
+    public RequestCounters receives() {
+        return receives;
+    }
+
+    @Override
+    public String toString() {
+        return "requests: %s; receives: %s".formatted(requests, receives);
+    }
+}

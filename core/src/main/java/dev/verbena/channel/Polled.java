@@ -1,0 +1,21 @@
+package dev.verbena.channel;
+
+import dev.verbena.Completions;
+import dev.verbena.Status;
+
+import org.jspecify.annotations.Nullable;
+
+/** What a {@link Poller} polls for: the attachment of a queue pair. */
+abstract class Polled {
+    /** A completion of its queue pair's. By the polling thread. */
+    abstract void completed(Completions from, int index);
+
+    /** Looks at deadlines. By the polling thread. */
+    abstract void tick(int now);
+
+    /** Whether its queue pair reports to that queue. */
+    abstract boolean reportsTo(PollerQueue queue);
+
+    /** Ends it, if it has not ended before. From any thread; does not wait. */
+    abstract void fail(Status status, String why, @Nullable Throwable cause);
+}

@@ -1,0 +1,581 @@
+package dev.verbena.channel;
+
+import com.google.errorprone.annotations.CheckReturnValue;
+
+import dev.verbena.BufferList;
+import dev.verbena.Completions;
+import dev.verbena.ConnectionOptions;
+import dev.verbena.Connector;
+import dev.verbena.MemoryRegion;
+import dev.verbena.MemoryWindow;
+import dev.verbena.OpFlags;
+import dev.verbena.OperationType;
+import dev.verbena.QueuePair;
+import dev.verbena.QueuePairLimits;
+import dev.verbena.Status;
+import dev.verbena.VerbenaException;
+
+import org.jspecify.annotations.Nullable;
+
+import java.time.Duration;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.locks.ReentrantLock;
+
+/**
+ * A connection for protocols of others: a queue pair on a {@link Poller} with posted receives, a
+ * callback for each request, deadlines, and one place that says why it ended; without the framing
+ * and the credits of {@link Channel}. How many messages a side may send is the protocol's affair.
+ *
+ * <p><b>Connecting.</b> The program has its own {@link Connector}, and its private data: make the
+ * channel, {@link #open} it, then accept, or connect and complete.
+ *
+ * <p><b>Requests</b> return as those of {@link QueuePair} do, and refuse in the same way. Those
+ * with SILENT_SUCCESS have no callback. Each of the others has, once: when it has ended, or with
+ * the reason when the channel ends.
+ *
+ * <p>May be used from any thread if its poller has one of its own, otherwise from the poller's
+ * thread.
+ */
+public final class RawChannel extends Polled implements AutoCloseable {
+    private static final String CLOSED_HERE = "this side closed it";
+    private static final long SILENT = -1; // the context of requests without a callback
+
+    private final Poller poller;
+    private final RawHandler handler;
+    private final PollerQueue queue;
+    private final int completions; // of the queue, that are reserved for this channel
+    private final RawReceives receives;
+    private final QueuePair pair;
+    private final int timeoutTicks; // 0: none
+    private final RawRequests requests;
+    private final ReentrantLock lock = new ReentrantLock(); // of the requests, and the end
+    private final CompletableFuture<Status> closed = new CompletableFuture<>();
+
+    private volatile @Nullable Connector connector;
+    private volatile boolean closing; // by close()
+    private volatile @Nullable ChannelException reason; // null while it is open
+
+    private RawChannel(
+            Poller poller,
+            QueuePairLimits limits,
+            @Nullable RawReceives shared,
+            int receiveBytes,
+            @Nullable Duration timeout,
+            RawHandler handler) {
+        this.poller = poller;
+        this.handler = handler;
+        int sends = limits.initiatorDepth();
+        this.requests = new RawRequests(sends);
+        this.timeoutTicks = timeout == null ? 0 : Poller.ticks(timeout);
+        this.completions = sends + (shared == null ? limits.receiveDepth() : 0);
+        this.queue = poller.reserve(completions);
+        RawReceives own = null;
+        try {
+            RawReceives used = shared;
+            if (used == null) {
+                own = RawReceives.of(poller, queue, limits.receiveDepth(), receiveBytes);
+                used = own;
+            }
+            this.receives = used;
+            this.pair = used.createPair(queue, limits);
+        } catch (Throwable t) {
+            if (own != null) {
+                own.close();
+            }
+            poller.release(queue, completions);
+            throw t;
+        }
+        pair.attach(this);
+        poller.add(this);
+    }
+
+    /**
+     * Makes a channel with receives of its own, and posts them.
+     *
+     * @param poller polls for it
+     * @param limits of the queue pair; each of its receives is posted
+     * @param receiveBytes how long each receive is
+     * @param timeout the deadline of each request, which ends the channel with IO_TIMEOUT; looked
+     *     at every 100 ms; null for none
+     * @param handler receives the messages, and the end
+     * @return the channel, to be closed by the caller
+     * @throws VerbenaException as {@link dev.verbena.ProtectionDomain#createQueuePair} does
+     */
+    @CheckReturnValue
+    public static RawChannel create(
+            Poller poller,
+            QueuePairLimits limits,
+            int receiveBytes,
+            @Nullable Duration timeout,
+            RawHandler handler) {
+        return new RawChannel(poller, limits, null, receiveBytes, timeout, handler);
+    }
+
+    /**
+     * Makes a channel that takes its receives from a shared pool.
+     *
+     * @param poller polls for it, and for all others of the pool
+     * @param limits of the queue pair; its receives do not count
+     * @param receives the pool
+     * @param timeout as {@link #create(Poller, QueuePairLimits, int, Duration, RawHandler)}
+     * @param handler receives the messages, and the end
+     * @return the channel, to be closed by the caller
+     * @throws VerbenaException as {@link dev.verbena.ProtectionDomain#createQueuePair} does
+     */
+    @CheckReturnValue
+    public static RawChannel create(
+            Poller poller,
+            QueuePairLimits limits,
+            RawReceives receives,
+            @Nullable Duration timeout,
+            RawHandler handler) {
+        return new RawChannel(poller, limits, receives, 0, timeout, handler);
+    }
+
+    /**
+     * Gives the channel its connector: the channel ends when that is disconnected, and closes it
+     * when it ends. Before {@link Connector#acceptAsync accept}, or before {@link
+     * Connector#completeConnect}; messages may come from then on.
+     *
+     * @param by of this channel's queue pair
+     */
+    public void open(Connector by) {
+        connector = by;
+        by.onDisconnect(this::disconnected);
+        if (reason != null) {
+            by.close(); // it has ended meanwhile
+        }
+    }
+
+    /**
+     * The queue pair, to be connected. Requests are posted by this channel's methods only.
+     *
+     * @return the queue pair, which the channel closes
+     */
+    @CheckReturnValue
+    public QueuePair queuePair() {
+        return pair;
+    }
+
+    // ---- requests
+
+    /** No room for one more callback: completions were polled, and not all dispatched yet. */
+    private boolean isFull(OpFlags flags) {
+        return requests.isFull() && !flags.contains(OpFlags.SILENT_SUCCESS);
+    }
+
+    private long context(OpFlags flags) {
+        return flags.contains(OpFlags.SILENT_SUCCESS) ? SILENT : requests.next();
+    }
+
+    /** A request was posted, or refused. The caller holds the lock. */
+    private Status began(
+            Status status, OpFlags flags, @Nullable RawCallback callback, @Nullable Object object) {
+        if (status.isSuccess() && !flags.contains(OpFlags.SILENT_SUCCESS)) {
+            requests.posted(callback, object, poller.tick() + timeoutTicks);
+        }
+        return status;
+    }
+
+    /**
+     * Sends a message (NdkSend).
+     *
+     * @param buffers the bytes
+     * @param flags as those of {@link QueuePair#send}
+     * @param callback called when it has ended; null for none
+     * @param attachment what the callback gets
+     * @return as {@link QueuePair#send}
+     */
+    public Status send(
+            BufferList buffers,
+            OpFlags flags,
+            @Nullable RawCallback callback,
+            @Nullable Object attachment) {
+        lock.lock();
+        try {
+            return isFull(flags)
+                    ? Status.NO_MORE_ENTRIES
+                    : began(pair.send(context(flags), buffers, flags), flags, callback, attachment);
+        } finally {
+            lock.unlock();
+        }
+    }
+
+    /**
+     * Sends a message whose arrival invalidates a token of the peer (NdkSendAndInvalidate).
+     *
+     * @param buffers the bytes
+     * @param remoteToken the token (remote key), as the peer handed it out
+     * @param flags as those of {@link QueuePair#sendAndInvalidate}
+     * @param callback called when it has ended; null for none
+     * @param attachment what the callback gets
+     * @return as {@link QueuePair#sendAndInvalidate}
+     */
+    public Status sendAndInvalidate(
+            BufferList buffers,
+            int remoteToken,
+            OpFlags flags,
+            @Nullable RawCallback callback,
+            @Nullable Object attachment) {
+        lock.lock();
+        try {
+            return isFull(flags)
+                    ? Status.NO_MORE_ENTRIES
+                    : began(
+                            pair.sendAndInvalidate(context(flags), buffers, remoteToken, flags),
+                            flags,
+                            callback,
+                            attachment);
+        } finally {
+            lock.unlock();
+        }
+    }
+
+    /**
+     * Writes into the peer's memory (NdkWrite).
+     *
+     * @param buffers the bytes
+     * @param remoteAddress the peer's memory
+     * @param remoteToken the peer's token (remote key) for it
+     * @param flags as those of {@link QueuePair#write}
+     * @param callback called when it has ended; null for none
+     * @param attachment what the callback gets
+     * @return as {@link QueuePair#write}
+     */
+    public Status write(
+            BufferList buffers,
+            long remoteAddress,
+            int remoteToken,
+            OpFlags flags,
+            @Nullable RawCallback callback,
+            @Nullable Object attachment) {
+        lock.lock();
+        try {
+            return isFull(flags)
+                    ? Status.NO_MORE_ENTRIES
+                    : began(
+                            pair.write(context(flags), buffers, remoteAddress, remoteToken, flags),
+                            flags,
+                            callback,
+                            attachment);
+        } finally {
+            lock.unlock();
+        }
+    }
+
+    /**
+     * Reads from the peer's memory (NdkRead).
+     *
+     * @param buffers where the bytes go
+     * @param remoteAddress the peer's memory
+     * @param remoteToken the peer's token (remote key) for it
+     * @param flags as those of {@link QueuePair#read}
+     * @param callback called when it has ended; null for none
+     * @param attachment what the callback gets
+     * @return as {@link QueuePair#read}
+     */
+    public Status read(
+            BufferList buffers,
+            long remoteAddress,
+            int remoteToken,
+            OpFlags flags,
+            @Nullable RawCallback callback,
+            @Nullable Object attachment) {
+        lock.lock();
+        try {
+            return isFull(flags)
+                    ? Status.NO_MORE_ENTRIES
+                    : began(
+                            pair.read(context(flags), buffers, remoteAddress, remoteToken, flags),
+                            flags,
+                            callback,
+                            attachment);
+        } finally {
+            lock.unlock();
+        }
+    }
+
+    /**
+     * Gives a window's next token to a part of a region (NdkBind).
+     *
+     * @param window not bound
+     * @param region of the same domain
+     * @param offset where it starts in the region
+     * @param length how long it is
+     * @param flags as those of {@link QueuePair#bind}
+     * @param callback called when it has ended; null for none
+     * @param attachment what the callback gets
+     * @return as {@link QueuePair#bind}
+     */
+    public Status bind(
+            MemoryWindow window,
+            MemoryRegion region,
+            long offset,
+            long length,
+            OpFlags flags,
+            @Nullable RawCallback callback,
+            @Nullable Object attachment) {
+        lock.lock();
+        try {
+            return isFull(flags)
+                    ? Status.NO_MORE_ENTRIES
+                    : began(
+                            pair.bind(context(flags), window, region, offset, length, flags),
+                            flags,
+                            callback,
+                            attachment);
+        } finally {
+            lock.unlock();
+        }
+    }
+
+    /**
+     * Invalidates the token of a window of this side (NdkInvalidate).
+     *
+     * @param window bound by this channel
+     * @param flags as those of {@link QueuePair#invalidate}
+     * @param callback called when it has ended; null for none
+     * @param attachment what the callback gets
+     * @return as {@link QueuePair#invalidate}
+     */
+    public Status invalidate(
+            MemoryWindow window,
+            OpFlags flags,
+            @Nullable RawCallback callback,
+            @Nullable Object attachment) {
+        lock.lock();
+        try {
+            return isFull(flags)
+                    ? Status.NO_MORE_ENTRIES
+                    : began(
+                            pair.invalidate(context(flags), window, flags),
+                            flags,
+                            callback,
+                            attachment);
+        } finally {
+            lock.unlock();
+        }
+    }
+
+    // ---- by the polling thread
+
+    @Override
+    void completed(Completions from, int index) {
+        Status status = from.status(index);
+        boolean receive = isReceive(from.type(index));
+        if (receive && (reason != null || !status.isSuccess())) {
+            if (receives.isShared()) {
+                Status ignored = receives.post((int) from.context(index)); // for the others
+            }
+        }
+        if (status == Status.CANCELLED && closing) {
+            fail(status, CLOSED_HERE, null);
+        } else if (!status.isSuccess()) {
+            // What is cancelled was flushed behind a failure, which is known or comes first.
+            fail(
+                    status == Status.CANCELLED ? Status.CONNECTION_ABORTED : status,
+                    "a %s ended with %s".formatted(from.type(index), status),
+                    null);
+        } else if (receive) {
+            received(receives.message((int) from.context(index)), from, index);
+        } else if (from.context(index) != SILENT) {
+            requestEnded((int) from.context(index));
+        }
+    }
+
+    private static boolean isReceive(OperationType type) {
+        return switch (type) {
+            case RECEIVE, RECEIVE_AND_INVALIDATE, RECEIVE_OF_WRITE -> true;
+            default -> false;
+        };
+    }
+
+    private void received(RawMessage message, Completions from, int index) {
+        if (reason != null) {
+            return; // nobody reads it any more
+        }
+        message.arrived(from, index);
+        try {
+            handler.received(this, message);
+        } catch (Throwable t) {
+            fail(Status.INTERNAL_ERROR, "its handler has thrown", t);
+        }
+    }
+
+    private void requestEnded(int slot) {
+        RawCallback callback;
+        Object attachment;
+        lock.lock();
+        try {
+            if (reason != null) {
+                return; // the end calls it
+            }
+            callback = requests.callback(slot);
+            attachment = requests.attachment(slot);
+            requests.ended(slot);
+        } finally {
+            lock.unlock();
+        }
+        call(callback, attachment, Status.SUCCESS);
+    }
+
+    private void call(@Nullable RawCallback callback, @Nullable Object attachment, Status status) {
+        try {
+            if (callback != null) {
+                callback.ended(this, attachment, status);
+            }
+        } catch (Throwable t) {
+            fail(Status.INTERNAL_ERROR, "a callback has thrown", t);
+        }
+    }
+
+    @Override
+    void tick(int now) {
+        boolean late;
+        lock.lock();
+        try {
+            late = timeoutTicks > 0 && requests.isLate(now);
+        } finally {
+            lock.unlock();
+        }
+        if (late) {
+            fail(Status.IO_TIMEOUT, "a request has not ended in time", null);
+        }
+    }
+
+    @Override
+    boolean reportsTo(PollerQueue other) {
+        return queue == other || receives.queue() == other;
+    }
+
+    // ---- the end
+
+    private void disconnected(Status status) {
+        fail(
+                status.isSuccess() ? Status.CANCELLED : status,
+                switch (status) {
+                    case SUCCESS -> CLOSED_HERE;
+                    case CONNECTION_INVALID -> "the peer closed it, or its process has ended";
+                    default -> "the connection was lost";
+                },
+                null);
+    }
+
+    @Override
+    void fail(Status status, String why, @Nullable Throwable cause) {
+        lock.lock();
+        try {
+            if (reason != null) {
+                return;
+            }
+            reason =
+                    new ChannelException(
+                            status, "%s is closed: %s".formatted(describe(), why), cause);
+        } finally {
+            lock.unlock();
+        }
+        poller.execute(this::tearDown);
+    }
+
+    /**
+     * By the polling thread: once the device has let go of all memory, calls all callbacks. Nothing
+     * is posted any more: the queue pair is closed.
+     */
+    private void tearDown() {
+        ChannelException why = closeReason();
+        Connector by = connector;
+        try {
+            if (by != null) {
+                by.close();
+            }
+        } finally {
+            try {
+                pair.close();
+            } finally {
+                callAll(why == null ? Status.CANCELLED : why.status());
+                try {
+                    if (why != null) {
+                        handler.ended(this, why);
+                    }
+                } finally {
+                    free(why == null ? Status.CANCELLED : why.status());
+                }
+            }
+        }
+    }
+
+    private void callAll(Status status) {
+        for (int slot = requests.oldest(); slot >= 0; slot = requests.oldest()) {
+            RawCallback callback = requests.callback(slot);
+            Object attachment = requests.attachment(slot);
+            requests.ended(slot);
+            call(callback, attachment, status);
+        }
+    }
+
+    private void free(Status status) {
+        if (!receives.isShared()) {
+            receives.close();
+        }
+        poller.release(queue, completions);
+        poller.remove(this);
+        closed.complete(status);
+    }
+
+    /**
+     * Ends the channel at once: what is outstanding is cancelled. From any thread, handlers and
+     * callbacks too; does not wait.
+     *
+     * @param why becomes part of the {@link #closeReason}
+     */
+    public void abort(String why) {
+        fail(Status.CANCELLED, why, null);
+    }
+
+    /**
+     * Lets the requests end that are outstanding, then disconnects the peer, and ends the channel.
+     * Does not wait: see {@link #closed}.
+     */
+    @Override
+    public void close() {
+        closing = true;
+        Connector by = connector;
+        if (by != null && reason == null) {
+            var _ =
+                    by.disconnectAsync(ConnectionOptions.DEFAULTS)
+                            .whenComplete(
+                                    (nothing, thrown) -> fail(Status.CANCELLED, CLOSED_HERE, null));
+        } else {
+            fail(Status.CANCELLED, CLOSED_HERE, null);
+        }
+    }
+
+    /**
+     * Why it has ended.
+     *
+     * @return null while it is open
+     */
+    @CheckReturnValue
+    public @Nullable ChannelException closeReason() {
+        return reason;
+    }
+
+    /**
+     * A future that is done when the channel has ended, and {@link RawHandler#ended} has returned.
+     *
+     * @return its value says why; it is completed by the polling thread
+     */
+    @CheckReturnValue
+    public CompletableFuture<Status> closed() {
+        return closed.copy();
+    }
+
+    private String describe() {
+        return "RawChannel over " + pair;
+    }
+
+    @Override
+    public String toString() {
+        return reason == null ? describe() : describe() + ", closed";
+    }
+}

@@ -1,0 +1,64 @@
+package dev.verbena.channel;
+
+import org.jspecify.annotations.Nullable;
+
+/**
+ * The requests of a {@link RawChannel} that have a callback and have not ended. They end in the
+ * order in which they were posted, so their slots are a ring. Guarded by the lock of the channel.
+ */
+final class RawRequests {
+    private final @Nullable RawCallback[] callbacks;
+    private final @Nullable Object[] attachments;
+    private final int[] expires; // the tick
+    private int next;
+    private int outstanding;
+
+    RawRequests(int most) {
+        callbacks = new RawCallback[most];
+        attachments = new Object[most];
+        expires = new int[most];
+    }
+
+    boolean isFull() {
+        return outstanding == callbacks.length;
+    }
+
+    /** The slot of the next request. */
+    int next() {
+        return next;
+    }
+
+    /** The next request was posted. */
+    void posted(@Nullable RawCallback callback, @Nullable Object attachment, int expiring) {
+        callbacks[next] = callback;
+        attachments[next] = attachment;
+        expires[next] = expiring;
+        next = next + 1 == callbacks.length ? 0 : next + 1;
+        outstanding++;
+    }
+
+    /** Which request is to end first; -1 when there is none. */
+    int oldest() {
+        return outstanding == 0 ? -1 : Math.floorMod(next - outstanding, callbacks.length);
+    }
+
+    @Nullable RawCallback callback(int slot) {
+        return callbacks[slot];
+    }
+
+    @Nullable Object attachment(int slot) {
+        return attachments[slot];
+    }
+
+    /** The oldest request has ended. */
+    void ended(int slot) {
+        callbacks[slot] = null;
+        attachments[slot] = null;
+        outstanding--;
+    }
+
+    boolean isLate(int now) {
+        int oldest = oldest();
+        return oldest >= 0 && now - expires[oldest] > 0;
+    }
+}

@@ -1,0 +1,110 @@
+package dev.verbena.internal.verbs;
+
+import static java.lang.foreign.ValueLayout.JAVA_INT;
+import static java.lang.foreign.ValueLayout.JAVA_LONG;
+
+import java.lang.foreign.FunctionDescriptor;
+import java.lang.foreign.Linker;
+import java.lang.foreign.MemorySegment;
+import java.lang.invoke.MethodHandle;
+
+/**
+ * A C function whose parameters are numbers and pointers.
+ *
+ * <p>All functions are called by the same method handle, as if each had six parameters of 64 bits:
+ * linking a signature that is new to the JVM takes it 3 to 12 ms just after its start, and there
+ * are 50 functions. The calling conventions of Linux on x86-64 and aarch64 allow that. Each pass
+ * the first six numbers and pointers in a register of 64 bits, of which a function reads as many
+ * bits as its parameter has, and ignores registers for which it has no parameter. A result of fewer
+ * bits is in the lower ones: the caller casts to its type. {@code NativeFunctionTest} checks that
+ * the functions in use have no other parameters.
+ *
+ * @param address where it is
+ */
+@SuppressWarnings("restricted") // making downcalls is what this module asks native access for
+record NativeFunction(MemorySegment address) {
+    private static final MethodHandle CALL =
+            Linker.nativeLinker()
+                    .downcallHandle(
+                            FunctionDescriptor.of(
+                                    JAVA_LONG, JAVA_LONG, JAVA_LONG, JAVA_LONG, JAVA_LONG,
+                                    JAVA_LONG, JAVA_LONG),
+                            Linker.Option.captureCallState("errno"));
+
+    /**
+     * For calls that must not allocate: capturing errno allocates an object of 40 bytes per call
+     * (JDK 25, SharedUtils.checkCaptureSegment).
+     */
+    private static final class WithoutErrno {
+        static final MethodHandle CALL = withoutErrno();
+
+        private WithoutErrno() {}
+    }
+
+    /**
+     * A handle for functions of up to four parameters that return an int, after the address of the
+     * function. Each set of options is another one to link.
+     */
+    static MethodHandle withoutErrno(Linker.Option... options) {
+        return Linker.nativeLinker()
+                .downcallHandle(
+                        FunctionDescriptor.of(JAVA_INT, JAVA_LONG, JAVA_LONG, JAVA_LONG, JAVA_LONG),
+                        options);
+    }
+
+    /** The function at an address; 0 for one that must not be called. */
+    static NativeFunction at(long address) {
+        return new NativeFunction(MemorySegment.ofAddress(address));
+    }
+
+    /** Whether there is no function at this address, so that it must not be called. */
+    boolean isNull() {
+        return address.address() == 0;
+    }
+
+    long call(Scratch scratch) {
+        return call(scratch, 0, 0, 0, 0, 0, 0);
+    }
+
+    long call(Scratch scratch, long a) {
+        return call(scratch, a, 0, 0, 0, 0, 0);
+    }
+
+    long call(Scratch scratch, long a, long b) {
+        return call(scratch, a, b, 0, 0, 0, 0);
+    }
+
+    long call(Scratch scratch, long a, long b, long c) {
+        return call(scratch, a, b, c, 0, 0, 0);
+    }
+
+    long call(Scratch scratch, long a, long b, long c, long d) {
+        return call(scratch, a, b, c, d, 0, 0);
+    }
+
+    long call(Scratch scratch, long a, long b, long c, long d, long e) {
+        return call(scratch, a, b, c, d, e, 0);
+    }
+
+    /** Calls the function; {@link Scratch#errno} has its errno then. */
+    long call(Scratch scratch, long a, long b, long c, long d, long e, long f) {
+        try {
+            return (long) CALL.invokeExact(address, scratch.state, a, b, c, d, e, f);
+        } catch (Throwable t) {
+            throw Calls.unexpected(t);
+        }
+    }
+
+    int callWithoutErrno(long a, long b, long c) {
+        return callWithoutErrno(a, b, c, 0);
+    }
+
+    /** Calls the function without an allocation; its errno is lost. */
+    int callWithoutErrno(long a, long b, long c, long d) {
+        try {
+            return (int) WithoutErrno.CALL.invokeExact(address, a, b, c, d);
+        } catch (Throwable t) {
+            throw Calls.unexpected(t);
+        }
+    }
+}
