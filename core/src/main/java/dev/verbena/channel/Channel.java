@@ -38,6 +38,9 @@ import java.util.concurrent.locks.ReentrantLock;
  * none was given, by {@link #receive}, on any thread. A virtual thread that waits in {@link #send}
  * or {@link #receive} holds no carrier.
  *
+ * <p><b>Remote memory.</b> {@link #expose} lets the peer write or read memory of this side until it
+ * sends the answer ({@link Exposure}); {@link #peerMemory} writes and reads what the peer exposes.
+ *
  * <p><b>The end.</b> {@link #close}, the peer, a request that fails or exceeds its deadline, or a
  * handler that throws: whatever comes first is the {@linkplain #closeReason reason}. Every
  * callback, future and waiting thread gets it, once.

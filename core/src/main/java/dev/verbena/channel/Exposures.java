@@ -87,10 +87,7 @@ final class Exposures {
                 exposure = new Exposure(channel, callback != null);
             }
             exposure.begin(
-                    window,
-                    callback,
-                    attachment,
-                    channel.poller.tick() + Poller.ticks(within));
+                    window, callback, attachment, channel.poller.tick() + Poller.ticks(within));
             boolean both =
                     exposed.put(exposure.token, exposure)
                             && channel.outbox.note(Notes.EXPOSED, exposure.token);

@@ -622,8 +622,7 @@ class ExposureTest {
                                             none, remote, MemorySegment.ofArray(number));
                 };
         try (Two two = new Two(SMALL, null, fill);
-                MemoryRegion region =
-                        two.poller.domain().allocate(1000, Access.LOCAL_WRITE)) {
+                MemoryRegion region = two.poller.domain().allocate(1000, Access.LOCAL_WRITE)) {
             List<Thread> all = new ArrayList<>();
             for (int i = 0; i < threads; i++) {
                 byte number = (byte) i;
@@ -666,13 +665,33 @@ class ExposureTest {
             assertThat(two.a.trySend(text("abc"))).isEqualTo(Status.SUCCESS);
             int token = remote.token();
             byte[] expected = {
-                1, 1, 1, 0, // a message, version 1, one note
-                0, 0, 0, 0, // messages released
-                3, 0, 0, 0, // its length
-                0, 0, 0, 0, // control frames taken
-                'a', 'b', 'c',
-                1, 0, 0, 0, // exposed
-                (byte) token, (byte) (token >> 8), (byte) (token >> 16), (byte) (token >> 24)
+                1,
+                1,
+                1,
+                0, // a message, version 1, one note
+                0,
+                0,
+                0,
+                0, // messages released
+                3,
+                0,
+                0,
+                0, // its length
+                0,
+                0,
+                0,
+                0, // control frames taken
+                'a',
+                'b',
+                'c',
+                1,
+                0,
+                0,
+                0, // exposed
+                (byte) token,
+                (byte) (token >> 8),
+                (byte) (token >> 16),
+                (byte) (token >> 24)
             };
             assertThat(two.device.sends.getLast().inline()).isEqualTo(expected);
             two.run();

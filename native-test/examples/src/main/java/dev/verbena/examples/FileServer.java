@@ -1,7 +1,5 @@
 package dev.verbena.examples;
 
-import static java.nio.channels.FileChannel.MapMode.READ_ONLY;
-
 import dev.verbena.Adapter;
 import dev.verbena.BufferList;
 import dev.verbena.MemoryRegion;
@@ -12,7 +10,6 @@ import dev.verbena.channel.ChannelOptions;
 import dev.verbena.channel.ChannelServer;
 import dev.verbena.channel.IdleStrategy;
 import dev.verbena.channel.Message;
-import dev.verbena.channel.PeerMemory;
 import dev.verbena.channel.Poller;
 
 import java.io.IOException;
@@ -21,7 +18,6 @@ import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.net.InetSocketAddress;
-import java.nio.channels.FileChannel;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.util.HashMap;
@@ -29,11 +25,9 @@ import java.util.Map;
 
 /**
  * Serves the files of a folder to {@link FileClient}s: it maps them for reading, and the device
- * writes from the mapping into the client's memory. Nothing is copied. Needs Linux 6.2.
+ * writes from the mapping into the client's memory. Nothing is copied.
  */
 public final class FileServer implements AutoCloseable {
-    private static final int MOST_CLIENTS = 100;
-
     private final Poller poller;
     private final Path folder;
     private final Arena arena = Arena.ofShared(); // closed after the regions
@@ -54,23 +48,16 @@ public final class FileServer implements AutoCloseable {
         this.part = Math.min(1 << 30, poller.adapter().info().maxTransferBytes());
         this.server =
                 ChannelServer.listen(
-                        poller,
-                        address,
-                        ChannelOptions.DEFAULTS,
-                        MOST_CLIENTS,
-                        this::answer,
-                        channel -> {});
+                        poller, address, ChannelOptions.DEFAULTS, 100, this::answer, channel -> {});
     }
 
     /**
-     * Serves a folder.
-     *
      * @param arguments an address of the device, a port, and the folder
      * @throws InterruptedException when it is interrupted
      */
     public static void main(String[] arguments) throws InterruptedException {
-        InetSocketAddress address =
-                new InetSocketAddress(arguments[0], Integer.parseInt(arguments[1]));
+        int port = Integer.parseInt(arguments[1]);
+        InetSocketAddress address = new InetSocketAddress(arguments[0], port);
         try (Adapter adapter = Adapter.forAddress(address.getAddress());
                 Poller poller = Poller.start(adapter, IdleStrategy.events());
                 FileServer server = new FileServer(poller, address, Path.of(arguments[2]))) {
@@ -81,54 +68,44 @@ public final class FileServer implements AutoCloseable {
 
     /** On the polling thread: a server for slow disks would map elsewhere. */
     private void answer(Channel channel, Message message) {
-        RemoteMemory target = RemoteMemory.readFrom(message.data(), 0);
-        PeerMemory client = channel.peerMemory();
-        byte[] name =
-                message.data().asSlice(RemoteMemory.MESSAGE_BYTES).toArray(ValueLayout.JAVA_BYTE);
+        MemorySegment request = message.data();
+        RemoteMemory target = RemoteMemory.readFrom(request, 0);
+        byte[] name = request.asSlice(RemoteMemory.MESSAGE_BYTES).toArray(ValueLayout.JAVA_BYTE);
         String answer;
         try {
             MemoryRegion file =
                     mapped.computeIfAbsent(new String(name, StandardCharsets.UTF_8), this::map);
             answer = Long.toString(file.bytes());
-            // @start region="write"
             for (long at = 0; at < file.bytes() && file.bytes() <= target.bytes(); at += part) {
                 long length = Math.min(part, file.bytes() - at);
                 BufferList bytes = new BufferList(1).add(file, at, length);
-                var _ = client.writeAsync(bytes, target.slice(at, length)); // waits for room
+                var _ = channel.peerMemory().writeAsync(bytes, target.slice(at, length));
             }
-            // @end
         } catch (UncheckedIOException | VerbenaException e) {
             answer = "Not served: " + e.getMessage();
         }
         MemorySegment last = MemorySegment.ofArray(answer.getBytes(StandardCharsets.UTF_8));
-        // @start region="last"
         var _ =
-                client.sendAndInvalidateAsync(last, target) // arrives after what was written
-                        .exceptionally(
-                                thrown -> {
-                                    System.out.println("Not answered: " + thrown.getMessage());
-                                    return null;
-                                });
-        // @end
+                channel.peerMemory()
+                        .sendAndInvalidateAsync(last, target) // arrives after what was written
+                        .exceptionally(FileServer::notAnswered);
+    }
+
+    private static Void notAnswered(Throwable thrown) { // the client has given up, or is gone
+        System.out.println(thrown.getMessage());
+        return null;
     }
 
     private MemoryRegion map(String name) {
-        Path file = folder.resolve(name).normalize();
-        if (!folder.equals(file.getParent())) {
-            throw new UncheckedIOException(new IOException("no file of the folder: " + name));
-        }
-        try (FileChannel channel = FileChannel.open(file)) { // the mapping outlives it
-            return poller.domain().register(channel.map(READ_ONLY, 0, channel.size(), arena));
+        try {
+            Path inFolder = folder.resolve(Path.of(name).getFileName()); // never outside of it
+            return FileSender.source(poller.domain(), inFolder, arena);
         } catch (IOException e) {
             throw new UncheckedIOException(e);
         }
     }
 
-    /**
-     * Where it listens.
-     *
-     * @return the address, with the actual port
-     */
+    /** Where it listens, with the actual port. */
     public InetSocketAddress localAddress() {
         return server.localAddress();
     }
