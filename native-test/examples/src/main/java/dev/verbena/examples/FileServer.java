@@ -52,23 +52,23 @@ public final class FileServer implements AutoCloseable {
     }
 
     /**
+     * Serves a folder.
+     *
      * @param arguments an address of the device, a port, and the folder
      * @throws InterruptedException when it is interrupted
      */
     public static void main(String[] arguments) throws InterruptedException {
-        int port = Integer.parseInt(arguments[1]);
-        InetSocketAddress address = new InetSocketAddress(arguments[0], port);
+        var address = new InetSocketAddress(arguments[0], Integer.parseInt(arguments[1]));
         try (Adapter adapter = Adapter.forAddress(address.getAddress());
                 Poller poller = Poller.start(adapter, IdleStrategy.events());
                 FileServer server = new FileServer(poller, address, Path.of(arguments[2]))) {
-            System.out.println("Listening on " + server.server.localAddress());
+            System.out.println("Listening on " + server.localAddress());
             Thread.currentThread().join();
         }
     }
 
-    /** On the polling thread: a server for slow disks would map elsewhere. */
     private void answer(Channel channel, Message message) {
-        MemorySegment request = message.data();
+        MemorySegment request = message.data(); // on the polling thread
         RemoteMemory target = RemoteMemory.readFrom(request, 0);
         byte[] name = request.asSlice(RemoteMemory.MESSAGE_BYTES).toArray(ValueLayout.JAVA_BYTE);
         String answer;
@@ -97,15 +97,15 @@ public final class FileServer implements AutoCloseable {
     }
 
     private MemoryRegion map(String name) {
-        try {
-            Path inFolder = folder.resolve(Path.of(name).getFileName()); // never outside of it
-            return FileSender.source(poller.domain(), inFolder, arena);
+        try { // never a file outside of the folder
+            return FileSender.source(
+                    poller.domain(), folder.resolve(Path.of(name).getFileName()), arena);
         } catch (IOException e) {
             throw new UncheckedIOException(e);
         }
     }
 
-    /** Where it listens, with the actual port. */
+    /** With the actual port. */
     public InetSocketAddress localAddress() {
         return server.localAddress();
     }
