@@ -93,11 +93,17 @@ final class OneThread implements AutoCloseable {
                                                         status.name(),
                                                         message == null ? "" : " " + text(message),
                                                         device.honours(ended.token)
+                                                                        || mayBeWritten()
                                                                 ? ", in use"
                                                                 : "")),
                         null);
         assertThat(exposure).isNotNull();
         return exposure;
+    }
+
+    /** A's channel has ended, and its queue pair is there. */
+    private boolean mayBeWritten() {
+        return !a.isOpen() && !device.destroys.contains("ibv_destroy_qp");
     }
 
     /** Sends what is exposed, so that b knows of it. */
