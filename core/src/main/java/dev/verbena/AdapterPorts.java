@@ -120,22 +120,27 @@ final class AdapterPorts {
 
     /** The GID of a queue pair created now. */
     GidChoice gid() {
+        return chosen == null ? gid(query()) : gid(List.of());
+    }
+
+    private GidChoice gid(List<Port> ports) {
         GidChoice now = chosen;
         if (now == null) {
-            Port port = firstActive();
+            Port port = firstActive(ports);
             now =
                     new GidChoice(
                             port.number(),
                             port.preferredGid(),
-                            "RoCE v2 before v1, IPv4 before IPv6, link-local last, of %d on the first port that is up"
-                                    .formatted(port.gids().size()));
+                            "RoCE v2 before v1, IPv4 before IPv6, link-local last, of "
+                                    + port.gids().size()
+                                    + " on the first port that is up");
         }
         used = now;
         return now;
     }
 
-    private Port firstActive() {
-        for (Port port : query()) {
+    private Port firstActive(List<Port> ports) {
+        for (Port port : ports) {
             if (port.active()) {
                 return port;
             }
@@ -143,10 +148,10 @@ final class AdapterPorts {
         throw noPortIsUp();
     }
 
-    /** As {@link #gid}, but null if there is none. */
-    @Nullable GidChoice gidIfAny() {
+    /** As {@link #gid}, of ports that were queried just now, but null if there is none. */
+    @Nullable GidChoice gidIfAny(List<Port> ports) {
         try {
-            return gid();
+            return gid(ports);
         } catch (VerbenaException e) {
             return null;
         }

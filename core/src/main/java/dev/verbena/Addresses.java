@@ -6,6 +6,7 @@ import java.net.Inet6Address;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.util.ArrayList;
+import java.util.Iterator;
 import java.util.List;
 import java.util.Objects;
 
@@ -58,34 +59,77 @@ final class Addresses {
     /**
      * The local addresses to connect from, to be tried in order; null means the source address of
      * the route, which is the best choice. The device's own addresses follow, for the case that the
-     * route uses another device than the one the caller has opened.
+     * route uses another device than the one the caller has opened. They are looked for only then:
+     * reading the tables of GIDs was a quarter of this library's part of a connection.
      */
-    static List<@Nullable InetSocketAddress> sources(
+    static Iterator<@Nullable InetSocketAddress> sources(
             Adapter adapter, @Nullable InetSocketAddress named, InetSocketAddress peer) {
-        List<@Nullable InetSocketAddress> sources = new ArrayList<>();
+        boolean six = isIpv6(peer.getAddress());
         if (named != null) {
             check(adapter, named, "connect from");
-            if (isIpv6(named.getAddress()) != isIpv6(peer.getAddress())) {
+            if (isIpv6(named.getAddress()) != six) {
                 throw new VerbenaException(
                         Status.INVALID_ADDRESS,
                         "Cannot connect from %s to %s: one is IPv4, the other IPv6"
                                 .formatted(named, peer));
             }
-            sources.add(named);
-            return sources;
+            return List.<@Nullable InetSocketAddress>of(named).iterator();
         }
-        boolean six = isIpv6(peer.getAddress());
         if (adapter.portTable().chosen() != null) {
             InetAddress chosen = adapter.portTable().gid().gid().gid().toInetAddress();
             return sources(adapter, new InetSocketAddress(chosen, 0), peer);
         }
-        sources.add(null);
-        for (InetAddress own : own(adapter)) {
-            if (isIpv6(own) == six && !own.isLinkLocalAddress()) {
-                sources.add(new InetSocketAddress(own, 0));
-            }
+        return new RouteFirst(adapter, six);
+    }
+
+    /** Null, and then the addresses of the device. */
+    private static final class RouteFirst implements Iterator<@Nullable InetSocketAddress> {
+        private final Adapter adapter;
+        private final boolean six;
+        private boolean begun;
+        private @Nullable Iterator<InetSocketAddress> others;
+
+        RouteFirst(Adapter adapter, boolean six) {
+            this.adapter = adapter;
+            this.six = six;
         }
-        return sources;
+
+        @Override
+        public boolean hasNext() {
+            return !begun || others().hasNext();
+        }
+
+        @Override
+        public @Nullable InetSocketAddress next() {
+            if (begun) {
+                return others().next();
+            }
+            begun = true;
+            return null;
+        }
+
+        private Iterator<InetSocketAddress> others() {
+            Iterator<InetSocketAddress> found = others;
+            if (found == null) {
+                found = usable().iterator();
+                others = found;
+            }
+            return found;
+        }
+
+        private List<InetSocketAddress> usable() {
+            List<InetSocketAddress> usable = new ArrayList<>();
+            try {
+                for (InetAddress own : own(adapter)) {
+                    if (isIpv6(own) == six && !own.isLinkLocalAddress()) {
+                        usable.add(new InetSocketAddress(own, 0));
+                    }
+                }
+            } catch (VerbenaException e) {
+                usable.clear(); // the route's failure is the one to report
+            }
+            return usable;
+        }
     }
 
     private static boolean isIpv6(InetAddress address) {
@@ -95,11 +139,12 @@ final class Addresses {
     /** The IP addresses of an adapter's device: its RoCE v2 GIDs, the chosen one first. */
     private static List<InetAddress> own(Adapter adapter) {
         List<InetAddress> own = new ArrayList<>();
-        GidChoice chosen = adapter.portTable().gidIfAny();
+        List<Port> ports = adapter.portTable().query();
+        GidChoice chosen = adapter.portTable().gidIfAny(ports);
         if (chosen != null && chosen.gid().type() == Port.GidType.ROCE_V2) {
             own.add(chosen.gid().gid().toInetAddress());
         }
-        for (Port port : adapter.portTable().query()) {
+        for (Port port : ports) {
             for (Port.GidEntry entry : port.gids()) {
                 InetAddress address = entry.gid().toInetAddress();
                 if (entry.type() == Port.GidType.ROCE_V2 && !own.contains(address)) {

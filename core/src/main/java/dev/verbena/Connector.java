@@ -11,7 +11,7 @@ import dev.verbena.internal.runtime.Uncaught;
 import org.jspecify.annotations.Nullable;
 
 import java.net.InetSocketAddress;
-import java.util.List;
+import java.util.Iterator;
 import java.util.Objects;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
@@ -180,7 +180,7 @@ public final class Connector extends NativeObject {
             ConnectionOptions options) {
         Addresses.check(adapter, peer, "connect to");
         InetSocketAddress local = endpoint == null ? options.local() : endpoint.localAddress();
-        List<@Nullable InetSocketAddress> sources = Addresses.sources(adapter, local, peer);
+        Iterator<@Nullable InetSocketAddress> sources = Addresses.sources(adapter, local, peer);
         SharedEndpoint.Use use = endpoint == null ? SharedEndpoint.NO_USE : endpoint.use(peer);
         ConnectionEnd end;
         try {

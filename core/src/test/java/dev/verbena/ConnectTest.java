@@ -14,6 +14,9 @@ import java.util.concurrent.CountDownLatch;
 
 /** How two sides connect, and what they learn of each other. */
 class ConnectTest extends ConnectorRig {
+    /** The first queue pair of an adapter looks at all of its device. */
+    private static final int AFTER_PROBING = 1;
+
     @Test
     void acceptEndsNoEarlierThanCompleteConnect() throws Exception {
         Connector connector = connector();
@@ -28,6 +31,20 @@ class ConnectTest extends ConnectorRig {
         assertThat(near.connected()).isTrue();
         get(accepting);
         assertThat(far.connected()).isTrue();
+    }
+
+    /** It is long, and of use only where the route leads through another device. */
+    @Test
+    void readsTheTableOfGidsOnlyWhereTheRouteIsAnothers() throws Exception {
+        Connector[] both = connected();
+        assertThat(device.gidQueries).isEqualTo(AFTER_PROBING);
+        both[0].disconnect();
+        network.routeBy = "fake1";
+        CompletableFuture<Void> connecting =
+                connector().connectAsync(keep(queuePair()), lastListener.localAddress(), DEFAULTS);
+        request().acceptAsync(keep(queuePair()), DEFAULTS);
+        get(connecting);
+        assertThat(device.gidQueries).isEqualTo(AFTER_PROBING + 1);
     }
 
     @Test

@@ -20,7 +20,6 @@ import org.jspecify.annotations.Nullable;
 
 import java.lang.foreign.MemorySegment;
 import java.net.InetSocketAddress;
-import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
@@ -157,8 +156,8 @@ public final class Channel extends Polled implements AutoCloseable {
      * @param handler receives its messages; null for {@link #receive}
      * @return the channel, to be closed by the caller
      * @throws VerbenaException as {@link Connector#connect} does
-     * @throws ChannelException CONNECTION_REFUSED when the peer is no channel, or says why it
-     *     refuses
+     * @throws ChannelException CONNECTION_REFUSED when the server says why it refuses for now;
+     *     NOT_SUPPORTED when the peer is no channel of this version
      */
     @CheckReturnValue
     public static Channel connect(
@@ -174,6 +173,7 @@ public final class Channel extends Polled implements AutoCloseable {
             Handshake peer = Handshake.read(connector.connectionData().privateData());
             channel.open(peer, connector); // before the peer may send
             connector.completeConnect();
+            channel.established();
             return channel;
         } catch (Throwable t) {
             channel.abandon(connector);
@@ -185,18 +185,7 @@ public final class Channel extends Polled implements AutoCloseable {
         try {
             connector.connect(channel.pair, server, channel.connectionOptions());
         } catch (VerbenaException e) {
-            byte[] said =
-                    e.status() == Status.CONNECTION_REFUSED
-                            ? connector.connectionData().privateData()
-                            : new byte[0];
-            if (said.length == 0) {
-                throw e;
-            }
-            throw new ChannelException(
-                    Status.CONNECTION_REFUSED,
-                    "%s refused the channel: %s"
-                            .formatted(server, new String(said, StandardCharsets.US_ASCII).trim()),
-                    e);
+            throw Refusal.explain(e, connector, server);
         }
     }
 
@@ -207,6 +196,10 @@ public final class Channel extends Polled implements AutoCloseable {
 
     Handshake handshake() {
         return new Handshake(options.maxMessage, options.receives, options.exposures);
+    }
+
+    PollerQueue queue() {
+        return queue;
     }
 
     QueuePair pair() {
@@ -227,7 +220,14 @@ public final class Channel extends Polled implements AutoCloseable {
         poller.add(this);
         if (by != null) {
             by.onDisconnect(end::disconnected);
+        } else {
+            established();
         }
+    }
+
+    /** The connection stands: from now on messages are sent, and deadlines looked at. */
+    void established() {
+        dispatch.established();
     }
 
     /** Undoes the constructor: the connection did not come about. */
@@ -580,7 +580,8 @@ public final class Channel extends Polled implements AutoCloseable {
      */
     @Override
     public void close() {
-        end.close();
+        end.beginClose();
+        end.awaitClosed();
     }
 
     String describe() {

@@ -54,7 +54,7 @@ final class Dispatch {
         Exposure exposure = null;
         lock.lock();
         try {
-            if (end.isOpen()) {
+            if (end.takesCompletions()) {
                 exposure = channel.exposures.invalidated(token);
             }
         } finally {
@@ -72,7 +72,7 @@ final class Dispatch {
         try {
             callback = outbox.callback(slot);
             attachment = outbox.attachment(slot);
-            if (end.isOpen()) {
+            if (end.takesCompletions()) {
                 outbox.ended(slot);
             } else {
                 callback = null; // the end calls it
@@ -111,14 +111,19 @@ final class Dispatch {
         boolean toHandler = false;
         lock.lock();
         try {
-            if (!end.isOpen()) {
+            if (!end.takesCompletions()) {
                 return; // its memory may be gone
             }
-            if (!Frame.isValid(at, bytes) || !Frame.grant(at, channel.credits) || !takeNotes(at)) {
+            long first = Frame.first(at);
+            long second = Frame.second(at);
+            if (!Frame.isValid(first, second, bytes)
+                    || !Frame.grant(first, second, channel.credits)
+                    || !takeNotes(at, first, second)) {
                 end.fail(Status.INTERNAL_ERROR, "the peer sent a frame that is none", null);
                 return;
             }
-            if (takesBack && Frame.kind(at) == Frame.MESSAGE) {
+            byte kind = Frame.kind(first);
+            if (takesBack && kind == Frame.MESSAGE) {
                 taken = channel.exposures.takenBack(token);
             }
             if (takesBack && taken == null) {
@@ -129,9 +134,10 @@ final class Dispatch {
                         null);
                 return;
             }
-            if (Frame.kind(at) == Frame.MESSAGE) {
+            outbox.heard(kind == Frame.KEEP_ALIVE);
+            if (kind == Frame.MESSAGE) {
                 toHandler = taken == null && channel.handler != null;
-                inbox.arrived(message, Frame.length(at), toHandler || taken != null);
+                inbox.arrived(message, Frame.length(second), toHandler || taken != null);
             } else {
                 inbox.repost(slot, true);
             }
@@ -147,9 +153,10 @@ final class Dispatch {
         }
     }
 
-    private boolean takeNotes(MemorySegment at) {
-        for (int i = 0; i < Frame.notes(at); i++) {
-            if (!outbox.noted(Frame.noteKind(at, i), Frame.noteToken(at, i))) {
+    private boolean takeNotes(MemorySegment at, long first, long second) {
+        for (int i = 0; i < Frame.notes(first); i++) {
+            long note = Frame.note(at, second, i);
+            if (!outbox.noted((int) note, (int) (note >>> Integer.SIZE))) {
                 return false;
             }
         }
@@ -202,15 +209,17 @@ final class Dispatch {
     /** Looks at deadlines, and at whether the peer is to be asked. */
     void tick(int now) {
         String late = null;
+        boolean silent = false;
         lock.lock();
         try {
-            if (end.isOpen()) {
+            if (end.isOpen() && outbox.isEstablished()) {
                 late = outbox.late(now);
                 if (late == null && channel.exposures.isLate(now)) {
                     late = "memory that was asked back was not given back";
                 }
-                if (late == null && outbox.idleTicks(now) >= channel.keepAliveTicks) {
-                    boolean ignored = outbox.control(Frame.KEEP_ALIVE);
+                silent = outbox.isSilent(now);
+                if (late == null && !silent) {
+                    outbox.askIfIdle(now, channel.keepAliveTicks);
                 }
             }
         } finally {
@@ -218,6 +227,24 @@ final class Dispatch {
         }
         if (late != null) {
             end.fail(Status.IO_TIMEOUT, late + " within " + channel.options.timeout, null);
+        } else if (silent) {
+            end.fail(
+                    Status.IO_TIMEOUT,
+                    "the peer has not answered within %s whether it is there: its process hangs, or its poller is not polled"
+                            .formatted(channel.options.timeout),
+                    null);
+        }
+    }
+
+    /** The connection stands: from now on messages are sent, and deadlines looked at. */
+    void established() {
+        lock.lock();
+        try {
+            if (end.isOpen()) {
+                outbox.established();
+            }
+        } finally {
+            lock.unlock();
         }
     }
 }

@@ -78,7 +78,10 @@ final class Exposures {
         check(rights, within);
         channel.lock.lock();
         try {
-            MemoryWindow window = channel.isOpen() ? bind(region, offset, length, rights) : null;
+            MemoryWindow window =
+                    channel.isOpen() && channel.outbox.isEstablished()
+                            ? bind(region, offset, length, rights)
+                            : null;
             if (window == null) {
                 return null;
             }
@@ -138,7 +141,7 @@ final class Exposures {
             }
         }
         if (status == Status.CONNECTION_INVALID) {
-            channel.fail(status, "a bind was refused with " + status, null);
+            channel.end.sendRefused(status);
             return null;
         }
         status.orThrow(pair);
@@ -219,7 +222,7 @@ final class Exposures {
                 pair.invalidate(
                         INVALIDATE | Integer.toUnsignedLong(exposure.token), window, OpFlags.NONE);
         if (!status.isSuccess()) {
-            channel.fail(status, "an invalidate was refused with " + status, null);
+            channel.end.sendRefused(status);
         }
     }
 
@@ -277,7 +280,9 @@ final class Exposures {
     boolean givenBack(int token) {
         Exposure exposure = exposed.get(token);
         if (exposure != null && exposure.state == Exposure.State.ASKED_BACK) {
-            invalidate(exposure);
+            if (channel.isOpen()) {
+                invalidate(exposure);
+            } // else its end is that of the channel
             return true;
         }
         MemoryWindow window = unanswered.remove(token);

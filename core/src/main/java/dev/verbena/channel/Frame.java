@@ -1,7 +1,6 @@
 package dev.verbena.channel;
 
-import static java.lang.foreign.ValueLayout.JAVA_BYTE;
-import static java.lang.foreign.ValueLayout.JAVA_INT_UNALIGNED;
+import static java.lang.foreign.ValueLayout.JAVA_LONG_UNALIGNED;
 
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
@@ -9,7 +8,8 @@ import java.nio.ByteOrder;
 
 /**
  * A frame: a header, the message, and notes on remote keys. See the package's description, which
- * documents each byte.
+ * documents each byte. The header is read and written as two longs, a note as one: each access of
+ * memory has checks of its own.
  */
 final class Frame {
     static final int HEADER_BYTES = 16;
@@ -25,75 +25,75 @@ final class Frame {
     static final byte CREDIT = 2;
     static final byte KEEP_ALIVE = 3;
 
-    private static final byte VERSION = 1;
-    private static final long KIND = 0;
-    private static final long VERSION_AT = 1;
-    private static final long NOTES = 2;
-    private static final long MESSAGES = 4;
-    private static final long LENGTH = 8;
-    private static final long CONTROLS = 12;
-    private static final long TOKEN = 4; // in a note
-    private static final ValueLayout.OfInt INT =
-            JAVA_INT_UNALIGNED.withOrder(ByteOrder.LITTLE_ENDIAN);
+    private static final int VERSION = 1;
+    private static final int VERSION_SHIFT = Byte.SIZE;
+    private static final int NOTES_SHIFT = 2 * Byte.SIZE;
+    private static final long KIND_MASK = 0xFF;
+    private static final long VERSION_MASK = 0xFF << VERSION_SHIFT;
+    private static final ValueLayout.OfLong LONG =
+            JAVA_LONG_UNALIGNED.withOrder(ByteOrder.LITTLE_ENDIAN);
 
     private Frame() {}
 
     static void write(
             MemorySegment at, long offset, byte kind, Credits credits, int length, int notes) {
-        at.set(JAVA_BYTE, offset + KIND, kind);
-        at.set(JAVA_BYTE, offset + VERSION_AT, VERSION);
-        at.set(JAVA_BYTE, offset + NOTES, (byte) notes);
-        at.set(INT, offset + MESSAGES, credits.returnedMessages());
-        at.set(INT, offset + LENGTH, length);
-        at.set(INT, offset + CONTROLS, credits.returnedControls());
+        int low = kind | VERSION << VERSION_SHIFT | notes << NOTES_SHIFT;
+        at.set(LONG, offset, word(low, credits.returnedMessages()));
+        at.set(LONG, offset + Long.BYTES, word(length, credits.returnedControls()));
     }
 
     /** Writes a note; the offset is that of the first one. */
     static void writeNote(MemorySegment at, long offset, int index, byte kind, int token) {
-        long note = offset + (long) index * NOTE_BYTES;
-        at.set(INT, note, kind); // and three zeros
-        at.set(INT, note + TOKEN, token);
+        at.set(LONG, offset + (long) index * NOTE_BYTES, word(kind, token));
     }
 
-    static byte kind(MemorySegment at) {
-        return at.get(JAVA_BYTE, KIND);
+    private static long word(int low, int high) {
+        return Integer.toUnsignedLong(low) | (long) high << Integer.SIZE;
+    }
+
+    /** The first half of a received header: kind, version, notes, and messages released. */
+    static long first(MemorySegment at) {
+        return at.get(LONG, 0);
+    }
+
+    /** The second half: length, and control frames taken. */
+    static long second(MemorySegment at) {
+        return at.get(LONG, Long.BYTES);
+    }
+
+    static byte kind(long first) {
+        return (byte) first;
+    }
+
+    static int length(long second) {
+        return (int) second;
+    }
+
+    /** How many notes a received frame has. */
+    static int notes(long first) {
+        return (int) (first >>> NOTES_SHIFT) & 0xFF;
+    }
+
+    /** A note of a received frame: its kind in the lower half, the token in the upper. */
+    static long note(MemorySegment at, long second, int index) {
+        return at.get(LONG, (long) HEADER_BYTES + length(second) + (long) index * NOTE_BYTES);
     }
 
     /** Takes the report that a received frame carries; false when it cannot be true. */
-    static boolean grant(MemorySegment at, Credits credits) {
-        return credits.grant(at.get(INT, MESSAGES), at.get(INT, CONTROLS));
-    }
-
-    static int length(MemorySegment at) {
-        return at.get(INT, LENGTH);
-    }
-
-    static int notes(MemorySegment at) {
-        return at.get(JAVA_BYTE, NOTES);
-    }
-
-    static int noteKind(MemorySegment at, int index) {
-        return at.get(INT, note(at, index));
-    }
-
-    static int noteToken(MemorySegment at, int index) {
-        return at.get(INT, note(at, index) + TOKEN);
-    }
-
-    private static long note(MemorySegment at, int index) {
-        return (long) HEADER_BYTES + length(at) + (long) index * NOTE_BYTES;
+    static boolean grant(long first, long second, Credits credits) {
+        return credits.grant((int) (first >>> Integer.SIZE), (int) (second >>> Integer.SIZE));
     }
 
     /** Whether a received frame is one of this version, and as long as its header says. */
-    static boolean isValid(MemorySegment at, long received) {
-        return received >= HEADER_BYTES
-                && at.get(JAVA_BYTE, VERSION_AT) == VERSION
-                && kind(at) >= MESSAGE
-                && kind(at) <= KEEP_ALIVE
-                && notes(at) >= 0
-                && notes(at) <= MOST_NOTES
-                && length(at) >= 0
-                && (kind(at) == MESSAGE || length(at) == 0)
-                && received == note(at, notes(at));
+    static boolean isValid(long first, long second, long received) {
+        long kind = first & KIND_MASK;
+        int notes = notes(first);
+        return (first & VERSION_MASK) == VERSION << VERSION_SHIFT
+                && kind >= MESSAGE
+                && kind <= KEEP_ALIVE
+                && notes <= MOST_NOTES
+                && length(second) >= 0
+                && (kind == MESSAGE || length(second) == 0)
+                && received == (long) HEADER_BYTES + length(second) + (long) notes * NOTE_BYTES;
     }
 }

@@ -84,6 +84,11 @@ final class Outbox {
     private int controlsOutstanding;
     private int controlExpires;
     private int lastSent; // the tick
+    private boolean established;
+    private int lastHeard; // the tick
+    private boolean answerDue; // to a keep-alive
+    private boolean asked; // whether the peer is there, and it has not answered
+    private int askedAt; // the tick
     private int futuresPending;
     private int readsOutstanding;
 
@@ -119,6 +124,7 @@ final class Outbox {
         this.controlBinds = new int[Credits.RESERVE];
         this.notes = new Notes(2 * ownExposures);
         this.lastSent = poller.tick();
+        this.lastHeard = lastSent;
     }
 
     /** How much memory it needs. */
@@ -135,7 +141,7 @@ final class Outbox {
     // ---- requests
 
     private boolean hasRoom(RequestKind kind) {
-        if (outstanding == callbacks.length) {
+        if (!established || outstanding == callbacks.length) {
             return false;
         }
         if (kind.message && !notes.fit()) {
@@ -196,7 +202,7 @@ final class Outbox {
 
     /** There may be room: for those that wait. */
     void roomChanged() {
-        while (!pending.isEmpty() && hasRoom(pending.element().kind())) {
+        while (!pending.isEmpty() && hasRoom(pending.element().kind()) && channel.isOpen()) {
             Pending first = pending.element();
             CompletableFuture<Void> future = first.future();
             Status status =
@@ -281,7 +287,7 @@ final class Outbox {
                                 ? pair.write(FIRST_PART | slot, local, remote, offset, WITH_NEXT)
                                 : pair.write(slot, local, remote, offset, OpFlags.NONE);
         if (status == Status.CONNECTION_INVALID || status == Status.NO_MORE_ENTRIES) {
-            channel.fail(status, "a %s was refused with %s".formatted(kind, status), null);
+            channel.end.sendRefused(status);
         }
         return status;
     }
@@ -304,12 +310,13 @@ final class Outbox {
         if (status.isSuccess()) {
             credits.sent(kind != Frame.MESSAGE);
             notes.sent();
+            answerDue = false; // any frame is one
             lastSent = poller.tick();
             if (taken != null) {
                 var _ = usable.remove(taken.token()); // never a second time
             }
         } else {
-            channel.fail(status, "a send was refused with " + status, null);
+            channel.end.sendRefused(status);
         }
         return status;
     }
@@ -366,7 +373,10 @@ final class Outbox {
 
     /** Sends a control frame if there is room for it. */
     boolean control(byte kind) {
-        if (!credits.maySendControl() || controlsOutstanding == Credits.RESERVE) {
+        if (!established
+                || !credits.maySendControl()
+                || controlsOutstanding == Credits.RESERVE
+                || !channel.isOpen()) {
             return false;
         }
         int index = nextControl;
@@ -390,11 +400,53 @@ final class Outbox {
         roomChanged();
     }
 
-    /** Sends control frames while there is something to report, and room for them. */
+    /**
+     * Sends what the peer waits for, while there is room: reports of credit, notes, or an answer.
+     */
     void reportIfDue() {
-        while ((credits.reportDue() || notes.urgent()) && control(Frame.CREDIT)) {
+        while ((answerDue || credits.reportDue() || notes.urgent()) && control(Frame.CREDIT)) {
             continue;
         }
+    }
+
+    // ---- whether the peer is there
+
+    /** A frame has come. */
+    void heard(boolean keepAlive) {
+        lastHeard = poller.tick();
+        asked = false;
+        answerDue |= keepAlive;
+    }
+
+    /**
+     * The connection stands: what waits is sent, and the peer is asked when it says nothing. A peer
+     * that has connected may send earlier than this side knows that it has.
+     */
+    void established() {
+        established = true;
+        lastHeard = poller.tick();
+        exposures.wakeAll();
+        roomChanged();
+        reportIfDue();
+    }
+
+    boolean isEstablished() {
+        return established;
+    }
+
+    /** Asks the peer whether it is there, if nothing came for so many ticks. */
+    void askIfIdle(int now, int ticks) {
+        if (!asked && now - lastHeard >= ticks) {
+            asked = true;
+            askedAt = now;
+            // Or, without room for it, a report of those before is due.
+            boolean ignored = control(Frame.KEEP_ALIVE);
+        }
+    }
+
+    /** Whether the peer was asked and has not answered in time. */
+    boolean isSilent(int now) {
+        return asked && now - askedAt > timeoutTicks;
     }
 
     // ---- deadlines, and the end
@@ -410,11 +462,6 @@ final class Outbox {
         return controlsOutstanding > 0 && now - controlExpires > 0
                 ? "a message was not acknowledged"
                 : null;
-    }
-
-    /** For how many ticks nothing was sent. */
-    int idleTicks(int now) {
-        return now - lastSent;
     }
 
     /** Takes what is outstanding, oldest first. */

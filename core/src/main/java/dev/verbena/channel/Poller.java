@@ -17,6 +17,7 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Queue;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.TimeUnit;
@@ -48,6 +49,7 @@ public final class Poller implements AutoCloseable {
     private static final long SLOW_NANOSECONDS = SLOW.toNanos();
     private static final int QUEUE_DEPTH = 4096;
     private static final int CLOCK_EVERY = 64; // empty polls
+    private static final Duration SHORT = Duration.ofMillis(10);
     private static final Duration CLOSE_WITHIN = Duration.ofSeconds(10);
 
     private final Adapter adapter;
@@ -203,6 +205,13 @@ public final class Poller implements AutoCloseable {
         return thread == Thread.currentThread();
     }
 
+    /** Polls until a future is done or the time is over; does nothing on another thread. */
+    void awaitDone(CompletableFuture<?> future, long deadline) {
+        while (onPollingThread() && !future.isDone() && deadline - System.nanoTime() > 0) {
+            int ignored = await(SHORT); // tasks do not end it, and may complete the future
+        }
+    }
+
     private int round() {
         dispatching = true;
         try {
@@ -241,6 +250,15 @@ public final class Poller implements AutoCloseable {
             queue.broke();
             fail(queue, e.status(), "its completion queue is broken", e);
             return 1;
+        }
+    }
+
+    /** Hands out what has come to a queue: no more than it may hold. By the polling thread. */
+    void drain(PollerQueue queue) {
+        int left = finished ? 0 : queue.queue().depth();
+        while (left > 0 && !queue.broken()) {
+            int count = poll(queue);
+            left = count == 0 ? 0 : left - count;
         }
     }
 
@@ -367,6 +385,10 @@ public final class Poller implements AutoCloseable {
         } else if (sleeping) {
             events.wakeUp();
         }
+    }
+
+    boolean isClosing() {
+        return closing;
     }
 
     void add(Polled channel) {

@@ -232,6 +232,50 @@ class ChannelTest {
         }
     }
 
+    /** The deadline of a sender that waits for room passes while the channel ends. */
+    @Test
+    void whatWasNeverPostedIsNotReportedAsSent() throws Exception {
+        CountDownLatch ending = new CountDownLatch(1);
+        CountDownLatch late = new CountDownLatch(1);
+        SendCallback blocks =
+                (channel, attachment, status) -> {
+                    ending.countDown();
+                    try {
+                        assertThat(late.await(30, TimeUnit.SECONDS)).isTrue();
+                    } catch (InterruptedException e) {
+                        throw new IllegalStateException(e);
+                    }
+                };
+        try (Two two = new Two(SMALL, null, null)) {
+            two.stall();
+            for (int i = 0; i < 4; i++) {
+                assertThat(two.a.trySend(text("x"), 0, 1, blocks, null)).isEqualTo(Status.SUCCESS);
+            }
+            CompletableFuture<Throwable> sending = new CompletableFuture<>();
+            Thread sender =
+                    Thread.ofVirtual()
+                            .start(
+                                    () -> {
+                                        try {
+                                            two.a.send(text("x"), Duration.ofMillis(500));
+                                            sending.complete(new AssertionError("it was sent"));
+                                        } catch (Throwable t) {
+                                            sending.complete(t);
+                                        } finally {
+                                            late.countDown();
+                                        }
+                                    });
+            while (sender.getState() != Thread.State.TIMED_WAITING) {
+                Thread.onSpinWait();
+            }
+            two.a.fail(Status.INTERNAL_ERROR, "of a test", null);
+            assertThat(ending.await(30, TimeUnit.SECONDS)).isTrue();
+            assertThat(sending.get(30, TimeUnit.SECONDS))
+                    .isInstanceOf(ChannelException.class)
+                    .hasMessageContaining("of a test");
+        }
+    }
+
     @Test
     void aMessageThatIsNotAcknowledgedInTimeEndsTheChannel() throws Exception {
         try (Two two = new Two(SMALL.withTimeout(Duration.ofMillis(300)), null, null)) {
@@ -257,6 +301,34 @@ class ChannelTest {
             assertThat(two.a.credit()).isEqualTo(4);
             two.stall();
             assertThat(two.a.closed().get(30, TimeUnit.SECONDS)).isEqualTo(Status.IO_TIMEOUT);
+        }
+    }
+
+    /** Its device acknowledges everything; but nobody polls. */
+    @Test
+    void aPeerThatHangsIsNoticed() throws Exception {
+        ChannelOptions options =
+                SMALL.withTimeout(Duration.ofMillis(400)).withKeepAlive(Duration.ofMillis(300));
+        try (FakeFabric fabric = new FakeFabric();
+                Poller poller = Poller.start(fabric.adapter, IdleStrategy.events());
+                Poller hanging = Poller.onThisThread(fabric.adapter, IdleStrategy.events())) {
+            Channel a = new Channel(poller, options, null);
+            Channel b = new Channel(hanging, options, null);
+            Two.connect(a, b);
+            long end = System.nanoTime() + Duration.ofMillis(1500).toNanos();
+            while (System.nanoTime() < end) { // polled, it answers
+                int ignored = hanging.await(Duration.ofMillis(20));
+            }
+            assertThat(a.isOpen()).isTrue();
+            long start = System.nanoTime();
+            a.send(text("x"), LONG); // arrives, as far as the device knows
+            assertThat(a.closed().get(30, TimeUnit.SECONDS)).isEqualTo(Status.IO_TIMEOUT);
+            assertThat(a.closeReason())
+                    .hasMessageContaining("has not answered within PT0.4S whether it is there");
+            assertThat(Duration.ofNanos(System.nanoTime() - start))
+                    .as("the stated 0.7 s, ticks of 0.1 s, and some of a busy machine")
+                    .isBetween(Duration.ofMillis(400), Duration.ofSeconds(3));
+            b.close();
         }
     }
 

@@ -3,9 +3,7 @@ package dev.verbena.internal.connect;
 import org.jspecify.annotations.Nullable;
 
 import java.net.InetSocketAddress;
-import java.util.ArrayDeque;
-import java.util.Deque;
-import java.util.List;
+import java.util.Iterator;
 
 /**
  * Finds out which device and which neighbour lead to a peer: {@code rdma_resolve_addr}, asked again
@@ -22,37 +20,43 @@ final class AddressResolution {
     static final int FIRST_TIMEOUT = 100;
     static final int LAST_TIMEOUT = 2000;
 
-    /** Stands for "by the route" where a collection takes no null. */
+    /** Stands for "by the route", in messages too. */
     private static final InetSocketAddress BY_ROUTE = new InetSocketAddress(0);
 
-    private final Deque<InetSocketAddress> sources = new ArrayDeque<>();
+    private final Iterator<@Nullable InetSocketAddress> sources;
     private final InetSocketAddress peer;
     private final ConnectionEvents events;
     private final String device;
+    private InetSocketAddress source;
     private int timeout = FIRST_TIMEOUT;
 
     /**
      * Makes one; nothing is asked yet.
      *
-     * @param sources the local addresses to try, in this order; null leaves it to the route
+     * @param sources the local addresses to try, one or more; null leaves it to the route. The next
+     *     is asked for only when the last led nowhere
      * @param peer the peer's address
      * @param events the adapter's
      * @param device the adapter's device, for messages
      */
     AddressResolution(
-            List<@Nullable InetSocketAddress> sources,
+            Iterator<@Nullable InetSocketAddress> sources,
             InetSocketAddress peer,
             ConnectionEvents events,
             String device) {
-        sources.forEach(source -> this.sources.add(source == null ? BY_ROUTE : source));
+        this.sources = sources;
+        this.source = byRouteIfNull(sources.next());
         this.peer = peer;
         this.events = events;
         this.device = device;
     }
 
+    private static InetSocketAddress byRouteIfNull(@Nullable InetSocketAddress source) {
+        return source == null ? BY_ROUTE : source;
+    }
+
     /** Calls rdma_resolve_addr from the current local address. */
     void resolve(ConnectionIdentifier identifier, int millisecondsLeft) throws Failure {
-        InetSocketAddress source = sources.element();
         int most = Math.min(millisecondsLeft, timeout);
         timeout = Math.min(2 * timeout, LAST_TIMEOUT);
         int answer =
@@ -75,7 +79,10 @@ final class AddressResolution {
 
     /** Goes on to the next local address; false when there is none. */
     boolean next() {
-        sources.remove();
-        return !sources.isEmpty();
+        if (!sources.hasNext()) {
+            return false;
+        }
+        source = byRouteIfNull(sources.next());
+        return true;
     }
 }

@@ -6,7 +6,7 @@ import org.jspecify.annotations.Nullable;
 
 import java.net.InetSocketAddress;
 import java.time.Duration;
-import java.util.List;
+import java.util.Iterator;
 
 /** A trigger with what belongs to it: what {@link ConnectionStateMachine} is given. */
 sealed interface ConnectionInput {
@@ -26,7 +26,7 @@ sealed interface ConnectionInput {
      */
     record Connect(
             QueuePairEnd queuePair,
-            List<@Nullable InetSocketAddress> sources,
+            Iterator<@Nullable InetSocketAddress> sources,
             boolean sharedAddress,
             InetSocketAddress peer,
             PrivateData data,

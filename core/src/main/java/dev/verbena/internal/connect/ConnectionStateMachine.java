@@ -7,7 +7,7 @@ import org.jspecify.annotations.Nullable;
 
 import java.net.InetSocketAddress;
 import java.time.Duration;
-import java.util.List;
+import java.util.Iterator;
 import java.util.Objects;
 import java.util.concurrent.CompletableFuture;
 import java.util.function.Consumer;
@@ -62,8 +62,8 @@ public final class ConnectionStateMachine implements ConnectionEvents.Handler {
      * Begins to connect.
      *
      * @param queuePair this side's queue pair; released when it fails
-     * @param sources the local addresses to try, in this order; null among them leaves it to the
-     *     route
+     * @param sources the local addresses to try, one or more; null among them leaves it to the
+     *     route. The next is asked for only when the last led nowhere, by the event thread
      * @param sharedAddress whether others connect from the same address and port
      * @param to the peer's address
      * @param data the private data for the peer
@@ -73,7 +73,7 @@ public final class ConnectionStateMachine implements ConnectionEvents.Handler {
      */
     public CompletableFuture<Void> connect(
             QueuePairEnd queuePair,
-            List<@Nullable InetSocketAddress> sources,
+            Iterator<@Nullable InetSocketAddress> sources,
             boolean sharedAddress,
             InetSocketAddress to,
             PrivateData data,

@@ -2,8 +2,7 @@ package dev.verbena.internal.verbs;
 
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.SegmentAllocator;
-import java.util.ArrayList;
-import java.util.List;
+import java.util.Arrays;
 
 /**
  * Native memory blocks of one object: zeroed, accessible from any thread, freed together by {@link
@@ -18,28 +17,33 @@ public final class NativeMemory implements SegmentAllocator {
     private static final NativeFunction CALLOC = Libraries.c("calloc");
     private static final NativeFunction FREE = Libraries.c("free");
 
-    private final List<Long> blocks = new ArrayList<>();
+    private static final int USUALLY = 3; // blocks of a queue pair
+
+    private long[] blocks = new long[USUALLY];
+    private int count;
 
     /** Creates an allocator without any block. */
     public NativeMemory() {}
 
     @Override
     public synchronized MemorySegment allocate(long bytes, long alignment) {
+        if (count == blocks.length) {
+            blocks = Arrays.copyOf(blocks, 2 * count);
+        }
         try (Scratch scratch = Scratch.borrow()) {
             long block = CALLOC.call(scratch, 1, Math.addExact(bytes, alignment - 1));
             if (block == 0) {
                 throw new OutOfMemoryError("calloc(" + bytes + ")");
             }
-            blocks.add(block);
+            blocks[count++] = block;
             return Native.at(block + alignment - 1 & -alignment, bytes);
         }
     }
 
     /** Frees all blocks. No thread may use them during or after the call. */
     public synchronized void free() {
-        for (long block : blocks) {
-            FREE.callWithoutErrno(block, 0, 0);
+        while (count > 0) {
+            FREE.callWithoutErrno(blocks[--count], 0, 0);
         }
-        blocks.clear();
     }
 }

@@ -1,7 +1,5 @@
 package dev.verbena.internal.verbs;
 
-import static java.lang.foreign.ValueLayout.JAVA_LONG;
-
 /**
  * The native memory in which one queue builds its receives: one {@code ibv_recv_wr}, and the
  * pointer that the provider fills in with {@code bad_wr}. Providers copy a request before the post
@@ -24,8 +22,9 @@ public final class ReceiveRequest {
      */
     public ReceiveRequest(VerbsContext context, NativeMemory memory) {
         this.context = context;
-        this.request = memory.allocate(Structs.IbvRecvWr.SIZE, Long.BYTES).address();
-        this.badRequest = memory.allocate(JAVA_LONG).address();
+        long both = Structs.IbvRecvWr.SIZE + Long.BYTES;
+        this.request = memory.allocate(both, Long.BYTES).address();
+        this.badRequest = request + Structs.IbvRecvWr.SIZE;
     }
 
     /**

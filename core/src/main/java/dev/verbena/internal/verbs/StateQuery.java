@@ -18,7 +18,8 @@ public final class StateQuery {
      * @param memory the allocator; the caller frees it after the last query
      */
     public StateQuery(NativeMemory memory) {
-        this.attributes = memory.allocate(Structs.IbvQpAttr.SIZE, Long.BYTES).address();
-        this.initial = memory.allocate(Structs.IbvQpInitAttr.SIZE, Long.BYTES).address();
+        long both = Structs.IbvQpAttr.SIZE + Structs.IbvQpInitAttr.SIZE;
+        this.attributes = memory.allocate(both, Long.BYTES).address();
+        this.initial = attributes + Structs.IbvQpAttr.SIZE;
     }
 }

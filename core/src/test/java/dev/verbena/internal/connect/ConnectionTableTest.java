@@ -263,7 +263,7 @@ class ConnectionTableTest {
         steps.add(
                 machine.connect(
                         queuePair(),
-                        Arrays.asList(null, new InetSocketAddress(HERE, 0)),
+                        Arrays.asList(null, new InetSocketAddress(HERE, 0)).iterator(),
                         false,
                         PEER,
                         NO_DATA,

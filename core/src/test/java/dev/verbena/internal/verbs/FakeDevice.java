@@ -326,6 +326,9 @@ public final class FakeDevice implements DeviceControl {
     public int speed = 32; // EDR
     public int width = 2; // four lanes
 
+    /** How often its GID table was read. */
+    public volatile int gidQueries;
+
     /** Its GID table; at first with the GID of 10.0.0.1, of RoCE v2. */
     public List<GidTableEntry> gids = List.of(new GidTableEntry(1, 0, 2, 0, 0xFFFF_0A00_0001L, 0));
 
@@ -1037,6 +1040,7 @@ public final class FakeDevice implements DeviceControl {
 
     @Override
     public long queryGids(int atMost, List<GidTableEntry> gids) {
+        gidQueries++;
         gids.addAll(this.gids);
         return 0;
     }

@@ -102,7 +102,7 @@ final class Outputs {
         return measurements.stream()
                 .collect(
                         Collectors.groupingBy(
-                                m -> List.of(m.row(), m.parameter()),
+                                m -> List.of(m.row(), m.parameter(), m.side()),
                                 LinkedHashMap::new,
                                 Collectors.toList()))
                 .values()
@@ -110,14 +110,10 @@ final class Outputs {
                 .map(
                         rounds -> {
                             Measurement one = rounds.getFirst();
-                            Values all = Values.of(rounds, one.row(), one.parameter(), side);
+                            Side of = one.side();
+                            Values all = Values.of(rounds, one.row(), one.parameter(), of);
                             return new Measurement(
-                                    one.row(),
-                                    one.parameter(),
-                                    side,
-                                    fork,
-                                    all.median(),
-                                    one.unit());
+                                    one.row(), one.parameter(), of, fork, all.median(), one.unit());
                         })
                 .toList();
     }
@@ -292,12 +288,18 @@ final class Outputs {
                         case "one" -> confined ? Row.POST_POLL_CONFINED : Row.POST_POLL;
                         case "chain" -> confined ? Row.CHAIN_CONFINED : Row.CHAIN;
                         case "wake" -> Row.ARM_AWAIT;
+                        case "byHand", "throughAChannel" -> Row.MESSAGE;
                         default ->
                                 throw new IllegalArgumentException(
                                         "no row has the benchmark " + benchmark);
                     };
             Map<String, Object> score = members(result.get("primaryMetric"));
-            add(measured.key(), "", (Double) score.get("score"), "ns");
+            double time = (Double) score.get("score");
+            if (name.equals("byHand")) {
+                measurements.add(new Measurement(measured.key(), "", Side.C, fork, time, "ns"));
+                continue;
+            }
+            add(measured.key(), "", time, "ns");
             if (measured == Row.ARM_AWAIT) {
                 // What JMH's own threads allocate in a second is not nothing, divided by the few
                 // requests of system calls; AllocationTest counts those by the thread.
@@ -309,7 +311,10 @@ final class Outputs {
                             (metric, values) -> {
                                 if (metric.endsWith("gc.alloc.rate.norm")) {
                                     allocation(
-                                            confined ? name + "-confined" : name, members(values));
+                                            measured == Row.MESSAGE
+                                                    ? measured.key()
+                                                    : confined ? name + "-confined" : name,
+                                            members(values));
                                 }
                             });
         }

@@ -18,7 +18,9 @@ enum Row {
     CHAIN_CONFINED("Such chains on confined queues, each", Goal.atMost(1.85), Parameter.NONE),
     /** JMH's ArmAndAwait.wake and c/arm_await.c. */
     ARM_AWAIT("Arm, wait, wake, poll, provider that copies", Goal.atMost(1.2), Parameter.NONE),
-    /** JMH's gc.alloc.rate.norm, the worst of both benchmarks. */
+    /** JMH's Messages: through a channel, and in place of C by hand, in Java. */
+    MESSAGE("A message through a channel, and by hand", Goal.atMost(2.5), Parameter.NONE),
+    /** JMH's gc.alloc.rate.norm, the worst of all benchmarks. */
     ALLOCATION("Bytes allocated by a request", Goal.nothing(), Parameter.NONE),
     /** ib_send_lat. */
     SEND_LATENCY("Send latency", Goal.atMost(1.05), Parameter.BYTES),

@@ -207,7 +207,13 @@ class OutputsTest {
                     "secondaryMetrics" : { "\\u00b7gc.alloc.rate.norm" : { "rawData" : [ [ 0 ] ] } } },
                   { "benchmark" : "dev.verbena.bench.ArmAndAwait.wake",
                     "primaryMetric" : { "score" : 1200 },
-                    "secondaryMetrics" : { "gc.alloc.rate.norm" : { "rawData" : [ [ 0.05 ] ] } } } ]
+                    "secondaryMetrics" : { "gc.alloc.rate.norm" : { "rawData" : [ [ 0.05 ] ] } } },
+                  { "benchmark" : "dev.verbena.bench.Messages.byHand",
+                    "primaryMetric" : { "score" : 88 },
+                    "secondaryMetrics" : { "gc.alloc.rate.norm" : { "rawData" : [ [ 8.0 ] ] } } },
+                  { "benchmark" : "dev.verbena.bench.Messages.throughAChannel",
+                    "primaryMetric" : { "score" : 200 },
+                    "secondaryMetrics" : { "gc.alloc.rate.norm" : { "rawData" : [ [ 0.001 ] ] } } } ]
                 """;
         assertThat(Outputs.read("post-poll-java-1.json", json))
                 .extracting(Measurement::toString)
@@ -218,7 +224,10 @@ class OutputsTest {
                         "allocation\tone\tjava\t1\t16.0\tB",
                         "post-poll-confined\t\tjava\t1\t80.0\tns",
                         "allocation\tone-confined\tjava\t1\t0.0\tB",
-                        "arm-await\t\tjava\t1\t1200.0\tns");
+                        "arm-await\t\tjava\t1\t1200.0\tns",
+                        "message\t\tc\t1\t88.0\tns",
+                        "message\t\tjava\t1\t200.0\tns",
+                        "allocation\tmessage\tjava\t1\t0.001\tB");
     }
 
     @Test

@@ -1,0 +1,171 @@
+package dev.verbena;
+
+import org.jspecify.annotations.Nullable;
+
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.nio.ByteBuffer;
+import java.time.Duration;
+import java.util.Arrays;
+import java.util.concurrent.ThreadLocalRandom;
+
+/**
+ * Makes a JVM that has just started ready for its first connection.
+ *
+ * <p>The first connection of a JVM loads and links what all others find ready, and its first
+ * messages run in the interpreter: it takes ten to a hundred times as long as the second. A program
+ * whose peers have little time for a step (Linux' NVMe initiator waits 3 s), or that measures, runs
+ * this once after it has opened an adapter, and then listens or connects:
+ *
+ * <pre>{@code
+ * WarmUp.run(adapter, Duration.ofSeconds(2));
+ * Listener listener = adapter.listen(address, 0, this::serve);
+ * }</pre>
+ *
+ * <p>It connects the device to itself, by its IP address where it has one, sends small messages,
+ * and closes all that it made. It does not replace an ahead-of-time cache of the JVM, which makes
+ * the start itself shorter.
+ */
+public final class WarmUp {
+    private static final int BYTES = 64;
+    private static final int DEPTH = 16;
+
+    /** Several times as many as the first compiler waits for. */
+    private static final int MESSAGES = 1_000;
+
+    private final Adapter adapter;
+    private final byte[] secret =
+            ByteBuffer.allocate(Long.BYTES).putLong(ThreadLocalRandom.current().nextLong()).array();
+    private final long deadline;
+    private final ConnectionOptions options;
+    private @Nullable Connector accepted; // under this object's lock, as the next
+    private boolean over;
+
+    private WarmUp(Adapter adapter, Duration limit) {
+        this.adapter = adapter;
+        this.deadline = System.nanoTime() + limit.toNanos();
+        this.options = ConnectionOptions.DEFAULTS.withDeadline(limit).withPrivateData(secret);
+    }
+
+    /**
+     * Connects a device to itself, sends messages, and disconnects; blocks meanwhile. Never changes
+     * the adapter. For a moment it listens on a port of the system's choice, where it rejects
+     * others.
+     *
+     * @param adapter the device, with a port whose link is up
+     * @param limit when to stop sending, and the deadline of each step of the connection
+     * @return whether messages were sent; false where the device cannot be connected to itself or a
+     *     step failed, and much is warm nevertheless
+     * @throws IllegalArgumentException if the limit is not positive
+     * @throws IllegalStateException if the adapter is closed
+     */
+    public static boolean run(Adapter adapter, Duration limit) {
+        return new WarmUp(adapter, limit).run();
+    }
+
+    private boolean run() {
+        try (ProtectionDomain domain = adapter.createProtectionDomain();
+                MemoryRegion region = domain.allocate(BYTES, Access.LOCAL_WRITE);
+                CompletionQueue queue = adapter.createCompletionQueue(2 * DEPTH);
+                QueuePair here = queuePair(domain, queue);
+                QueuePair there = queuePair(domain, queue)) {
+            BufferList buffers = new BufferList(1).add(region, 0, BYTES);
+            InetAddress address = address();
+            if (address == null) {
+                here.connect(there.address());
+                there.connect(here.address());
+                return send(here, there, queue, buffers);
+            }
+            return connectAndSend(new InetSocketAddress(address, 0), here, there, queue, buffers);
+        } catch (VerbenaException e) {
+            return false; // what failed will fail again, where the program sees it
+        }
+    }
+
+    private static QueuePair queuePair(ProtectionDomain domain, CompletionQueue queue) {
+        return domain.createQueuePair(queue, queue, QueuePairLimits.depths(DEPTH, DEPTH));
+    }
+
+    /** What connections of this device are made from; null where that is no IP address. */
+    private @Nullable InetAddress address() {
+        Port.GidEntry entry = adapter.gid().gid();
+        return entry.type() == Port.GidType.ROCE_V2 && !entry.gid().isLinkLocal()
+                ? entry.gid().toInetAddress()
+                : null;
+    }
+
+    private boolean connectAndSend(
+            InetSocketAddress address,
+            QueuePair here,
+            QueuePair there,
+            CompletionQueue queue,
+            BufferList buffers) {
+        try (Listener listener = adapter.listen(address, 0, request -> answer(request, there));
+                Connector connector = adapter.createConnector()) {
+            connector.connect(here, listener.localAddress(), options.withLocalAddress(address));
+            connector.completeConnect(options);
+            boolean sent = send(here, there, queue, buffers);
+            connector.disconnect(options);
+            return sent;
+        } finally {
+            closeAccepted();
+        }
+    }
+
+    private void answer(Connector request, QueuePair there) {
+        if (!keep(request)) {
+            request.close(); // refuses it
+            return;
+        }
+        try {
+            var ignored = request.acceptAsync(there, options); // a failure is the other side's, too
+        } catch (VerbenaException | IllegalStateException e) {
+            return; // over meanwhile, and closed
+        }
+    }
+
+    /** Whether a request is the one that this object made, and still of use. */
+    private synchronized boolean keep(Connector request) {
+        if (over || !Arrays.equals(request.connectionData().privateData(), secret)) {
+            return false;
+        }
+        accepted = request;
+        return true;
+    }
+
+    private synchronized void closeAccepted() {
+        over = true;
+        if (accepted != null) {
+            accepted.close();
+        }
+    }
+
+    /** One message after the other, until the time is over: whether any was. */
+    private boolean send(
+            QueuePair here, QueuePair there, CompletionQueue queue, BufferList buffers) {
+        Completions completions = new Completions(2);
+        int sent = 0;
+        while (sent < MESSAGES
+                && System.nanoTime() - deadline < 0
+                && there.receive(sent, buffers) == Status.SUCCESS
+                && here.send(sent, buffers, OpFlags.NONE) == Status.SUCCESS
+                && bothEnded(queue, completions)) {
+            sent++;
+        }
+        return sent > 0;
+    }
+
+    private boolean bothEnded(CompletionQueue queue, Completions completions) {
+        int ended = 0;
+        while (ended < 2 && System.nanoTime() - deadline < 0) {
+            int count = queue.poll(completions);
+            for (int i = 0; i < count; i++) {
+                if (completions.status(i) != Status.SUCCESS) {
+                    return false;
+                }
+            }
+            ended += count;
+        }
+        return ended == 2;
+    }
+}
