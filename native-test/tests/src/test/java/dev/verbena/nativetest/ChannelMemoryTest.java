@@ -93,7 +93,9 @@ class ChannelMemoryTest {
             assertThat(accepted.isOpen()).isTrue();
         }
 
-        /** Past the channel, which refuses it: the device writes nothing, and the connection ends. */
+        /**
+         * Past the channel, which refuses it: the device writes nothing, and the connection ends.
+         */
         void checkDead(RemoteMemory gone) throws Exception {
             source.memory().fill((byte) 1);
             target.memory().fill((byte) 0);
