@@ -9,6 +9,7 @@ module dev.verbena {
     requires dev.verbena.bindings;
     requires static com.google.errorprone.annotations; // of the API; nobody needs them to run it
     requires static org.jspecify;
+    requires static jdk.jfr; // events, where a program has the Flight Recorder
 
     exports dev.verbena;
     exports dev.verbena.channel;

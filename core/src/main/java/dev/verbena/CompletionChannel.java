@@ -2,6 +2,8 @@ package dev.verbena;
 
 import com.google.errorprone.annotations.CheckReturnValue;
 
+import dev.verbena.internal.events.AwaitEvent;
+import dev.verbena.internal.events.FlightRecording;
 import dev.verbena.internal.queue.SharedChannel;
 import dev.verbena.internal.verbs.CallFailure;
 
@@ -93,7 +95,11 @@ public final class CompletionChannel extends NativeObject {
                         "%s has queues confined to %s, and %s waits for it"
                                 .formatted(this, of, Thread.currentThread()));
             }
+            AwaitEvent event = FlightRecording.on() ? AwaitEvent.start() : null;
             ChannelMember fired = channel.await(TimeUnit.NANOSECONDS.convert(timeout));
+            if (event != null) {
+                event.end(adapter.name(), fired != null);
+            }
             if (fired == null && channel.closed()) {
                 throw new ClosedException(this);
             }

@@ -2,6 +2,8 @@ package dev.verbena;
 
 import com.google.errorprone.annotations.CheckReturnValue;
 
+import dev.verbena.internal.events.AwaitEvent;
+import dev.verbena.internal.events.FlightRecording;
 import dev.verbena.internal.queue.CompletionEvents;
 import dev.verbena.internal.queue.CompletionPoller;
 import dev.verbena.internal.queue.CompletionRecords;
@@ -356,8 +358,12 @@ public final class CompletionQueue extends NativeObject {
         try {
             checkThread();
             checkNoCallback();
+            AwaitEvent event = FlightRecording.on() ? AwaitEvent.start() : null;
             int fired =
                     events.await(TimeUnit.NANOSECONDS.convert(timeout)); // for ever is 292 years
+            if (event != null) {
+                event.end(adapter.name(), fired != CompletionEvents.NOTHING);
+            }
             if (fired != CompletionEvents.NOTHING) {
                 waits.getAndIncrement();
                 return status(fired);

@@ -1,18 +1,24 @@
 package dev.verbena;
 
+import dev.verbena.internal.connect.CloseReason;
+import dev.verbena.internal.connect.ConnectionStateMachine;
 import dev.verbena.internal.connect.QueuePairEnd;
+import dev.verbena.internal.events.ConnectEvent;
+import dev.verbena.internal.events.FlightRecording;
 import dev.verbena.internal.verbs.StateChange;
 
 import org.jspecify.annotations.Nullable;
 
 import java.net.InetSocketAddress;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.function.Consumer;
 
 /**
  * What a connector does with its queue pair, from the call that names it to {@link #release}. Holds
  * the queue pair meanwhile.
  */
-final class ConnectionEnd implements QueuePairEnd {
+final class ConnectionEnd implements QueuePairEnd, Consumer<CloseReason> {
     private static final int MOST_READS = 255; // the connection manager's messages have a byte
     private static final int MOST_RETRIES = 6; // 7, which others say, never ends on rxe
     private static final int NOT_ASKED_FOR = -1;
@@ -23,6 +29,7 @@ final class ConnectionEnd implements QueuePairEnd {
     private final AtomicBoolean released = new AtomicBoolean();
     private volatile @Nullable InetSocketAddress towards; // null as long as it is not known
     private volatile int reads; // as negotiated
+    private volatile boolean opened;
 
     /** For a queue pair that is held, and reserved for this connection. */
     ConnectionEnd(NativeQueuePair queuePair, ConnectionOptions options, SharedEndpoint.Use use) {
@@ -32,8 +39,25 @@ final class ConnectionEnd implements QueuePairEnd {
     }
 
     /** Says where the peer is, before the connection is established. */
-    void towards(@Nullable InetSocketAddress address) {
+    void towards(@Nullable InetSocketAddress address, ConnectionStateMachine connection) {
         towards = address;
+        var _ = connection.closeReason().thenAccept(this);
+    }
+
+    /** A step towards the connection has begun; the Flight Recorder may want to know its end. */
+    CompletableFuture<Void> watched(String side, CompletableFuture<Void> step) {
+        if (FlightRecording.on()) {
+            ConnectEvent.start(side, queuePair.adapter().name(), number(), towards).endWith(step);
+        }
+        return step;
+    }
+
+    /** The connection has ended; for the Flight Recorder. */
+    @Override
+    public void accept(CloseReason reason) {
+        if (opened && FlightRecording.on()) {
+            QueuePairEvents.disconnected(queuePair, reason.name());
+        }
     }
 
     /** Whether its queues are confined to the current thread. */
@@ -115,6 +139,7 @@ final class ConnectionEnd implements QueuePairEnd {
     public void open(boolean invalidatable, Runnable onFailure) {
         queuePair.onFailure(onFailure);
         InetSocketAddress there = towards;
+        opened = true;
         queuePair.connected(there == null ? null : Peer.of(there), invalidatable, reads);
     }
 

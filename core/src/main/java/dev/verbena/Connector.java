@@ -190,15 +190,17 @@ public final class Connector extends NativeObject {
             throw t;
         }
         this.end = end;
-        end.towards(peer);
+        end.towards(peer, connection);
         try {
-            return connection.connect(
-                    end,
-                    sources,
-                    endpoint != null,
-                    peer,
-                    new PrivateData(options.privateData(), options.announced()),
-                    options.deadline());
+            return end.watched(
+                    "connect",
+                    connection.connect(
+                            end,
+                            sources,
+                            endpoint != null,
+                            peer,
+                            new PrivateData(options.privateData(), options.announced()),
+                            options.deadline()));
         } catch (Failure f) {
             end.release(true);
             throw VerbenaException.of(f);
@@ -280,13 +282,15 @@ public final class Connector extends NativeObject {
         ensureAnswerable();
         ConnectionEnd end = queuePair.claim(adapter, options, SharedEndpoint.NO_USE);
         this.end = end;
-        end.towards(connection.peer());
+        end.towards(connection.peer(), connection);
         try {
-            return connection.accept(
-                    end,
-                    new PrivateData(options.privateData(), options.announced()),
-                    options.assumeInvalidatable(),
-                    options.deadline());
+            return end.watched(
+                    "accept",
+                    connection.accept(
+                            end,
+                            new PrivateData(options.privateData(), options.announced()),
+                            options.assumeInvalidatable(),
+                            options.deadline()));
         } catch (Failure f) {
             end.release(true); // no effect if it was released already
             throw VerbenaException.of(f);

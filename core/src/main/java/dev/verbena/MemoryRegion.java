@@ -2,6 +2,8 @@ package dev.verbena;
 
 import com.google.errorprone.annotations.CheckReturnValue;
 
+import dev.verbena.internal.events.FlightRecording;
+import dev.verbena.internal.events.RegistrationEvent;
 import dev.verbena.internal.queue.RegisteredMemory;
 import dev.verbena.internal.verbs.DeviceControl;
 import dev.verbena.internal.verbs.Errno;
@@ -112,10 +114,21 @@ public final class MemoryRegion extends NativeObject {
                 checkPaging(domain.adapter());
             }
             int granted = access | implied(domain.adapter(), access, !memory.isReadOnly());
-            made =
-                    dmaBuf == null
-                            ? register(domain, memory, granted)
-                            : dmaBuf.register(domain, granted);
+            RegistrationEvent event = FlightRecording.on() ? RegistrationEvent.start() : null;
+            try {
+                made =
+                        dmaBuf == null
+                                ? register(domain, memory, granted)
+                                : dmaBuf.register(domain, granted);
+            } finally {
+                if (event != null) {
+                    event.end(
+                            domain.adapter().name(),
+                            dmaBuf == null ? memory.byteSize() : dmaBuf.length(),
+                            granted,
+                            made > 0);
+                }
+            }
             this.registered =
                     new RegisteredMemory(
                             domain,

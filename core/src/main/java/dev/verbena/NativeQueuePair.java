@@ -2,10 +2,12 @@ package dev.verbena;
 
 import com.google.errorprone.annotations.CanIgnoreReturnValue;
 
+import dev.verbena.internal.events.FlightRecording;
 import dev.verbena.internal.queue.CompletionPoller;
 import dev.verbena.internal.queue.Endpoint;
 import dev.verbena.internal.queue.ReceiveQueue;
 import dev.verbena.internal.queue.RequestLedger;
+import dev.verbena.internal.queue.RequestType;
 import dev.verbena.internal.queue.SendQueue;
 import dev.verbena.internal.queue.SendRules;
 import dev.verbena.internal.queue.WindowRequests;
@@ -40,7 +42,7 @@ import java.util.concurrent.atomic.AtomicBoolean;
  *
  * <p>Any thread may call it; the queues have rules of their own.
  */
-final class NativeQueuePair {
+final class NativeQueuePair implements Endpoint.Listener {
     private static final int SEQUENCE_BITS = 0xFF_FFFF;
     private static final long CLOSE_TIMEOUT = TimeUnit.SECONDS.toNanos(1);
 
@@ -72,6 +74,7 @@ final class NativeQueuePair {
     private final CountDownLatch lastReceive = new CountDownLatch(1); // with a shared one
 
     private final AtomicBoolean connecting = new AtomicBoolean(); // or connected, or flushed
+    private final AtomicBoolean connectedByAddress = new AtomicBoolean(); // and not ended
     private volatile boolean reachable; // was moved to ready-to-receive
     private volatile boolean established; // set when posts have been accepted, not before
     private volatile boolean failed; // by a failed request, before any flush
@@ -99,7 +102,7 @@ final class NativeQueuePair {
         this.receiveCompletions = receiveCompletions;
         this.sharedReceives = sharedReceives;
         this.limits = limits;
-        this.endpoint = new Endpoint(owner, domain.windows(), this::fail);
+        this.endpoint = new Endpoint(owner, domain.windows(), this);
         Deque<Runnable> undo = new ArrayDeque<>();
         try {
             this.info = adapter.queryInfo();
@@ -449,6 +452,7 @@ final class NativeQueuePair {
         options.applyTo(toSend);
         VerbenaException.check(
                 control.change(address, toSend), "ibv_modify_qp(RTS)", options.advice(""));
+        connectedByAddress.set(true);
         connected(Peer.of(to), to.invalidatable(), reads);
     }
 
@@ -479,6 +483,7 @@ final class NativeQueuePair {
     /** Cancels everything that is posted; 0, or a negative errno. */
     @CanIgnoreReturnValue
     int flush() {
+        endedByAddress(false);
         flushed = true;
         connecting.set(true); // or connect() would find the send queue ended
         return cancel();
@@ -499,7 +504,38 @@ final class NativeQueuePair {
      * again, because rxe's library does not report receives to the kernel, which has flushed
      * already.
      */
+    @Override
+    public void connectionFailed() {
+        fail();
+    }
+
+    @Override
+    public void requestFailed(RequestType type, long context, int status, int vendorError) {
+        if (FlightRecording.on()) {
+            QueuePairEvents.failed(this, type, context, status, vendorError);
+        }
+    }
+
+    @Override
+    public void tokenInvalidated(int token) {
+        if (FlightRecording.on()) {
+            QueuePairEvents.invalidated(this, token, true);
+        }
+    }
+
+    /** Where no connector notes the end of the connection, this does, once. */
+    private void endedByAddress(boolean requestFailed) {
+        if (established && connectedByAddress.compareAndSet(true, false) && FlightRecording.on()) {
+            QueuePairEvents.disconnected(
+                    this,
+                    requestFailed && !flushed
+                            ? QueuePairEvents.REQUEST_FAILED
+                            : QueuePairEvents.LOCAL);
+        }
+    }
+
     private void fail() {
+        endedByAddress(true);
         if (!holdUnlessClosed()) {
             return;
         }
@@ -573,6 +609,7 @@ final class NativeQueuePair {
 
     /** Closes both queues: every request has ended when this returns. */
     void close() {
+        endedByAddress(false);
         flushed = true;
         connecting.set(true);
         Teardown end = new Teardown(owner);

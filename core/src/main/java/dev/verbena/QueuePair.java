@@ -2,6 +2,8 @@ package dev.verbena;
 
 import com.google.errorprone.annotations.CheckReturnValue;
 
+import dev.verbena.internal.events.ConnectEvent;
+import dev.verbena.internal.events.FlightRecording;
 import dev.verbena.internal.queue.Operation;
 import dev.verbena.internal.queue.ReceiveQueue;
 import dev.verbena.internal.queue.Refusal;
@@ -169,14 +171,22 @@ public final class QueuePair extends NativeObject {
             if (!half.beginConnecting()) {
                 throw new IllegalStateException(this + " is connected or flushed already");
             }
-            boolean done = false;
+            ConnectEvent event =
+                    FlightRecording.on()
+                            ? ConnectEvent.start(
+                                    "by address", adapter.name(), half.number(), Peer.of(peer))
+                            : null;
             try {
                 half.connect(peer, options);
-                done = true;
-            } finally {
-                if (!done) {
-                    half.giveUpConnecting();
+            } catch (Throwable t) {
+                half.giveUpConnecting();
+                if (event != null) {
+                    event.end(t);
                 }
+                throw t;
+            }
+            if (event != null) {
+                event.end(null);
             }
         } finally {
             release();
@@ -536,6 +546,10 @@ public final class QueuePair extends NativeObject {
                                     length,
                                     flags.bits);
                     kept = answer == Refusal.NONE && window.bind(region, offset, length);
+                    if (answer == Refusal.NONE && FlightRecording.on()) {
+                        QueuePairEvents.bound(
+                                half, window.remoteToken(), region.start() + offset, length);
+                    }
                     return answer(Operation.BIND.name(), answer);
                 }
             } finally {
@@ -572,9 +586,12 @@ public final class QueuePair extends NativeObject {
         try {
             synchronized (window) {
                 window.ensureOpen(); // its close waits for this lock
-                return answer(
-                        Operation.INVALIDATE.name(),
-                        windowRequests.invalidate(context, window.window(), flags.bits));
+                int token = window.remoteToken();
+                int answer = windowRequests.invalidate(context, window.window(), flags.bits);
+                if (answer == Refusal.NONE && FlightRecording.on()) {
+                    QueuePairEvents.invalidated(half, token, false);
+                }
+                return answer(Operation.INVALIDATE.name(), answer);
             }
         } catch (RuntimeException | Error e) {
             sends.postDeferred();
@@ -865,6 +882,9 @@ public final class QueuePair extends NativeObject {
         counts.refused(code);
         refusedOperation = operation;
         refusal = code;
+        if (FlightRecording.on()) {
+            QueuePairEvents.refused(half, operation, code);
+        }
         return Refusals.status(code);
     }
 

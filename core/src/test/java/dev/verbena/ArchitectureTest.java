@@ -1,6 +1,7 @@
 package dev.verbena;
 
 import static com.tngtech.archunit.core.domain.JavaClass.Predicates.resideInAPackage;
+import static com.tngtech.archunit.core.domain.JavaClass.Predicates.resideInAnyPackage;
 import static com.tngtech.archunit.core.domain.JavaModifier.FINAL;
 import static com.tngtech.archunit.core.domain.JavaModifier.STATIC;
 import static com.tngtech.archunit.core.domain.properties.HasModifiers.Predicates.modifier;
@@ -35,6 +36,8 @@ class ArchitectureTest {
     private static final String QUEUE = "dev.verbena.internal.queue";
     private static final String CONNECTIONS = "dev.verbena.internal.connect";
     private static final String RUNTIME = "dev.verbena.internal.runtime";
+    private static final String EVENTS = "dev.verbena.internal.events";
+    private static final String FLIGHT_RECORDER = "jdk.jfr";
     private static final String VERBS = "dev.verbena.internal.verbs";
     private static final String BINDINGS = "dev.verbena.bindings";
 
@@ -61,8 +64,9 @@ class ArchitectureTest {
 
     @Test
     void arrowsPointDownwards() {
-        check(onlySees(CHANNELS, API)); // nothing internal: the API suffices
-        check(onlySees(API, QUEUE, CONNECTIONS, RUNTIME, VERBS));
+        check(onlySees(CHANNELS, API, FLIGHT_RECORDER)); // nothing internal: the API suffices
+        check(onlySees(API, QUEUE, CONNECTIONS, RUNTIME, VERBS, EVENTS));
+        check(onlySees(EVENTS, FLIGHT_RECORDER));
         check(onlySees(QUEUE, RUNTIME, VERBS));
         check(onlySees(CONNECTIONS, RUNTIME, VERBS));
         check(onlySees(RUNTIME, VERBS));
@@ -99,8 +103,9 @@ class ArchitectureTest {
         check(
                 noClasses()
                         .should()
-                        .dependOnClassesThat()
-                        .resideInAnyPackage("sun..", "jdk..", "java.lang.reflect.."));
+                        .dependOnClassesThat(
+                                resideInAnyPackage("sun..", "jdk..", "java.lang.reflect..")
+                                        .and(not(FLIGHT_RECORDER))));
     }
 
     /** Else users would see types that are not exported. */

@@ -156,6 +156,47 @@ class CompletionChannelTest {
         }
     }
 
+    /** Arming takes the events that nobody waited for, and asks for them where there are some. */
+    @Test
+    void anArmAsksTheChannelForWhatNobodyWaitedForOnly() {
+        try (Bundle bundle = new Bundle(FakeDevice.PLAIN, 2)) {
+            CompletionQueue queue = bundle.queues.get(1);
+            for (int i = 0; i < 3; i++) {
+                int before = bundle.device.eventsAskedFor;
+                queue.arm(NotifyType.ANY);
+                assertThat(bundle.device.eventsAskedFor).isEqualTo(before);
+                bundle.message(1);
+                assertThat(bundle.channel.await(LONG)).isSameAs(queue);
+                assertThat(bundle.pollAll(1)).isOne();
+                assertThat(bundle.device.eventsAskedFor).isEqualTo(before + 2); // and then none
+            }
+            queue.arm(NotifyType.ANY);
+            bundle.message(1);
+            assertThat(bundle.pollAll(1)).isOne();
+            int before = bundle.device.eventsAskedFor;
+            queue.arm(NotifyType.ANY);
+            assertThat(bundle.device.eventsAskedFor).isEqualTo(before + 2);
+            assertThat(bundle.channel.await(Duration.ZERO)).isNull();
+        }
+    }
+
+    /** What fired without an event leaves the event that the device was asked for to come. */
+    @Test
+    void anEventThatComesAfterItsQueueWasReturnedIsTakenByTheNextArm() {
+        try (Bundle bundle = new Bundle(FakeDevice.PLAIN, 1)) {
+            bundle.device.eventsAreLate = true;
+            bundle.queues.getFirst().arm(NotifyType.ANY);
+            bundle.message(0); // whose event is late
+            bundle.queues.getFirst().arm(NotifyType.ANY); // fires at once
+            assertThat(bundle.channel.await(Duration.ZERO)).isSameAs(bundle.queues.getFirst());
+            assertThat(bundle.pollAll(0)).isOne();
+            bundle.device.bringLateEvents();
+            int before = bundle.device.eventsAskedFor;
+            bundle.queues.getFirst().arm(NotifyType.ANY);
+            assertThat(bundle.device.eventsAskedFor).isEqualTo(before + 2);
+        }
+    }
+
     @Test
     void whatWasThereWhenTheQueueWasArmedIsReturnedAtOnce() {
         try (Bundle bundle = new Bundle(FakeDevice.PLAIN, 2)) {

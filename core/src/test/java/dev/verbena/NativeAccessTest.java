@@ -27,7 +27,7 @@ class NativeAccessTest {
     private static final Path TESTS = folder(DeviceNames.class);
 
     /** Where a class was read from. */
-    private static Path folder(Class<?> of) {
+    static Path folder(Class<?> of) {
         String file = "/" + of.getName().replace('.', '/') + ".class";
         String where = of.getResource(file).toString();
         String root = where.substring(0, where.length() - file.length());

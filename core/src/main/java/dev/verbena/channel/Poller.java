@@ -34,8 +34,8 @@ import java.util.concurrent.locks.LockSupport;
  * lock of the queues below, and a call by another thread throws {@link WrongThreadException}.
  *
  * <p>Handlers and callbacks run on the polling thread and must not block: a round that takes longer
- * than {@link #SLOW} is counted ({@link #slowRounds}), and nothing is lost meanwhile, as peers wait
- * for credit.
+ * than {@link #SLOW} is counted ({@link #slowRounds}; event {@code dev.verbena.SlowRound} of the
+ * Flight Recorder), and nothing is lost meanwhile, as peers wait for credit.
  */
 public final class Poller implements AutoCloseable {
     /** A round of handlers and callbacks that takes longer is counted as slow. */
@@ -233,6 +233,7 @@ public final class Poller implements AutoCloseable {
                 idleSince = System.nanoTime();
                 if (idleSince - start > SLOW_NANOSECONDS) {
                     slowRounds.incrementAndGet();
+                    SlowRound.record(adapter.name(), count, idleSince - start);
                 }
             }
             return count;

@@ -8,8 +8,13 @@ import dev.verbena.FakeAdapters;
 import dev.verbena.Status;
 import dev.verbena.internal.verbs.FakeDevice;
 
+import jdk.jfr.Recording;
+import jdk.jfr.consumer.RecordedEvent;
+import jdk.jfr.consumer.RecordingFile;
+
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
@@ -17,6 +22,7 @@ import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.nio.ByteBuffer;
+import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -303,11 +309,7 @@ class ChannelTest {
                         SMALL,
                         null,
                         (channel, message) -> {
-                            try {
-                                Thread.sleep(2 * Poller.SLOW.toMillis()); // what is counted
-                            } catch (InterruptedException e) {
-                                throw new IllegalStateException(e);
-                            }
+                            pause();
                             done.countDown();
                         })) {
             two.a.send(text("x"), LONG);
@@ -316,6 +318,44 @@ class ChannelTest {
             while (two.poller.slowRounds() == 0) {
                 Thread.onSpinWait();
             }
+        }
+    }
+
+    @Test
+    void aSlowHandlerIsAnEventOfTheFlightRecorder(@TempDir Path folder) throws Exception {
+        Path file = folder.resolve("recording.jfr");
+        FakeDevice device = new FakeDevice();
+        device.carriesBytes = true;
+        try (Recording recording = new Recording();
+                Adapter adapter = FakeAdapters.open(device);
+                Poller poller = Poller.onThisThread(adapter, IdleStrategy.busySpin());
+                Channel a = new Channel(poller, SMALL, (channel, message) -> {});
+                Channel b = new Channel(poller, SMALL, (channel, message) -> pause())) {
+            recording.enable("dev.verbena.SlowRound");
+            recording.start();
+            Two.connect(a, b);
+            assertThat(a.trySend(text("x"))).isEqualTo(Status.SUCCESS);
+            assertThat(poller.poll()).isPositive();
+            assertThat(poller.slowRounds()).isEqualTo(1);
+            recording.stop();
+            recording.dump(file);
+        }
+        device.dispose();
+        RecordedEvent event =
+                RecordingFile.readAllEvents(file).stream()
+                        .filter(one -> one.getEventType().getName().equals("dev.verbena.SlowRound"))
+                        .findFirst()
+                        .orElseThrow();
+        assertThat(event.getString("device")).isNotEmpty();
+        assertThat(event.getInt("completions")).isPositive();
+        assertThat(event.getDuration("time")).isGreaterThan(Poller.SLOW);
+    }
+
+    private static void pause() {
+        try {
+            Thread.sleep(2 * Poller.SLOW.toMillis()); // what is measured
+        } catch (InterruptedException e) {
+            throw new IllegalStateException(e);
         }
     }
 

@@ -63,7 +63,7 @@ public final class CompletionEvents {
     private volatile boolean closed;
 
     // The sleeping thread's.
-    private final LookSchedule schedule = new LookSchedule();
+    private final LookSchedule schedule = new LookSchedule(System::nanoTime);
     private boolean failedToTake; // the event that was there: a removed device's is there for ever
 
     private CompletionEvents(
@@ -192,14 +192,18 @@ public final class CompletionEvents {
 
     /** Asks the device for an event, unless something has fired already. */
     private void ask() {
-        if (fired == NOTHING && !fireIfWaiting()) {
+        if (fired == NOTHING) {
+            fireIfWaiting();
+        }
+        if (fired == NOTHING) {
             request();
         }
     }
 
     private void request() {
         if (unread > 0 && !sleeping && !collecting) { // a thread that waits takes events itself
-            unread = source.takeUnread(unread);
+            source.takeUnread(unread);
+            unread = 0;
         }
         // A device may give no event for failures under a solicited arm: a thread that waits here
         // looks for them from time to time, and a loop of the consumer's gets all events instead. A
@@ -217,19 +221,15 @@ public final class CompletionEvents {
         fireIfWaiting(); // what came before the device heard of it gives no event
     }
 
-    private boolean fireIfWaiting() {
+    private void fireIfWaiting() {
         poller.drain();
-        if (poller.broken()) {
-            fire(OVERRUN);
-            return true;
-        }
         // Under SOLICITED too: nothing says of a completion whether it was solicited, and one
         // callback too many is better than one too few.
-        if (poller.waiting(seen)) {
+        if (poller.broken()) {
+            fire(OVERRUN);
+        } else if (poller.waiting(seen)) {
             fire(SUCCESS);
-            return true;
         }
-        return false;
     }
 
     private void fire(int status) {
@@ -276,16 +276,18 @@ public final class CompletionEvents {
     }
 
     /**
-     * Finds out whether an event of the device's, which was taken, is for the consumer. One at a
+     * Finds out whether the device's events are for the consumer. {@link #waitOnce} takes one at a
      * time: asking once brings one, and what is left keeps the descriptor readable.
+     *
+     * @param taken how many events were taken, or the negative errno of taking one
      */
-    private void handleEvent(int taken) {
-        if (taken > 0 && unread > 0) {
-            unread--;
-        }
+    private void handleEvents(int taken) {
         if (taken < 0) {
             fireIfArmed(-taken);
-        } else if (armedForCompletions()) {
+            return;
+        }
+        unread = Math.max(0, unread - taken); // late ones are not counted any more
+        if (armedForCompletions()) {
             ask(); // only this layer's own signals have come when it does not fire
         }
     }
@@ -306,11 +308,11 @@ public final class CompletionEvents {
 
     /** Completions came up that no device gives an event for. */
     public synchronized void synthesized() {
-        if (armed != ArmState.NONE) {
+        if (fired == NOTHING && armedForCompletions()) {
             poller.drain(); // they may stand behind some that were not polled
-        }
-        if (fired == NOTHING && armedForCompletions() && poller.waiting(seen)) {
-            fire(SUCCESS);
+            if (poller.waiting(seen)) {
+                fire(SUCCESS);
+            }
         }
     }
 
@@ -400,7 +402,7 @@ public final class CompletionEvents {
         synchronized (this) {
             if (unchecked) { // the wait before was ended by an exception
                 sleeping = false;
-                handleEvent(0); // perhaps it has taken the event, and not looked what it was for
+                handleEvents(0); // perhaps it has taken the event, and not looked what it was for
                 unchecked = false;
             }
             int before = takeFiredUnlessPolled();
@@ -448,7 +450,7 @@ public final class CompletionEvents {
                 return NOTHING;
             }
             if (eventCame) {
-                handleEvent(answer);
+                handleEvents(answer);
             }
             fireIfFailed();
             unchecked = false;
@@ -524,7 +526,7 @@ public final class CompletionEvents {
             channel.lower();
             int taken = channel.take();
             synchronized (this) {
-                handleEvent(taken);
+                handleEvents(taken);
                 return takeFiredUnlessPolled();
             }
         } finally {
@@ -544,10 +546,9 @@ public final class CompletionEvents {
         if (closed) {
             return NOTHING;
         }
-        unread = Math.max(0, unread - events);
         collecting = true;
         try {
-            handleEvent(0);
+            handleEvents(events);
             return takeFiredUnlessPolled();
         } finally {
             collecting = false;

@@ -132,6 +132,12 @@ final class Delivery {
             counts.kept();
         }
         records.add(endpoint, type, context, bytes, status, vendorError, extra, immediate);
+        // Last: whatever these throw, the completion is there.
+        if (status != WorkCompletions.SUCCESS) {
+            endpoint.listener().requestFailed(type, context, status, vendorError);
+        } else if (type == RequestType.RECEIVE_AND_INVALIDATE) {
+            endpoint.listener().tokenInvalidated(extra);
+        }
     }
 
     /** The completion that is delivered next is synthesized. */

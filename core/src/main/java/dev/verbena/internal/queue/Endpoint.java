@@ -4,23 +4,50 @@ package dev.verbena.internal.queue;
 public final class Endpoint {
     private final Object queuePair;
     private final WindowTable windows;
-    private final Runnable onFailure;
+    private final Listener listener;
     private final RequestCounts sendCounts = new RequestCounts();
     private final RequestCounts receiveCounts = new RequestCounts();
     private volatile boolean failed; // two completion queues may both set it, which does no harm
+
+    /** What a queue pair is notified of. */
+    public interface Listener {
+        /**
+         * One of its requests has failed, and with it the connection. Called by the thread that
+         * polls, without a lock.
+         */
+        void connectionFailed();
+
+        /**
+         * A request has failed or was flushed. Called with the completion queue's lock held, after
+         * its completion was delivered or kept.
+         *
+         * @param type what the request was
+         * @param context what it was posted with
+         * @param status {@code enum ibv_wc_status}
+         * @param vendorError {@code vendor_err}
+         */
+        default void requestFailed(RequestType type, long context, int status, int vendorError) {}
+
+        /**
+         * A message of the peer has invalidated a token of this side. Called with the completion
+         * queue's lock held, after its completion was delivered or kept.
+         *
+         * @param token which one; it need not be a window's
+         */
+        default void tokenInvalidated(int token) {}
+    }
 
     /**
      * Makes an endpoint.
      *
      * @param queuePair the queue pair, which this package only passes on
      * @param windows the windows that its peer may invalidate
-     * @param onFailure what to do when one of its requests has failed, and with it the connection;
-     *     called by the thread that polls, without a lock
+     * @param listener the queue pair's
      */
-    public Endpoint(Object queuePair, WindowTable windows, Runnable onFailure) {
+    public Endpoint(Object queuePair, WindowTable windows, Listener listener) {
         this.queuePair = queuePair;
         this.windows = windows;
-        this.onFailure = onFailure;
+        this.listener = listener;
     }
 
     /**
@@ -65,7 +92,11 @@ public final class Endpoint {
         return first;
     }
 
+    Listener listener() {
+        return listener;
+    }
+
     void notifyFailed() {
-        onFailure.run();
+        listener.connectionFailed();
     }
 }

@@ -17,9 +17,8 @@ interface EventSource {
      * would keep each of them until the channel is destroyed.
      *
      * @param unread how many were asked for and not taken
-     * @return how many may still be there
      */
-    int takeUnread(int unread);
+    void takeUnread(int unread);
 
     /** Releases what belongs to this queue alone; no thread waits any more. */
     void free();

@@ -1,6 +1,7 @@
 package dev.verbena.internal.queue;
 
 import java.util.concurrent.TimeUnit;
+import java.util.function.LongSupplier;
 
 /**
  * When to look for failures that the device gives no event for: soon after a wait that brought
@@ -12,8 +13,19 @@ final class LookSchedule {
 
     private static final int LONGEST_MILLISECONDS = 1280;
 
+    private final LongSupplier nanoTime;
     private int gap = SHORTEST_MILLISECONDS;
-    private long last = System.nanoTime();
+    private long last;
+
+    /**
+     * The first look is due after {@link #SHORTEST_MILLISECONDS}.
+     *
+     * @param nanoTime the clock
+     */
+    LookSchedule(LongSupplier nanoTime) {
+        this.nanoTime = nanoTime;
+        this.last = nanoTime.getAsLong();
+    }
 
     /** How long to sleep at most until the next look. */
     int gapMilliseconds() {
@@ -23,15 +35,15 @@ final class LookSchedule {
     /** The connection works: no need to look for a while. */
     void eventCame() {
         gap = SHORTEST_MILLISECONDS;
-        last = System.nanoTime();
+        last = nanoTime.getAsLong();
     }
 
     /** No event came. Looks, if it is time. */
     void look(Runnable look) {
-        if (System.nanoTime() - last >= TimeUnit.MILLISECONDS.toNanos(gap)) {
+        if (nanoTime.getAsLong() - last >= TimeUnit.MILLISECONDS.toNanos(gap)) {
             look.run();
             gap = Math.min(2 * gap, LONGEST_MILLISECONDS);
-            last = System.nanoTime();
+            last = nanoTime.getAsLong();
         }
     }
 }

@@ -10,12 +10,14 @@ import dev.verbena.internal.verbs.EventWait;
  * the methods that wait or take events, one at a time may run.
  */
 final class PrivateChannel implements EventSource {
+    private static final int NONE = -1;
+
     private final DeviceControl control;
     private final long channel;
     private final int descriptor;
     private final int eventFd;
     private final EventWait wait;
-    private volatile int joined = -1; // the descriptor for a loop of the consumer's
+    private volatile int joined = NONE; // the descriptor for a loop of the consumer's
 
     /**
      * Uses a channel, which its maker destroys.
@@ -44,7 +46,7 @@ final class PrivateChannel implements EventSource {
 
     @Override
     public void clear() {
-        if (joined >= 0) {
+        if (joined != NONE) {
             Descriptors.drain(eventFd); // or the consumer's loop would wake for it
         }
     }
@@ -63,12 +65,11 @@ final class PrivateChannel implements EventSource {
      * one, so it never holds more than were on their way at one time, and two.
      */
     @Override
-    public int takeUnread(int unread) {
+    public void takeUnread(int unread) {
         int left = unread;
-        while (left > 0) {
-            left = takeIfThere() ? left - 1 : 0;
+        while (left > 0 && takeIfThere()) {
+            left--;
         }
-        return left;
     }
 
     /** {@link DeviceControl#takeEventIfThere}. */
@@ -88,7 +89,7 @@ final class PrivateChannel implements EventSource {
 
     /** The descriptor that is readable with an event, or when {@link #raise} was called. */
     int joinedDescriptor() {
-        if (joined < 0) {
+        if (joined == NONE) {
             joined =
                     (int) CallFailure.check(Descriptors.join(descriptor, eventFd), "epoll_create1");
         }
@@ -98,7 +99,7 @@ final class PrivateChannel implements EventSource {
     @Override
     public void free() {
         Descriptors.close(eventFd);
-        if (joined >= 0) {
+        if (joined != NONE) {
             Descriptors.close(joined);
         }
     }

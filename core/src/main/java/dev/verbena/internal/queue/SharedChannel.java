@@ -101,11 +101,10 @@ public final class SharedChannel<Q extends SharedChannel.Queue> {
          * <p>Takes the events of other queues, too, for the thread that waits.
          */
         @Override
-        public int takeUnread(int unread) {
+        public void takeUnread(int unread) {
             synchronized (SharedChannel.this) {
                 takeEvents();
                 arrived = 0;
-                return 0;
             }
         }
 
@@ -120,6 +119,8 @@ public final class SharedChannel<Q extends SharedChannel.Queue> {
             }
         }
     }
+
+    private static final int NONE = -1;
 
     private final DeviceControl control;
     private final long channel;
@@ -136,10 +137,11 @@ public final class SharedChannel<Q extends SharedChannel.Queue> {
     private boolean sleeping;
     private boolean wokenUp;
     private boolean freed;
-    private int joined = -1;
+    private int joined = NONE; // the descriptor for a loop of the consumer's
 
     private volatile boolean closed;
-    private final LookSchedule schedule = new LookSchedule(); // of the waiting thread
+    private final LookSchedule schedule =
+            new LookSchedule(System::nanoTime); // of the waiting thread
 
     /**
      * Uses a channel, which its maker destroys.
@@ -194,7 +196,7 @@ public final class SharedChannel<Q extends SharedChannel.Queue> {
         if (!entry.waiting && !freed) {
             entry.waiting = true;
             ready.add(entry);
-            if (sleeping || joined >= 0) {
+            if (sleeping || joined != NONE) {
                 Descriptors.setReadable(eventFd);
             }
         }
@@ -248,33 +250,34 @@ public final class SharedChannel<Q extends SharedChannel.Queue> {
     public @Nullable Q await(long nanoseconds) {
         long left = nanoseconds;
         long deadline = System.nanoTime() + left;
+        boolean last = false;
         while (true) {
-            Q fired = nextFired();
-            if (fired != null) {
+            Q fired = nextFired(!last);
+            if (fired != null || last) {
                 return fired;
             }
-            if (!beginToSleep()) {
-                continue; // something came meanwhile
-            }
-            boolean last = left <= 0;
+            last = left <= 0;
+            int ended;
             try {
-                if (!closed) {
-                    sleep(last ? 0 : CompletionEvents.milliseconds(left));
-                }
+                ended = closed ? 0 : sleep(last ? 0 : CompletionEvents.milliseconds(left));
             } finally {
-                endSleeping();
+                endSleeping(); // before it takes events: nobody has to wake it for those
+            }
+            if (!closed) {
+                handle(ended);
             }
             if (closed || takeWakeUp()) {
                 return null;
-            }
-            if (last) {
-                return nextFired();
             }
             left = deadline - System.nanoTime();
         }
     }
 
-    private @Nullable Q nextFired() {
+    /**
+     * The next queue that has fired. Where there is none, the caller sleeps from then on, if it
+     * will: what comes up later wakes it.
+     */
+    private @Nullable Q nextFired(boolean sleepElse) {
         while (true) {
             Entry entry;
             Q queue;
@@ -285,6 +288,7 @@ public final class SharedChannel<Q extends SharedChannel.Queue> {
                 }
                 entry = ready.poll();
                 if (entry == null) {
+                    sleeping = sleepElse;
                     return null;
                 }
                 entry.waiting = false;
@@ -310,11 +314,6 @@ public final class SharedChannel<Q extends SharedChannel.Queue> {
         }
     }
 
-    private synchronized boolean beginToSleep() {
-        sleeping = ready.isEmpty() && !lookAtAll;
-        return sleeping;
-    }
-
     private synchronized void endSleeping() {
         sleeping = false;
     }
@@ -325,10 +324,13 @@ public final class SharedChannel<Q extends SharedChannel.Queue> {
         return woken;
     }
 
-    private void sleep(int milliseconds) {
-        int answer =
-                wait.await(
-                        looks ? Math.min(milliseconds, schedule.gapMilliseconds()) : milliseconds);
+    private int sleep(int milliseconds) {
+        return wait.await(
+                looks ? Math.min(milliseconds, schedule.gapMilliseconds()) : milliseconds);
+    }
+
+    /** What ended the sleep. */
+    private void handle(int answer) {
         if (answer < 0) {
             throw new CallFailure("poll", -answer);
         }
@@ -365,7 +367,7 @@ public final class SharedChannel<Q extends SharedChannel.Queue> {
             noteEvent();
         }
         lookAtAll = false;
-        return answer < 0 ? -answer : 0;
+        return Math.max(0, -answer);
     }
 
     private synchronized boolean isNothingReady() {
@@ -397,7 +399,7 @@ public final class SharedChannel<Q extends SharedChannel.Queue> {
      * @throws CallFailure when there is none to be had
      */
     public synchronized int descriptor() {
-        if (joined < 0) {
+        if (joined == NONE) {
             joined =
                     (int)
                             CallFailure.check(
@@ -429,7 +431,7 @@ public final class SharedChannel<Q extends SharedChannel.Queue> {
     public synchronized void free() {
         freed = true;
         Descriptors.close(eventFd);
-        if (joined >= 0) {
+        if (joined != NONE) {
             Descriptors.close(joined);
         }
     }

@@ -165,6 +165,12 @@ public final class FakeDevice implements DeviceControl {
     public final List<Integer> chains = new ArrayList<>(); // how many requests each post had
     public final List<Boolean> arms = new ArrayList<>(); // solicitedOnly of each
     public volatile int eventsAskedFor; // how often a channel was
+
+    /** How long each wait for a completion channel was to last at most, and how it ended. */
+    public final List<Integer> sleeps = Collections.synchronizedList(new ArrayList<>());
+
+    public final List<Integer> woken = Collections.synchronizedList(new ArrayList<>());
+    public volatile int statesAskedFor; // of queue pairs
     public boolean carriesBytes; // of messages
     public int completionVectors = 4;
     public final List<Integer> vectors = new ArrayList<>(); // of each completion queue made
@@ -284,6 +290,15 @@ public final class FakeDevice implements DeviceControl {
 
     /** Thrown once after a completion channel's event was taken. */
     public final AtomicReference<Error> takingCompletionEvent = new AtomicReference<>();
+
+    /** Thrown once by the preparation of waits for a completion channel. */
+    public final AtomicReference<Error> preparingWaits = new AtomicReference<>();
+
+    /** What req_notify_cq answers, and then does nothing, when not 0. */
+    public int notifyAnswer;
+
+    /** What taking a completion channel's event answers instead, when not 0: a negative errno. */
+    public int takingAnswer;
 
     /** What poll_cq answers instead, when not 0. */
     public int pollAnswer;
@@ -544,6 +559,9 @@ public final class FakeDevice implements DeviceControl {
     private synchronized int requestNotify(MemorySegment address, int solicitedOnly) {
         Cq cq = cqs.get(address.address());
         arms.add(solicitedOnly != 0);
+        if (notifyAnswer != 0) {
+            return notifyAnswer;
+        }
         cq.armed = true;
         cq.solicitedOnly = solicitedOnly != 0;
         return 0;
@@ -818,6 +836,11 @@ public final class FakeDevice implements DeviceControl {
     public synchronized void bringLateEvents() {
         lateEvents.forEach(this::bringEvent);
         lateEvents.clear();
+    }
+
+    /** An event of a completion queue comes, whether it was asked for or not. */
+    public synchronized void bringEvent(long cq) {
+        bringEvent(cqs.get(cq));
     }
 
     private void bringEvent(Cq cq) {
@@ -1124,11 +1147,18 @@ public final class FakeDevice implements DeviceControl {
 
     @Override
     public EventWait newWait(long channel, int eventFd) {
+        Error error = preparingWaits.getAndSet(null);
+        if (error != null) {
+            throw error;
+        }
         return new EventWait(channel, channelDescriptor(channel), eventFd) {
             @Override
             public int await(int milliseconds) {
                 IntSupplier instead = waits.poll();
-                return instead == null ? super.await(milliseconds) : instead.getAsInt();
+                sleeps.add(milliseconds);
+                int ended = instead == null ? super.await(milliseconds) : instead.getAsInt();
+                woken.add(ended);
+                return ended;
             }
         };
     }
@@ -1138,6 +1168,9 @@ public final class FakeDevice implements DeviceControl {
         if (gone) {
             eventsAskedFor++;
             return -Errno.EIO; // and the descriptor stays readable
+        }
+        if (takingAnswer != 0) {
+            return takingAnswer;
         }
         return takeEventIfThere(channel, wait) ? 1 : 0;
     }
@@ -1317,6 +1350,7 @@ public final class FakeDevice implements DeviceControl {
 
     @Override
     public boolean inError(long qp, StateQuery query) {
+        statesAskedFor = statesAskedFor + 1;
         return inError(qp);
     }
 

@@ -1,0 +1,65 @@
+package dev.verbena;
+
+import dev.verbena.internal.events.DisconnectEvent;
+import dev.verbena.internal.events.FailedCompletionEvent;
+import dev.verbena.internal.events.RefusedPostEvent;
+import dev.verbena.internal.events.WindowBoundEvent;
+import dev.verbena.internal.events.WindowInvalidatedEvent;
+import dev.verbena.internal.queue.CompletionPoller;
+import dev.verbena.internal.queue.RequestType;
+
+/**
+ * What happens to queue pairs, for the JDK's Flight Recorder. Only after {@link
+ * dev.verbena.internal.events.FlightRecording#on} returned true.
+ */
+final class QueuePairEvents {
+    private QueuePairEvents() {}
+
+    /** The reason of a connection by address that this side has ended. */
+    static final String LOCAL = "LOCAL";
+
+    /** The reason of a connection by address that a failed request has ended. */
+    static final String REQUEST_FAILED = "REQUEST_FAILED";
+
+    static void disconnected(NativeQueuePair pair, String reason) {
+        DisconnectEvent.record(pair.adapter().name(), pair.number(), pair.peer(), reason);
+    }
+
+    static void refused(NativeQueuePair pair, String operation, int code) {
+        if (RefusedPostEvent.wanted()) {
+            RefusedPostEvent.record(
+                    pair.adapter().name(),
+                    pair.number(),
+                    operation,
+                    Refusals.status(code).name(),
+                    Refusals.reason(code));
+        }
+    }
+
+    static void failed(
+            NativeQueuePair pair, RequestType type, long context, int status, int vendorError) {
+        if (status != CompletionPoller.FLUSHED) {
+            FailedCompletionEvent.record(
+                    pair.adapter().name(),
+                    pair.number(),
+                    pair.peer(),
+                    type.name(),
+                    context,
+                    CompletionStatus.of(status, type, pair.adapter().provider()).name(),
+                    status,
+                    vendorError);
+        }
+    }
+
+    static void bound(NativeQueuePair pair, int token, long address, long length) {
+        if (WindowBoundEvent.wanted()) {
+            WindowBoundEvent.record(pair.adapter().name(), pair.number(), token, address, length);
+        }
+    }
+
+    static void invalidated(NativeQueuePair pair, int token, boolean byPeer) {
+        if (WindowInvalidatedEvent.wanted()) {
+            WindowInvalidatedEvent.record(pair.adapter().name(), pair.number(), token, byPeer);
+        }
+    }
+}

@@ -1,0 +1,64 @@
+package dev.verbena.internal.events;
+
+import jdk.jfr.Category;
+import jdk.jfr.Description;
+import jdk.jfr.Enabled;
+import jdk.jfr.Event;
+import jdk.jfr.Label;
+import jdk.jfr.Name;
+import jdk.jfr.StackTrace;
+
+/** A token of this side was invalidated. */
+@Name("dev.verbena.WindowInvalidated")
+@Label("Window Invalidated")
+@Category({"Verbena", "Memory"})
+@Description(
+        "A token of this side was invalidated: an invalidate of this side was accepted, or a message that did so was polled")
+@Enabled(false)
+@StackTrace(false)
+public final class WindowInvalidatedEvent extends Event {
+    private static final WindowInvalidatedEvent SETTINGS = new WindowInvalidatedEvent();
+
+    @Label("Device")
+    String device = "";
+
+    @Label("Queue Pair")
+    @Description("The number of this side's queue pair (qp_num)")
+    int queuePair;
+
+    @Label("Token")
+    @Description("The remote key (rkey)")
+    int token;
+
+    @Label("By Peer")
+    @Description("By a message of the peer, not by a request of this side")
+    boolean byPeer;
+
+    private WindowInvalidatedEvent() {}
+
+    /**
+     * Whether a recording wants it. Allocates nothing.
+     *
+     * @return as its settings say
+     */
+    public static boolean wanted() {
+        return SETTINGS.isEnabled();
+    }
+
+    /**
+     * Records it.
+     *
+     * @param device the adapter's name
+     * @param queuePair its number
+     * @param token what was invalidated
+     * @param byPeer by a message of the peer
+     */
+    public static void record(String device, int queuePair, int token, boolean byPeer) {
+        WindowInvalidatedEvent event = new WindowInvalidatedEvent();
+        event.device = device;
+        event.queuePair = queuePair;
+        event.token = token;
+        event.byPeer = byPeer;
+        event.commit();
+    }
+}

@@ -1,0 +1,46 @@
+package dev.verbena.internal.queue;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import org.junit.jupiter.api.Test;
+
+/** When to look for failures: by a clock that only the test moves. */
+class LookScheduleTest {
+    private static final long MILLISECOND = 1_000_000;
+
+    private long now = Long.MAX_VALUE - 50 * MILLISECOND; // which wraps on the way
+    private int looks;
+    private final LookSchedule schedule = new LookSchedule(() -> now);
+
+    private void after(long nanoseconds) {
+        now += nanoseconds;
+        schedule.look(() -> looks++);
+    }
+
+    @Test
+    void looksEverLessOften() {
+        int looked = 0;
+        for (int gap : new int[] {20, 40, 80, 160, 320, 640, 1280, 1280, 1280}) {
+            assertThat(schedule.gapMilliseconds()).isEqualTo(gap);
+            after(gap * MILLISECOND - 1);
+            assertThat(looks).as("before %d ms are over", gap).isEqualTo(looked);
+            after(1);
+            looked++;
+            assertThat(looks).as("after %d ms", gap).isEqualTo(looked);
+        }
+    }
+
+    @Test
+    void anEventPutsTheLookOffAndHasItComeSoon() {
+        after(20 * MILLISECOND);
+        after(40 * MILLISECOND);
+        assertThat(looks).isEqualTo(2);
+        now += 79 * MILLISECOND;
+        schedule.eventCame();
+        assertThat(schedule.gapMilliseconds()).isEqualTo(20);
+        after(20 * MILLISECOND - 1);
+        assertThat(looks).isEqualTo(2);
+        after(1);
+        assertThat(looks).isEqualTo(3);
+    }
+}

@@ -1,0 +1,260 @@
+package dev.verbena.internal.queue;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.verbena.internal.verbs.CallFailure;
+import dev.verbena.internal.verbs.Descriptors;
+import dev.verbena.internal.verbs.EventWait;
+import dev.verbena.internal.verbs.FakeDevice;
+
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.TimeUnit;
+
+/** What a shared channel asks its queues, the device and the kernel for. */
+@Timeout(60)
+class SharedChannelTest {
+    private static final long LONG = TimeUnit.SECONDS.toNanos(30);
+    private static final int SOON = 20; // milliseconds before a look for failures
+
+    private final FakeDevice device = new FakeDevice();
+    private final long address = device.createChannel();
+    private final List<Member> members = new ArrayList<>();
+    private SharedChannel<Member> channel = new SharedChannel<>(device, address, false);
+
+    private final class Member implements SharedChannel.Queue {
+        final SharedChannel<Member>.Entry entry = channel.reserve();
+        final long queue = device.createCq(8, address, 0, entry.context());
+        final List<Integer> collected = new ArrayList<>();
+        final List<Integer> failures = new ArrayList<>();
+        boolean armed = true;
+        int looks;
+        Error error;
+
+        Member() {
+            entry.enter(this);
+            members.add(this);
+        }
+
+        @Override
+        public boolean collect(int events) {
+            collected.add(events);
+            if (error != null) {
+                throw error;
+            }
+            boolean fired = armed;
+            armed = false;
+            return fired;
+        }
+
+        @Override
+        public void lookForFailures() {
+            looks++;
+        }
+
+        @Override
+        public void channelFailed(int errno) {
+            failures.add(errno);
+            if (armed) {
+                entry.raise();
+            }
+        }
+    }
+
+    @AfterEach
+    void free() {
+        for (Member member : members) {
+            member.entry.free();
+            device.destroyCq(member.queue);
+        }
+        channel.close();
+        channel.free();
+        device.destroyChannel(address);
+        device.dispose();
+    }
+
+    private static boolean isOpen(int descriptor) {
+        return Files.exists(Path.of("/proc/self/fd/" + descriptor));
+    }
+
+    private void whileItSleeps(int ends, Runnable what) {
+        device.waits.add(
+                () -> {
+                    what.run();
+                    return ends;
+                });
+    }
+
+    @Test
+    void aQueueHearsHowManyOfItsEventsCame() {
+        Member first = new Member();
+        Member second = new Member();
+        second.armed = false;
+        device.bringEvent(first.queue);
+        device.bringEvent(second.queue);
+        device.bringEvent(first.queue);
+        assertThat(channel.await(LONG)).isSameAs(first);
+        assertThat(device.eventsAskedFor).isEqualTo(4); // three, and then none
+        assertThat(channel.await(0)).isNull();
+        assertThat(first.collected).containsExactly(2);
+        assertThat(second.collected).containsExactly(1);
+        assertThat(device.eventsAskedFor).isEqualTo(4);
+    }
+
+    @Test
+    void aWaitWithoutTimeLooksOnce() {
+        Member member = new Member();
+        assertThat(channel.await(0)).isNull();
+        assertThat(device.sleeps).containsExactly(0);
+        device.bringEvent(member.queue);
+        assertThat(channel.await(0)).isSameAs(member); // which only the look finds
+    }
+
+    /** A system call is spent on a thread that sleeps, and on no other. */
+    @Test
+    void onlyASleepingThreadIsWoken() {
+        Member member = new Member();
+        member.armed = false;
+        member.entry.raise();
+        assertThat(channel.await(0)).isNull();
+        assertThat(device.woken).containsExactly(0);
+        member.entry.raise(); // after the wait
+        assertThat(channel.await(0)).isNull();
+        assertThat(device.woken).containsExactly(0, 0);
+        member.armed = true;
+        whileItSleeps(0, member.entry::raise); // nobody polls the eventfd meanwhile
+        assertThat(channel.await(LONG)).isSameAs(member);
+        assertThat(channel.await(0)).isNull();
+        assertThat(channel.await(0)).isNull();
+        assertThat(device.woken).containsExactly(0, 0, 0, EventWait.WAKE_UP, 0);
+        member.armed = true;
+        device.bringEvent(member.queue);
+        assertThat(channel.await(LONG)).isSameAs(member);
+        member.entry.raise();
+        assertThat(channel.await(0)).isNull();
+        assertThat(device.woken).endsWith(EventWait.EVENT, 0);
+    }
+
+    /** With the memory for waiting, as the removal of a device leaves it. */
+    @Test
+    void aChannelThatFailsNotifiesItsQueuesBeforeItSaysSo() {
+        Member armed = new Member();
+        Member other = new Member();
+        other.armed = false;
+        device.takingAnswer = -5;
+        device.waits.add(() -> EventWait.EVENT);
+        assertThat(channel.await(LONG)).isSameAs(armed);
+        device.waits.add(() -> EventWait.EVENT);
+        assertThatThrownBy(() -> channel.await(LONG))
+                .isInstanceOfSatisfying(CallFailure.class, e -> assertThat(e.errno()).isEqualTo(5));
+        assertThat(armed.failures).containsExactly(5, 5);
+        assertThat(other.failures).containsExactly(5, 5);
+        assertThat(armed.collected).containsExactly(0);
+        assertThat(other.collected).isEmpty();
+    }
+
+    @Test
+    void aWaitThatFailsSaysWhy() {
+        device.waits.add(() -> -9);
+        assertThatThrownBy(() -> channel.await(LONG))
+                .isInstanceOfSatisfying(CallFailure.class, e -> assertThat(e.errno()).isEqualTo(9));
+        assertThat(channel.await(0)).isNull();
+    }
+
+    /** The kernel says that there is an event, and then there is none, or one after all. */
+    @Test
+    void anEventThatIsGoneOrLate() {
+        Member member = new Member();
+        device.bringEvent(member.queue);
+        assertThat(channel.await(LONG)).isSameAs(member);
+        device.waits.add(() -> EventWait.EVENT);
+        assertThat(channel.await(0)).isNull();
+        assertThat(member.collected).containsExactly(1);
+        device.waits.add(() -> EventWait.EVENT);
+        device.takingAnswer = 1; // with the context of the last
+        assertThat(channel.await(0)).isNull();
+        assertThat(member.collected).containsExactly(1, 1);
+    }
+
+    @Test
+    void anErrorOfALookHasItDoneAgain() {
+        Member member = new Member();
+        member.error = new StackOverflowError("a test");
+        member.entry.raise();
+        assertThatThrownBy(() -> channel.await(LONG)).isSameAs(member.error);
+        member.error = null;
+        assertThat(channel.await(0)).isSameAs(member);
+    }
+
+    @Test
+    void aSlotIsGivenToAnotherAndTakenBackFromNobody() {
+        SharedChannel<Member>.Entry first = channel.reserve();
+        assertThat(channel.reserve().context()).isEqualTo(first.context() + 1);
+        first.free();
+        SharedChannel<Member>.Entry second = channel.reserve();
+        assertThat(second.context()).isEqualTo(first.context());
+        first.free(); // once more, as a constructor that fails may
+        assertThat(channel.reserve().context()).isEqualTo(first.context() + 2);
+    }
+
+    @Test
+    void aCloseEndsTheWait() {
+        assertThat(channel.closed()).isFalse();
+        whileItSleeps(0, channel::close);
+        assertThat(channel.await(LONG)).isNull();
+        assertThat(channel.closed()).isTrue();
+        assertThat(device.sleeps).hasSize(1);
+    }
+
+    @Test
+    void sleepsUntilTheNextLookWhereTheDeviceForgetsReceives() {
+        channel.free();
+        channel = new SharedChannel<>(device, address, true);
+        Member member = new Member();
+        assertThat(channel.await(0)).isNull();
+        assertThat(device.sleeps).containsExactly(0);
+        int gap = SOON << member.looks; // a slow machine may be late, and has looked
+        assertThat(channel.await(TimeUnit.MILLISECONDS.toNanos(4 * SOON))).isNull();
+        assertThat(device.sleeps.get(1)).isEqualTo(gap);
+        assertThat(member.looks).isPositive();
+
+        device.bringEvent(member.queue);
+        assertThat(channel.await(LONG)).isSameAs(member);
+        device.sleeps.clear();
+        whileItSleeps(0, member.entry::raise);
+        member.armed = true;
+        assertThat(channel.await(LONG)).isSameAs(member);
+        assertThat(device.sleeps).containsExactly(SOON); // an event came: it works
+    }
+
+    @Test
+    void itsDescriptorsAreClosedWithIt() {
+        int next = Descriptors.newEventFd(); // the lowest that is free
+        Descriptors.close(next);
+        SharedChannel<Member> other = new SharedChannel<>(device, address, false);
+        assertThat(isOpen(next)).isTrue();
+        int joined = other.descriptor();
+        assertThat(joined).isNotEqualTo(next).isEqualTo(other.descriptor());
+        assertThat(isOpen(joined)).isTrue();
+        other.free();
+        assertThat(isOpen(next)).isFalse();
+        assertThat(isOpen(joined)).isFalse();
+    }
+
+    @Test
+    void oneThatCannotBeWaitedForLeavesNoDescriptor() {
+        int next = Descriptors.newEventFd();
+        Descriptors.close(next);
+        device.preparingWaits.set(new StackOverflowError("a test"));
+        assertThatThrownBy(() -> new SharedChannel<Member>(device, address, false))
+                .isInstanceOf(StackOverflowError.class);
+        assertThat(isOpen(next)).isFalse();
+    }
+}
