@@ -27,8 +27,8 @@ BENCH_JVM_IN_VM=(-XX:+UseSerialGC -XX:-TieredCompilation -XX:CompileThreshold=10
 # And those of JVMs that run hundreds of rounds, not thousands: without tiers all of it would run in the interpreter. C1's code alone
 # is not replaced either. (200 calls are C1's own default, which the threshold above would change.)
 BENCH_BRIEF_JVM_IN_VM=(-XX:+TieredCompilation -XX:TieredStopAtLevel=1 -XX:CompileThreshold=200)
-# Rows on the stand-in for libibverbs, whose provider only copies. The first four are one program on either side.
-ROWS_HERE=(post-poll post-poll-confined chain chain-confined arm-await allocation load-queue-pairs load-depth)
+# Rows on the stand-in for libibverbs, whose provider only copies. The first six are one program on either side.
+ROWS_HERE=(post-poll post-poll-confined chain chain-confined batch-confined prepared-confined arm-await message allocation load-queue-pairs load-depth)
 ROWS_ON_DEVICES=(send-latency write-latency send-bandwidth write-bandwidth read-bandwidth message-rate events register connect
     first-message)
 # The row that emulated processors can count. In one fork: a second one gives the same, within a hundredth.
@@ -132,17 +132,18 @@ bench_here() {
     [ "$QUICK" = no ] || jmh=(-f 1 -wi 2 -w 1 -i 3 -r 500ms) load=(--ms 30 --rounds 3)
     for row in "${here[@]}"; do
         case $row in
-            allocation) printf "$row\t%s\n" one one-confined chain chain-confined ;;
-            load-queue-pairs) printf "$row\t%s\n" 1 2 4 8 16 32 64 ;;
+            allocation) printf "$row\t%s\n" one one-confined chain chain-confined batch-confined prepared-confined message ;;
+            load-queue-pairs) printf "$row\t%s\n" 1 2 4 8 16 32 64 128 256 512 1024 ;;
             load-depth) printf "$row\t%s\n" 1 2 4 8 16 32 64 128 256 512 1024 2048 4096 ;;
             *) printf '%s\t\n' "$row" ;;
         esac
     done >>"$outputs/asked.tsv"
     for ((fork = 1; fork <= BENCH_FORKS_HERE; fork++)); do
-        if [[ " ${here[*]} " =~ ' '(post-poll|post-poll-confined|chain|chain-confined|arm-await|allocation)' ' ]]; then
-            say "post-poll and chain (shared and confined), arm-await, allocation, fork $fork of $BENCH_FORKS_HERE"
+        if [[ " ${here[*]} " =~ ' '(post-poll|post-poll-confined|chain|chain-confined|batch-confined|prepared-confined|arm-await|message|allocation)' ' ]]; then
+            say "post-poll and chain (shared and confined), batches, arm-await, message, allocation, fork $fork of $BENCH_FORKS_HERE"
             benchmarks='dev\.verbena\.bench\.PostAndPoll'
             [[ " ${here[*]} " != *' arm-await '* ]] || benchmarks+='|dev\.verbena\.bench\.ArmAndAwait'
+            [[ ! " ${here[*]} " =~ ' '(message|allocation)' ' ]] || benchmarks+='|dev\.verbena\.bench\.Messages'
             bench_one post-poll-c-$fork.txt "$programs/post_poll" --chain 1 "${short[@]}"
             bench_one post-poll-c-$fork.txt "$programs/post_poll" --chain 16 "${short[@]}"
             [[ " ${here[*]} " != *' arm-await '* ]] || bench_one post-poll-c-$fork.txt "$programs/arm_await" "${short[@]}"

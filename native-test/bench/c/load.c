@@ -10,7 +10,7 @@
 #include <infiniband/verbs.h>
 
 #define BYTES 64
-#define MOST_PAIRS 64
+#define MOST_PAIRS 1024
 #define MOST_DEPTH 4096
 #define BATCH 16 /* completions at a time */
 

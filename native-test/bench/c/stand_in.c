@@ -9,8 +9,11 @@
  *
  * Like a provider's: one lock is taken by each call; a send queue's places are free again when a
  * completion at or behind them was polled, and until then a full queue answers ENOMEM; queues in the
- * error state flush what they have and what they are given. There is nobody at the other end, so a
- * receive ends by a flush only.
+ * error state flush what they have and what they are given.
+ *
+ * Of a queue pair that is connected to another one, sends arrive there, if that one's receives
+ * complete in the queue of this one's sends: one lock guards both. Otherwise there is nobody at the
+ * other end, and a receive ends by a flush only.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -70,6 +73,7 @@ struct device_context {
 	struct ibv_context context;
 	int async_writer;
 	uint32_t numbers; /* of keys and queue pairs */
+	struct queue_pair *queue_pairs; /* under the context's mutex */
 };
 
 struct channel {
@@ -99,6 +103,8 @@ struct queue_pair {
 	struct ibv_qp_attr attributes;
 	struct ibv_qp_init_attr made;
 	bool signals_all;
+	struct queue_pair *peer; /* that its sends arrive at, or NULL; under the send queue's lock */
+	struct queue_pair *next; /* of the device */
 };
 
 struct shared_queue {
@@ -660,6 +666,41 @@ static inline int write_entry(struct entry *entry, const struct ring *ring,
 	return 0;
 }
 
+static void *pointer(uint64_t address)
+{
+	return (void *)(uintptr_t)address;
+}
+
+/*
+ * Puts a message into the peer's next receive; answers the status of the send. The caller holds the
+ * lock of the queue in which both complete.
+ */
+static uint32_t deliver(struct queue_pair *peer, struct completion_queue *queue,
+			const struct entry *sent, struct news *news)
+{
+	struct ring *ring = &peer->receives;
+	struct entry *entry = entry_at(ring, ring->flushed);
+	const struct ibv_sge *from = (const struct ibv_sge *)sent->tail;
+	const struct ibv_sge *to = (const struct ibv_sge *)entry->tail;
+	uint32_t room;
+	if (peer->qp.state != IBV_QPS_RTR && peer->qp.state != IBV_QPS_RTS)
+		return IBV_WC_RETRY_EXC_ERR;
+	if (ring->flushed == ring->head)
+		return IBV_WC_RNR_RETRY_EXC_ERR;
+	/* One buffer each is what whoever measures has. */
+	room = entry->buffers == 1 ? to->length : 0;
+	if (sent->bytes > room || sent->buffers > 1)
+		return IBV_WC_REM_INV_REQ_ERR;
+	memcpy(pointer(to->addr), sent->buffers ? pointer(from->addr) : sent->tail, sent->bytes);
+	entry->bytes = sent->bytes;
+	ring->flushed++;
+	complete(queue, peer, entry, true, IBV_WC_SUCCESS, ring->flushed, news);
+	return IBV_WC_SUCCESS;
+}
+
+static void flush_receives(struct queue_pair *queue_pair, struct completion_queue *queue,
+			   struct news *news);
+
 static int post_send(struct ibv_qp *qp, struct ibv_send_wr *request, struct ibv_send_wr **refused)
 {
 	struct queue_pair *queue_pair = (struct queue_pair *)qp;
@@ -667,6 +708,7 @@ static int post_send(struct ibv_qp *qp, struct ibv_send_wr *request, struct ibv_
 	struct ring *ring = &queue_pair->sends;
 	struct news news = {false, false};
 	bool flush;
+	uint32_t status;
 	int error = 0;
 	pthread_spin_lock(&queue->lock);
 	flush = qp->state == IBV_QPS_ERR;
@@ -684,9 +726,17 @@ static int post_send(struct ibv_qp *qp, struct ibv_send_wr *request, struct ibv_
 			break;
 		}
 		ring->head++;
-		if (request->send_flags & IBV_SEND_SIGNALED || queue_pair->signals_all || flush)
-			complete(queue, queue_pair, entry, false,
-				 flush ? IBV_WC_WR_FLUSH_ERR : IBV_WC_SUCCESS, ring->head, &news);
+		status = flush ? IBV_WC_WR_FLUSH_ERR : IBV_WC_SUCCESS;
+		if (__builtin_expect(queue_pair->peer && !flush && entry->opcode == IBV_WC_SEND, 0))
+			status = deliver(queue_pair->peer, queue, entry, &news);
+		if (request->send_flags & IBV_SEND_SIGNALED || queue_pair->signals_all || status)
+			complete(queue, queue_pair, entry, false, status, ring->head, &news);
+		if (__builtin_expect(status != IBV_WC_SUCCESS && !flush, 0)) {
+			qp->state = IBV_QPS_ERR;
+			flush = true;
+			if (qp->recv_cq == qp->send_cq)
+				flush_receives(queue_pair, queue, &news);
+		}
 	}
 	pthread_spin_unlock(&queue->lock);
 	tell_news(queue, news);
@@ -834,6 +884,10 @@ struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
 	queue_pair->qp.qp_type = init->qp_type;
 	pthread_mutex_init(&queue_pair->qp.mutex, NULL);
 	pthread_cond_init(&queue_pair->qp.cond, NULL);
+	pthread_mutex_lock(&pd->context->mutex);
+	queue_pair->next = context_of(pd->context)->queue_pairs;
+	context_of(pd->context)->queue_pairs = queue_pair;
+	pthread_mutex_unlock(&pd->context->mutex);
 	return &queue_pair->qp;
 }
 
@@ -894,14 +948,28 @@ static void forget_everywhere(struct queue_pair *queue_pair)
 	forget((struct completion_queue *)queue_pair->qp.recv_cq, queue_pair);
 }
 
+/* The queue pair that sends arrive at; the caller holds the locks and the context's mutex. */
+static struct queue_pair *peer_of(const struct queue_pair *queue_pair)
+{
+	struct queue_pair *peer = context_of(queue_pair->qp.context)->queue_pairs;
+	while (peer && peer->qp.qp_num != queue_pair->attributes.dest_qp_num)
+		peer = peer->next;
+	return peer && peer != queue_pair && !peer->qp.srq &&
+			       peer->qp.recv_cq == queue_pair->qp.send_cq
+		       ? peer
+		       : NULL;
+}
+
 int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attributes, int mask)
 {
 	struct queue_pair *queue_pair = (struct queue_pair *)qp;
 	struct ibv_qp_attr *kept = &queue_pair->attributes;
 	struct news news = {false, false};
+	pthread_mutex_lock(&qp->context->mutex);
 	lock_both(qp);
 	if (mask & IBV_QP_STATE && !leads_to(qp->state, attributes->qp_state)) {
 		unlock_both(qp);
+		pthread_mutex_unlock(&qp->context->mutex);
 		return EINVAL;
 	}
 	if (mask & IBV_QP_ACCESS_FLAGS)
@@ -914,6 +982,8 @@ int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attributes, int mask)
 		kept->path_mtu = attributes->path_mtu;
 	if (mask & IBV_QP_DEST_QPN)
 		kept->dest_qp_num = attributes->dest_qp_num;
+	if (mask & IBV_QP_DEST_QPN)
+		queue_pair->peer = peer_of(queue_pair);
 	if (mask & IBV_QP_RQ_PSN)
 		kept->rq_psn = attributes->rq_psn;
 	if (mask & IBV_QP_SQ_PSN)
@@ -944,6 +1014,7 @@ int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attributes, int mask)
 		}
 	}
 	unlock_both(qp);
+	pthread_mutex_unlock(&qp->context->mutex);
 	tell_news((struct completion_queue *)qp->recv_cq, news);
 	return 0;
 }
@@ -964,9 +1035,21 @@ int ibv_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attributes, int mask,
 int ibv_destroy_qp(struct ibv_qp *qp)
 {
 	struct queue_pair *queue_pair = (struct queue_pair *)qp;
+	struct queue_pair **link = &context_of(qp->context)->queue_pairs;
+	pthread_mutex_lock(&qp->context->mutex);
 	lock_both(qp);
 	forget_everywhere(queue_pair);
+	while (*link != queue_pair) {
+		if ((*link)->peer == queue_pair)
+			(*link)->peer = NULL;
+		link = &(*link)->next;
+	}
+	*link = queue_pair->next;
+	for (; *link; link = &(*link)->next)
+		if ((*link)->peer == queue_pair)
+			(*link)->peer = NULL;
 	unlock_both(qp);
+	pthread_mutex_unlock(&qp->context->mutex);
 	pthread_cond_destroy(&qp->cond);
 	pthread_mutex_destroy(&qp->mutex);
 	free(queue_pair->sends.entries);

@@ -843,7 +843,8 @@ public final class QueuePair extends NativeObject {
                         remoteToken,
                         operand,
                         swap,
-                        flags.bits));
+                        // A constant for the JIT where the caller's flags are one.
+                        flags == OpFlags.NONE ? 0 : flags.bits));
     }
 
     private Status post(
@@ -874,7 +875,12 @@ public final class QueuePair extends NativeObject {
                 flags);
     }
 
-    private Status answer(String operation, int code) {
+    SendQueue sends() {
+        return sends;
+    }
+
+    /** The status of a post, which {@link #refused(Status)} explains. */
+    Status answer(String operation, int code) {
         return code == Refusal.NONE ? Status.SUCCESS : refused(sendCounts, operation, code);
     }
 

@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static java.nio.charset.StandardCharsets.UTF_8;
 
 import dev.verbena.bindings.LibIbverbs;
+import dev.verbena.child.ChildClasses;
 import dev.verbena.child.DeviceNames;
 
 import org.junit.jupiter.api.Test;
@@ -13,7 +14,6 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
 import java.io.File;
-import java.net.URI;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
@@ -22,18 +22,9 @@ import java.util.concurrent.TimeUnit;
 /** The errors of processes that lack something needed before a device is opened. */
 @Timeout(120)
 class NativeAccessTest {
-    private static final Path CORE = folder(Adapter.class);
-    private static final Path BINDINGS = folder(LibIbverbs.class);
-    private static final Path TESTS = folder(DeviceNames.class);
-
-    /** Where a class was read from. */
-    static Path folder(Class<?> of) {
-        String file = "/" + of.getName().replace('.', '/') + ".class";
-        String where = of.getResource(file).toString();
-        String root = where.substring(0, where.length() - file.length());
-        return Path.of(
-                URI.create(root.startsWith("jar:") ? root.substring(4, root.length() - 1) : root));
-    }
+    private static final Path CORE = ChildClasses.folder(Adapter.class);
+    private static final Path BINDINGS = ChildClasses.folder(LibIbverbs.class);
+    private static final Path TESTS = ChildClasses.folder(DeviceNames.class);
 
     private static String run(List<String> command) throws Exception {
         Process process = new ProcessBuilder(command).redirectErrorStream(true).start();

@@ -84,8 +84,9 @@ class RandomProgramTest {
         assertThat(run(program, depth, 1, null, false)).isEqualTo(atOnce);
         assertThat(run(program, depth, 3, null, true)).isEqualTo(atOnce);
         assertThat(run(program, depth, 64, null, false)).isEqualTo(atOnce);
-        // Nor does confinement.
+        // Nor does confinement, nor what is posted in batches.
         assertThat(run(program, depth, 64, null, true)).isEqualTo(atOnce);
+        assertThat(run(program, depth, 3, null, false, 5)).isEqualTo(atOnce);
     }
 
     @Property(tries = 200, edgeCases = EdgeCasesMode.NONE, shrinking = ShrinkingMode.BOUNDED)
@@ -97,6 +98,7 @@ class RandomProgramTest {
         for (int maxDeferred : new int[] {0, 64}) {
             run(program, depth, maxDeferred, failAt == null ? -1 : failAt, confined);
         }
+        run(program, depth, 64, failAt == null ? -1 : failAt, confined, Math.min(depth, 5));
     }
 
     /**
@@ -106,6 +108,17 @@ class RandomProgramTest {
      */
     private static Outcome run(
             List<Step> program, int depth, int maxDeferred, Integer failAt, boolean confined) {
+        return run(program, depth, maxDeferred, failAt, confined, 0);
+    }
+
+    /** Where there are batches, some requests are recorded in one, which is posted later. */
+    private static Outcome run(
+            List<Step> program,
+            int depth,
+            int maxDeferred,
+            Integer failAt,
+            boolean confined,
+            int batchSize) {
         QueuePairLimits limits =
                 QueuePairLimits.depths(256, 256)
                         .withBuffers(2, 2)
@@ -132,18 +145,43 @@ class RandomProgramTest {
             for (int i = 0; i < 200; i++) {
                 rig.b.receive(-1, rig.bytes(64)).orThrow();
             }
+            RequestBatch batch = batchSize == 0 ? null : new RequestBatch(rig.a, batchSize);
+            Set<Long> loudInBatch = new HashSet<>();
+            Set<Long> silentInBatch = new HashSet<>();
             long context = 0;
             for (Step step : program) {
-                Status answer = perform(rig, window, step, context);
+                boolean recorded = batch != null && step.defer() && isBatched(step.kind());
+                // Order is that of the program: what is not recorded comes after what is.
+                if (batch != null && (!recorded || batch.size() == batchSize)) {
+                    if (batch.post() == Status.SUCCESS) {
+                        loud.addAll(loudInBatch);
+                        silent.addAll(silentInBatch);
+                    }
+                    batch.clear();
+                    loudInBatch.clear();
+                    silentInBatch.clear();
+                }
+                Status answer =
+                        recorded
+                                ? record(rig, batch, step, context)
+                                : perform(rig, window, step, context);
                 if (step.kind() != Kind.POLL) {
                     answers.add(answer);
                     if (answer == Status.SUCCESS) {
-                        (step.silent() && step.kind() != Kind.RECEIVE ? silent : loud).add(context);
+                        if (step.silent() && step.kind() != Kind.RECEIVE) {
+                            (recorded ? silentInBatch : silent).add(context);
+                        } else {
+                            (recorded ? loudInBatch : loud).add(context);
+                        }
                     }
                 } else {
                     sort(rig.poll(), initiator, receives);
                 }
                 context++;
+            }
+            if (batch != null && batch.post() == Status.SUCCESS) {
+                loud.addAll(loudInBatch);
+                silent.addAll(silentInBatch);
             }
             // A program ends its chains.
             var _ = rig.a.write(context, rig.bytes(1), Rig.REMOTE, 1, OpFlags.SILENT_SUCCESS);
@@ -185,14 +223,56 @@ class RandomProgramTest {
         }
     }
 
-    private static Status perform(Rig rig, MemoryWindow window, Step step, long context) {
-        OpFlags flags =
-                (step.silent() ? OpFlags.SILENT_SUCCESS : OpFlags.NONE)
-                        .and(step.defer() ? OpFlags.DEFER : OpFlags.NONE)
-                        .and(step.fence() ? OpFlags.READ_FENCE : OpFlags.NONE);
+    private static boolean isBatched(Kind kind) {
+        return switch (kind) {
+            case SEND,
+                    SEND_AND_INVALIDATE,
+                    SEND_WITH_IMMEDIATE,
+                    WRITE,
+                    WRITE_WITH_IMMEDIATE,
+                    READ,
+                    ATOMIC,
+                    TOO_LONG,
+                    UNKNOWN_FLAG ->
+                    true;
+            default -> false;
+        };
+    }
+
+    private static Status record(Rig rig, RequestBatch batch, Step step, long context) {
+        OpFlags flags = flags(step);
         OpFlags inline = step.inline() ? OpFlags.INLINE : OpFlags.NONE;
-        BufferList bytes =
-                new BufferList(2).add(rig.memory, 0, step.size()).add(rig.memory, 64, step.size());
+        BufferList bytes = bytes(rig, step);
+        return switch (step.kind()) {
+            case SEND -> batch.send(context, bytes, flags.and(inline));
+            case SEND_AND_INVALIDATE ->
+                    batch.sendAndInvalidate(context, bytes, 0xFFFF_0001, flags.and(inline));
+            case SEND_WITH_IMMEDIATE ->
+                    batch.sendWithImmediate(context, bytes, 7, flags.and(inline));
+            case WRITE -> batch.write(context, bytes, Rig.REMOTE, 1, flags.and(inline));
+            case WRITE_WITH_IMMEDIATE ->
+                    batch.writeWithImmediate(context, bytes, Rig.REMOTE, 1, 7, flags.and(inline));
+            case READ -> batch.read(context, bytes, Rig.REMOTE, 1, flags);
+            case ATOMIC -> batch.fetchAndAdd(context, rig.bytes(8), Rig.REMOTE, 1, 1, flags);
+            case TOO_LONG -> batch.send(context, rig.bytes(65), flags.and(OpFlags.INLINE));
+            default -> batch.send(context, bytes, flags.and(OpFlags.ALLOW_REMOTE_READ));
+        };
+    }
+
+    private static OpFlags flags(Step step) {
+        return (step.silent() ? OpFlags.SILENT_SUCCESS : OpFlags.NONE)
+                .and(step.defer() ? OpFlags.DEFER : OpFlags.NONE)
+                .and(step.fence() ? OpFlags.READ_FENCE : OpFlags.NONE);
+    }
+
+    private static BufferList bytes(Rig rig, Step step) {
+        return new BufferList(2).add(rig.memory, 0, step.size()).add(rig.memory, 64, step.size());
+    }
+
+    private static Status perform(Rig rig, MemoryWindow window, Step step, long context) {
+        OpFlags flags = flags(step);
+        OpFlags inline = step.inline() ? OpFlags.INLINE : OpFlags.NONE;
+        BufferList bytes = bytes(rig, step);
         return switch (step.kind()) {
             case SEND -> rig.a.send(context, bytes, flags.and(inline));
             case SEND_AND_INVALIDATE ->

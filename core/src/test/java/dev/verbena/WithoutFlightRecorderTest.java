@@ -5,34 +5,25 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static java.nio.charset.StandardCharsets.UTF_8;
 
 import dev.verbena.bindings.LibIbverbs;
+import dev.verbena.child.ChildClasses;
 import dev.verbena.child.OneMessage;
 
 import org.assertj.core.api.Assertions;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
-import java.io.File;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
-import java.util.stream.Stream;
 
 /** Processes that do not use the JDK's Flight Recorder pay nothing for it, and need not have it. */
 @Timeout(120)
 class WithoutFlightRecorderTest {
     private static List<String> run(String... options) throws Exception {
         String classes =
-                String.join(
-                        File.pathSeparator,
-                        Stream.of(
-                                        OneMessage.class,
-                                        Adapter.class,
-                                        LibIbverbs.class,
-                                        Assertions.class)
-                                .map(NativeAccessTest::folder)
-                                .map(Path::toString)
-                                .toList());
+                ChildClasses.path(
+                        OneMessage.class, Adapter.class, LibIbverbs.class, Assertions.class);
         List<String> command = new ArrayList<>();
         command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
         command.addAll(List.of(options));

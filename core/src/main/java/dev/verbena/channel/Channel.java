@@ -16,7 +16,6 @@ import org.jspecify.annotations.Nullable;
 
 import java.lang.foreign.MemorySegment;
 import java.net.InetSocketAddress;
-import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
@@ -58,6 +57,7 @@ public final class Channel extends Polled implements AutoCloseable {
 
     final ReentrantLock lock = new ReentrantLock();
     final ChannelEnd end = new ChannelEnd(this);
+    final ChannelCounts counts = new ChannelCounts();
     private final RoomWait roomWait;
     private final Dispatch dispatch;
 
@@ -141,8 +141,8 @@ public final class Channel extends Polled implements AutoCloseable {
      * @param handler receives its messages; null for {@link #receive}
      * @return the channel, to be closed by the caller
      * @throws VerbenaException as {@link Connector#connect} does
-     * @throws ChannelException CONNECTION_REFUSED when the peer is no channel, or says why it
-     *     refuses
+     * @throws ChannelException CONNECTION_REFUSED when the server says why it refuses for now;
+     *     NOT_SUPPORTED when the peer is no channel of this version
      */
     @CheckReturnValue
     public static Channel connect(
@@ -158,6 +158,7 @@ public final class Channel extends Polled implements AutoCloseable {
             Handshake peer = Handshake.read(connector.connectionData().privateData());
             channel.open(peer, connector); // before the peer may send
             connector.completeConnect();
+            channel.established();
             return channel;
         } catch (Throwable t) {
             channel.abandon(connector);
@@ -169,18 +170,7 @@ public final class Channel extends Polled implements AutoCloseable {
         try {
             connector.connect(channel.pair, server, channel.connectionOptions());
         } catch (VerbenaException e) {
-            byte[] said =
-                    e.status() == Status.CONNECTION_REFUSED
-                            ? connector.connectionData().privateData()
-                            : new byte[0];
-            if (said.length == 0) {
-                throw e;
-            }
-            throw new ChannelException(
-                    Status.CONNECTION_REFUSED,
-                    "%s refused the channel: %s"
-                            .formatted(server, new String(said, StandardCharsets.US_ASCII).trim()),
-                    e);
+            throw Refusal.explain(e, connector, server);
         }
     }
 
@@ -191,6 +181,10 @@ public final class Channel extends Polled implements AutoCloseable {
 
     Handshake handshake() {
         return new Handshake(options.maxMessage, options.receives);
+    }
+
+    PollerQueue queue() {
+        return queue;
     }
 
     QueuePair pair() {
@@ -210,7 +204,14 @@ public final class Channel extends Polled implements AutoCloseable {
         poller.add(this);
         if (by != null) {
             by.onDisconnect(end::disconnected);
+        } else {
+            established();
         }
+    }
+
+    /** The connection stands: from now on messages are sent, and deadlines looked at. */
+    void established() {
+        dispatch.established();
     }
 
     /** Undoes the constructor: the connection did not come about. */
@@ -426,6 +427,18 @@ public final class Channel extends Polled implements AutoCloseable {
     }
 
     /**
+     * What it has counted since it was made. From any thread, also after the close; takes no lock.
+     * While messages come and go, each count is as of a moment ago, and not all are of the same
+     * moment.
+     *
+     * @return a snapshot
+     */
+    @CheckReturnValue
+    public ChannelCounters counters() {
+        return new ChannelCounters(pair.counters(), counts);
+    }
+
+    /**
      * How many messages may be sent now before the peer has to release some.
      *
      * @return 0 or more
@@ -456,7 +469,8 @@ public final class Channel extends Polled implements AutoCloseable {
      */
     @Override
     public void close() {
-        end.close();
+        end.beginClose();
+        end.awaitClosed();
     }
 
     String describe() {

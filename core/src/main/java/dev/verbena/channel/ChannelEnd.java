@@ -26,6 +26,7 @@ final class ChannelEnd {
     // Guarded by the lock of the channel.
     private @Nullable Connector connector;
     private boolean freed;
+    private boolean draining; // it has ended, but what had come before is still delivered
 
     private volatile boolean closing; // by close()
     private volatile @Nullable ChannelException reason; // null while it is open
@@ -40,7 +41,8 @@ final class ChannelEnd {
     }
 
     void disconnected(Status status) {
-        fail(
+        end(
+                true,
                 status.isSuccess() ? Status.CANCELLED : status,
                 switch (status) {
                     case SUCCESS -> CLOSED_HERE;
@@ -65,14 +67,25 @@ final class ChannelEnd {
 
     /** Ends the channel, if it has not ended before. From any thread; does not wait. */
     void fail(Status status, String why, @Nullable Throwable cause) {
+        end(false, status, why, cause);
+    }
+
+    /** The provider refuses to send: the connection has ended, which its callback may say later. */
+    void sendRefused(Status status) {
+        end(true, status, "a send was refused with " + status, null);
+    }
+
+    private void end(boolean drains, Status status, String why, @Nullable Throwable cause) {
         channel.lock.lock();
         try {
             if (reason != null) {
+                draining &= drains; // a handler that throws gets no more
                 return;
             }
             reason =
                     new ChannelException(
                             status, "%s is closed: %s".formatted(channel.describe(), why), cause);
+            draining = drains;
             channel.inbox.wakeAll();
         } finally {
             channel.lock.unlock();
@@ -83,6 +96,7 @@ final class ChannelEnd {
     /** By the polling thread: calls all callbacks, and frees everything. */
     private void tearDown() {
         Status status = reason == null ? Status.CANCELLED : exception(null).status();
+        drain();
         channel.pair.flush();
         List<Outbox.Outstanding> called;
         List<Outbox.Pending> waited;
@@ -114,6 +128,27 @@ final class ChannelEnd {
                 free(status);
             }
         }
+    }
+
+    /**
+     * Delivers what had come, and reports what had been acknowledged, before the connection ended:
+     * the peer may have closed it in good order, and its end overtakes completions.
+     */
+    private void drain() {
+        if (draining) {
+            channel.poller.drain(channel.queue());
+            channel.lock.lock();
+            try {
+                draining = false;
+            } finally {
+                channel.lock.unlock();
+            }
+        }
+    }
+
+    /** Whether what has come is delivered: until its end, or for a moment longer. */
+    boolean takesCompletions() {
+        return reason == null || draining;
     }
 
     private void free(Status status) {
@@ -159,7 +194,8 @@ final class ChannelEnd {
         return closed.copy();
     }
 
-    void close() {
+    /** Begins to close it, without waiting. */
+    void beginClose() {
         Connector by;
         channel.lock.lock();
         try {
@@ -168,33 +204,31 @@ final class ChannelEnd {
         } finally {
             channel.lock.unlock();
         }
-        if (by != null) {
-            // Its callback ends the channel when what was outstanding has ended.
-            CompletableFuture<Void> ended =
+        if (by == null) {
+            fail(Status.CANCELLED, CLOSED_HERE, null);
+            return;
+        }
+        CompletableFuture<Void> ended;
+        try {
+            ended =
                     by.disconnectAsync(
                             channel.options.connection.withDeadline(channel.options.timeout));
-            var _ =
-                    ended.whenComplete(
-                            (nothing, thrown) -> fail(Status.CANCELLED, CLOSED_HERE, null));
-        } else {
-            fail(Status.CANCELLED, CLOSED_HERE, null);
+        } catch (IllegalStateException closed) {
+            return; // the channel has ended meanwhile, and closed its connector
         }
-        if (!channel.poller.isDispatchingHere()) {
-            awaitClosed();
-        }
+        // Ends the channel when what was outstanding has ended.
+        var _ = ended.whenComplete((nothing, thrown) -> fail(Status.CANCELLED, CLOSED_HERE, null));
     }
 
-    private void awaitClosed() {
+    void awaitClosed() {
+        if (channel.poller.isDispatchingHere()) {
+            return;
+        }
         Poller poller = channel.poller;
         Duration most = channel.options.timeout.plus(CLOSE_WITHIN);
         long deadline = System.nanoTime() + TimeUnit.NANOSECONDS.convert(most);
         try {
-            while (poller.onPollingThread() && !closed.isDone()) {
-                int ignored = poller.await(Duration.ofMillis(10));
-                if (System.nanoTime() - deadline > 0) {
-                    throw new TimeoutException();
-                }
-            }
+            poller.awaitDone(closed, deadline);
             Status ignored = closed.get(deadline - System.nanoTime(), TimeUnit.NANOSECONDS);
         } catch (TimeoutException e) {
             throw new ChannelException(

@@ -103,8 +103,10 @@ public final class ChannelOptions {
     }
 
     /**
-     * Changes how long nothing may be sent until the peer is asked whether it is there. A peer that
-     * is gone is noticed within that time and the {@linkplain #withTimeout timeout}.
+     * Changes how long nothing may come until the peer is asked whether it is there. One that is
+     * gone, or whose process or poller does nothing any more, is noticed within that time and the
+     * {@linkplain #withTimeout timeout}, a fifth of a second more or less: the channel ends with
+     * IO_TIMEOUT. So a poller that is not polled for so long, as in a debugger, loses its channels.
      *
      * @param every longer than zero
      * @return a changed copy of these options

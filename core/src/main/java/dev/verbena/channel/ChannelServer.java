@@ -4,14 +4,14 @@ import com.google.errorprone.annotations.CheckReturnValue;
 
 import dev.verbena.Connector;
 import dev.verbena.Listener;
+import dev.verbena.Status;
 import dev.verbena.VerbenaException;
 
 import org.jspecify.annotations.Nullable;
 
 import java.net.InetSocketAddress;
-import java.nio.charset.StandardCharsets;
 import java.time.Duration;
-import java.util.Arrays;
+import java.util.List;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
@@ -29,6 +29,8 @@ import java.util.function.Consumer;
  * <p>The channels belong to the server until they end: {@link #close} closes them.
  */
 public final class ChannelServer implements AutoCloseable {
+    private static final String STOPS = "the server stops";
+
     private final Poller poller;
     private final ChannelOptions options;
     private final int most;
@@ -81,13 +83,13 @@ public final class ChannelServer implements AutoCloseable {
     private void request(Connector connector) {
         String refusal = null;
         if (stopping) {
-            refusal = "the server stops";
+            refusal = STOPS;
         } else if (count.incrementAndGet() > most) {
             count.decrementAndGet();
             refusal = "%d channels are open".formatted(most);
         }
         if (refusal != null) {
-            reject(connector, refusal);
+            Refusal.forNow(refusal).reject(connector);
             return;
         }
         poller.execute(() -> accept(connector));
@@ -102,6 +104,9 @@ public final class ChannelServer implements AutoCloseable {
             channel = made;
             channels.add(made);
             var _ = made.closed().whenComplete((status, thrown) -> ended(made));
+            if (stopping) { // close() may have been too early to see the channel
+                throw new ChannelException(Status.CONNECTION_REFUSED, STOPS);
+            }
             made.open(peer, connector); // before the peer may send
             var _ =
                     connector
@@ -112,28 +117,29 @@ public final class ChannelServer implements AutoCloseable {
                 channel.abandon(connector);
             } else {
                 count.decrementAndGet();
-                reject(connector, String.valueOf(e.getMessage()));
+                refusal(e).reject(connector);
             }
         }
     }
 
-    private static void reject(Connector connector, String why) {
-        try {
-            byte[] reason = why.getBytes(StandardCharsets.US_ASCII);
-            connector.reject(Arrays.copyOf(reason, Math.min(reason.length, 128)));
-        } catch (VerbenaException e) {
-            return; // the peer has given up
-        } finally {
-            connector.close();
-        }
+    private static Refusal refusal(RuntimeException thrown) {
+        String why = String.valueOf(thrown.getMessage());
+        return thrown instanceof ChannelException e
+                ? new Refusal(e.status(), why)
+                : Refusal.forNow(why);
     }
 
     private void accepted(Channel channel, @Nullable Throwable thrown) {
         if (thrown == null) {
+            channel.established();
             poller.execute(() -> opened.accept(channel));
         } else {
             channel.abandon(null);
         }
+    }
+
+    boolean isStopping() {
+        return stopping;
     }
 
     private void ended(Channel channel) {
@@ -173,12 +179,16 @@ public final class ChannelServer implements AutoCloseable {
      */
     public boolean stop(Duration within) throws InterruptedException {
         stopping = true;
-        CompletableFuture<?>[] all =
-                channels.stream().map(Channel::closed).toArray(CompletableFuture<?>[]::new);
+        CompletableFuture<Void> all =
+                CompletableFuture.allOf(
+                        channels.stream()
+                                .map(Channel::closed)
+                                .toArray(CompletableFuture<?>[]::new));
+        long deadline = System.nanoTime() + TimeUnit.NANOSECONDS.convert(within);
         boolean inTime = true;
         try {
-            CompletableFuture.allOf(all)
-                    .get(TimeUnit.NANOSECONDS.convert(within), TimeUnit.NANOSECONDS);
+            poller.awaitDone(all, deadline);
+            all.get(deadline - System.nanoTime(), TimeUnit.NANOSECONDS);
         } catch (TimeoutException e) {
             inTime = false;
         } catch (ExecutionException e) {
@@ -188,14 +198,14 @@ public final class ChannelServer implements AutoCloseable {
         return inTime;
     }
 
-    /** Refuses further peers, and closes the channels that are open. */
+    /** Refuses further peers, and closes the channels that are open, all at once. */
     @Override
     public void close() {
         stopping = true;
         listener.close();
-        for (Channel channel : channels) {
-            channel.close();
-        }
+        List<Channel> all = List.copyOf(channels);
+        all.forEach(channel -> channel.end.beginClose());
+        all.forEach(channel -> channel.end.awaitClosed());
     }
 
     @Override

@@ -49,7 +49,7 @@ final class Dispatch {
         try {
             callback = outbox.callback(slot);
             attachment = outbox.attachment(slot);
-            if (end.isOpen()) {
+            if (end.takesCompletions()) {
                 outbox.ended(slot);
             } else {
                 callback = null; // the end calls it
@@ -86,18 +86,23 @@ final class Dispatch {
         boolean toHandler = false;
         lock.lock();
         try {
-            if (!end.isOpen()) {
+            if (!end.takesCompletions()) {
                 return; // its memory may be gone
             }
-            if (!Frame.isValid(message.frame(), bytes)
-                    || !Frame.grant(message.frame(), channel.credits)) {
+            long first = Frame.first(message.frame());
+            long second = Frame.second(message.frame());
+            if (!Frame.isValid(first, second, bytes)
+                    || !Frame.grant(first, second, channel.credits)) {
                 end.fail(Status.INTERNAL_ERROR, "the peer sent a frame that is none", null);
                 return;
             }
-            if (Frame.kind(message.frame()) == Frame.MESSAGE) {
+            byte kind = Frame.kind(first);
+            outbox.heard(kind == Frame.KEEP_ALIVE);
+            if (kind == Frame.MESSAGE) {
                 toHandler = channel.handler != null;
-                inbox.arrived(message, Frame.length(message.frame()), toHandler);
+                inbox.arrived(message, Frame.length(second), toHandler);
             } else {
+                channel.counts.controlReceived();
                 inbox.repost(slot, true);
             }
             outbox.roomChanged();
@@ -145,12 +150,14 @@ final class Dispatch {
     /** Looks at deadlines, and at whether the peer is to be asked. */
     void tick(int now) {
         boolean late = false;
+        boolean silent = false;
         lock.lock();
         try {
-            if (end.isOpen()) {
+            if (end.isOpen() && outbox.isEstablished()) {
                 late = outbox.isLate(now);
-                if (!late && outbox.idleTicks(now) >= channel.keepAliveTicks) {
-                    outbox.control(Frame.KEEP_ALIVE);
+                silent = outbox.isSilent(now);
+                if (!late && !silent) {
+                    outbox.askIfIdle(now, channel.keepAliveTicks);
                 }
             }
         } finally {
@@ -161,6 +168,24 @@ final class Dispatch {
                     Status.IO_TIMEOUT,
                     "a message was not acknowledged within " + channel.options.timeout,
                     null);
+        } else if (silent) {
+            end.fail(
+                    Status.IO_TIMEOUT,
+                    "the peer has not answered within %s whether it is there: its process hangs, or its poller is not polled"
+                            .formatted(channel.options.timeout),
+                    null);
+        }
+    }
+
+    /** The connection stands: from now on messages are sent, and deadlines looked at. */
+    void established() {
+        lock.lock();
+        try {
+            if (end.isOpen()) {
+                outbox.established();
+            }
+        } finally {
+            lock.unlock();
         }
     }
 }

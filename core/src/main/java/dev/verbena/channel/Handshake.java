@@ -14,7 +14,7 @@ import java.nio.ByteOrder;
  */
 record Handshake(int maxMessage, int receives) {
     static final int BYTES = 16;
-    private static final int MAGIC = 0x48434256; // "VBCH"
+    static final int MAGIC = 0x48434256; // "VBCH"
     private static final byte VERSION = 1;
 
     byte[] toBytes() {
@@ -32,7 +32,7 @@ record Handshake(int maxMessage, int receives) {
     /**
      * Reads the peer's.
      *
-     * @throws ChannelException when the peer is no channel, or of another version
+     * @throws ChannelException NOT_SUPPORTED when the peer is no channel, or of another version
      */
     static Handshake read(byte[] privateData) {
         if (privateData.length < BYTES) {
@@ -55,7 +55,7 @@ record Handshake(int maxMessage, int receives) {
 
     private static ChannelException foreign(String what) {
         return new ChannelException(
-                Status.CONNECTION_REFUSED,
+                Status.NOT_SUPPORTED,
                 "The peer is no channel of this version: it said %s, not magic 0x%08x, version %d"
                         .formatted(what, MAGIC, VERSION));
     }

@@ -61,6 +61,11 @@ final class Outbox {
     private int controlsOutstanding;
     private int controlExpires;
     private int lastSent; // the tick
+    private boolean established;
+    private int lastHeard; // the tick
+    private boolean answerDue; // to a keep-alive
+    private boolean asked; // whether the peer is there, and it has not answered
+    private int askedAt; // the tick
     private int futuresPending;
 
     Outbox(
@@ -88,6 +93,7 @@ final class Outbox {
         this.attachments = new Object[slots];
         this.expires = new int[slots];
         this.lastSent = poller.tick();
+        this.lastHeard = lastSent;
     }
 
     /** How much memory it needs. */
@@ -98,7 +104,7 @@ final class Outbox {
     // ---- messages
 
     private boolean hasRoom() {
-        return credits.maySendMessage() && outstanding < callbacks.length;
+        return established && credits.maySendMessage() && outstanding < callbacks.length;
     }
 
     /** Posts a message, unless there is no room or others wait for it already. */
@@ -108,9 +114,11 @@ final class Outbox {
             long length,
             @Nullable SendCallback callback,
             @Nullable Object attachment) {
-        return pending.isEmpty() && hasRoom()
-                ? post(data, offset, length, callback, attachment)
-                : Status.NO_MORE_ENTRIES;
+        if (pending.isEmpty() && hasRoom()) {
+            return post(data, offset, length, callback, attachment);
+        }
+        channel.counts.foundNoRoom();
+        return Status.NO_MORE_ENTRIES;
     }
 
     /** Has a message wait for room; false when too many futures do already. */
@@ -121,6 +129,7 @@ final class Outbox {
             }
             futuresPending++;
         }
+        channel.counts.waiting();
         pending.add(waiting);
         roomChanged();
         return true;
@@ -133,7 +142,7 @@ final class Outbox {
 
     /** There may be room: for those that wait. */
     void roomChanged() {
-        while (!pending.isEmpty() && hasRoom()) {
+        while (!pending.isEmpty() && hasRoom() && channel.isOpen()) {
             Pending first = pending.element();
             MemorySegment data = first.data();
             Status status =
@@ -187,9 +196,10 @@ final class Outbox {
                         bytes <= inline ? OpFlags.INLINE : OpFlags.NONE);
         if (status.isSuccess()) {
             credits.sent(kind != Frame.MESSAGE);
+            answerDue = false; // any frame is one
             lastSent = poller.tick();
         } else {
-            channel.fail(status, "a send was refused with " + status, null);
+            channel.end.sendRefused(status);
         }
         return status;
     }
@@ -215,10 +225,14 @@ final class Outbox {
 
     /** Sends a control frame if there is room for it. */
     void control(byte kind) {
-        if (credits.maySendControl() && controlsOutstanding < Credits.RESERVE) {
+        if (established
+                && credits.maySendControl()
+                && controlsOutstanding < Credits.RESERVE
+                && channel.isOpen()) {
             int index = nextControl;
             long at = start + (long) callbacks.length * stride + (long) index * Frame.HEADER_BYTES;
             if (postFrame(CONTROL | index, at, kind, 0).isSuccess()) {
+                channel.counts.controlSent();
                 nextControl = (index + 1) % Credits.RESERVE;
                 if (controlsOutstanding++ == 0) {
                     controlExpires = lastSent + timeoutTicks;
@@ -233,10 +247,49 @@ final class Outbox {
         reportIfDue();
     }
 
+    /** Sends what the peer waits for, if there is room: a report of credit, or an answer. */
     void reportIfDue() {
-        if (credits.reportDue()) {
+        if (answerDue || credits.reportDue()) {
             control(Frame.CREDIT);
         }
+    }
+
+    // ---- whether the peer is there
+
+    /** A frame has come. */
+    void heard(boolean keepAlive) {
+        lastHeard = poller.tick();
+        asked = false;
+        answerDue |= keepAlive;
+    }
+
+    /**
+     * The connection stands: what waits is sent, and the peer is asked when it says nothing. A peer
+     * that has connected may send earlier than this side knows that it has.
+     */
+    void established() {
+        established = true;
+        lastHeard = poller.tick();
+        roomChanged();
+        reportIfDue();
+    }
+
+    boolean isEstablished() {
+        return established;
+    }
+
+    /** Asks the peer whether it is there, if nothing came for so many ticks. */
+    void askIfIdle(int now, int ticks) {
+        if (!asked && now - lastHeard >= ticks) {
+            asked = true;
+            askedAt = now;
+            control(Frame.KEEP_ALIVE); // or, without room for it, a report of those before is due
+        }
+    }
+
+    /** Whether the peer was asked and has not answered in time. */
+    boolean isSilent(int now) {
+        return asked && now - askedAt > timeoutTicks;
     }
 
     // ---- deadlines, and the end
@@ -246,11 +299,6 @@ final class Outbox {
         int oldest = Math.floorMod(next - outstanding, callbacks.length);
         return (outstanding > 0 && now - expires[oldest] > 0)
                 || (controlsOutstanding > 0 && now - controlExpires > 0);
-    }
-
-    /** For how many ticks nothing was sent. */
-    int idleTicks(int now) {
-        return now - lastSent;
     }
 
     /** Takes what is outstanding, oldest first. */

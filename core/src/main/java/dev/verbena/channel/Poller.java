@@ -5,6 +5,7 @@ import com.google.errorprone.annotations.CheckReturnValue;
 import dev.verbena.Adapter;
 import dev.verbena.CompletionChannel;
 import dev.verbena.CompletionQueue;
+import dev.verbena.CompletionQueueCounters;
 import dev.verbena.CompletionQueueOptions;
 import dev.verbena.ProtectionDomain;
 import dev.verbena.Status;
@@ -17,6 +18,7 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Queue;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.TimeUnit;
@@ -48,6 +50,7 @@ public final class Poller implements AutoCloseable {
     private static final long SLOW_NANOSECONDS = SLOW.toNanos();
     private static final int QUEUE_DEPTH = 4096;
     private static final int CLOCK_EVERY = 64; // empty polls
+    private static final Duration SHORT = Duration.ofMillis(10);
     private static final Duration CLOSE_WITHIN = Duration.ofSeconds(10);
 
     private final Adapter adapter;
@@ -203,6 +206,13 @@ public final class Poller implements AutoCloseable {
         return thread == Thread.currentThread();
     }
 
+    /** Polls until a future is done or the time is over; does nothing on another thread. */
+    void awaitDone(CompletableFuture<?> future, long deadline) {
+        while (onPollingThread() && !future.isDone() && deadline - System.nanoTime() > 0) {
+            int ignored = await(SHORT); // tasks do not end it, and may complete the future
+        }
+    }
+
     private int round() {
         dispatching = true;
         try {
@@ -244,6 +254,15 @@ public final class Poller implements AutoCloseable {
         }
     }
 
+    /** Hands out what has come to a queue: no more than it may hold. By the polling thread. */
+    void drain(PollerQueue queue) {
+        int left = finished ? 0 : queue.queue().depth();
+        while (left > 0 && !queue.broken()) {
+            int count = poll(queue);
+            left = count == 0 ? 0 : left - count;
+        }
+    }
+
     /** Ends all channels that report to a queue. From any thread. */
     void fail(PollerQueue queue, Status status, String why, @Nullable Throwable cause) {
         for (Polled channel : channels) {
@@ -265,9 +284,16 @@ public final class Poller implements AutoCloseable {
         }
     }
 
+    /** To the log, and to the thread's handler if the program has set one. */
     private static void report(Throwable t) {
+        System.getLogger("dev.verbena")
+                .log(System.Logger.Level.ERROR, "A task of a poller failed. It goes on polling", t);
         Thread current = Thread.currentThread();
-        current.getUncaughtExceptionHandler().uncaughtException(current, t);
+        Thread.UncaughtExceptionHandler handler = current.getUncaughtExceptionHandler();
+        if (!(handler instanceof ThreadGroup)
+                || Thread.getDefaultUncaughtExceptionHandler() != null) {
+            handler.uncaughtException(current, t);
+        }
     }
 
     private void tickIfDue(long now) {
@@ -369,6 +395,10 @@ public final class Poller implements AutoCloseable {
         }
     }
 
+    boolean isClosing() {
+        return closing;
+    }
+
     void add(Polled channel) {
         channels.add(channel);
         if (closing) { // it may have been too late for the close to see it
@@ -415,6 +445,23 @@ public final class Poller implements AutoCloseable {
     @CheckReturnValue
     public long slowRounds() {
         return slowRounds.get();
+    }
+
+    /**
+     * What it has counted since it was made. From any thread, also after the close; takes no lock.
+     *
+     * @return a snapshot
+     */
+    @CheckReturnValue
+    public PollerCounters counters() {
+        long completions = 0;
+        long failed = 0;
+        for (PollerQueue queue : queues) {
+            CompletionQueueCounters counters = queue.queue().counters();
+            completions += counters.delivered();
+            failed += counters.failed();
+        }
+        return new PollerCounters(channels.size(), completions, failed, slowRounds.get());
     }
 
     /**

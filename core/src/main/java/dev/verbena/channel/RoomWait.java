@@ -8,6 +8,7 @@ import java.lang.foreign.MemorySegment;
 import java.time.Duration;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
+import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 
@@ -78,14 +79,21 @@ final class RoomWait {
         } catch (ExecutionException e) {
             return Status.CONNECTION_INVALID; // the reason is known
         } catch (TimeoutException e) {
-            return withdraw(mine) ? Status.NO_MORE_ENTRIES : Status.SUCCESS;
+            return withdraw(mine) ? Status.NO_MORE_ENTRIES : tooLate(mine);
         } catch (InterruptedException e) {
             if (withdraw(mine)) {
                 throw e;
             }
-            Thread.currentThread().interrupt(); // too late: the message was posted
-            return Status.SUCCESS;
+            Thread.currentThread().interrupt();
+            return tooLate(mine);
         }
+    }
+
+    /** It waits no more: it was posted, or the channel has ended and is about to say so. */
+    private static Status tooLate(Outbox.Pending mine) {
+        return mine.future().state() == Future.State.SUCCESS
+                ? Status.SUCCESS
+                : Status.CONNECTION_INVALID;
     }
 
     private boolean withdraw(Outbox.Pending mine) {

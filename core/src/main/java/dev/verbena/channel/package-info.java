@@ -4,8 +4,14 @@
  *
  * <p>A {@link dev.verbena.channel.Poller} is a thread that polls; a {@link
  * dev.verbena.channel.Channel} is a connection with its buffers, which it polls for; a {@link
- * dev.verbena.channel.ChannelServer} accepts channels. A {@link dev.verbena.channel.RawChannel} has
- * none of the framing and credits that follow: for protocols of others, such as NVMe over RDMA.
+ * dev.verbena.channel.ChannelServer} accepts channels; a {@link dev.verbena.channel.ChannelClient}
+ * connects again when its channel has ended. A {@link dev.verbena.channel.RawChannel} has none of
+ * the framing and credits that follow: for protocols of others, such as NVMe over RDMA.
+ *
+ * <p>Threads that wait, for room, a message, or an answer of their own, may be virtual ones, and as
+ * many as there are:
+ *
+ * {@snippet file="dev/verbena/examples/ThousandThreads.java" region="ask"}
  *
  * <h2>On the wire</h2>
  *
@@ -22,6 +28,10 @@
  *   <tr><td>8 to 11</td><td>the longest message that this side receives</td></tr>
  *   <tr><td>12 to 15</td><td>0</td></tr>
  * </table>
+ *
+ * <p>A server that refuses says why in the private data of its rejection: "VBCH", then 0xC0000236
+ * if a later attempt may succeed (it is full, or stops) or 0xC00000BB if none will (another
+ * version), little-endian, then a sentence in ASCII.
  *
  * <p>Then each frame is one send, with a header of 16 bytes, little-endian:
  *
@@ -40,7 +50,9 @@
  *
  * <p>A side sends a message only if fewer than the peer has receives for are not reported as
  * released, and a control frame only if fewer than 3 are not reported as taken, or 4 if it reports
- * two or more itself.
+ * two or more itself. A side that has received nothing for some time sends a keep-alive, and the
+ * peer answers with whatever frame it sends next: a credit frame at once, unless it may not send
+ * any.
  */
 @NullMarked
 package dev.verbena.channel;

@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.verbena.Adapter;
 import dev.verbena.FakeAdapters;
+import dev.verbena.LoggedMessages;
 import dev.verbena.Status;
 import dev.verbena.internal.verbs.FakeDevice;
 
@@ -232,6 +233,50 @@ class ChannelTest {
         }
     }
 
+    /** The deadline of a sender that waits for room passes while the channel ends. */
+    @Test
+    void whatWasNeverPostedIsNotReportedAsSent() throws Exception {
+        CountDownLatch ending = new CountDownLatch(1);
+        CountDownLatch late = new CountDownLatch(1);
+        SendCallback blocks =
+                (channel, attachment, status) -> {
+                    ending.countDown();
+                    try {
+                        assertThat(late.await(30, TimeUnit.SECONDS)).isTrue();
+                    } catch (InterruptedException e) {
+                        throw new IllegalStateException(e);
+                    }
+                };
+        try (Two two = new Two(SMALL, null, null)) {
+            two.stall();
+            for (int i = 0; i < 4; i++) {
+                assertThat(two.a.trySend(text("x"), 0, 1, blocks, null)).isEqualTo(Status.SUCCESS);
+            }
+            CompletableFuture<Throwable> sending = new CompletableFuture<>();
+            Thread sender =
+                    Thread.ofVirtual()
+                            .start(
+                                    () -> {
+                                        try {
+                                            two.a.send(text("x"), Duration.ofMillis(500));
+                                            sending.complete(new AssertionError("it was sent"));
+                                        } catch (Throwable t) {
+                                            sending.complete(t);
+                                        } finally {
+                                            late.countDown();
+                                        }
+                                    });
+            while (sender.getState() != Thread.State.TIMED_WAITING) {
+                Thread.onSpinWait();
+            }
+            two.a.fail(Status.INTERNAL_ERROR, "of a test", null);
+            assertThat(ending.await(30, TimeUnit.SECONDS)).isTrue();
+            assertThat(sending.get(30, TimeUnit.SECONDS))
+                    .isInstanceOf(ChannelException.class)
+                    .hasMessageContaining("of a test");
+        }
+    }
+
     @Test
     void aMessageThatIsNotAcknowledgedInTimeEndsTheChannel() throws Exception {
         try (Two two = new Two(SMALL.withTimeout(Duration.ofMillis(300)), null, null)) {
@@ -257,6 +302,34 @@ class ChannelTest {
             assertThat(two.a.credit()).isEqualTo(4);
             two.stall();
             assertThat(two.a.closed().get(30, TimeUnit.SECONDS)).isEqualTo(Status.IO_TIMEOUT);
+        }
+    }
+
+    /** Its device acknowledges everything; but nobody polls. */
+    @Test
+    void aPeerThatHangsIsNoticed() throws Exception {
+        ChannelOptions options =
+                SMALL.withTimeout(Duration.ofMillis(400)).withKeepAlive(Duration.ofMillis(300));
+        try (FakeFabric fabric = new FakeFabric();
+                Poller poller = Poller.start(fabric.adapter, IdleStrategy.events());
+                Poller hanging = Poller.onThisThread(fabric.adapter, IdleStrategy.events())) {
+            Channel a = new Channel(poller, options, null);
+            Channel b = new Channel(hanging, options, null);
+            Two.connect(a, b);
+            long end = System.nanoTime() + Duration.ofMillis(1500).toNanos();
+            while (System.nanoTime() < end) { // polled, it answers
+                int ignored = hanging.await(Duration.ofMillis(20));
+            }
+            assertThat(a.isOpen()).isTrue();
+            long start = System.nanoTime();
+            a.send(text("x"), LONG); // arrives, as far as the device knows
+            assertThat(a.closed().get(30, TimeUnit.SECONDS)).isEqualTo(Status.IO_TIMEOUT);
+            assertThat(a.closeReason())
+                    .hasMessageContaining("has not answered within PT0.4S whether it is there");
+            assertThat(Duration.ofNanos(System.nanoTime() - start))
+                    .as("the stated 0.7 s, ticks of 0.1 s, and some of a busy machine")
+                    .isBetween(Duration.ofMillis(400), Duration.ofSeconds(3));
+            b.close();
         }
     }
 
@@ -349,6 +422,100 @@ class ChannelTest {
         assertThat(event.getString("device")).isNotEmpty();
         assertThat(event.getInt("completions")).isPositive();
         assertThat(event.getDuration("time")).isGreaterThan(Poller.SLOW);
+    }
+
+    @Test
+    void aTaskThatFailsIsLoggedAndThePollerGoesOn() {
+        FakeDevice device = new FakeDevice();
+        device.carriesBytes = true;
+        List<Throwable> reported = new ArrayList<>();
+        Thread.UncaughtExceptionHandler usual = Thread.getDefaultUncaughtExceptionHandler();
+        Thread.setDefaultUncaughtExceptionHandler((thread, thrown) -> reported.add(thrown));
+        try (Adapter adapter = FakeAdapters.open(device);
+                Poller poller = Poller.onThisThread(adapter, IdleStrategy.busySpin())) {
+            IllegalStateException failure = new IllegalStateException("mine");
+            poller.execute(
+                    () -> {
+                        throw failure;
+                    });
+            assertThat(LoggedMessages.of(() -> assertThat(poller.poll()).isZero()))
+                    .singleElement()
+                    .asString()
+                    .startsWith("A task of a poller failed");
+            assertThat(reported).containsExactly(failure);
+        } finally {
+            Thread.setDefaultUncaughtExceptionHandler(usual);
+        }
+        device.dispose();
+    }
+
+    @Test
+    void messagesAreCountedAndTheOwnFramesAreNot() throws Exception {
+        FakeDevice device = new FakeDevice();
+        device.carriesBytes = true;
+        Queue<Message> kept = new ConcurrentLinkedQueue<>();
+        try (Adapter adapter = FakeAdapters.open(device);
+                Poller poller = Poller.onThisThread(adapter, IdleStrategy.busySpin());
+                Channel a = new Channel(poller, SMALL, (channel, message) -> {});
+                Channel b =
+                        new Channel(
+                                poller, SMALL, (channel, message) -> kept.add(message.retain()))) {
+            Two.connect(a, b);
+            for (int round = 1; round <= 3; round++) { // SMALL has room for 4 messages
+                for (int i = 0; i < 4; i++) {
+                    assertThat(a.trySend(text("12345"))).isEqualTo(Status.SUCCESS);
+                }
+                assertThat(a.trySend(text("no room"))).isEqualTo(Status.NO_MORE_ENTRIES);
+                assertThat(a.counters().outstanding()).isPositive();
+                while (b.counters().received() < 4 * round || a.counters().outstanding() > 0) {
+                    poller.poll();
+                }
+                kept.forEach(Message::release); // which the peer learns by a frame of its own
+                kept.clear();
+                while (a.credit() < 4
+                        || a.counters().outstanding() > 0
+                        || b.counters().outstanding() > 0) {
+                    poller.poll();
+                }
+            }
+            assertThat(a.counters())
+                    .hasToString(
+                            "12 sent (60 bytes), 0 received (0 bytes), 0 outstanding, 3 times no"
+                                    + " room, 0 waits");
+            assertThat(b.counters())
+                    .hasToString(
+                            "0 sent (0 bytes), 12 received (60 bytes), 0 outstanding, 0 times no"
+                                    + " room, 0 waits");
+            assertThat(poller.counters().channels()).isEqualTo(2);
+            // Each message on both sides, and at least a frame that brings credit for each round.
+            assertThat(poller.counters().completions()).isGreaterThanOrEqualTo(24 + 6);
+            assertThat(poller.counters().failed()).isZero();
+            assertThat(poller.counters().toString()).startsWith("2 channels, ");
+        }
+        device.dispose();
+    }
+
+    @Test
+    void aMessageThatWaitsForRoomIsCounted() throws Exception {
+        Queue<Message> kept = new ConcurrentLinkedQueue<>();
+        try (Two two = new Two(SMALL, null, (channel, message) -> kept.add(message.retain()))) {
+            List<CompletableFuture<Void>> futures = new ArrayList<>();
+            for (int i = 0; i < 5; i++) {
+                futures.add(two.a.sendAsync(text("m" + i)));
+            }
+            assertThat(two.a.counters().waits()).isEqualTo(1);
+            assertThat(two.a.counters().noRoom()).isEqualTo(1);
+            assertThat(two.a.counters().sent()).isEqualTo(4);
+            for (int released = 0; released < 5; ) {
+                Message message = kept.poll();
+                if (message != null) {
+                    message.release();
+                    released++;
+                }
+            }
+            futures.getLast().get(30, TimeUnit.SECONDS);
+            assertThat(two.a.counters().sent()).isEqualTo(5);
+        }
     }
 
     private static void pause() {

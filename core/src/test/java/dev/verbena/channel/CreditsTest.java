@@ -15,7 +15,7 @@ import java.util.Random;
 /** Two sides, whatever they do and however late frames arrive. */
 class CreditsTest {
     /** A frame that was sent and has not arrived, with the counts that it carries. */
-    private record Sent(boolean control, int messages, int controls) {}
+    private record Sent(boolean control, boolean asks, int messages, int controls) {}
 
     private static final class Side {
         final int receives;
@@ -23,6 +23,7 @@ class CreditsTest {
         final Deque<Sent> coming = new ArrayDeque<>(); // frames to it
         int kept; // messages that were not released
         int free; // receives that are posted
+        boolean answerDue; // to a keep-alive
 
         Side(int receives) {
             this.receives = receives;
@@ -31,8 +32,14 @@ class CreditsTest {
         }
 
         void send(Side to, boolean control) {
+            send(to, control, false);
+        }
+
+        void send(Side to, boolean control, boolean asks) {
+            answerDue = false;
             to.coming.add(
-                    new Sent(control, credits.returnedMessages(), credits.returnedControls()));
+                    new Sent(
+                            control, asks, credits.returnedMessages(), credits.returnedControls()));
             credits.sent(control);
             assertThat(to.coming.size()).as("receives of the peer").isLessThanOrEqualTo(to.free);
         }
@@ -41,6 +48,7 @@ class CreditsTest {
             Sent frame = coming.remove();
             free--;
             assertThat(credits.grant(frame.messages(), frame.controls())).isTrue();
+            answerDue |= frame.asks();
             if (frame.control()) {
                 free++;
                 credits.returnOne(true);
@@ -58,7 +66,7 @@ class CreditsTest {
         }
 
         void report(Side to) {
-            if (credits.reportDue() && credits.maySendControl()) {
+            if ((answerDue || credits.reportDue()) && credits.maySendControl()) {
                 send(to, true);
             }
         }
@@ -85,7 +93,7 @@ class CreditsTest {
                 }
                 case 1 -> {
                     if (random.nextInt(5) == 0 && one.credits.maySendControl()) {
-                        one.send(other, true); // a keep-alive
+                        one.send(other, true, true); // a keep-alive
                     }
                 }
                 case 2 -> {
@@ -101,6 +109,7 @@ class CreditsTest {
             }
         }
         settle(a, b);
+        assertThat(a.answerDue || b.answerDue).as("keep-alives without an answer").isFalse();
         assertThat(a.credits.maySendMessage()).as("a may send again").isTrue();
         assertThat(b.credits.maySendMessage()).as("b may send again").isTrue();
     }

@@ -28,8 +28,7 @@ public final class Buffers {
     private final SgeArray entries;
     private final @Nullable MemorySegment[]
             memories; // the whole memory that each buffer is a part of
-    private MemorySegment.@Nullable Scope scope; // of the first buffer
-    private boolean severalScopes;
+    private MemorySegment.@Nullable Scope scope; // of all buffers; null when there are several
     private int size; // never above the capacity, whatever several threads do at once
     private long bytes;
     private boolean registered = true;
@@ -53,7 +52,6 @@ public final class Buffers {
     public void clear() {
         size = 0;
         bytes = 0;
-        severalScopes = false;
         registered = true;
         writable = true;
         domain = null;
@@ -109,11 +107,7 @@ public final class Buffers {
         entries.set(index, address, (int) length, key);
         memories[index] = memory;
         if (of != scope) {
-            if (index == 0) {
-                scope = of;
-            } else {
-                severalScopes = true;
-            }
+            scope = index == 0 ? of : null;
         }
         bytes += length;
         size = index + 1;
@@ -146,6 +140,24 @@ public final class Buffers {
         return entries;
     }
 
+    /** The scope of all buffers' memory, or null when there are several. */
+    MemorySegment.@Nullable Scope scope() {
+        return scope;
+    }
+
+    /** The scope of one buffer's memory. */
+    MemorySegment.@Nullable Scope scopeOf(int index) {
+        MemorySegment memory = memories[index];
+        return memory == null ? null : memory.scope();
+    }
+
+    /** The refusal of an inline request, by what {@link #copyInline} returned. */
+    static int refusal(long copied) {
+        return copied == TOO_MANY
+                ? Refusal.TOO_MANY_INLINE_BYTES.code()
+                : Refusal.UNREADABLE.code();
+    }
+
     /** Whether all buffers are registered in this domain. */
     boolean isOnlyOf(Object one) {
         return onlyDomain == one;
@@ -173,9 +185,8 @@ public final class Buffers {
      * @param count the {@link #size}, as the caller has read it
      */
     boolean alive(int count) {
-        MemorySegment.Scope first = scope;
-        return count == 0
-                || (first != null && first.isAlive() && (!severalScopes || allAlive(count)));
+        MemorySegment.Scope all = scope;
+        return (all != null && all.isAlive()) || allAlive(count);
     }
 
     private boolean allAlive(int count) {

@@ -13,8 +13,8 @@ import dev.verbena.internal.verbs.SendChain;
 
 /**
  * An operation of the send queue, described once: its opcode, the type of its completion, the flags
- * that it knows and what it needs. To add one, add a constant here, its fields in {@link
- * SendQueue#post}, and a method in {@code QueuePair}.
+ * that it knows and what it needs. To add one, add a constant here, its fields in {@link #fill},
+ * and a method in {@code QueuePair}.
  *
  * <p>A record, because the JIT treats the fields of a constant record as constants.
  *
@@ -38,7 +38,28 @@ public record Operation(String name, int opcode, RequestType type, int flags, Ne
         /** The same, one buffer of eight bytes, and a device with atomics. */
         ATOMIC,
         /** A window, and no buffers. */
-        WINDOW
+        WINDOW;
+
+        /** Whether it reads from the peer, which has to let reads in. */
+        boolean reads() {
+            return this == READ || this == ATOMIC;
+        }
+    }
+
+    /** Writes the fields that it has beside its buffers into a request that was begun. */
+    void fill(SendChain request, long remoteAddress, int remoteKey, long operand, long swap) {
+        switch (opcode) {
+            case SendChain.SEND_WITH_INVALIDATE -> request.invalidate(remoteKey);
+            case SendChain.SEND_WITH_IMMEDIATE -> request.immediate((int) operand);
+            case SendChain.WRITE_WITH_IMMEDIATE -> {
+                request.remote(remoteAddress, remoteKey);
+                request.immediate((int) operand);
+            }
+            case SendChain.WRITE, SendChain.READ -> request.remote(remoteAddress, remoteKey);
+            case SendChain.COMPARE_AND_SWAP, SendChain.FETCH_AND_ADD ->
+                    request.atomic(remoteAddress, remoteKey, operand, swap);
+            default -> {} // SEND
+        }
     }
 
     private static final int ANY = SILENT_SUCCESS | READ_FENCE | DEFER;

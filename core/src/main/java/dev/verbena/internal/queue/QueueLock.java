@@ -42,6 +42,8 @@ public final class QueueLock {
     }
 
     private @Nullable Thread owner; // null: shared. Only adopt() changes it
+    // The owner as long as the lock is open: all that its posts and polls look at.
+    private @Nullable Thread user;
     private int state;
 
     /**
@@ -51,6 +53,7 @@ public final class QueueLock {
      */
     public QueueLock(@Nullable Thread owner) {
         this.owner = owner;
+        this.user = owner;
     }
 
     /**
@@ -60,13 +63,14 @@ public final class QueueLock {
      * @throws WrongThreadException on a confined lock, when the current thread is not its owner
      */
     public boolean acquire() {
+        if (user == Thread.currentThread()) {
+            return true;
+        }
         if (owner == null) {
             return STATE.compareAndSet(this, FREE, TAKEN) || take(TAKEN) != CLOSED;
         }
-        if (owner != Thread.currentThread()) {
-            refuseThread();
-        }
-        return state != CLOSED;
+        checkOwner();
+        return false; // closed
     }
 
     /** Releases the lock; only after {@link #acquire} returned true. */
@@ -86,6 +90,7 @@ public final class QueueLock {
             take(CLOSED);
         } else if (acquire()) {
             state = CLOSED;
+            user = null;
         }
     }
 
@@ -121,6 +126,7 @@ public final class QueueLock {
                 && (before.isAlive() || !OWNER.compareAndSet(this, before, current))) {
             refuseThread();
         }
+        user = state == CLOSED ? null : owner;
     }
 
     /**

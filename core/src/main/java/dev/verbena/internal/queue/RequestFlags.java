@@ -1,5 +1,7 @@
 package dev.verbena.internal.queue;
 
+import dev.verbena.internal.verbs.SendChain;
+
 /** The bits of NDK_OP_FLAG_*, which the public flags stand for. */
 public final class RequestFlags {
     /** No completion when the request succeeds. */
@@ -36,4 +38,21 @@ public final class RequestFlags {
     public static final int ALL = 0x3FF;
 
     private RequestFlags() {}
+
+    /**
+     * The {@code IBV_SEND_…} of a request.
+     *
+     * @param flags of the request
+     * @param inline {@link SendChain#INLINE} when its bytes are in the request, otherwise 0
+     * @param signaled whether the provider reports its success
+     */
+    static int toVerbs(int flags, int inline, boolean signaled) {
+        int verbs = inline | (signaled ? SendChain.SIGNALED : 0);
+        if ((flags & (READ_FENCE | SEND_AND_SOLICIT_EVENT)) != 0) {
+            verbs |=
+                    ((flags & READ_FENCE) != 0 ? SendChain.FENCE : 0)
+                            | ((flags & SEND_AND_SOLICIT_EVENT) != 0 ? SendChain.SOLICITED : 0);
+        }
+        return verbs;
+    }
 }

@@ -1,6 +1,7 @@
 package dev.verbena.internal.queue;
 
 import dev.verbena.internal.verbs.Provider;
+import dev.verbena.internal.verbs.SendChain;
 import dev.verbena.internal.verbs.WorkCompletions;
 
 import org.jspecify.annotations.Nullable;
@@ -117,6 +118,21 @@ public final class RequestLedger implements Credit {
      */
     public boolean full() {
         return added - limit >= 0 && fullNow();
+    }
+
+    /**
+     * Whether so many requests may be added, as {@link #full} counts: all of them or none.
+     *
+     * @param count how many
+     * @return false when there are fewer free slots
+     */
+    boolean hasRoom(int count) {
+        if (added + count - limit <= 0) {
+            return true;
+        }
+        fullNow();
+        int granted = silentAdded == (int) SILENT_RETIRED.getAcquire(this) ? 0 : interval - 1;
+        return added + count - limit <= granted;
     }
 
     private boolean fullNow() {
@@ -240,6 +256,27 @@ public final class RequestLedger implements Credit {
         requests[stateAt(sequence)] = state;
         ADDED.setRelease(this, sequence + 1); // publishes what was written above
         return sequence;
+    }
+
+    /**
+     * Adds a batch of requests, and gives each its id; only when the queue {@linkplain #hasRoom has
+     * room} for them.
+     *
+     * @param batch the requests
+     * @param records two numbers for each: its context and its {@link RequestState}
+     * @param count how many
+     * @param silent how many of them are silent
+     */
+    void addAll(SendChain batch, long[] records, int count, int silent) {
+        int first = added;
+        for (int i = 0; i < count; i++) {
+            int sequence = first + i;
+            batch.number(i, WorkId.of(queue, sequence));
+            requests[contextAt(sequence)] = records[2 * i];
+            requests[stateAt(sequence)] = records[2 * i + 1];
+        }
+        silentAdded += silent;
+        ADDED.setRelease(this, first + count);
     }
 
     /**
@@ -377,11 +414,17 @@ public final class RequestLedger implements Credit {
     int deliverPlain(
             WorkCompletions raw, int first, int came, Provider provider, CompletionRecords to) {
         int oldest = retired;
-        int most = synthesizes ? 0 : Math.min((int) ADDED.getAcquire(this) - oldest, came - first);
-        if (most <= 0 || !deliverIfPlain(raw, first, oldest, provider, to, 0)) {
+        int outstanding = (int) ADDED.getAcquire(this) - oldest;
+        if (synthesizes
+                || outstanding <= 0
+                || !deliverIfPlain(raw, first, oldest, provider, to, 0)) {
             return 0;
         }
-        int count = most > 1 ? deliverMorePlain(raw, first, oldest, most, provider, to) : 1;
+        int count = 1;
+        if (came - first > 1) {
+            int most = Math.min(outstanding, came - first);
+            count = deliverMorePlain(raw, first, oldest, most, provider, to);
+        }
         to.added(endpoint, count);
         RETIRED.setRelease(this, oldest + count);
         DELIVERED.setRelease(this, delivered + count);

@@ -36,6 +36,12 @@ public final class SendQueue {
     private static final int ENDED = 2;
     private static final VarHandle STATE;
 
+    // Which requests of a chain have callers that wait for the answer, and may be refused without a
+    // completion.
+    private static final int NONE_ASKS = 0;
+    private static final int LAST_ASKS = 1;
+    private static final int ALL_ASK = 2; // a batch
+
     static {
         try {
             STATE = MethodHandles.lookup().findVarHandle(SendQueue.class, "state", int.class);
@@ -148,7 +154,7 @@ public final class SendQueue {
                 return refuse(refusal);
             }
             chain.begin(operation.opcode());
-            fill(operation, remoteAddress, remoteKey, operand, swap);
+            operation.fill(chain, remoteAddress, remoteKey, operand, swap);
             int answer;
             if ((flags & RequestFlags.INLINE) != 0) {
                 answer = postInline(operation, context, buffers, count, flags);
@@ -190,20 +196,22 @@ public final class SendQueue {
         return ledger.full();
     }
 
-    private void fill(
-            Operation operation, long remoteAddress, int remoteKey, long operand, long swap) {
-        switch (operation.opcode()) {
-            case SendChain.SEND_WITH_INVALIDATE -> chain.invalidate(remoteKey);
-            case SendChain.SEND_WITH_IMMEDIATE -> chain.immediate((int) operand);
-            case SendChain.WRITE_WITH_IMMEDIATE -> {
-                chain.remote(remoteAddress, remoteKey);
-                chain.immediate((int) operand);
-            }
-            case SendChain.WRITE, SendChain.READ -> chain.remote(remoteAddress, remoteKey);
-            case SendChain.COMPARE_AND_SWAP, SendChain.FETCH_AND_ADD ->
-                    chain.atomic(remoteAddress, remoteKey, operand, swap);
-            default -> {} // SEND
+    /** Checks the same for a batch, and what its requests need of the peer. */
+    int admitBatch(int count, boolean invalidates, boolean reads) {
+        if ((int) STATE.getAcquire(this) != CONNECTED) {
+            return Refusal.NOT_CONNECTED.code();
         }
+        if (invalidates && !peerInvalidatable) {
+            return Refusal.NO_REMOTE_INVALIDATE.code();
+        }
+        if (reads && outboundReads == 0) {
+            return Refusal.NO_READS.code();
+        }
+        if (!ledger.hasRoom(count)) {
+            poller.drain();
+            return ledger.hasRoom(count) ? Refusal.NONE : Refusal.FULL.code();
+        }
+        return Refusal.NONE;
     }
 
     private int postInline(
@@ -211,10 +219,7 @@ public final class SendQueue {
         // As one buffer: most providers refuse more than the queue pair was made for, inline too.
         long bytes = buffers.copyInline(chain, count, rules.maxInlineBytes());
         if (bytes < 0) {
-            return refuse(
-                    bytes == Buffers.TOO_MANY
-                            ? Refusal.TOO_MANY_INLINE_BYTES.code()
-                            : Refusal.UNREADABLE.code());
+            return refuse(Buffers.refusal(bytes));
         }
         if (bytes == 0) {
             chain.buffers(0, 0);
@@ -225,27 +230,22 @@ public final class SendQueue {
     /** Ends a request and posts it with all deferred ones, unless it is deferred itself. */
     private int submit(Operation operation, long context, int flags, int inline) {
         boolean silent = (flags & RequestFlags.SILENT_SUCCESS) != 0;
-        int before = unsignaled;
-        boolean signaled = finish(flags, inline, silent);
-        ledger.add(context, operation.type(), silent, signaled);
-        return (flags & RequestFlags.DEFER) != 0 && !chain.full()
-                ? Refusal.NONE
-                : postFinished(before);
+        int after = unsignaledAfter(unsignaled, silent);
+        chain.finish(ledger.nextId(), RequestFlags.toVerbs(flags, inline, after == 0));
+        boolean waits = (flags & RequestFlags.DEFER) != 0 && !chain.full();
+        long first = waits ? 0 : chain.prepare(0);
+        ledger.add(context, operation.type(), silent, after == 0);
+        return finished(waits, first, after);
     }
 
-    private boolean finish(int flags, int inline, boolean silent) {
-        boolean signaled = !silent || unsignaled + 1 >= interval;
-        unsignaled = signaled ? 0 : unsignaled + 1;
-        int verbsFlags = inline | (signaled ? SendChain.SIGNALED : 0);
-        if ((flags & (RequestFlags.READ_FENCE | RequestFlags.SEND_AND_SOLICIT_EVENT)) != 0) {
-            verbsFlags |=
-                    ((flags & RequestFlags.READ_FENCE) != 0 ? SendChain.FENCE : 0)
-                            | ((flags & RequestFlags.SEND_AND_SOLICIT_EVENT) != 0
-                                    ? SendChain.SOLICITED
-                                    : 0);
-        }
-        chain.finish(ledger.nextId(), verbsFlags);
-        return signaled;
+    /** How many silent requests in a row there are after one more request; 0: it is signaled. */
+    int unsignaledAfter(int before, boolean silent) {
+        return silent && before + 1 < interval ? before + 1 : 0;
+    }
+
+    /** How many silent requests in a row there are now. */
+    int unsignaled() {
+        return unsignaled;
     }
 
     /**
@@ -254,24 +254,24 @@ public final class SendQueue {
      */
     int submit(Operation operation, Window window, long context, int flags) {
         boolean silent = (flags & RequestFlags.SILENT_SUCCESS) != 0;
-        int before = unsignaled;
-        boolean signaled = finish(flags, 0, silent);
-        ledger.add(window, context, operation.type(), silent, signaled);
+        int after = unsignaledAfter(unsignaled, silent);
+        chain.finish(ledger.nextId(), RequestFlags.toVerbs(flags, 0, after == 0));
+        ledger.add(window, context, operation.type(), silent, after == 0);
         Endpoint endpoint = ledger.endpoint();
         if (operation.opcode() == SendChain.BIND) {
             endpoint.windows().bind(window, endpoint);
         } else {
             endpoint.windows().invalidate(window);
         }
-        return (flags & RequestFlags.DEFER) != 0 && !chain.full()
-                ? Refusal.NONE
-                : postFinished(before);
+        boolean waits = (flags & RequestFlags.DEFER) != 0 && !chain.full();
+        return finished(waits, waits ? 0 : chain.prepare(0), after);
     }
 
-    private int postFinished(int before) {
-        int refusal = postChain(true);
-        if (refusal != Refusal.NONE) {
-            unsignaled = before;
+    /** Posts the chain, unless its last request is deferred. */
+    private int finished(boolean waits, long first, int unsignaledAfter) {
+        int refusal = waits ? Refusal.NONE : postChain(first, true);
+        if (refusal == Refusal.NONE) {
+            unsignaled = unsignaledAfter;
         }
         return refusal;
     }
@@ -316,7 +316,7 @@ public final class SendQueue {
     /** The same, with the lock. Those requests were accepted: their posts have returned. */
     void postDeferredHere() {
         if (!chain.isEmpty()) {
-            postChain(false);
+            postChain(chain.prepare(0), false);
         }
     }
 
@@ -337,9 +337,36 @@ public final class SendQueue {
      * @param lastIsAsking whether the last request's caller still waits for the answer, so that it
      *     may be refused without a completion
      */
-    private int postChain(boolean lastIsAsking) {
+    private int postChain(long first, boolean lastIsAsking) {
+        int answer = verbs.postSend(queuePair, first, chain.badRequest());
+        int errno =
+                chain.accepted(answer)
+                        ? 0
+                        : notAccepted(chain, answer, lastIsAsking ? LAST_ASKS : NONE_ASKS);
+        chain.clear();
+        return errno;
+    }
+
+    /**
+     * Posts a batch, whose requests are in the ledger.
+     *
+     * @param batch their chain
+     * @param unsignaledAfter how many silent requests in a row there are behind it
+     * @return {@link Refusal#NONE}, or a positive errno: then none of them was posted, and none is
+     *     in the ledger any more
+     */
+    int postBatch(SendChain batch, int unsignaledAfter) {
+        int answer = verbs.postSend(queuePair, batch.prepare(0), batch.badRequest());
+        int refusal = batch.accepted(answer) ? 0 : notAccepted(batch, answer, ALL_ASK);
+        if (refusal == Refusal.NONE) {
+            unsignaled = unsignaledAfter;
+        }
+        return refusal;
+    }
+
+    private int notAccepted(SendChain chain, int answer, int asking) {
         int posted = 0; // so many the provider has taken
-        int errno = post(posted);
+        int errno = chain.refused(posted, answer);
         // A queue that was full for the provider may have a free slot once completions are polled.
         for (int tries = 0;
                 tries < TRIES
@@ -348,17 +375,13 @@ public final class SendQueue {
                         && poller.drain();
                 tries++) {
             posted = chain.refusedAt();
-            errno = post(posted);
+            errno = post(chain, posted);
         }
-        if (errno != 0) {
-            errno = refused(errno, posted, chain.refusedAt(), lastIsAsking);
-        }
-        chain.clear();
-        return errno;
+        return errno == 0 ? 0 : refused(chain, errno, posted, asking);
     }
 
     /** The downcall: 0, or a positive errno, and {@link SendChain#refusedAt} says where. */
-    private int post(int first) {
+    private int post(SendChain chain, int first) {
         int answer = verbs.postSend(queuePair, chain.prepare(first), chain.badRequest());
         return chain.accepted(answer) ? 0 : chain.refused(first, answer);
     }
@@ -367,17 +390,21 @@ public final class SendQueue {
      * The provider refused a request of the chain, and with it all behind it.
      *
      * @param posted how many of the chain it had taken before
-     * @param at which one it refused, or {@link SendChain#UNKNOWN}
-     * @return what the last request's post returns
+     * @param asking whose post has not returned yet
+     * @return what that post returns
      */
-    private int refused(int errno, int posted, int at, boolean lastIsAsking) {
+    private int refused(SendChain chain, int errno, int posted, int asking) {
+        int at = chain.refusedAt();
         int last = ledger.last();
         int first = last - chain.length() + 1;
-        if (lastIsAsking && at == chain.length() - 1) {
-            ledger.takeBack();
+        if (asking == ALL_ASK ? at == 0 : asking == LAST_ASKS && at == chain.length() - 1) {
+            for (int sequence = last; sequence - (first + at) >= 0; sequence--) {
+                ledger.takeBack();
+            }
             return errno; // nothing else has happened
         }
-        int answer = errno;
+        boolean lastIsAsking = asking == LAST_ASKS;
+        int answer = asking == ALL_ASK ? Refusal.NONE : errno; // some of a batch may be posted
         if (at == SendChain.UNKNOWN) {
             if (poller.refuse(ledger, first + posted, last, lastIsAsking)) {
                 return Refusal.NONE; // whatever the provider meant: all have completed
@@ -532,7 +559,7 @@ public final class SendQueue {
             chain.remote(0, 0);
         }
         chain.finish(WorkId.of(ledger.queue(), ledger.addInternal()), SendChain.SIGNALED);
-        if (post(0) != 0) {
+        if (post(chain, 0) != 0) {
             ledger.takeBack();
         }
         chain.clear();

@@ -66,6 +66,18 @@ public record SendRules(
                 return Refusal.ARENA_CLOSED.code();
             }
         }
+        // Compared first: the switch would read a table.
+        return operation.needs() == Operation.Needs.NOTHING
+                ? Refusal.NONE
+                : checkNeeds(operation, buffers, count, peerInvalidatable, outboundReads);
+    }
+
+    private int checkNeeds(
+            Operation operation,
+            Buffers buffers,
+            int count,
+            boolean peerInvalidatable,
+            int outboundReads) {
         return switch (operation.needs()) {
             case NOTHING, WINDOW -> Refusal.NONE;
             case REMOTE_INVALIDATE ->
@@ -78,7 +90,7 @@ public record SendRules(
                 if (!atomics) {
                     yield Refusal.NO_ATOMICS.code();
                 }
-                yield count == 1 && bytes == ATOMIC_BYTES
+                yield count == 1 && buffers.bytes() == ATOMIC_BYTES
                         ? checkRead(buffers, count, outboundReads)
                         : Refusal.NOT_ONE_LONG.code();
             }

@@ -312,6 +312,28 @@ public final class SendChain {
         current += stride;
     }
 
+    /**
+     * Gives a request of the chain its number.
+     *
+     * @param index which request; not checked
+     * @param id the {@code wr_id} that its completion will carry
+     */
+    public void number(int index, long id) {
+        Native.putLong(slots + stride * index, ID, id);
+    }
+
+    /**
+     * Makes a request of the chain signaled or unsignaled.
+     *
+     * @param index which request; not checked
+     * @param signaled whether the provider reports its success
+     */
+    public void signal(int index, boolean signaled) {
+        long slot = slots + stride * index;
+        int others = Native.getInt(slot, FLAGS) & ~SIGNALED;
+        Native.putInt(slot, FLAGS, others | (signaled ? SIGNALED : 0));
+    }
+
     /** Empties the chain; the next request goes into the first slot. */
     public void clear() {
         current = slots;

@@ -23,7 +23,7 @@ import java.util.Arrays;
  */
 public final class Load {
     private static final int BYTES = 64;
-    private static final int MOST_PAIRS = 64;
+    private static final int MOST_PAIRS = 1024;
     private static final int MOST_DEPTH = 4096;
     private static final int BATCH = 16;
 

@@ -10,6 +10,7 @@ import dev.verbena.OpFlags;
 import dev.verbena.ProtectionDomain;
 import dev.verbena.QueuePair;
 import dev.verbena.QueuePairLimits;
+import dev.verbena.RequestBatch;
 import dev.verbena.Status;
 
 import org.openjdk.jmh.annotations.Benchmark;
@@ -61,6 +62,9 @@ public class PostAndPoll {
     private MemoryRegion region;
     private BufferList buffers;
     private Completions completions;
+    private RequestBatch batch;
+    private RequestBatch prepared;
+    private long posts;
 
     /** Opens the stand-in's device and connects a queue pair to itself. */
     @Setup
@@ -78,6 +82,11 @@ public class PostAndPoll {
         region = domain.register(arena.allocate(4096, 64), Access.LOCAL_WRITE);
         buffers = new BufferList(1).add(region, 0, BYTES);
         completions = new Completions(CHAIN);
+        batch = new RequestBatch(queuePair, CHAIN);
+        prepared = new RequestBatch(queuePair, CHAIN);
+        for (int i = 1; i <= CHAIN; i++) {
+            succeed(prepared.send(i, buffers, OpFlags.NONE));
+        }
     }
 
     /** Closes all of it. */
@@ -108,6 +117,28 @@ public class PostAndPoll {
             succeed(queuePair.send(i, buffers, OpFlags.DEFER));
         }
         succeed(queuePair.send(CHAIN, buffers, OpFlags.NONE));
+        return poll(CHAIN);
+    }
+
+    /** Sixteen signalled sends, recorded in a batch and posted by one call. */
+    @Benchmark
+    @CompilerControl(CompilerControl.Mode.DONT_INLINE)
+    @OperationsPerInvocation(CHAIN)
+    public long batch() {
+        batch.clear();
+        for (int i = 1; i <= CHAIN; i++) {
+            succeed(batch.send(i, buffers, OpFlags.NONE));
+        }
+        succeed(batch.post());
+        return poll(CHAIN);
+    }
+
+    /** Such a batch that was recorded before, with another context for one of them. */
+    @Benchmark
+    @CompilerControl(CompilerControl.Mode.DONT_INLINE)
+    @OperationsPerInvocation(CHAIN)
+    public long prepared() {
+        succeed(prepared.context(0, ++posts).post());
         return poll(CHAIN);
     }
 

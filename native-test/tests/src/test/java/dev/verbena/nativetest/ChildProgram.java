@@ -45,6 +45,12 @@ final class ChildProgram implements AutoCloseable {
         return lines.readLine();
     }
 
+    /** Sends a signal, as "STOP". */
+    void signal(String name) throws IOException, InterruptedException {
+        Process kill = new ProcessBuilder("kill", "-" + name, "" + process.pid()).start();
+        assertThat(kill.waitFor()).as("kill -%s %d", name, process.pid()).isZero();
+    }
+
     int exitCode() throws InterruptedException {
         assertThat(process.waitFor(SECONDS, TimeUnit.SECONDS)).as("has ended").isTrue();
         return process.exitValue();

@@ -12,6 +12,9 @@ import dev.verbena.ProtectionDomain;
 import dev.verbena.QueuePair;
 import dev.verbena.QueuePairLimits;
 import dev.verbena.VerbenaException;
+import dev.verbena.channel.ChannelClient;
+import dev.verbena.channel.ChannelException;
+import dev.verbena.channel.ChannelOptions;
 import dev.verbena.channel.ChannelServer;
 import dev.verbena.channel.IdleStrategy;
 import dev.verbena.channel.Poller;
@@ -21,6 +24,8 @@ import dev.verbena.examples.FileReceiver;
 import dev.verbena.examples.FileSender;
 import dev.verbena.examples.Hello;
 import dev.verbena.examples.ManyQueues;
+import dev.verbena.examples.Publisher;
+import dev.verbena.examples.ThousandThreads;
 import dev.verbena.examples.TwoPeers;
 import dev.verbena.examples.WindowTransfer;
 
@@ -37,12 +42,19 @@ import java.nio.file.FileAlreadyExistsException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Random;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
 import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.Semaphore;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
 import java.util.function.Function;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
@@ -82,6 +94,100 @@ class ExamplesTest {
             for (String text : List.of("Hello, RDMA", "", "x".repeat(4064))) {
                 assertThat(ChannelEcho.ask(near, server.localAddress(), text)).isEqualTo(text);
             }
+        }
+    }
+
+    @Test
+    void aThousandThreadsGetTheirAnswers() throws Exception {
+        List<String> active = RdmaDevices.active();
+        Duration timeout = Duration.ofSeconds(TIMEOUT);
+        try (Adapter there = Adapter.open(active.getFirst());
+                Adapter here = Adapter.open(active.getLast());
+                Poller far = Poller.start(there, IdleStrategy.events());
+                Poller near = Poller.start(here, IdleStrategy.events())) {
+            ChannelServer server = ChannelEcho.serve(far, anyPort(there));
+            try (ThousandThreads client = new ThousandThreads(near, server.localAddress());
+                    ExecutorService threads = Executors.newVirtualThreadPerTaskExecutor()) {
+                List<Future<String>> answers = new ArrayList<>();
+                for (int i = 0; i < 1000; i++) {
+                    String question = "question " + i;
+                    answers.add(threads.submit(() -> client.ask(question, timeout)));
+                }
+                for (int i = 0; i < 1000; i++) {
+                    assertThat(answers.get(i).get()).isEqualTo("question " + i);
+                }
+                server.close();
+                assertThatThrownBy(() -> client.ask("anybody there?", timeout))
+                        .isInstanceOf(ChannelException.class)
+                        .hasMessageContaining("is closed");
+            }
+            try (ChannelServer mute =
+                            ChannelServer.listen(
+                                    far,
+                                    anyPort(there),
+                                    ChannelOptions.DEFAULTS,
+                                    1,
+                                    (channel, message) -> {},
+                                    channel -> {});
+                    ThousandThreads client = new ThousandThreads(near, mute.localAddress())) {
+                assertThatThrownBy(() -> client.ask("anybody there?", Duration.ofMillis(50)))
+                        .isInstanceOf(TimeoutException.class);
+            }
+        }
+    }
+
+    @Test
+    void aSlowSubscriberHoldsUpNobodyAndComesBack() throws Exception {
+        List<String> active = RdmaDevices.active();
+        BlockingQueue<String> quickLines = new LinkedBlockingQueue<>();
+        BlockingQueue<String> slowLines = new LinkedBlockingQueue<>();
+        Semaphore joined = new Semaphore(0);
+        CountDownLatch goesOn = new CountDownLatch(1);
+        try (Adapter there = Adapter.open(active.getFirst());
+                Adapter here = Adapter.open(active.getLast());
+                Poller far = Poller.start(there, IdleStrategy.events());
+                Poller near = Poller.start(here, IdleStrategy.events());
+                Poller slow = Poller.start(here, IdleStrategy.events());
+                Publisher publisher = new Publisher(far, anyPort(there));
+                ChannelClient quickOne =
+                        Publisher.subscribe(
+                                near, publisher.address(), quickLines::add, joined::release);
+                ChannelClient slowOne =
+                        Publisher.subscribe(
+                                slow,
+                                publisher.address(),
+                                line -> {
+                                    slowLines.add(line);
+                                    await(goesOn);
+                                },
+                                joined::release)) {
+            assertThat(joined.tryAcquire(2, TIMEOUT, TimeUnit.SECONDS)).isTrue();
+            int published = 0;
+            do {
+                while (publisher.publish("line " + published) == 0) {
+                    Thread.onSpinWait(); // the server's side of a channel stands a bit later
+                }
+                assertThat(quickLines.poll(TIMEOUT, TimeUnit.SECONDS)).isNotNull();
+                published++;
+            } while (slowLines.isEmpty() || publisher.publish("still two") == 2);
+            goesOn.countDown(); // it sees that it was cut off, and connects again
+            assertThat(joined.tryAcquire(TIMEOUT, TimeUnit.SECONDS)).isTrue();
+            assertThat(slowOne.attempts()).isEqualTo(2);
+            assertThat(quickOne.attempts()).isOne();
+            while (publisher.publish("again") < 2) {
+                Thread.onSpinWait();
+            }
+            while (!"again".equals(slowLines.poll(TIMEOUT, TimeUnit.SECONDS))) {
+                continue;
+            }
+        }
+    }
+
+    private static void await(CountDownLatch latch) {
+        try {
+            assertThat(latch.await(TIMEOUT, TimeUnit.SECONDS)).isTrue();
+        } catch (InterruptedException e) {
+            throw new IllegalStateException(e);
         }
     }
 

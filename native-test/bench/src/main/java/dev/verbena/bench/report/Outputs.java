@@ -28,10 +28,12 @@ final class Outputs {
     static final String PERCENTILES = "-percentiles";
 
     /** Where perftest's curves have their points; Perf gives its own. */
-    private static final Map<String, String> CONFINED =
+    private static final Map<String, List<Row>> CONFINED =
             Map.of(
-                    Row.POST_POLL.key(), Row.POST_POLL_CONFINED.key(),
-                    Row.CHAIN.key(), Row.CHAIN_CONFINED.key());
+                    Row.POST_POLL.key(),
+                    List.of(Row.POST_POLL_CONFINED),
+                    Row.CHAIN.key(),
+                    List.of(Row.CHAIN_CONFINED, Row.BATCH_CONFINED, Row.PREPARED_CONFINED));
 
     private static final double[] PERCENTS = {
         0, 10, 25, 50, 75, 90, 95, 97.5, 99, 99.5, 99.75, 99.9, 99.95, 99.99
@@ -102,7 +104,7 @@ final class Outputs {
         return measurements.stream()
                 .collect(
                         Collectors.groupingBy(
-                                m -> List.of(m.row(), m.parameter()),
+                                m -> List.of(m.row(), m.parameter(), m.side()),
                                 LinkedHashMap::new,
                                 Collectors.toList()))
                 .values()
@@ -110,14 +112,10 @@ final class Outputs {
                 .map(
                         rounds -> {
                             Measurement one = rounds.getFirst();
-                            Values all = Values.of(rounds, one.row(), one.parameter(), side);
+                            Side of = one.side();
+                            Values all = Values.of(rounds, one.row(), one.parameter(), of);
                             return new Measurement(
-                                    one.row(),
-                                    one.parameter(),
-                                    side,
-                                    fork,
-                                    all.median(),
-                                    one.unit());
+                                    one.row(), one.parameter(), of, fork, all.median(), one.unit());
                         })
                 .toList();
     }
@@ -157,9 +155,8 @@ final class Outputs {
                             double value = Double.parseDouble(fields[3]);
                             add(place.getFirst(), place.getLast(), value, fields[4]);
                             // C has no locks: it is the other side of both modes.
-                            if (CONFINED.containsKey(place.getFirst())) {
-                                add(CONFINED.get(place.getFirst()), "", value, fields[4]);
-                            }
+                            CONFINED.getOrDefault(place.getFirst(), List.of())
+                                    .forEach(of -> add(of.key(), "", value, fields[4]));
                         });
     }
 
@@ -291,13 +288,24 @@ final class Outputs {
                     switch (name) {
                         case "one" -> confined ? Row.POST_POLL_CONFINED : Row.POST_POLL;
                         case "chain" -> confined ? Row.CHAIN_CONFINED : Row.CHAIN;
+                        case "batch" -> confined ? Row.BATCH_CONFINED : null;
+                        case "prepared" -> confined ? Row.PREPARED_CONFINED : null;
                         case "wake" -> Row.ARM_AWAIT;
+                        case "byHand", "throughAChannel" -> Row.MESSAGE;
                         default ->
                                 throw new IllegalArgumentException(
                                         "no row has the benchmark " + benchmark);
                     };
+            if (measured == null) {
+                continue; // batches on shared queues have no row
+            }
             Map<String, Object> score = members(result.get("primaryMetric"));
-            add(measured.key(), "", (Double) score.get("score"), "ns");
+            double time = (Double) score.get("score");
+            if (name.equals("byHand")) {
+                measurements.add(new Measurement(measured.key(), "", Side.C, fork, time, "ns"));
+                continue;
+            }
+            add(measured.key(), "", time, "ns");
             if (measured == Row.ARM_AWAIT) {
                 // What JMH's own threads allocate in a second is not nothing, divided by the few
                 // requests of system calls; AllocationTest counts those by the thread.
@@ -309,7 +317,10 @@ final class Outputs {
                             (metric, values) -> {
                                 if (metric.endsWith("gc.alloc.rate.norm")) {
                                     allocation(
-                                            confined ? name + "-confined" : name, members(values));
+                                            measured == Row.MESSAGE
+                                                    ? measured.key()
+                                                    : confined ? name + "-confined" : name,
+                                            members(values));
                                 }
                             });
         }

@@ -16,9 +16,17 @@ enum Row {
     CHAIN("The same in chains of 16 (DEFER), each", Goal.none(), Parameter.NONE),
     /** JMH's PostAndPoll.chain on confined queues, and c/post_poll.c. */
     CHAIN_CONFINED("Such chains on confined queues, each", Goal.atMost(1.85), Parameter.NONE),
+    /** JMH's PostAndPoll.batch on confined queues, and c/post_poll.c with chains. */
+    BATCH_CONFINED(
+            "A batch of 16, recorded and posted, each; confined", Goal.atMost(1.3), Parameter.NONE),
+    /** JMH's PostAndPoll.prepared on confined queues, and c/post_poll.c with chains. */
+    PREPARED_CONFINED(
+            "Such a batch, posted again, each; confined", Goal.atMost(1.3), Parameter.NONE),
     /** JMH's ArmAndAwait.wake and c/arm_await.c. */
     ARM_AWAIT("Arm, wait, wake, poll, provider that copies", Goal.atMost(1.2), Parameter.NONE),
-    /** JMH's gc.alloc.rate.norm, the worst of both benchmarks. */
+    /** JMH's Messages: through a channel, and in place of C by hand, in Java. */
+    MESSAGE("A message through a channel, and by hand", Goal.atMost(2.5), Parameter.NONE),
+    /** JMH's gc.alloc.rate.norm, the worst of all benchmarks. */
     ALLOCATION("Bytes allocated by a request", Goal.nothing(), Parameter.NONE),
     /** ib_send_lat. */
     SEND_LATENCY("Send latency", Goal.atMost(1.05), Parameter.BYTES),

@@ -177,6 +177,8 @@ class OutputsTest {
                         tuple("events", "", 40.0),
                         tuple("chain", "", 20.0),
                         tuple("chain-confined", "", 20.0),
+                        tuple("batch-confined", "", 20.0),
+                        tuple("prepared-confined", "", 20.0),
                         tuple("post-poll", "", 40.0),
                         tuple("post-poll-confined", "", 40.0),
                         tuple("arm-await", "", 900.0),
@@ -205,9 +207,23 @@ class OutputsTest {
                     "params" : { "threads" : "CONFINED" },
                     "primaryMetric" : { "score" : 80 },
                     "secondaryMetrics" : { "\\u00b7gc.alloc.rate.norm" : { "rawData" : [ [ 0 ] ] } } },
+                  { "benchmark" : "dev.verbena.bench.PostAndPoll.batch",
+                    "params" : { "threads" : "CONFINED" },
+                    "primaryMetric" : { "score" : 13 },
+                    "secondaryMetrics" : {} },
+                  { "benchmark" : "dev.verbena.bench.PostAndPoll.prepared",
+                    "params" : { "threads" : "SHARED" },
+                    "primaryMetric" : { "score" : 9 },
+                    "secondaryMetrics" : {} },
                   { "benchmark" : "dev.verbena.bench.ArmAndAwait.wake",
                     "primaryMetric" : { "score" : 1200 },
-                    "secondaryMetrics" : { "gc.alloc.rate.norm" : { "rawData" : [ [ 0.05 ] ] } } } ]
+                    "secondaryMetrics" : { "gc.alloc.rate.norm" : { "rawData" : [ [ 0.05 ] ] } } },
+                  { "benchmark" : "dev.verbena.bench.Messages.byHand",
+                    "primaryMetric" : { "score" : 88 },
+                    "secondaryMetrics" : { "gc.alloc.rate.norm" : { "rawData" : [ [ 8.0 ] ] } } },
+                  { "benchmark" : "dev.verbena.bench.Messages.throughAChannel",
+                    "primaryMetric" : { "score" : 200 },
+                    "secondaryMetrics" : { "gc.alloc.rate.norm" : { "rawData" : [ [ 0.001 ] ] } } } ]
                 """;
         assertThat(Outputs.read("post-poll-java-1.json", json))
                 .extracting(Measurement::toString)
@@ -218,7 +234,11 @@ class OutputsTest {
                         "allocation\tone\tjava\t1\t16.0\tB",
                         "post-poll-confined\t\tjava\t1\t80.0\tns",
                         "allocation\tone-confined\tjava\t1\t0.0\tB",
-                        "arm-await\t\tjava\t1\t1200.0\tns");
+                        "batch-confined\t\tjava\t1\t13.0\tns",
+                        "arm-await\t\tjava\t1\t1200.0\tns",
+                        "message\t\tc\t1\t88.0\tns",
+                        "message\t\tjava\t1\t200.0\tns",
+                        "allocation\tmessage\tjava\t1\t0.001\tB");
     }
 
     @Test

@@ -1,0 +1,368 @@
+package dev.verbena;
+
+import com.google.errorprone.annotations.CanIgnoreReturnValue;
+import com.google.errorprone.annotations.CheckReturnValue;
+
+import dev.verbena.internal.queue.Batch;
+import dev.verbena.internal.queue.Operation;
+import dev.verbena.internal.queue.Refusal;
+
+/**
+ * Requests of one queue pair that are recorded first, and then posted together, by one call of
+ * {@code ibv_post_send}; as often as the caller likes. Costs less than posting them one by one, or
+ * with {@link OpFlags#DEFER}: each is checked and written when it is recorded, and the post does
+ * only what differs each time. (NDK has no such call; its way is DEFER.)
+ *
+ * {@snippet file="dev/verbena/examples/Batches.java" region="batch"}
+ *
+ * <p><b>Recording</b> takes the same parameters as the methods of {@link QueuePair} of the same
+ * name, and returns the same refusals; a request that was refused is not part of the batch. What
+ * depends on the connection is checked by the post. Buffers of {@link OpFlags#INLINE} requests are
+ * copied when they are recorded, for all posts to come; other buffers belong to the device from
+ * each post until the completion, as always, and a {@link BufferList} may be changed as soon as a
+ * request was recorded. DEFER has no effect here. Binds and invalidates, whose tokens differ each
+ * time, are posted to the queue pair itself: with DEFER they go out right before the batch.
+ *
+ * <p><b>Posting</b> is all or nothing. {@link #post} returns SUCCESS, and each request ends in its
+ * own completion; or something else, and none of them has any effect. They keep their order, and
+ * come after what was posted and deferred before. If the provider refuses one after it has taken
+ * others, the post has returned SUCCESS all the same: the refused one ends in INTERNAL_ERROR, those
+ * behind it in CANCELLED, and the queue pair is not {@linkplain QueuePair#connected connected} any
+ * more, as with deferred requests.
+ *
+ * <p><b>Posting again.</b> A batch stays as it is: post it again, also before its completions have
+ * come, as long as the queue has room. {@link #context(int, long)} changes what a completion
+ * carries; {@link #clear} begins anew. The batch's memory is freed with the object.
+ *
+ * <p>For one thread at a time; with confined completion queues, {@link #post} is for their thread.
+ * Allocates nothing but when it is made.
+ */
+@CheckReturnValue
+public final class RequestBatch {
+    private final QueuePair queuePair;
+    private final Batch batch;
+    private final int capacity;
+
+    /**
+     * Makes an empty batch.
+     *
+     * @param queuePair where its requests are posted; not closed
+     * @param capacity how many requests it holds, from 1 to the {@linkplain
+     *     QueuePairLimits#initiatorDepth depth} of the queue
+     * @throws IllegalArgumentException for another capacity
+     */
+    public RequestBatch(QueuePair queuePair, int capacity) {
+        int depth = queuePair.limits().initiatorDepth();
+        if (capacity < 1 || capacity > depth) {
+            throw new IllegalArgumentException(
+                    "A batch of %s holds 1 to %d requests, as its queue does, not %d"
+                            .formatted(queuePair, depth, capacity));
+        }
+        this.queuePair = queuePair;
+        this.capacity = capacity;
+        this.batch =
+                new Batch(queuePair.sends(), queuePair.domain().adapter().provider(), capacity);
+    }
+
+    /**
+     * Forgets all requests.
+     *
+     * @return this batch
+     */
+    @CanIgnoreReturnValue
+    public RequestBatch clear() {
+        batch.clear();
+        return this;
+    }
+
+    /**
+     * How many requests are recorded.
+     *
+     * @return 0 to {@link #capacity}
+     */
+    public int size() {
+        return batch.size();
+    }
+
+    /**
+     * How many requests it holds.
+     *
+     * @return 1 or more
+     */
+    public int capacity() {
+        return capacity;
+    }
+
+    /**
+     * Posts all requests that are recorded, in order, by one call ({@code ibv_post_send}). An empty
+     * batch posts what was deferred before, and nothing else.
+     *
+     * @return SUCCESS; or, with no effect of any of them: CONNECTION_INVALID when not connected,
+     *     flushed or closed, NO_MORE_ENTRIES when the queue has not room for all of them,
+     *     NOT_SUPPORTED when one needs what the peer did not announce, ACCESS_VIOLATION when an
+     *     arena of their buffers was closed, or the provider's refusal
+     * @throws WrongThreadException when the queue pair is confined to another thread
+     */
+    public Status post() {
+        return queuePair.answer("the post of a batch", batch.post());
+    }
+
+    /**
+     * Replaces what the completion of a recorded request will carry, for posts to come.
+     *
+     * @param index which request: 0 is the one that was recorded first
+     * @param context what the completion will carry
+     * @return this batch
+     * @throws IndexOutOfBoundsException when there is no such request
+     */
+    @CanIgnoreReturnValue
+    public RequestBatch context(int index, long context) {
+        batch.context(index, context);
+        return this;
+    }
+
+    // ---- recording
+
+    /**
+     * Records a send: {@link QueuePair#send(long, BufferList, OpFlags)}.
+     *
+     * @param context what the completion will carry
+     * @param buffers the message's bytes
+     * @param flags {@link OpFlags}: SILENT_SUCCESS, READ_FENCE, SEND_AND_SOLICIT_EVENT, INLINE
+     * @return SUCCESS; or, and then it is not recorded: NO_MORE_ENTRIES when the batch is full, or
+     *     a refusal of the method that it stands for
+     */
+    public Status send(long context, BufferList buffers, OpFlags flags) {
+        return add(Operation.SEND, context, buffers, 0, 0, 0, 0, flags);
+    }
+
+    /**
+     * Records a send that invalidates a token of the peer's: {@link QueuePair#sendAndInvalidate}.
+     *
+     * @param context what the completion will carry
+     * @param buffers the message's bytes
+     * @param remoteToken the token, as the peer handed it out
+     * @param flags as {@link #send}
+     * @return as {@link #send}
+     */
+    public Status sendAndInvalidate(
+            long context, BufferList buffers, int remoteToken, OpFlags flags) {
+        return add(Operation.SEND_AND_INVALIDATE, context, buffers, 0, remoteToken, 0, 0, flags);
+    }
+
+    /**
+     * Records a send with immediate data: {@link QueuePair#sendWithImmediate}.
+     *
+     * @param context what the completion will carry
+     * @param buffers the message's bytes
+     * @param immediate the 32 bits
+     * @param flags as {@link #send}
+     * @return as {@link #send}
+     */
+    public Status sendWithImmediate(
+            long context, BufferList buffers, int immediate, OpFlags flags) {
+        return add(Operation.SEND_WITH_IMMEDIATE, context, buffers, 0, 0, immediate, 0, flags);
+    }
+
+    /**
+     * Records a write: {@link QueuePair#write(long, BufferList, long, int, OpFlags)}.
+     *
+     * @param context what the completion will carry
+     * @param buffers the bytes
+     * @param remoteAddress where they go
+     * @param remoteToken the peer's token for that memory
+     * @param flags {@link OpFlags}: SILENT_SUCCESS, READ_FENCE, INLINE
+     * @return as {@link #send}
+     */
+    public Status write(
+            long context, BufferList buffers, long remoteAddress, int remoteToken, OpFlags flags) {
+        return add(Operation.WRITE, context, buffers, remoteAddress, remoteToken, 0, 0, flags);
+    }
+
+    /**
+     * Records a write: {@link QueuePair#write(long, BufferList, RemoteMemory, long, OpFlags)}.
+     *
+     * @param context what the completion will carry
+     * @param buffers the bytes
+     * @param target the peer's memory
+     * @param offset where in it they go
+     * @param flags {@link OpFlags}: SILENT_SUCCESS, READ_FENCE, INLINE
+     * @return as {@link #send}; INVALID_PARAMETER also for bytes that would go beyond the target
+     */
+    public Status write(
+            long context, BufferList buffers, RemoteMemory target, long offset, OpFlags flags) {
+        return add(Operation.WRITE, context, buffers, target, offset, 0, 0, flags);
+    }
+
+    /**
+     * Records a write with immediate data: {@link QueuePair#writeWithImmediate(long, BufferList,
+     * long, int, int, OpFlags)}.
+     *
+     * @param context what the completion will carry
+     * @param buffers the bytes
+     * @param remoteAddress where they go
+     * @param remoteToken the peer's token for that memory
+     * @param immediate the 32 bits
+     * @param flags as {@link #send}
+     * @return as {@link #send}
+     */
+    public Status writeWithImmediate(
+            long context,
+            BufferList buffers,
+            long remoteAddress,
+            int remoteToken,
+            int immediate,
+            OpFlags flags) {
+        return add(
+                Operation.WRITE_WITH_IMMEDIATE,
+                context,
+                buffers,
+                remoteAddress,
+                remoteToken,
+                immediate,
+                0,
+                flags);
+    }
+
+    /**
+     * Records a read: {@link QueuePair#read(long, BufferList, long, int, OpFlags)}.
+     *
+     * @param context what the completion will carry
+     * @param buffers where the bytes go
+     * @param remoteAddress where they come from
+     * @param remoteToken the peer's token for that memory
+     * @param flags {@link OpFlags}: SILENT_SUCCESS, READ_FENCE
+     * @return as {@link #send}
+     */
+    public Status read(
+            long context, BufferList buffers, long remoteAddress, int remoteToken, OpFlags flags) {
+        return add(Operation.READ, context, buffers, remoteAddress, remoteToken, 0, 0, flags);
+    }
+
+    /**
+     * Records a read: {@link QueuePair#read(long, BufferList, RemoteMemory, long, OpFlags)}.
+     *
+     * @param context what the completion will carry
+     * @param buffers where the bytes go
+     * @param source the peer's memory
+     * @param offset where in it they are
+     * @param flags {@link OpFlags}: SILENT_SUCCESS, READ_FENCE
+     * @return as {@link #send}; INVALID_PARAMETER also for bytes beyond the source
+     */
+    public Status read(
+            long context, BufferList buffers, RemoteMemory source, long offset, OpFlags flags) {
+        return add(Operation.READ, context, buffers, source, offset, 0, 0, flags);
+    }
+
+    /**
+     * Records a compare and swap: {@link QueuePair#compareAndSwap(long, BufferList, long, int,
+     * long, long, OpFlags)}.
+     *
+     * @param context what the completion will carry
+     * @param result where the old value goes: one buffer of 8 bytes
+     * @param remoteAddress where at the peer, a multiple of 8
+     * @param remoteToken the peer's token for that memory
+     * @param expected what is compared with
+     * @param value what is put there
+     * @param flags {@link OpFlags}: SILENT_SUCCESS, READ_FENCE
+     * @return as {@link #send}
+     */
+    public Status compareAndSwap(
+            long context,
+            BufferList result,
+            long remoteAddress,
+            int remoteToken,
+            long expected,
+            long value,
+            OpFlags flags) {
+        return add(
+                Operation.COMPARE_AND_SWAP,
+                context,
+                result,
+                remoteAddress,
+                remoteToken,
+                expected,
+                value,
+                flags);
+    }
+
+    /**
+     * Records a fetch and add: {@link QueuePair#fetchAndAdd(long, BufferList, long, int, long,
+     * OpFlags)}.
+     *
+     * @param context what the completion will carry
+     * @param result where the old value goes: one buffer of 8 bytes
+     * @param remoteAddress where at the peer, a multiple of 8
+     * @param remoteToken the peer's token for that memory
+     * @param added what is added
+     * @param flags {@link OpFlags}: SILENT_SUCCESS, READ_FENCE
+     * @return as {@link #send}
+     */
+    public Status fetchAndAdd(
+            long context,
+            BufferList result,
+            long remoteAddress,
+            int remoteToken,
+            long added,
+            OpFlags flags) {
+        return add(
+                Operation.FETCH_AND_ADD,
+                context,
+                result,
+                remoteAddress,
+                remoteToken,
+                added,
+                0,
+                flags);
+    }
+
+    private Status add(
+            Operation operation,
+            long context,
+            BufferList buffers,
+            RemoteMemory memory,
+            long offset,
+            long operand,
+            long swap,
+            OpFlags flags) {
+        if (!memory.holds(offset, buffers.bytes())) {
+            return queuePair.answer(operation.name(), Refusal.OUTSIDE_REMOTE_MEMORY.code());
+        }
+        return add(
+                operation,
+                context,
+                buffers,
+                memory.address() + offset,
+                memory.token(),
+                operand,
+                swap,
+                flags);
+    }
+
+    private Status add(
+            Operation operation,
+            long context,
+            BufferList buffers,
+            long remoteAddress,
+            int remoteToken,
+            long operand,
+            long swap,
+            OpFlags flags) {
+        return queuePair.answer(
+                operation.name(),
+                batch.add(
+                        operation,
+                        context,
+                        buffers.buffers,
+                        remoteAddress,
+                        remoteToken,
+                        operand,
+                        swap,
+                        flags == OpFlags.NONE ? 0 : flags.bits));
+    }
+
+    @Override
+    public String toString() {
+        return "%d of %d requests of %s".formatted(size(), capacity, queuePair);
+    }
+}

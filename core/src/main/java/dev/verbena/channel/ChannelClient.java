@@ -1,0 +1,439 @@
+package dev.verbena.channel;
+
+import com.google.errorprone.annotations.CheckReturnValue;
+
+import dev.verbena.Status;
+import dev.verbena.VerbenaException;
+
+import org.jspecify.annotations.Nullable;
+
+import java.net.InetSocketAddress;
+import java.time.Duration;
+import java.util.Objects;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.ThreadLocalRandom;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
+import java.util.function.Consumer;
+import java.util.function.LongSupplier;
+import java.util.function.Supplier;
+import java.util.random.RandomGenerator;
+
+/**
+ * Connects to a {@link ChannelServer}, and again whenever the channel has ended, with pauses that
+ * grow ({@link ReconnectOptions}). Each time there is a new {@link Channel}: nothing is sent again
+ * silently. What was outstanding on the old one has failed with its {@linkplain Channel#closeReason
+ * reason} before the new one is handed out; whether the peer had it, only the two programs can find
+ * out.
+ *
+ * {@snippet file="dev/verbena/examples/Publisher.java" region="client"}
+ *
+ * <p><b>The channels</b> come by the callback that {@link #start} takes, or by {@link #channel}. A
+ * channel that the program closes itself ends as any other: the next one comes.
+ *
+ * <p><b>The end.</b> {@link #close}; the close of the poller; a status that ends it for good, or as
+ * many attempts in a row as the options allow. Then no channel comes any more, and {@link
+ * #closeReason} says why.
+ *
+ * <p>May be used from any thread. If its poller is the current thread's, that has to poll, or wait
+ * in {@link #channel(Duration)}.
+ */
+public final class ChannelClient implements AutoCloseable {
+    private static final Duration CLOSE_WITHIN = Duration.ofSeconds(30);
+
+    /** Runs something later. */
+    interface Later {
+        void run(long nanoseconds, Runnable task);
+    }
+
+    /** Time and chance, for tests. */
+    record Surroundings(LongSupplier nanoTime, Supplier<RandomGenerator> random, Later later) {
+        static Surroundings of(Poller poller) {
+            return new Surroundings(
+                    System::nanoTime,
+                    ThreadLocalRandom::current,
+                    (nanoseconds, task) ->
+                            CompletableFuture.delayedExecutor(
+                                            nanoseconds, TimeUnit.NANOSECONDS, poller::execute)
+                                    .execute(task));
+        }
+    }
+
+    private final Poller poller;
+    private final InetSocketAddress server;
+    private final ChannelOptions options;
+    private final ReconnectOptions reconnect;
+    private final @Nullable MessageHandler handler;
+    private final Consumer<Channel> opened;
+    private final Surroundings surroundings;
+    private final Object lock = new Object();
+    private final CompletableFuture<Status> closed = new CompletableFuture<>();
+
+    // Guarded by the lock.
+    private CompletableFuture<Channel> next = new CompletableFuture<>();
+    private @Nullable ConnectAttempt attempt; // that has not ended
+    private @Nullable Channel current; // that has not ended
+    private @Nullable ChannelException reason; // null until it ends for good
+    private @Nullable Throwable lastFailure;
+    private int failures; // in a row
+    private long attempts; // in all
+
+    // Of the polling thread.
+    private int doublings;
+
+    ChannelClient(
+            Poller poller,
+            InetSocketAddress server,
+            ChannelOptions options,
+            ReconnectOptions reconnect,
+            @Nullable MessageHandler handler,
+            Consumer<Channel> opened,
+            Surroundings surroundings) {
+        this.poller = poller;
+        this.server = Objects.requireNonNull(server, "server");
+        this.options = Objects.requireNonNull(options, "options");
+        this.reconnect = Objects.requireNonNull(reconnect, "reconnect");
+        this.handler = handler;
+        this.opened = Objects.requireNonNull(opened, "opened");
+        this.surroundings = surroundings;
+    }
+
+    /**
+     * Starts to connect, and returns at once: whether it succeeds, {@link #channel} says.
+     *
+     * @param poller what polls for the channels
+     * @param server the address that the server listens on
+     * @param options how each channel is made; the deadline of its connection is that of an attempt
+     * @param reconnect when to connect again
+     * @param handler receives the messages of all channels; null for {@link Channel#receive}
+     * @param opened is given each channel once it stands, on the polling thread; must not block
+     * @return the client, to be closed by the caller
+     */
+    @CheckReturnValue
+    public static ChannelClient start(
+            Poller poller,
+            InetSocketAddress server,
+            ChannelOptions options,
+            ReconnectOptions reconnect,
+            @Nullable MessageHandler handler,
+            Consumer<Channel> opened) {
+        ChannelClient client =
+                new ChannelClient(
+                        poller,
+                        server,
+                        options,
+                        reconnect,
+                        handler,
+                        opened,
+                        Surroundings.of(poller));
+        client.begin();
+        return client;
+    }
+
+    // ---- attempts; by the polling thread
+
+    /** Makes the first attempt. From any thread. */
+    void begin() {
+        poller.execute(this::connect);
+    }
+
+    private void connect() {
+        if (poller.isClosing()) {
+            end(Status.CANCELLED, "is closed: its poller was closed", lastFailure());
+            return;
+        }
+        ConnectAttempt made;
+        synchronized (lock) {
+            if (reason != null) {
+                return;
+            }
+            made = new ConnectAttempt(poller, server, options, handler, this::attempted);
+            attempt = made;
+            attempts++;
+        }
+        made.start();
+    }
+
+    private void attempted(@Nullable Channel channel, @Nullable Throwable thrown) {
+        CompletableFuture<Channel> waiting;
+        boolean ended;
+        synchronized (lock) {
+            attempt = null;
+            current = channel;
+            ended = reason != null;
+            waiting = next;
+            if (channel != null) {
+                failures = 0;
+            } else {
+                failures++;
+                lastFailure = thrown;
+            }
+        }
+        if (ended) {
+            if (channel != null) {
+                channel.abandon(null);
+            }
+            poller.execute(this::finish); // behind what the channel leaves to be done
+        } else if (channel == null) {
+            failed(Objects.requireNonNull(thrown));
+        } else {
+            long since = surroundings.nanoTime().getAsLong();
+            var _ = channel.closed().whenComplete((status, none) -> channelEnded(channel, since));
+            try {
+                opened.accept(channel);
+            } finally {
+                waiting.complete(channel);
+            }
+        }
+    }
+
+    private void failed(Throwable thrown) {
+        Status status =
+                switch (thrown) {
+                    case VerbenaException e -> e.status();
+                    case ChannelException e -> e.status();
+                    default -> null;
+                };
+        if (status == null) { // no network's doing: the adapter was closed, say
+            end(Status.INTERNAL_ERROR, "cannot connect: " + thrown, thrown);
+        } else if (reconnect.isLast(status)) {
+            end(status, "cannot connect: " + thrown.getMessage(), thrown);
+        } else if (failures >= reconnect.attempts()) {
+            end(
+                    status,
+                    "has given up after %,d attempts: %s".formatted(failures, thrown.getMessage()),
+                    thrown);
+        } else {
+            pause();
+        }
+    }
+
+    /** By the polling thread, when all callbacks of the channel were called. */
+    private void channelEnded(Channel channel, long since) {
+        ChannelException why = channel.closeReason();
+        synchronized (lock) {
+            current = null;
+            lastFailure = why;
+            if (reason == null) {
+                next = new CompletableFuture<>();
+            }
+        }
+        if (closeReason() != null) {
+            finish();
+        } else if (poller.isClosing()) {
+            end(Status.CANCELLED, "is closed: its poller was closed", why);
+        } else if (why != null && reconnect.isLast(why.status())) {
+            end(why.status(), "does not connect again: " + why.getMessage(), why);
+        } else {
+            long lasted = surroundings.nanoTime().getAsLong() - since;
+            if (lasted >= reconnect.longestPauseNanoseconds()) {
+                doublings = 0;
+            }
+            pause();
+        }
+    }
+
+    private void pause() {
+        long pause = reconnect.pauseNanoseconds(doublings++, surroundings.random().get());
+        surroundings.later().run(pause, this::connect);
+    }
+
+    // ---- the channels
+
+    /**
+     * A future for the channel: the one that stands, or the next one.
+     *
+     * @return it is completed by the polling thread, and fails with a {@link ChannelException} when
+     *     the client ends for good. Its channel may have ended when it is used: ask again then
+     */
+    @CheckReturnValue
+    public CompletableFuture<Channel> channel() {
+        synchronized (lock) {
+            return next.copy();
+        }
+    }
+
+    /**
+     * Waits for a channel: the one that stands, or the next one.
+     *
+     * @param timeout how long to wait at most
+     * @return the channel, which belongs to this client; it may have ended when it is used
+     * @throws InterruptedException when the thread is interrupted while it waits
+     * @throws ChannelException IO_TIMEOUT when there was none in time, with the last failure as its
+     *     cause; or why the client has ended for good
+     */
+    @CheckReturnValue
+    public Channel channel(Duration timeout) throws InterruptedException {
+        long deadline = System.nanoTime() + TimeUnit.NANOSECONDS.convert(timeout);
+        CompletableFuture<Channel> waiting;
+        synchronized (lock) {
+            waiting = next;
+        }
+        try {
+            poller.awaitDone(waiting, deadline);
+            return waiting.get(deadline - System.nanoTime(), TimeUnit.NANOSECONDS);
+        } catch (ExecutionException e) {
+            throw endedException();
+        } catch (TimeoutException e) {
+            throw noneInTime(timeout);
+        }
+    }
+
+    private ChannelException noneInTime(Duration timeout) {
+        synchronized (lock) {
+            return new ChannelException(
+                    Status.IO_TIMEOUT,
+                    "No channel to %s within %s, %,d attempts so far: %s"
+                            .formatted(
+                                    server,
+                                    timeout,
+                                    attempts,
+                                    lastFailure == null
+                                            ? "the first has not ended"
+                                            : lastFailure.getMessage()),
+                    lastFailure);
+        }
+    }
+
+    private ChannelException endedException() {
+        ChannelException why = Objects.requireNonNull(closeReason());
+        return new ChannelException(why.status(), String.valueOf(why.getMessage()), why.getCause());
+    }
+
+    /**
+     * How many attempts to connect were made.
+     *
+     * @return those that succeeded, too
+     */
+    @CheckReturnValue
+    public long attempts() {
+        synchronized (lock) {
+            return attempts;
+        }
+    }
+
+    /**
+     * Why the last attempt failed or the last channel ended, whichever was later.
+     *
+     * @return null if neither has happened
+     */
+    @CheckReturnValue
+    public @Nullable Throwable lastFailure() {
+        synchronized (lock) {
+            return lastFailure;
+        }
+    }
+
+    // ---- the end
+
+    private void end(Status status, String why, @Nullable Throwable cause) {
+        if (decide(status, why, cause)) {
+            finish();
+        }
+    }
+
+    /** Decides that it ends for good; false when that was decided before. */
+    private boolean decide(Status status, String why, @Nullable Throwable cause) {
+        CompletableFuture<Channel> waiting;
+        ChannelException made =
+                new ChannelException(status, "The client of %s %s".formatted(server, why), cause);
+        synchronized (lock) {
+            if (reason != null) {
+                return false;
+            }
+            reason = made;
+            waiting = next;
+            if (next.isDone()) { // the channel that ends now, too
+                next = new CompletableFuture<>();
+                next.completeExceptionally(made);
+            }
+        }
+        waiting.completeExceptionally(made);
+        return true;
+    }
+
+    /** Nothing of it is left. */
+    private void finish() {
+        ChannelException why = Objects.requireNonNull(closeReason());
+        closed.complete(why.status());
+    }
+
+    /**
+     * Why it has ended for good.
+     *
+     * @return null while it connects again
+     */
+    @CheckReturnValue
+    public @Nullable ChannelException closeReason() {
+        synchronized (lock) {
+            return reason;
+        }
+    }
+
+    /**
+     * A future that is done when the client has ended for good, and its channel, too.
+     *
+     * @return its value says why, as {@link #closeReason}; it is completed by the polling thread or
+     *     by the one that closes
+     */
+    @CheckReturnValue
+    public CompletableFuture<Status> closed() {
+        return closed.copy();
+    }
+
+    /**
+     * Ends it: aborts an attempt, or {@linkplain Channel#close closes} the channel, and waits for
+     * the end. A handler or callback may call it, too: then it does not wait.
+     */
+    @Override
+    public void close() {
+        ConnectAttempt aborted;
+        Channel last;
+        boolean _ = decide(Status.CANCELLED, "is closed: this side closed it", null);
+        synchronized (lock) {
+            aborted = attempt;
+            last = current;
+        }
+        if (aborted != null) {
+            aborted.cancel();
+        } else if (last != null) {
+            last.close();
+        } else {
+            finish(); // it was in a pause
+        }
+        if (!poller.isDispatchingHere()) {
+            awaitClosed();
+        }
+    }
+
+    private void awaitClosed() {
+        long deadline = System.nanoTime() + CLOSE_WITHIN.toNanos();
+        try {
+            poller.awaitDone(closed, deadline);
+            Status _ = closed.get(deadline - System.nanoTime(), TimeUnit.NANOSECONDS);
+        } catch (TimeoutException e) {
+            throw new ChannelException(
+                    Status.IO_TIMEOUT,
+                    "%s has not ended within %s".formatted(this, CLOSE_WITHIN),
+                    e);
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt(); // it goes on without this thread
+        } catch (ExecutionException e) {
+            throw new AssertionError(e); // nothing completes it so
+        }
+    }
+
+    @Override
+    public String toString() {
+        synchronized (lock) {
+            String state =
+                    reason != null
+                            ? "closed"
+                            : current != null
+                                    ? "connected"
+                                    : attempt != null ? "connecting" : "in a pause";
+            return "ChannelClient of %s, %s, %,d attempts".formatted(server, state, attempts);
+        }
+    }
+}

@@ -1,0 +1,250 @@
+package dev.verbena.channel;
+
+import static dev.verbena.channel.FakeFabric.port;
+import static dev.verbena.channel.FakeFabric.until;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.assertj.core.api.Assertions.catchThrowableOfType;
+
+import dev.verbena.Connector;
+import dev.verbena.Status;
+import dev.verbena.internal.verbs.ConnectionEvent;
+import dev.verbena.internal.verbs.Errno;
+
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+import java.lang.foreign.MemorySegment;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.TimeUnit;
+
+/** How many channels a server takes, and how it stops; on a network that does not exist. */
+@Timeout(60)
+class ChannelServerTest {
+    private static final Duration LONG = Duration.ofSeconds(30);
+    private static final int PORT = 7471;
+    private static final ChannelOptions SMALL =
+            ChannelOptions.DEFAULTS.withMaxMessage(1000).withOutstanding(4).withReceives(4);
+
+    private static Channel connect(Poller poller) {
+        return Channel.connect(poller, port(PORT), SMALL, null);
+    }
+
+    @Test
+    void itTakesSoManyChannelsAtATime() throws Exception {
+        try (FakeFabric fabric = new FakeFabric();
+                Poller poller = Poller.start(fabric.adapter, IdleStrategy.events());
+                ChannelServer server =
+                        ChannelServer.listen(poller, port(PORT), SMALL, 3, null, channel -> {})) {
+            List<Channel> channels = new ArrayList<>();
+            for (int i = 0; i < 3; i++) {
+                channels.add(connect(poller));
+            }
+            ChannelException refused =
+                    catchThrowableOfType(ChannelException.class, () -> connect(poller));
+            assertThat(refused.status()).isEqualTo(Status.CONNECTION_REFUSED);
+            assertThat(refused).hasMessageContaining("refused the channel: 3 channels are open");
+            assertThat(server.channelCount()).isEqualTo(3);
+            channels.removeFirst().close();
+            until(() -> server.channelCount() == 2);
+            channels.add(connect(poller));
+            assertThat(server.channelCount()).isEqualTo(3);
+        }
+    }
+
+    /** What is refused or fails while it is accepted takes no place. */
+    @Test
+    void whatDoesNotComeAboutTakesNoPlace() throws Exception {
+        try (FakeFabric fabric = new FakeFabric();
+                Poller poller = Poller.start(fabric.adapter, IdleStrategy.events());
+                ChannelServer server =
+                        ChannelServer.listen(poller, port(PORT), SMALL, 1, null, channel -> {})) {
+            try (Connector foreign = fabric.adapter.createConnector();
+                    Channel unused = new Channel(poller, SMALL, null)) {
+                assertThatThrownBy(() -> foreign.connect(unused.pair(), port(PORT)))
+                        .hasMessageContaining("refused the connection");
+                Refusal refusal = Refusal.read(foreign.connectionData().privateData());
+                assertThat(refusal.status()).isEqualTo(Status.NOT_SUPPORTED);
+                assertThat(refusal.why()).startsWith("The peer is no channel of this version");
+            }
+            until(() -> server.channelCount() == 0);
+            fabric.network.errors.put("accept", Errno.ENOMEM);
+            assertThatThrownBy(() -> connect(poller)).hasMessageContaining("refused");
+            until(() -> server.channelCount() == 0);
+            assertThat(connect(poller).isOpen()).isTrue();
+        }
+    }
+
+    @Test
+    void itStopsWhenAllChannelsHaveEnded() throws Exception {
+        try (FakeFabric fabric = new FakeFabric();
+                Poller poller = Poller.start(fabric.adapter, IdleStrategy.events())) {
+            ChannelServer server =
+                    ChannelServer.listen(poller, port(PORT), SMALL, 3, null, channel -> {});
+            Channel first = connect(poller);
+            Channel second = connect(poller);
+            CompletableFuture<Boolean> stopped =
+                    CompletableFuture.supplyAsync(
+                            () -> {
+                                try {
+                                    return server.stop(LONG);
+                                } catch (InterruptedException e) {
+                                    throw new IllegalStateException(e);
+                                }
+                            });
+            until(server::isStopping);
+            assertThatThrownBy(() -> connect(poller))
+                    .hasMessageContaining("refused the channel: the server stops");
+            first.send(MemorySegment.ofArray(new byte[1]), LONG); // what is open works still
+            first.close();
+            assertThat(stopped).isNotDone();
+            second.close();
+            assertThat(stopped.get(30, TimeUnit.SECONDS)).isTrue();
+            assertThatThrownBy(() -> connect(poller)).hasMessageContaining("refused");
+        }
+    }
+
+    /** Those that do not end are closed, all at once. */
+    @Test
+    void whatHasNotEndedByTheDeadlineIsClosed() throws Exception {
+        int many = 4;
+        BlockingQueue<Channel> accepted = new LinkedBlockingQueue<>();
+        ChannelOptions slow = SMALL.withTimeout(Duration.ofSeconds(6));
+        try (FakeFabric fabric = new FakeFabric();
+                Poller poller = Poller.start(fabric.adapter, IdleStrategy.events())) {
+            ChannelServer server =
+                    ChannelServer.listen(poller, port(PORT), slow, many, null, accepted::add);
+            List<Channel> clients = new ArrayList<>();
+            for (int i = 0; i < many; i++) {
+                clients.add(connect(poller));
+            }
+            fabric.stall(true); // each close waits for half of the timeout
+            List<CompletableFuture<Status>> statuses = new ArrayList<>();
+            CountDownLatch ended = new CountDownLatch(many);
+            for (int i = 0; i < many; i++) {
+                Channel channel = accepted.poll(30, TimeUnit.SECONDS);
+                statuses.add(channel.closed());
+                assertThat(
+                                channel.trySend(
+                                        MemorySegment.ofArray(new byte[1]),
+                                        0,
+                                        1,
+                                        (of, attachment, status) -> ended.countDown(),
+                                        null))
+                        .isEqualTo(Status.SUCCESS);
+            }
+            long start = System.nanoTime();
+            assertThat(server.stop(Duration.ofMillis(50))).isFalse();
+            assertThat(Duration.ofNanos(System.nanoTime() - start))
+                    .as("3 s for all; one after the other, messages would exceed their 6 s")
+                    .isLessThan(Duration.ofSeconds(5));
+            for (CompletableFuture<Status> status : statuses) {
+                assertThat(status).isCompletedWithValue(Status.CANCELLED);
+            }
+            assertThat(ended.await(30, TimeUnit.SECONDS)).isTrue();
+            assertThat(server.channelCount()).isZero();
+            fabric.stall(false);
+            clients.forEach(Channel::close);
+        }
+    }
+
+    /** A peer's first message may come before the event that says that it has connected. */
+    @Test
+    void anAnswerWaitsUntilTheConnectionStands() throws Exception {
+        CountDownLatch answered = new CountDownLatch(1);
+        MessageHandler echo =
+                (channel, message) -> {
+                    assertThat(channel.trySend(message.data())).isEqualTo(Status.NO_MORE_ENTRIES);
+                    message.retain();
+                    var _ =
+                            channel.sendAsync(message.data())
+                                    .whenComplete((nothing, thrown) -> message.release());
+                    answered.countDown();
+                };
+        try (FakeFabric fabric = new FakeFabric();
+                Poller poller = Poller.start(fabric.adapter, IdleStrategy.events());
+                ChannelServer _ =
+                        ChannelServer.listen(poller, port(PORT), SMALL, 1, echo, channel -> {})) {
+            fabric.network.silent.add("establish"); // the event comes late
+            Channel channel = connect(poller);
+            channel.send(MemorySegment.ofArray(new byte[7]), LONG);
+            assertThat(answered.await(30, TimeUnit.SECONDS)).isTrue();
+            assertThat(fabric.network.emit("ESTABLISHED", ConnectionEvent.Kind.ESTABLISHED, 0))
+                    .isPositive();
+            try (Message message = channel.receive(LONG)) {
+                assertThat(message.length()).isEqualTo(7);
+            }
+            channel.close();
+        }
+    }
+
+    /** The end of the connection is known before the messages that came by it were polled. */
+    @Test
+    void whatAPeerSentBeforeItClosedIsReceived() throws Exception {
+        List<Integer> received = new ArrayList<>();
+        BlockingQueue<Channel> accepted = new LinkedBlockingQueue<>();
+        MessageHandler handler =
+                (channel, message) -> {
+                    received.add(message.length());
+                    var _ = channel.trySend(message.data()); // refused: the peer is gone
+                };
+        try (FakeFabric fabric = new FakeFabric();
+                Poller poller = Poller.onThisThread(fabric.adapter, IdleStrategy.events());
+                Poller clients = Poller.start(fabric.adapter, IdleStrategy.events());
+                ChannelServer _ =
+                        ChannelServer.listen(
+                                poller, port(PORT), SMALL, 1, handler, accepted::add)) {
+            CompletableFuture<Channel> client =
+                    CompletableFuture.supplyAsync(() -> connect(clients));
+            until(
+                    () -> {
+                        poller.poll();
+                        return !accepted.isEmpty();
+                    });
+            Channel there = accepted.take();
+            Channel here = client.get(30, TimeUnit.SECONDS);
+            for (int length = 1; length <= 4; length++) {
+                here.sendAsync(MemorySegment.ofArray(new byte[length])).get(30, TimeUnit.SECONDS);
+            }
+            here.close();
+            until(() -> !there.isOpen());
+            assertThat(received).isEmpty();
+            until(
+                    () -> {
+                        poller.poll();
+                        return there.closed().isDone();
+                    });
+            assertThat(received).containsExactly(1, 2, 3, 4);
+            assertThat(there.closed()).isCompletedWithValue(Status.CONNECTION_INVALID);
+        }
+    }
+
+    @Test
+    void theOwnerOfAPollerStopsItsServer() throws Exception {
+        try (FakeFabric fabric = new FakeFabric();
+                Poller poller = Poller.onThisThread(fabric.adapter, IdleStrategy.events());
+                Poller clients = Poller.start(fabric.adapter, IdleStrategy.events())) {
+            BlockingQueue<Channel> accepted = new LinkedBlockingQueue<>();
+            ChannelServer server =
+                    ChannelServer.listen(poller, port(PORT), SMALL, 1, null, accepted::add);
+            CompletableFuture<Channel> client =
+                    CompletableFuture.supplyAsync(() -> connect(clients));
+            until(
+                    () -> {
+                        poller.poll();
+                        return !accepted.isEmpty();
+                    });
+            Channel channel = client.get(30, TimeUnit.SECONDS);
+            CompletableFuture<Void> closing = CompletableFuture.runAsync(channel::close);
+            assertThat(server.stop(LONG)).isTrue();
+            closing.get(30, TimeUnit.SECONDS);
+        }
+    }
+}

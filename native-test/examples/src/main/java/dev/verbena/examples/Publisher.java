@@ -1,0 +1,113 @@
+package dev.verbena.examples;
+
+import dev.verbena.Status;
+import dev.verbena.channel.Channel;
+import dev.verbena.channel.ChannelClient;
+import dev.verbena.channel.ChannelOptions;
+import dev.verbena.channel.ChannelServer;
+import dev.verbena.channel.Poller;
+import dev.verbena.channel.ReconnectOptions;
+
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.net.InetSocketAddress;
+import java.nio.charset.StandardCharsets;
+import java.time.Duration;
+import java.util.Iterator;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.function.Consumer;
+
+/**
+ * Publishes lines to many subscribers. None of them holds up the others: one that does not keep up
+ * is cut off, connects again, and knows that it has missed something.
+ */
+public final class Publisher implements AutoCloseable {
+    private static final ChannelOptions OPTIONS = ChannelOptions.DEFAULTS.withOutstanding(64);
+
+    private final Set<Channel> subscribers = ConcurrentHashMap.newKeySet();
+    private final ChannelServer server;
+
+    /**
+     * Listens for subscribers, a thousand at most.
+     *
+     * @param poller polls for them
+     * @param address an address of the device; port 0 lets the kernel choose
+     */
+    public Publisher(Poller poller, InetSocketAddress address) {
+        server =
+                ChannelServer.listen(
+                        poller, address, OPTIONS, 1000, (channel, message) -> {}, this::joined);
+    }
+
+    private void joined(Channel channel) {
+        subscribers.add(channel);
+        var _ = channel.closed().thenRun(() -> subscribers.remove(channel));
+    }
+
+    /**
+     * Publishes a line.
+     *
+     * @param line of up to 4,064 bytes
+     * @return how many subscribers it was sent to
+     */
+    public int publish(String line) {
+        // @start region="publish"
+        MemorySegment data = MemorySegment.ofArray(line.getBytes(StandardCharsets.UTF_8));
+        int count = 0;
+        for (Iterator<Channel> all = subscribers.iterator(); all.hasNext(); ) {
+            Channel subscriber = all.next();
+            Status status = subscriber.trySend(data); // never waits
+            if (status == Status.SUCCESS) {
+                count++;
+            } else if (status == Status.NO_MORE_ENTRIES) {
+                all.remove();
+                System.out.println("Too slow: " + subscriber);
+                Thread.ofVirtual().start(subscriber::close); // which waits, but nobody here
+            }
+        }
+        return count;
+        // @end
+    }
+
+    /**
+     * The address to subscribe at.
+     *
+     * @return with the actual port
+     */
+    public InetSocketAddress address() {
+        return server.localAddress();
+    }
+
+    /**
+     * Subscribes, and again whenever the publisher was gone or has cut this subscriber off.
+     *
+     * @param poller polls for the subscriber
+     * @param publisher where the publisher listens
+     * @param lines gets each line, on the poller's thread
+     * @param missed called whenever lines may be missing from here on
+     * @return what ends the subscription when it is closed
+     */
+    public static ChannelClient subscribe(
+            Poller poller, InetSocketAddress publisher, Consumer<String> lines, Runnable missed) {
+        // @start region="client"
+        return ChannelClient.start(
+                poller,
+                publisher,
+                OPTIONS,
+                ReconnectOptions.DEFAULTS.withPauses(Duration.ofMillis(50), Duration.ofSeconds(2)),
+                (channel, message) ->
+                        lines.accept(
+                                new String(
+                                        message.data().toArray(ValueLayout.JAVA_BYTE),
+                                        StandardCharsets.UTF_8)),
+                channel -> missed.run()); // a new channel: what came meanwhile went elsewhere
+        // @end
+    }
+
+    /** Cuts off all subscribers. */
+    @Override
+    public void close() {
+        server.close();
+    }
+}

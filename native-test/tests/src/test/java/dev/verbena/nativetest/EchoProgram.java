@@ -1,0 +1,38 @@
+package dev.verbena.nativetest;
+
+import dev.verbena.Adapter;
+import dev.verbena.channel.ChannelOptions;
+import dev.verbena.channel.ChannelServer;
+import dev.verbena.channel.IdleStrategy;
+import dev.verbena.channel.MessageHandler;
+import dev.verbena.channel.Poller;
+
+import java.net.InetSocketAddress;
+
+/** A server of channels in a process of its own, which sends each message back. */
+final class EchoProgram {
+    /** Sends each message back; what cannot be sent yet is kept until it can. */
+    static final MessageHandler ECHO =
+            (channel, message) -> {
+                message.retain();
+                var _ =
+                        channel.sendAsync(message.data())
+                                .whenComplete((nothing, thrown) -> message.release());
+            };
+
+    private EchoProgram() {}
+
+    /** Serves at {@code ADDRESS PORT} until the process ends; prints the port. */
+    static void main(String[] arguments) throws InterruptedException {
+        InetSocketAddress address =
+                new InetSocketAddress(arguments[0], Integer.parseInt(arguments[1]));
+        try (Adapter adapter = Adapter.forAddress(address.getAddress());
+                Poller poller = Poller.start(adapter, IdleStrategy.events());
+                ChannelServer server =
+                        ChannelServer.listen(
+                                poller, address, ChannelOptions.DEFAULTS, 9, ECHO, channel -> {})) {
+            System.out.println(server.localAddress().getPort());
+            Thread.currentThread().join();
+        }
+    }
+}

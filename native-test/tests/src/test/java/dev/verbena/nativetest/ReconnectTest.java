@@ -1,0 +1,185 @@
+package dev.verbena.nativetest;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.verbena.Adapter;
+import dev.verbena.Status;
+import dev.verbena.channel.Channel;
+import dev.verbena.channel.ChannelClient;
+import dev.verbena.channel.ChannelException;
+import dev.verbena.channel.ChannelOptions;
+import dev.verbena.channel.ChannelServer;
+import dev.verbena.channel.IdleStrategy;
+import dev.verbena.channel.Message;
+import dev.verbena.channel.Poller;
+import dev.verbena.channel.ReconnectOptions;
+
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.net.InetSocketAddress;
+import java.time.Duration;
+import java.util.List;
+import java.util.concurrent.TimeUnit;
+
+/** Clients whose server dies, hangs, refuses, or is gone for good. */
+@NeedsDevices
+@Timeout(120)
+class ReconnectTest {
+    private static final Duration LONG = Duration.ofSeconds(60);
+    private static final ReconnectOptions SOON =
+            ReconnectOptions.DEFAULTS.withPauses(Duration.ofMillis(20), Duration.ofMillis(200));
+
+    private final List<String> active = RdmaDevices.active();
+
+    private static InetSocketAddress anyPort(Adapter adapter) {
+        return new InetSocketAddress(adapter.gid().gid().gid().toInetAddress(), 0);
+    }
+
+    private static void echo(Channel channel, int number) throws InterruptedException {
+        channel.send(MemorySegment.ofArray(new byte[] {(byte) number}), LONG);
+        try (Message message = channel.receive(LONG)) {
+            assertThat(message).isNotNull();
+            assertThat(message.data().toArray(ValueLayout.JAVA_BYTE)).containsExactly(number);
+        }
+    }
+
+    private static ChannelClient client(
+            Poller poller, InetSocketAddress server, ChannelOptions options) {
+        return ChannelClient.start(poller, server, options, SOON, null, channel -> {});
+    }
+
+    @Test
+    void aServerThatIsKilledAndStartedAgainIsFound() throws Exception {
+        try (Adapter there = Adapter.open(active.getFirst());
+                Adapter here = Adapter.open(active.getLast());
+                Poller poller = Poller.start(here, IdleStrategy.events())) {
+            String host = anyPort(there).getAddress().getHostAddress();
+            InetSocketAddress address;
+            Channel first;
+            ChannelClient client;
+            try (ChildProgram server = ChildProgram.start(EchoProgram.class, host, "0")) {
+                address = new InetSocketAddress(host, Integer.parseInt(server.line()));
+                client = client(poller, address, ChannelOptions.DEFAULTS);
+                first = client.channel(LONG);
+                echo(first, 1);
+                server.signal("KILL");
+                assertThat(first.closed().get(60, TimeUnit.SECONDS))
+                        .isIn(Status.CONNECTION_INVALID, Status.IO_TIMEOUT);
+                assertThatThrownBy(() -> first.send(MemorySegment.ofArray(new byte[1]), LONG))
+                        .isInstanceOf(ChannelException.class)
+                        .hasMessageContaining("is closed");
+            }
+            try (client;
+                    ChildProgram server =
+                            ChildProgram.start(EchoProgram.class, host, "" + address.getPort())) {
+                assertThat(server.line()).isEqualTo("" + address.getPort());
+                Channel second = client.channel(LONG);
+                assertThat(second).isNotSameAs(first);
+                echo(second, 2);
+                assertThat(client.closeReason()).isNull();
+            }
+        }
+    }
+
+    /** The kernel of a stopped process acknowledges what comes; only its program can answer. */
+    @Test
+    void aServerThatHangsIsNoticedInTime() throws Exception {
+        ChannelOptions options =
+                ChannelOptions.DEFAULTS
+                        .withKeepAlive(Duration.ofSeconds(1))
+                        .withTimeout(Duration.ofSeconds(2));
+        try (Adapter there = Adapter.open(active.getFirst());
+                Adapter here = Adapter.open(active.getLast());
+                Poller poller = Poller.start(here, IdleStrategy.events())) {
+            String host = anyPort(there).getAddress().getHostAddress();
+            try (ChildProgram server = ChildProgram.start(EchoProgram.class, host, "0")) {
+                InetSocketAddress address =
+                        new InetSocketAddress(host, Integer.parseInt(server.line()));
+                try (ChannelClient client = client(poller, address, options)) {
+                    Channel first = client.channel(LONG);
+                    echo(first, 1);
+                    Thread.sleep(3500); // idle for more than the whole time: it answers
+                    assertThat(first.isOpen()).isTrue();
+                    long start = System.nanoTime();
+                    server.signal("STOP");
+                    assertThat(first.closed().get(60, TimeUnit.SECONDS))
+                            .isEqualTo(Status.IO_TIMEOUT);
+                    assertThat(Duration.ofNanos(System.nanoTime() - start))
+                            .as("keep-alive and timeout, and what an emulated machine needs")
+                            .isLessThan(Duration.ofSeconds(6));
+                    server.signal("CONT");
+                    echo(client.channel(LONG), 2);
+                }
+            }
+        }
+    }
+
+    @Test
+    @SuppressWarnings("try") // one is closed early, too, to make room
+    void aServerThatRefusesForAWhileIsAskedAgain() throws Exception {
+        try (Adapter there = Adapter.open(active.getFirst());
+                Adapter here = Adapter.open(active.getLast());
+                Poller far = Poller.start(there, IdleStrategy.events());
+                Poller poller = Poller.start(here, IdleStrategy.events());
+                ChannelServer server =
+                        ChannelServer.listen(
+                                far,
+                                anyPort(there),
+                                ChannelOptions.DEFAULTS,
+                                1,
+                                EchoProgram.ECHO,
+                                channel -> {});
+                ChannelClient one =
+                        client(poller, server.localAddress(), ChannelOptions.DEFAULTS)) {
+            echo(one.channel(LONG), 1);
+            try (ChannelClient two =
+                    client(poller, server.localAddress(), ChannelOptions.DEFAULTS)) {
+                while (two.attempts() < 3) {
+                    Thread.sleep(10);
+                }
+                assertThat(two.lastFailure())
+                        .isInstanceOf(ChannelException.class)
+                        .hasMessageContaining("refused the channel: 1 channels are open");
+                one.close();
+                echo(two.channel(LONG), 2);
+            }
+        }
+    }
+
+    @Test
+    void aServerThatIsGoneForGoodEndsTheClient() throws Exception {
+        try (Adapter there = Adapter.open(active.getFirst());
+                Adapter here = Adapter.open(active.getLast());
+                Poller far = Poller.start(there, IdleStrategy.events());
+                Poller poller = Poller.start(here, IdleStrategy.events())) {
+            ChannelServer server =
+                    ChannelServer.listen(
+                            far,
+                            anyPort(there),
+                            ChannelOptions.DEFAULTS,
+                            1,
+                            EchoProgram.ECHO,
+                            channel -> {});
+            try (ChannelClient client =
+                    ChannelClient.start(
+                            poller,
+                            server.localAddress(),
+                            ChannelOptions.DEFAULTS,
+                            SOON.withAttempts(3),
+                            null,
+                            channel -> {})) {
+                echo(client.channel(LONG), 1);
+                server.close();
+                assertThat(client.closed().get(60, TimeUnit.SECONDS))
+                        .isEqualTo(Status.CONNECTION_REFUSED);
+                assertThatThrownBy(() -> client.channel(LONG))
+                        .isInstanceOf(ChannelException.class)
+                        .hasMessageContaining("has given up after 3 attempts");
+            }
+        }
+    }
+}
