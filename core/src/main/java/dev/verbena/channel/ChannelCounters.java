@@ -3,7 +3,6 @@ package dev.verbena.channel;
 import com.google.errorprone.annotations.CheckReturnValue;
 
 import dev.verbena.QueuePairCounters;
-import dev.verbena.RequestCounters;
 
 /**
  * What a channel has counted since it was made: a snapshot from {@link Channel#counters}.
@@ -20,14 +19,11 @@ public final class ChannelCounters {
     private final long waits;
 
     ChannelCounters(QueuePairCounters pair, ChannelCounts counts) {
-        RequestCounters requests = pair.requests();
-        RequestCounters receives = pair.receives();
-        long arrived = receives.ended() - receives.failed() - receives.cancelled();
-        this.sent = Math.max(0, requests.posted() - counts.controlsSent());
-        this.bytesSent = requests.bytes() - Frame.HEADER_BYTES * requests.posted();
-        this.received = Math.max(0, arrived - counts.controlsReceived());
-        this.bytesReceived = receives.bytes() - Frame.HEADER_BYTES * arrived;
-        this.outstanding = requests.outstanding();
+        this.sent = counts.sent();
+        this.bytesSent = counts.bytesSent();
+        this.received = counts.received();
+        this.bytesReceived = counts.bytesReceived();
+        this.outstanding = pair.requests().outstanding();
         this.noRoom = counts.noRoom();
         this.waits = counts.waits();
     }
@@ -69,8 +65,8 @@ public final class ChannelCounters {
     }
 
     /**
-     * How many messages were sent and are not known to have reached the peer's device. Frames of
-     * this layer's own (credit, keep-alive) are among them.
+     * How many requests were posted and have not ended: messages that are not known to have reached
+     * the peer's device, writes and reads; frames and binds of this layer's own are among them.
      *
      * @return 0 or more
      */

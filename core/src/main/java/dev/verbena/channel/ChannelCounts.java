@@ -3,21 +3,30 @@ package dev.verbena.channel;
 import java.util.concurrent.atomic.AtomicLong;
 
 /**
- * What a channel counts beside what its queue pair does, which counts frames and their bytes: a
- * message costs nothing here.
+ * What a channel counts, beside what its queue pair does. Messages are counted by one thread at a
+ * time, so that costs a load and a store for each count.
  */
 final class ChannelCounts {
-    private final AtomicLong controlsSent = new AtomicLong();
-    private final AtomicLong controlsReceived = new AtomicLong();
+    private final AtomicLong sent = new AtomicLong();
+    private final AtomicLong bytesSent = new AtomicLong();
+    private final AtomicLong received = new AtomicLong();
+    private final AtomicLong bytesReceived = new AtomicLong();
     private final AtomicLong noRoom = new AtomicLong();
     private final AtomicLong waits = new AtomicLong();
 
-    void controlSent() {
-        controlsSent.getAndIncrement();
+    private static void add(AtomicLong count, long amount) {
+        count.setOpaque(count.getPlain() + amount);
     }
 
-    void controlReceived() {
-        controlsReceived.getAndIncrement();
+    /** A message was posted. The caller holds the channel's lock, here and below. */
+    void messageSent(long bytes) {
+        add(sent, 1);
+        add(bytesSent, bytes);
+    }
+
+    void messageReceived(long bytes) {
+        add(received, 1);
+        add(bytesReceived, bytes);
     }
 
     void foundNoRoom() {
@@ -28,12 +37,20 @@ final class ChannelCounts {
         waits.getAndIncrement();
     }
 
-    long controlsSent() {
-        return controlsSent.getOpaque();
+    long sent() {
+        return sent.getOpaque();
     }
 
-    long controlsReceived() {
-        return controlsReceived.getOpaque();
+    long bytesSent() {
+        return bytesSent.getOpaque();
+    }
+
+    long received() {
+        return received.getOpaque();
+    }
+
+    long bytesReceived() {
+        return bytesReceived.getOpaque();
     }
 
     long noRoom() {

@@ -227,7 +227,8 @@ final class RdmaExchange implements Exchange {
                                 .sendAndInvalidate(
                                         answer, (int) key, queue.answerFlags(), ANSWER_SENT, this);
         queue.check(posted, "an answer");
-        queue.counted(keyed, key != KeyReturn.NONE, status != NvmeStatus.SUCCESS);
+        boolean failed = queue.number() > 0 && status != NvmeStatus.SUCCESS;
+        queue.counted(keyed, key != KeyReturn.NONE, failed);
     }
 
     boolean isAnswered() {
