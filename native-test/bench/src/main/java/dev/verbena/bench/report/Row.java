@@ -18,9 +18,7 @@ enum Row {
     CHAIN_CONFINED("Such chains on confined queues, each", Goal.atMost(1.85), Parameter.NONE),
     /** JMH's PostAndPoll.batch on confined queues, and c/post_poll.c with chains. */
     BATCH_CONFINED(
-            "A batch of 16, recorded and posted, each; confined",
-            Goal.atMost(1.3),
-            Parameter.NONE),
+            "A batch of 16, recorded and posted, each; confined", Goal.atMost(1.3), Parameter.NONE),
     /** JMH's PostAndPoll.prepared on confined queues, and c/post_poll.c with chains. */
     PREPARED_CONFINED(
             "Such a batch, posted again, each; confined", Goal.atMost(1.3), Parameter.NONE),
