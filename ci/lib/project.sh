@@ -12,7 +12,7 @@
 # For other files: BUILD_TOOLS, TEST_TOOLS, demo, run_tests, build, up_to_date, jar_of, need_jdk, find_jdk, jdk_version
 
 BUILD_TOOLS=(maven)
-TEST_TOOLS=(gcc libc6-dev libibverbs-dev librdmacm-dev)
+TEST_TOOLS=(gcc libc6-dev libibverbs-dev librdmacm-dev e2fsprogs fio nvme-cli)
 JDK_PLACES=(/usr/lib/jvm /usr/lib64/jvm /usr/java /usr/jdk /usr/local/java /opt/java /opt/hostedtoolcache
     "$HOME/.sdkman/candidates/java" "$HOME/.jdks" "$HOME/.m2/jdks" "$HOME/.gradle/jdks" "$HOME/.local/share/mise/installs/java"
     "$HOME/.asdf/installs/java" "$HOME/.jenv/versions" "$HOME/.jabba/jdk" "$HOME/.jbang/cache/jdks")

@@ -21,6 +21,7 @@ import java.time.Duration;
 import java.util.List;
 import java.util.Objects;
 import java.util.concurrent.Executor;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.Consumer;
 import java.util.function.Function;
 import java.util.function.Supplier;
@@ -46,6 +47,7 @@ public final class Adapter extends NativeObject {
     private final Supplier<ConnectionControl> connections;
     private final AdapterPorts ports;
     private final EventListeners listeners = new EventListeners(this);
+    private final AtomicBoolean firstPaging = new AtomicBoolean(true);
     private final Object connectionLock = new Object();
     private @Nullable ConnectionEvents connectionEvents; // created when needed, under that lock
 
@@ -574,6 +576,11 @@ public final class Adapter extends NativeObject {
             }
             return connectionEvents;
         }
+    }
+
+    /** True when called for the first time: for a warning that is logged once. */
+    boolean isFirstPaging() {
+        return firstPaging.getAndSet(false);
     }
 
     /** Whether the device reported that it failed or was removed. */

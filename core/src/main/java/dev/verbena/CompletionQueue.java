@@ -21,7 +21,6 @@ import java.util.ArrayDeque;
 import java.util.Deque;
 import java.util.concurrent.ThreadFactory;
 import java.util.concurrent.TimeUnit;
-import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.Consumer;
 
 /**
@@ -57,8 +56,6 @@ public final class CompletionQueue extends NativeObject {
     private final @Nullable Consumer<Status> callback;
     private final @Nullable CallbackLoop callbacks;
     private final QueuePairGroup queuePairs = new QueuePairGroup();
-    private final AtomicLong waits = new AtomicLong();
-    private final AtomicLong timeouts = new AtomicLong();
     private final PollCounts polls = new PollCounts();
 
     CompletionQueue(Adapter adapter, CompletionQueueOptions options) {
@@ -365,14 +362,13 @@ public final class CompletionQueue extends NativeObject {
                 event.end(adapter.name(), fired != CompletionEvents.NOTHING);
             }
             if (fired != CompletionEvents.NOTHING) {
-                waits.getAndIncrement();
+                polls.waited(false);
                 return status(fired);
             }
             if (events.closed()) {
                 throw new ClosedException(this);
             }
-            waits.getAndIncrement();
-            timeouts.getAndIncrement();
+            polls.waited(true);
             return Status.IO_TIMEOUT;
         } catch (CallFailure e) {
             throw waitFailed(e);
@@ -526,8 +522,7 @@ public final class CompletionQueue extends NativeObject {
      */
     @CheckReturnValue
     public CompletionQueueCounters counters() {
-        return new CompletionQueueCounters(
-                poller.counts(), polls.delivered(), waits.getOpaque(), timeouts.getOpaque());
+        return new CompletionQueueCounters(poller.counts(), polls);
     }
 
     /**

@@ -19,15 +19,15 @@ public final class CompletionQueueCounters {
     private final long waits;
     private final long timeouts;
 
-    CompletionQueueCounters(CompletionCounts counts, long delivered, long waits, long timeouts) {
+    CompletionQueueCounters(CompletionCounts counts, PollCounts polls) {
         this.cancelled = counts.cancelledEver(); // first: each of these is a failure of that count
         this.failed = counts.failuresEver() - cancelled;
         this.synthesized = counts.synthesizedEver();
         this.internalSignals = counts.internalSignals();
         this.kept = counts.keptEver();
-        this.delivered = delivered;
-        this.waits = waits;
-        this.timeouts = timeouts;
+        this.delivered = polls.delivered();
+        this.timeouts = polls.timeouts();
+        this.waits = polls.waits();
     }
 
     /**

@@ -5,6 +5,7 @@ import com.google.errorprone.annotations.CheckReturnValue;
 import dev.verbena.internal.events.FlightRecording;
 import dev.verbena.internal.events.RegistrationEvent;
 import dev.verbena.internal.queue.RegisteredMemory;
+import dev.verbena.internal.runtime.Log;
 import dev.verbena.internal.verbs.DeviceControl;
 import dev.verbena.internal.verbs.Errno;
 import dev.verbena.internal.verbs.Rights;
@@ -174,8 +175,8 @@ public final class MemoryRegion extends NativeObject {
                     Status.NOT_SUPPORTED, RegistrationAdvice.NO_PAGING.formatted(adapter.name()));
         }
         String defect = adapter.provider().pagingDefect();
-        if (defect != null) {
-            System.getLogger("dev.verbena").log(System.Logger.Level.WARNING, defect);
+        if (defect != null && adapter.isFirstPaging()) {
+            Log.warn(defect);
         }
     }
 

@@ -5,6 +5,7 @@ import dev.verbena.internal.verbs.DeviceControl;
 
 import org.jspecify.annotations.Nullable;
 
+import java.lang.foreign.MemorySegment;
 import java.util.ArrayDeque;
 import java.util.Deque;
 import java.util.Objects;
@@ -107,13 +108,32 @@ public final class MemoryWindow extends NativeObject {
      * the last accepted bind.
      *
      * @return the description, to be sent to the peer
-     * @throws IllegalStateException before the first bind
+     * @throws IllegalStateException before the first bind, and after {@link #releaseRegion}
      */
     public synchronized RemoteMemory remoteMemory() {
-        if (region == null) {
-            throw new IllegalStateException("This window was never bound: post a bind first");
-        }
+        ensureRegion();
         return RemoteMemory.of(start, window.token(), bytes);
+    }
+
+    /**
+     * Writes what {@link #remoteMemory} describes into a message, as {@link RemoteMemory#writeTo}
+     * does, without allocating anything.
+     *
+     * @param message the message
+     * @param offset the offset in the message
+     * @throws IllegalStateException as {@link #remoteMemory}
+     * @throws IndexOutOfBoundsException if the message is too short
+     */
+    public synchronized void writeTo(MemorySegment message, long offset) {
+        ensureRegion();
+        RemoteMemory.write(start, window.token(), bytes, message, offset);
+    }
+
+    private void ensureRegion() {
+        if (region == null) {
+            throw new IllegalStateException(
+                    "This window was never bound, or has released its region: post a bind first");
+        }
     }
 
     /**
@@ -124,6 +144,25 @@ public final class MemoryWindow extends NativeObject {
      */
     public boolean bound() {
         return window.bound();
+    }
+
+    /**
+     * Releases the region of the last bind, if neither the peer nor an outstanding request can use
+     * it any more. Without this call the window keeps the region, and a close of the region pends,
+     * until the window is bound to another one or closed. NDK has no such function: there, too, the
+     * close of a region pends on its windows.
+     *
+     * @return true if it holds no region now; false while it is bound, and while completions of its
+     *     bind or invalidate were not polled: try again after the next poll
+     */
+    public synchronized boolean releaseRegion() {
+        freeRetired();
+        MemoryRegion last = region;
+        if (last != null && !window.bound() && window.idle()) {
+            region = null;
+            last.release();
+        }
+        return region == null;
     }
 
     /**

@@ -3,6 +3,7 @@ package dev.verbena;
 import java.lang.invoke.MethodHandles;
 import java.lang.invoke.VarHandle;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicLong;
 
 /**
  * What the thread that polls a completion queue counts: completions, for any thread to read, and
@@ -30,6 +31,8 @@ final class PollCounts {
     private long deliveredBefore; // as the last poll that found nothing saw it
     private int emptyPolls; // since then
     private long lastLook = System.nanoTime();
+    private final AtomicLong waits = new AtomicLong();
+    private final AtomicLong timeouts = new AtomicLong();
 
     /** A poll returned completions. */
     void found(int count) {
@@ -56,6 +59,22 @@ final class PollCounts {
         }
         lastLook = now;
         return true;
+    }
+
+    /** A wait returned a status. */
+    void waited(boolean timedOut) {
+        waits.getAndIncrement();
+        if (timedOut) {
+            timeouts.getAndIncrement();
+        }
+    }
+
+    long waits() {
+        return waits.getOpaque();
+    }
+
+    long timeouts() {
+        return timeouts.getOpaque();
     }
 
     /** How many completions polls have returned, as of a moment ago. */

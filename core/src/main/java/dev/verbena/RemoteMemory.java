@@ -96,6 +96,11 @@ public final class RemoteMemory {
      * @throws IndexOutOfBoundsException if the message is too short
      */
     public void writeTo(MemorySegment message, long offset) {
+        write(address, token, bytes, message, offset);
+    }
+
+    /** Writes a description without making one. */
+    static void write(long address, int token, long bytes, MemorySegment message, long offset) {
         Objects.checkFromIndexSize(offset, MESSAGE_BYTES, message.byteSize());
         message.set(LONG, offset, address);
         message.set(LONG, offset + LENGTH_AT, bytes);

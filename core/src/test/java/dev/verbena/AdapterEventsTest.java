@@ -24,7 +24,7 @@ import java.util.concurrent.atomic.AtomicBoolean;
 @Timeout(60)
 class AdapterEventsTest {
     /** Knows no object, and does not care. */
-    private static final AdapterEvents.Observer NOBODY =
+    static final AdapterEvents.Observer NOBODY =
             new AdapterEvents.Observer() {
                 @Override
                 public Object objectAt(long address) {

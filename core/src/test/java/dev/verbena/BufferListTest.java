@@ -32,6 +32,39 @@ class BufferListTest {
         assertThat(list.addUnregistered(huge.asSlice(1)).bytes()).isEqualTo(0xFFFF_FFFFL);
     }
 
+    @Test
+    @SuppressWarnings("restricted") // nobody looks at this memory
+    void aPartOfARegionIsNoLongerEither() {
+        MemorySegment huge = MemorySegment.ofAddress(4096).reinterpret(1L << 33);
+        try (Rig rig = Rig.connected(QueuePairLimits.depths(4, 4));
+                MemoryRegion region = rig.domain.register(huge, Access.REMOTE_READ)) {
+            BufferList list = new BufferList(2);
+            assertThatThrownBy(() -> list.add(region, 8, 1L << 32))
+                    .isInstanceOf(IndexOutOfBoundsException.class)
+                    .hasMessageContaining("not 4294967296");
+            assertThatThrownBy(() -> BufferList.of(region))
+                    .isInstanceOf(IndexOutOfBoundsException.class);
+            assertThat(list.size()).isZero();
+            assertThat(list.add(region, 8, 0xFFFF_FFFFL).bytes()).isEqualTo(0xFFFF_FFFFL);
+        }
+    }
+
+    /** Its memory is there still, but the device does not know its key any more. */
+    @Test
+    void aClosedRegionIsRefused() {
+        try (Rig rig = Rig.connected(QueuePairLimits.depths(4, 4));
+                Arena arena = Arena.ofShared()) {
+            MemoryRegion region = rig.domain.register(arena.allocate(64), Access.REMOTE_READ);
+            assertThat(BufferList.of(region).bytes()).isEqualTo(64);
+            region.close();
+            BufferList list = new BufferList(1);
+            assertThatThrownBy(() -> list.add(region, 0, 8))
+                    .isInstanceOf(IllegalStateException.class)
+                    .hasMessageContaining("closed");
+            assertThat(list.size()).isZero();
+        }
+    }
+
     /** One thread may use a list at a time; who breaks that breaks nothing but the own message. */
     @Nested
     class ChangedByAnotherThread {

@@ -9,6 +9,7 @@ import dev.verbena.internal.events.FlightRecording;
 import dev.verbena.internal.events.WindowBoundEvent;
 import dev.verbena.internal.events.WindowInvalidatedEvent;
 
+import jdk.jfr.Configuration;
 import jdk.jfr.Recording;
 import jdk.jfr.consumer.RecordedEvent;
 import jdk.jfr.consumer.RecordingFile;
@@ -19,12 +20,16 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
+import java.io.StringReader;
 import java.lang.management.ManagementFactory;
 import java.net.InetSocketAddress;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
+import java.util.regex.Pattern;
+import java.util.stream.Stream;
 
 /** What recordings of the Flight Recorder say, and that nothing is recorded unless asked for. */
 @Timeout(60)
@@ -315,7 +320,7 @@ class FlightRecorderTest {
         try (Rig rig = new Rig(LIMITS)) {
             List<RecordedEvent> events =
                     recorded(
-                            new Recording(jdk.jfr.Configuration.getConfiguration("profile")),
+                            new Recording(Configuration.getConfiguration("profile")),
                             () -> {
                                 assertThat(FlightRecording.on()).isTrue();
                                 assertThat(rig.a.send(1, rig.bytes(8)))
@@ -324,6 +329,41 @@ class FlightRecorderTest {
                                 rig.connect();
                             });
             assertThat(events).isEmpty();
+        }
+    }
+
+    @Test
+    void theSettingsInTheDocumentationSwitchAllEventsOn() throws Exception {
+        String settings = Files.readString(Path.of("docs/verbena.jfc"));
+        List<String> names =
+                Pattern.compile("event name=\"([^\"]+)\"")
+                        .matcher(settings)
+                        .results()
+                        .map(result -> result.group(1))
+                        .toList();
+        for (String folder : List.of("dev/verbena/internal/events", "dev/verbena/channel")) {
+            try (Stream<Path> sources = Files.list(Path.of("src/main/java").resolve(folder))) {
+                for (Path source : sources.toList()) {
+                    String text = Files.isDirectory(source) ? "" : Files.readString(source);
+                    var name = Pattern.compile("@Name\\(\"([^\"]+)\"\\)").matcher(text);
+                    if (name.find()) {
+                        assertThat(names).contains(name.group(1));
+                        assertThat(Files.readString(Path.of("docs/production.md")))
+                                .contains("`" + name.group(1) + "`");
+                    }
+                }
+            }
+        }
+        assertThat(names).hasSize(9);
+        Configuration read = Configuration.create(new StringReader(settings));
+        try (Rig rig = new Rig(LIMITS)) {
+            List<RecordedEvent> events =
+                    recorded(
+                            new Recording(read),
+                            () ->
+                                    assertThat(rig.a.send(1, rig.bytes(8)))
+                                            .isEqualTo(Status.CONNECTION_INVALID));
+            assertThat(events).hasSize(1);
         }
     }
 

@@ -8,10 +8,11 @@ import java.util.logging.LogRecord;
 import java.util.logging.Logger;
 
 /** What the library logs while something runs. */
-final class LoggedMessages {
+public final class LoggedMessages {
     private LoggedMessages() {}
 
-    static List<String> of(Runnable action) {
+    /** The messages of the library's logger. */
+    public static List<String> of(Runnable action) {
         List<String> messages = Collections.synchronizedList(new ArrayList<>());
         Handler handler =
                 new Handler() {

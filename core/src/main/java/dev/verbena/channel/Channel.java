@@ -3,12 +3,16 @@ package dev.verbena.channel;
 import com.google.errorprone.annotations.CheckReturnValue;
 
 import dev.verbena.Access;
+import dev.verbena.BufferList;
 import dev.verbena.Completions;
 import dev.verbena.ConnectionOptions;
 import dev.verbena.Connector;
 import dev.verbena.MemoryRegion;
+import dev.verbena.OpFlags;
+import dev.verbena.PooledBuffer;
 import dev.verbena.QueuePair;
 import dev.verbena.QueuePairLimits;
+import dev.verbena.RemoteMemory;
 import dev.verbena.Status;
 import dev.verbena.VerbenaException;
 
@@ -32,6 +36,9 @@ import java.util.concurrent.locks.ReentrantLock;
  * <p><b>Receiving.</b> By a {@link MessageHandler}, on the thread of the {@link Poller}; or, where
  * none was given, by {@link #receive}, on any thread. A virtual thread that waits in {@link #send}
  * or {@link #receive} holds no carrier.
+ *
+ * <p><b>Remote memory.</b> {@link #expose} lets the peer write or read memory of this side until it
+ * sends the answer ({@link Exposure}); {@link #peerMemory} writes and reads what the peer exposes.
  *
  * <p><b>The end.</b> {@link #close}, the peer, a request that fails or exceeds its deadline, or a
  * handler that throws: whatever comes first is the {@linkplain #closeReason reason}. Every
@@ -57,13 +64,16 @@ public final class Channel extends Polled implements AutoCloseable {
 
     final ReentrantLock lock = new ReentrantLock();
     final ChannelEnd end = new ChannelEnd(this);
+    final ChannelCounts counts = new ChannelCounts();
     private final RoomWait roomWait;
     private final Dispatch dispatch;
+    private final PeerMemory peerMemory;
 
     // Guarded by the lock.
     final Credits credits;
     final Outbox outbox;
     final Inbox inbox;
+    final Exposures exposures;
     private int maxMessage; // that the peer takes, too
 
     /** Makes what it needs, and posts its receives. It may not send before {@link #open}. */
@@ -75,10 +85,13 @@ public final class Channel extends Polled implements AutoCloseable {
         this.credits = new Credits(options.receives);
         this.keepAliveTicks = Poller.ticks(options.keepAlive);
         int receiveCount = options.receives + Credits.RESERVE;
-        int sendDepth = options.outstanding + Credits.RESERVE;
+        int sendDepth =
+                Math.addExact(
+                        2 * options.outstanding + Credits.RESERVE, // a write and a message each
+                        Exposures.requests(options.exposures));
         int stride =
                 Math.toIntExact(
-                        (long) Frame.HEADER_BYTES + options.maxMessage + ALIGNMENT - 1
+                        (long) Frame.MOST_EXTRA_BYTES + options.maxMessage + ALIGNMENT - 1
                                 & -(long) ALIGNMENT);
         this.completions = receiveCount + sendDepth;
         int inline = Math.min(MOST_INLINE, poller.adapter().info().maxInlineBytes());
@@ -101,22 +114,26 @@ public final class Channel extends Polled implements AutoCloseable {
                                     QueuePairLimits.depths(sendDepth, receiveCount)
                                             .withInlineBytes(inline));
             this.pair = madePair;
+            this.exposures = new Exposures(this, options.exposures, Poller.ticks(options.timeout));
             this.outbox =
                     new Outbox(
                             this,
                             poller,
                             pair,
                             credits,
+                            exposures,
                             region,
                             (long) receiveCount * stride,
                             stride,
                             inline,
                             options.outstanding,
+                            options.exposures,
                             Poller.ticks(options.timeout));
             pair.attach(this);
             this.inbox = new Inbox(this, lock, pair, credits, region, receiveCount, stride);
             this.roomWait = new RoomWait(this, outbox);
             this.dispatch = new Dispatch(this, outbox, inbox);
+            this.peerMemory = new PeerMemory(this, roomWait);
         } catch (Throwable t) {
             if (madePair != null) {
                 madePair.close();
@@ -179,7 +196,7 @@ public final class Channel extends Polled implements AutoCloseable {
     }
 
     Handshake handshake() {
-        return new Handshake(options.maxMessage, options.receives);
+        return new Handshake(options.maxMessage, options.receives, options.exposures);
     }
 
     PollerQueue queue() {
@@ -197,6 +214,7 @@ public final class Channel extends Polled implements AutoCloseable {
             end.connection(by);
             maxMessage = Math.min(options.maxMessage, peer.maxMessage());
             credits.open(peer.receives());
+            outbox.open(peer.exposures());
         } finally {
             lock.unlock();
         }
@@ -263,12 +281,7 @@ public final class Channel extends Polled implements AutoCloseable {
             long length,
             @Nullable SendCallback callback,
             @Nullable Object attachment) {
-        lock.lock();
-        try {
-            return post(data, offset, length, callback, attachment);
-        } finally {
-            lock.unlock();
-        }
+        return post(RequestKind.SEND, data, offset, length, null, null, 0, callback, attachment);
     }
 
     /**
@@ -295,7 +308,7 @@ public final class Channel extends Polled implements AutoCloseable {
      */
     @CheckReturnValue
     public CompletableFuture<Void> sendAsync(MemorySegment data) {
-        return roomWait.sendAsync(data);
+        return roomWait.async(RequestKind.SEND, data, null, null);
     }
 
     private void checkLength(long length) {
@@ -306,17 +319,129 @@ public final class Channel extends Polled implements AutoCloseable {
         }
     }
 
-    /** Posts a message if the channel is open and has room. The caller holds the lock. */
+    /** Posts a request if the channel is open and has room. */
     Status post(
+            RequestKind kind,
             MemorySegment data,
             long offset,
             long length,
+            @Nullable BufferList local,
+            @Nullable RemoteMemory remote,
+            long remoteOffset,
             @Nullable SendCallback callback,
             @Nullable Object attachment) {
         checkLength(length);
-        return end.isOpen()
-                ? outbox.send(data, offset, length, callback, attachment)
-                : Status.CONNECTION_INVALID;
+        lock.lock();
+        try {
+            return end.isOpen()
+                    ? outbox.submit(
+                            kind,
+                            data,
+                            offset,
+                            length,
+                            local,
+                            remote,
+                            remoteOffset,
+                            callback,
+                            attachment)
+                    : Status.CONNECTION_INVALID;
+        } finally {
+            lock.unlock();
+        }
+    }
+
+    // ---- the memory of this side
+
+    /**
+     * Exposes memory to the peer, for a time, and waits for one of the {@linkplain
+     * ChannelOptions#withExposures exposures} if all are in use. Not from a handler or callback.
+     *
+     * @param region registered memory, of the {@linkplain Poller#domain poller's domain}
+     * @param offset where the exposed part begins
+     * @param length how long it is, at least 1
+     * @param rights {@link OpFlags#ALLOW_REMOTE_READ}, {@link OpFlags#ALLOW_REMOTE_WRITE} or both
+     * @param within how long the peer has: then it is revoked, see {@link Exposure}
+     * @return what goes into a message to the peer; to be closed by the caller
+     * @throws InterruptedException when the thread is interrupted while it waits
+     * @throws ChannelException IO_TIMEOUT when all were in use for that time; or why the channel is
+     *     closed
+     * @throws VerbenaException as {@link QueuePair#bind} refuses: INVALID_PARAMETER for memory
+     *     outside the region, ACCESS_VIOLATION for rights that it does not have; NOT_SUPPORTED on a
+     *     device without memory windows
+     */
+    @CheckReturnValue
+    public Exposure expose(
+            MemoryRegion region, long offset, long length, OpFlags rights, Duration within)
+            throws InterruptedException {
+        return exposures.expose(region, offset, length, rights, within);
+    }
+
+    /**
+     * Exposes a whole region to the peer, as {@link #expose(MemoryRegion, long, long, OpFlags,
+     * Duration)} does.
+     *
+     * @param region registered memory
+     * @param rights {@link OpFlags#ALLOW_REMOTE_READ}, {@link OpFlags#ALLOW_REMOTE_WRITE} or both
+     * @param within how long the peer has
+     * @return what goes into a message to the peer; to be closed by the caller
+     * @throws InterruptedException when the thread is interrupted while it waits
+     */
+    @CheckReturnValue
+    public Exposure expose(MemoryRegion region, OpFlags rights, Duration within)
+            throws InterruptedException {
+        return expose(region, 0, region.bytes(), rights, within);
+    }
+
+    /**
+     * Exposes a buffer of a pool to the peer, as {@link #expose(MemoryRegion, long, long, OpFlags,
+     * Duration)} does. It may be given back to the pool when the exposure has ended.
+     *
+     * @param buffer of a pool of the poller's domain
+     * @param rights {@link OpFlags#ALLOW_REMOTE_READ}, {@link OpFlags#ALLOW_REMOTE_WRITE} or both
+     * @param within how long the peer has
+     * @return what goes into a message to the peer; to be closed by the caller
+     * @throws InterruptedException when the thread is interrupted while it waits
+     */
+    @CheckReturnValue
+    public Exposure expose(PooledBuffer buffer, OpFlags rights, Duration within)
+            throws InterruptedException {
+        return expose(buffer.region(), buffer.offset(), buffer.memory().byteSize(), rights, within);
+    }
+
+    /**
+     * Exposes memory to the peer, if not all exposures are in use, and returns at once. Allocates
+     * nothing once as many exposures were in use before.
+     *
+     * @param region registered memory, of the poller's domain
+     * @param offset where the exposed part begins
+     * @param length how long it is, at least 1
+     * @param rights {@link OpFlags#ALLOW_REMOTE_READ}, {@link OpFlags#ALLOW_REMOTE_WRITE} or both
+     * @param within how long the peer has
+     * @param callback gets the end, and the peer's message
+     * @param attachment what {@link Exposure#attachment} returns
+     * @return null when all exposures are in use, or the channel is closed
+     * @throws VerbenaException as {@link #expose(MemoryRegion, long, long, OpFlags, Duration)}
+     */
+    @CheckReturnValue
+    public @Nullable Exposure tryExpose(
+            MemoryRegion region,
+            long offset,
+            long length,
+            OpFlags rights,
+            Duration within,
+            ExposureCallback callback,
+            @Nullable Object attachment) {
+        return exposures.tryExpose(region, offset, length, rights, within, callback, attachment);
+    }
+
+    /**
+     * The memory that the peer exposes: writes, reads, and messages that take it back.
+     *
+     * @return always the same object
+     */
+    @CheckReturnValue
+    public PeerMemory peerMemory() {
+        return peerMemory;
     }
 
     // ---- by the polling thread
@@ -423,6 +548,18 @@ public final class Channel extends Polled implements AutoCloseable {
     @CheckReturnValue
     public CompletableFuture<Status> closed() {
         return end.closed();
+    }
+
+    /**
+     * What it has counted since it was made. From any thread, also after the close; takes no lock.
+     * While messages come and go, each count is as of a moment ago, and not all are of the same
+     * moment.
+     *
+     * @return a snapshot
+     */
+    @CheckReturnValue
+    public ChannelCounters counters() {
+        return new ChannelCounters(pair.counters(), counts);
     }
 
     /**

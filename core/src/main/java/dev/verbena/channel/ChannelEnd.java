@@ -2,6 +2,7 @@ package dev.verbena.channel;
 
 import dev.verbena.Connector;
 import dev.verbena.Status;
+import dev.verbena.VerbenaException;
 
 import org.jspecify.annotations.Nullable;
 
@@ -87,6 +88,7 @@ final class ChannelEnd {
                             status, "%s is closed: %s".formatted(channel.describe(), why), cause);
             draining = drains;
             channel.inbox.wakeAll();
+            channel.exposures.wakeAll();
         } finally {
             channel.lock.unlock();
         }
@@ -125,8 +127,38 @@ final class ChannelEnd {
             try {
                 channel.pair.close();
             } finally {
-                free(status);
+                endExposures(status);
             }
+        }
+    }
+
+    /** What is exposed ends when the queue pair is destroyed, which may be later. */
+    private void endExposures(Status status) {
+        CompletableFuture<Void> destroyed = channel.pair.closed();
+        if (!channel.exposures.inUse() || isDestroyed()) {
+            endExposuresNow(status);
+        } else {
+            var _ =
+                    destroyed.whenComplete(
+                            (nothing, thrown) ->
+                                    channel.poller.execute(() -> endExposuresNow(status)));
+        }
+    }
+
+    private boolean isDestroyed() {
+        try {
+            channel.pair.awaitClosed(Duration.ZERO);
+            return true;
+        } catch (VerbenaException e) {
+            return e.status() != Status.IO_TIMEOUT;
+        }
+    }
+
+    private void endExposuresNow(Status status) {
+        try {
+            channel.exposures.endAll(status);
+        } finally {
+            free(status);
         }
     }
 
@@ -187,7 +219,7 @@ final class ChannelEnd {
                         why.status(), String.valueOf(why.getMessage()), why.getCause())
                 : new ChannelException(
                         refused == null ? Status.CONNECTION_INVALID : refused,
-                        "%s refuses messages: %s".formatted(channel, refused));
+                        "%s refuses this: %s".formatted(channel, refused));
     }
 
     CompletableFuture<Status> closed() {

@@ -19,12 +19,13 @@ import java.util.Objects;
 @CheckReturnValue
 public final class ChannelOptions {
     /**
-     * Messages of up to 4,064 bytes (4 KiB with the header and some room), 16 outstanding and 16
-     * receives, 10 s for a message, an idle peer looked at every 5 s.
+     * Messages of up to 4,064 bytes (4 KiB with what a frame adds), 16 outstanding, 16 receives and
+     * 16 exposures, 10 s for a message, an idle peer looked at every 5 s.
      */
     public static final ChannelOptions DEFAULTS =
             new ChannelOptions(
                     4064,
+                    16,
                     16,
                     16,
                     Duration.ofSeconds(10),
@@ -36,6 +37,7 @@ public final class ChannelOptions {
     final int maxMessage;
     final int outstanding;
     final int receives;
+    final int exposures;
     final Duration timeout;
     final Duration keepAlive;
     final ConnectionOptions connection;
@@ -44,12 +46,14 @@ public final class ChannelOptions {
             int maxMessage,
             int outstanding,
             int receives,
+            int exposures,
             Duration timeout,
             Duration keepAlive,
             ConnectionOptions connection) {
         this.maxMessage = maxMessage;
         this.outstanding = outstanding;
         this.receives = receives;
+        this.exposures = exposures;
         this.timeout = timeout;
         this.keepAlive = keepAlive;
         this.connection = connection;
@@ -63,18 +67,20 @@ public final class ChannelOptions {
      */
     public ChannelOptions withMaxMessage(int bytes) {
         check(bytes, 1 << 30, "The longest message has %d to %,d bytes, not %,d");
-        return new ChannelOptions(bytes, outstanding, receives, timeout, keepAlive, connection);
+        return new ChannelOptions(
+                bytes, outstanding, receives, exposures, timeout, keepAlive, connection);
     }
 
     /**
-     * Changes how many messages may be sent and not have ended.
+     * Changes how many messages, writes and reads may be posted and not have ended.
      *
      * @param messages 1 to 32,767
      * @return a changed copy of these options
      */
     public ChannelOptions withOutstanding(int messages) {
         check(messages, MOST, "%d to %,d messages may be outstanding, not %,d");
-        return new ChannelOptions(maxMessage, messages, receives, timeout, keepAlive, connection);
+        return new ChannelOptions(
+                maxMessage, messages, receives, exposures, timeout, keepAlive, connection);
     }
 
     /**
@@ -86,20 +92,38 @@ public final class ChannelOptions {
     public ChannelOptions withReceives(int messages) {
         check(messages, MOST, "A channel has %d to %,d receives, not %,d");
         return new ChannelOptions(
-                maxMessage, outstanding, messages, timeout, keepAlive, connection);
+                maxMessage, outstanding, messages, exposures, timeout, keepAlive, connection);
     }
 
     /**
-     * Changes the deadline of each message, from its post: one that has not ended then closes the
-     * channel with IO_TIMEOUT, as reliable connections cannot take a single message back. Looked at
-     * every 100 ms.
+     * Changes how many parts of its memory this side may expose to the peer at a time ({@link
+     * Channel#expose}). Each takes a memory window, which is made when it is needed first, and kept
+     * until the channel ends.
+     *
+     * @param parts 0 to 32,767
+     * @return a changed copy of these options
+     */
+    public ChannelOptions withExposures(int parts) {
+        if (parts < 0 || parts > MOST) {
+            throw new IllegalArgumentException(
+                    "A channel has 0 to %,d exposures, not %,d".formatted(MOST, parts));
+        }
+        return new ChannelOptions(
+                maxMessage, outstanding, receives, parts, timeout, keepAlive, connection);
+    }
+
+    /**
+     * Changes the deadline of each message, write and read, from its post: one that has not ended
+     * then closes the channel with IO_TIMEOUT, as reliable connections cannot take a single message
+     * back. Looked at every 100 ms.
      *
      * @param within longer than zero
      * @return a changed copy of these options
      */
     public ChannelOptions withTimeout(Duration within) {
         positive(within, "A message may take");
-        return new ChannelOptions(maxMessage, outstanding, receives, within, keepAlive, connection);
+        return new ChannelOptions(
+                maxMessage, outstanding, receives, exposures, within, keepAlive, connection);
     }
 
     /**
@@ -113,7 +137,8 @@ public final class ChannelOptions {
      */
     public ChannelOptions withKeepAlive(Duration every) {
         positive(every, "The interval of keep-alives is");
-        return new ChannelOptions(maxMessage, outstanding, receives, timeout, every, connection);
+        return new ChannelOptions(
+                maxMessage, outstanding, receives, exposures, timeout, every, connection);
     }
 
     /**
@@ -128,6 +153,7 @@ public final class ChannelOptions {
                 maxMessage,
                 outstanding,
                 receives,
+                exposures,
                 timeout,
                 keepAlive,
                 Objects.requireNonNull(options, "options"));
@@ -148,7 +174,7 @@ public final class ChannelOptions {
 
     @Override
     public String toString() {
-        return "ChannelOptions(messages of up to %,d bytes, %d outstanding, %d receives, each within %s, keep-alive every %s)"
-                .formatted(maxMessage, outstanding, receives, timeout, keepAlive);
+        return "ChannelOptions(messages of up to %,d bytes, %d outstanding, %d receives, %d exposures, each within %s, keep-alive every %s)"
+                .formatted(maxMessage, outstanding, receives, exposures, timeout, keepAlive);
     }
 }

@@ -1,11 +1,11 @@
 package dev.verbena.channel;
 
 import dev.verbena.Completions;
-import dev.verbena.OperationType;
 import dev.verbena.Status;
 
 import org.jspecify.annotations.Nullable;
 
+import java.lang.foreign.MemorySegment;
 import java.util.concurrent.locks.ReentrantLock;
 
 /**
@@ -33,16 +33,39 @@ final class Dispatch {
         long context = from.context(index);
         if (!status.isSuccess()) {
             end.requestFailed(status);
-        } else if (from.type(index) == OperationType.RECEIVE) {
-            received((int) context, from.bytes(index));
-        } else if ((context & Outbox.CONTROL) != 0) {
-            controlEnded();
-        } else {
-            messageEnded((int) context);
+            return;
+        }
+        switch (from.type(index)) {
+            case RECEIVE -> received((int) context, from.bytes(index), false, 0);
+            case RECEIVE_AND_INVALIDATE ->
+                    received((int) context, from.bytes(index), true, from.invalidatedToken(index));
+            case INVALIDATE -> invalidated((int) context);
+            default -> {
+                if ((context & Outbox.CONTROL) != 0) {
+                    controlEnded((int) context);
+                } else {
+                    requestEnded((int) context);
+                }
+            }
         }
     }
 
-    private void messageEnded(int slot) {
+    private void invalidated(int token) {
+        Exposure exposure = null;
+        lock.lock();
+        try {
+            if (end.takesCompletions()) {
+                exposure = channel.exposures.invalidated(token);
+            }
+        } finally {
+            lock.unlock();
+        }
+        if (exposure != null) {
+            channel.exposures.report(exposure, exposure.why, null);
+        }
+    }
+
+    private void requestEnded(int slot) {
         SendCallback callback;
         Object attachment;
         lock.lock();
@@ -62,11 +85,11 @@ final class Dispatch {
         }
     }
 
-    private void controlEnded() {
+    private void controlEnded(int index) {
         lock.lock();
         try {
             if (end.isOpen()) {
-                outbox.controlEnded();
+                outbox.controlEnded(index);
             }
         } finally {
             lock.unlock();
@@ -81,26 +104,41 @@ final class Dispatch {
         }
     }
 
-    private void received(int slot, long bytes) {
+    private void received(int slot, long bytes, boolean takesBack, int token) {
         Message message = inbox.message(slot);
+        MemorySegment at = message.frame();
+        Exposure taken = null;
         boolean toHandler = false;
         lock.lock();
         try {
             if (!end.takesCompletions()) {
                 return; // its memory may be gone
             }
-            long first = Frame.first(message.frame());
-            long second = Frame.second(message.frame());
+            long first = Frame.first(at);
+            long second = Frame.second(at);
             if (!Frame.isValid(first, second, bytes)
-                    || !Frame.grant(first, second, channel.credits)) {
+                    || !Frame.grant(first, second, channel.credits)
+                    || !takeNotes(at, first, second)) {
                 end.fail(Status.INTERNAL_ERROR, "the peer sent a frame that is none", null);
                 return;
             }
             byte kind = Frame.kind(first);
+            if (takesBack && kind == Frame.MESSAGE) {
+                taken = channel.exposures.takenBack(token);
+            }
+            if (takesBack && taken == null) {
+                end.fail(
+                        Status.INTERNAL_ERROR,
+                        "the peer invalidated the token 0x%08x, which it had no right to"
+                                .formatted(token),
+                        null);
+                return;
+            }
             outbox.heard(kind == Frame.KEEP_ALIVE);
             if (kind == Frame.MESSAGE) {
-                toHandler = channel.handler != null;
-                inbox.arrived(message, Frame.length(second), toHandler);
+                channel.counts.messageReceived(Frame.length(second));
+                toHandler = taken == null && channel.handler != null;
+                inbox.arrived(message, Frame.length(second), toHandler || taken != null);
             } else {
                 inbox.repost(slot, true);
             }
@@ -109,8 +147,31 @@ final class Dispatch {
         } finally {
             lock.unlock();
         }
-        if (toHandler) {
+        if (taken != null) {
+            answered(taken, message);
+        } else if (toHandler) {
             handle(message);
+        }
+    }
+
+    private boolean takeNotes(MemorySegment at, long first, long second) {
+        for (int i = 0; i < Frame.notes(first); i++) {
+            long note = Frame.note(at, second, i);
+            if (!outbox.noted((int) note, (int) (note >>> Integer.SIZE))) {
+                return false;
+            }
+        }
+        return true;
+    }
+
+    /** A message took an exposure back. A future's is released by whoever gets it. */
+    private void answered(Exposure taken, Message message) {
+        if (!taken.reusable()) {
+            message.retain();
+        }
+        channel.exposures.report(taken, Status.SUCCESS, message);
+        if (!message.retained()) {
+            release(message);
         }
     }
 
@@ -148,25 +209,25 @@ final class Dispatch {
 
     /** Looks at deadlines, and at whether the peer is to be asked. */
     void tick(int now) {
-        boolean late = false;
+        String late = null;
         boolean silent = false;
         lock.lock();
         try {
             if (end.isOpen() && outbox.isEstablished()) {
-                late = outbox.isLate(now);
+                late = outbox.late(now);
+                if (late == null && channel.exposures.isLate(now)) {
+                    late = "memory that was asked back was not given back";
+                }
                 silent = outbox.isSilent(now);
-                if (!late && !silent) {
+                if (late == null && !silent) {
                     outbox.askIfIdle(now, channel.keepAliveTicks);
                 }
             }
         } finally {
             lock.unlock();
         }
-        if (late) {
-            end.fail(
-                    Status.IO_TIMEOUT,
-                    "a message was not acknowledged within " + channel.options.timeout,
-                    null);
+        if (late != null) {
+            end.fail(Status.IO_TIMEOUT, late + " within " + channel.options.timeout, null);
         } else if (silent) {
             end.fail(
                     Status.IO_TIMEOUT,

@@ -6,13 +6,14 @@ import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 
 /**
- * What each side says in the private data of the connection: how long its receives are, and how
- * many messages they take. See the package's description.
+ * What each side says in the private data of the connection: how long its receives are, how many
+ * messages they take, and how much memory it may expose. See the package's description.
  *
  * @param maxMessage the longest message that this side receives, in bytes
  * @param receives how many messages this side has receives for
+ * @param exposures how many exposures this side may have at a time
  */
-record Handshake(int maxMessage, int receives) {
+record Handshake(int maxMessage, int receives, int exposures) {
     static final int BYTES = 16;
     static final int MAGIC = 0x48434256; // "VBCH"
     private static final byte VERSION = 1;
@@ -25,7 +26,8 @@ record Handshake(int maxMessage, int receives) {
                 .put((byte) 0)
                 .putShort((short) receives)
                 .putInt(maxMessage)
-                .putInt(0)
+                .putShort((short) exposures)
+                .putShort((short) 0)
                 .array();
     }
 
@@ -50,7 +52,8 @@ record Handshake(int maxMessage, int receives) {
         if (receives < 1 || maxMessage < 1) {
             throw foreign("%d receives of %d bytes".formatted(receives, maxMessage));
         }
-        return new Handshake(maxMessage, receives);
+        int exposures = Short.toUnsignedInt(bytes.getShort());
+        return new Handshake(maxMessage, receives, exposures);
     }
 
     private static ChannelException foreign(String what) {

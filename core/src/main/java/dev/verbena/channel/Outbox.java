@@ -4,6 +4,7 @@ import dev.verbena.BufferList;
 import dev.verbena.MemoryRegion;
 import dev.verbena.OpFlags;
 import dev.verbena.QueuePair;
+import dev.verbena.RemoteMemory;
 import dev.verbena.Status;
 
 import org.jspecify.annotations.Nullable;
@@ -13,14 +14,16 @@ import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Deque;
 import java.util.List;
+import java.util.Locale;
 import java.util.concurrent.CompletableFuture;
 
 /**
- * What a {@link Channel} sends: its messages and control frames, those that are outstanding, and
- * those that wait for room. Guarded by the lock of the channel, which is open whenever something is
- * posted.
+ * What a {@link Channel} posts: messages, writes, reads and control frames, those that are
+ * outstanding, and those that wait for room. Guarded by the lock of the channel, which is open
+ * whenever something is posted.
  *
- * <p>Messages complete in the order in which they were posted, so the buffers are a ring.
+ * <p>Requests complete in the order in which they were posted, so their slots are a ring; each slot
+ * has a buffer for a message.
  */
 final class Outbox {
     /** In the context of a control frame's request. */
@@ -28,21 +31,36 @@ final class Outbox {
 
     private static final int MOST_FUTURES = 1024;
 
+    /** In the context of a write, that a message follows: it has no completion if it succeeds. */
+    private static final long FIRST_PART = 16L << 32;
+
+    private static final OpFlags WITH_NEXT = OpFlags.SILENT_SUCCESS.and(OpFlags.DEFER);
+
     /**
-     * A message that waits for room.
+     * A request that waits for room.
      *
+     * @param data the message, empty if there is none
+     * @param local what is written, or where a read goes
+     * @param remote the peer's memory
      * @param future to be completed
      * @param whenPosted whether that is when it was posted, not when it has ended
      */
-    record Pending(MemorySegment data, CompletableFuture<Void> future, boolean whenPosted) {}
+    record Pending(
+            RequestKind kind,
+            MemorySegment data,
+            @Nullable BufferList local,
+            @Nullable RemoteMemory remote,
+            CompletableFuture<Void> future,
+            boolean whenPosted) {}
 
-    /** A message that was posted and has not ended. */
+    /** A request that was posted and has not ended. */
     record Outstanding(@Nullable SendCallback callback, @Nullable Object attachment) {}
 
     private final Channel channel;
     private final Poller poller;
     private final QueuePair pair;
     private final Credits credits;
+    private final Exposures exposures;
     private final MemoryRegion region;
     private final MemorySegment memory;
     private final long start; // of the buffers, in the region
@@ -52,10 +70,15 @@ final class Outbox {
     private final BufferList frame = new BufferList(1);
     private final @Nullable SendCallback[] callbacks;
     private final @Nullable Object[] attachments;
+    private final RequestKind[] kinds;
     private final int[] expires; // the tick
+    private final int[] binds; // how many had been posted before it
+    private final int[] controlBinds;
     private final Deque<Pending> pending = new ArrayDeque<>();
 
-    private int next; // the slot of the next message
+    private Notes notes;
+    private TokenMap<Boolean> usable = new TokenMap<>(0); // keys that the peer has exposed
+    private int next; // the slot of the next request
     private int outstanding;
     private int nextControl;
     private int controlsOutstanding;
@@ -67,22 +90,26 @@ final class Outbox {
     private boolean asked; // whether the peer is there, and it has not answered
     private int askedAt; // the tick
     private int futuresPending;
+    private int readsOutstanding;
 
     Outbox(
             Channel channel,
             Poller poller,
             QueuePair pair,
             Credits credits,
+            Exposures exposures,
             MemoryRegion region,
             long start,
             int stride,
             int inline,
             int slots,
+            int ownExposures,
             int timeoutTicks) {
         this.channel = channel;
         this.poller = poller;
         this.pair = pair;
         this.credits = credits;
+        this.exposures = exposures;
         this.region = region;
         this.memory = region.memory();
         this.start = start;
@@ -91,35 +118,65 @@ final class Outbox {
         this.timeoutTicks = timeoutTicks;
         this.callbacks = new SendCallback[slots];
         this.attachments = new Object[slots];
+        this.kinds = new RequestKind[slots];
         this.expires = new int[slots];
+        this.binds = new int[slots];
+        this.controlBinds = new int[Credits.RESERVE];
+        this.notes = new Notes(2 * ownExposures);
         this.lastSent = poller.tick();
         this.lastHeard = lastSent;
     }
 
     /** How much memory it needs. */
     static long bytes(int slots, int stride) {
-        return (long) slots * stride + (long) Credits.RESERVE * Frame.HEADER_BYTES;
+        return (long) slots * stride + (long) Credits.RESERVE * Frame.MOST_EXTRA_BYTES;
     }
 
-    // ---- messages
-
-    private boolean hasRoom() {
-        return established && credits.maySendMessage() && outstanding < callbacks.length;
+    /** The peer is known, and how much it may expose. */
+    void open(int peerExposures) {
+        usable = new TokenMap<>(peerExposures);
+        notes = notes.withRoomFor(peerExposures);
     }
 
-    /** Posts a message, unless there is no room or others wait for it already. */
-    Status send(
+    // ---- requests
+
+    private boolean hasRoom(RequestKind kind) {
+        if (!established || outstanding == callbacks.length) {
+            return false;
+        }
+        if (kind.message && !notes.fit()) {
+            reportIfDue(); // the peer must know of a key before it gets it in a message
+        }
+        return !kind.message || (credits.maySendMessage() && notes.fit());
+    }
+
+    /**
+     * Posts a request, unless there is no room or others wait for it already.
+     *
+     * @param data the message, if it has one
+     * @param local what is written, or where a read goes
+     * @param remote the peer's memory, for all but messages
+     * @param remoteOffset where in it
+     */
+    Status submit(
+            RequestKind kind,
             MemorySegment data,
             long offset,
             long length,
+            @Nullable BufferList local,
+            @Nullable RemoteMemory remote,
+            long remoteOffset,
             @Nullable SendCallback callback,
             @Nullable Object attachment) {
-        return pending.isEmpty() && hasRoom()
-                ? post(data, offset, length, callback, attachment)
-                : Status.NO_MORE_ENTRIES;
+        if (pending.isEmpty() && hasRoom(kind)) {
+            return post(
+                    kind, data, offset, length, local, remote, remoteOffset, callback, attachment);
+        }
+        channel.counts.foundNoRoom();
+        return Status.NO_MORE_ENTRIES;
     }
 
-    /** Has a message wait for room; false when too many futures do already. */
+    /** Has a request wait for room; false when too many futures do already. */
     boolean enqueue(Pending waiting) {
         if (!waiting.whenPosted()) {
             if (futuresPending == MOST_FUTURES) {
@@ -127,81 +184,142 @@ final class Outbox {
             }
             futuresPending++;
         }
+        channel.counts.waiting();
         pending.add(waiting);
         roomChanged();
         return true;
     }
 
-    /** Takes a waiting message back; false when it was posted meanwhile. */
+    /** Takes a waiting request back; false when it was posted meanwhile. */
     boolean withdraw(Pending waiting) {
         return pending.remove(waiting);
     }
 
     /** There may be room: for those that wait. */
     void roomChanged() {
-        while (!pending.isEmpty() && hasRoom() && channel.isOpen()) {
+        while (!pending.isEmpty() && hasRoom(pending.element().kind()) && channel.isOpen()) {
             Pending first = pending.element();
-            MemorySegment data = first.data();
+            CompletableFuture<Void> future = first.future();
             Status status =
-                    first.whenPosted()
-                            ? post(data, 0, data.byteSize(), null, null)
-                            : post(
-                                    data,
-                                    0,
-                                    data.byteSize(),
-                                    RoomWait.COMPLETE_FUTURE,
-                                    first.future());
-            if (!status.isSuccess()) {
-                return; // the channel ends
+                    post(
+                            first.kind(),
+                            first.data(),
+                            0,
+                            first.data().byteSize(),
+                            first.local(),
+                            first.remote(),
+                            0,
+                            first.whenPosted() ? null : RoomWait.COMPLETE_FUTURE,
+                            first.whenPosted() ? null : future);
+            if (!channel.isOpen()) {
+                return; // the end completes it
             }
             pending.remove();
-            if (first.whenPosted()) {
-                first.future().complete(null); // nothing depends on it but a waiting thread
-            } else {
+            if (!first.whenPosted()) {
                 futuresPending--;
+            }
+            if (!status.isSuccess()) {
+                ChannelException refused = channel.end.exception(status);
+                poller.execute(() -> future.completeExceptionally(refused)); // without the lock
+            } else if (first.whenPosted()) {
+                future.complete(null); // nothing depends on it but a waiting thread
             }
         }
     }
 
     private Status post(
+            RequestKind kind,
             MemorySegment data,
             long offset,
             long length,
+            @Nullable BufferList local,
+            @Nullable RemoteMemory remote,
+            long remoteOffset,
             @Nullable SendCallback callback,
             @Nullable Object attachment) {
         int slot = next;
         long at = start + (long) slot * stride;
-        MemorySegment.copy(data, offset, memory, at + Frame.HEADER_BYTES, length);
-        Status status = postFrame(slot, at, Frame.MESSAGE, (int) length);
+        if (remote != null && !usable.contains(remote.token())) {
+            return Status.ACCESS_VIOLATION;
+        }
+        if (kind.message) {
+            MemorySegment.copy(data, offset, memory, at + Frame.HEADER_BYTES, length);
+        }
+        Status status = Status.SUCCESS;
+        if (local != null && remote != null) {
+            status = postAccess(kind, slot, local, remote, remoteOffset);
+        }
+        if (status.isSuccess() && kind.message) {
+            status =
+                    postFrame(
+                            slot,
+                            at,
+                            Frame.MESSAGE,
+                            (int) length,
+                            kind.invalidates ? remote : null);
+        }
         if (status.isSuccess()) {
             next = slot + 1 == callbacks.length ? 0 : slot + 1;
             outstanding++;
             callbacks[slot] = callback;
             attachments[slot] = attachment;
+            kinds[slot] = kind;
+            binds[slot] = exposures.bindsPosted();
+            readsOutstanding += kind.reads ? 1 : 0;
+            lastSent = poller.tick();
             expires[slot] = lastSent + timeoutTicks;
         }
         return status;
     }
 
-    private Status postFrame(long context, long at, byte kind, int length) {
-        int bytes = Frame.HEADER_BYTES + length;
-        Frame.write(memory, at, kind, credits, length);
+    /** Posts a read or write. What is the caller's mistake is refused without effect. */
+    private Status postAccess(
+            RequestKind kind, int slot, BufferList local, RemoteMemory remote, long offset) {
         Status status =
-                pair.send(
-                        context,
-                        frame.clear().add(region, at, bytes),
-                        bytes <= inline ? OpFlags.INLINE : OpFlags.NONE);
+                kind.reads
+                        ? pair.read(slot, local, remote, offset, OpFlags.NONE)
+                        : kind.message
+                                ? pair.write(FIRST_PART | slot, local, remote, offset, WITH_NEXT)
+                                : pair.write(slot, local, remote, offset, OpFlags.NONE);
+        if (status == Status.CONNECTION_INVALID || status == Status.NO_MORE_ENTRIES) {
+            channel.end.sendRefused(status);
+        }
+        return status;
+    }
+
+    private Status postFrame(
+            long context, long at, byte kind, int length, @Nullable RemoteMemory taken) {
+        int noteCount = notes.inNextFrame();
+        int bytes = Frame.HEADER_BYTES + length + noteCount * Frame.NOTE_BYTES;
+        Frame.write(memory, at, kind, credits, length, noteCount);
+        notes.write(memory, at + Frame.HEADER_BYTES + length);
+        OpFlags flags = bytes <= inline ? OpFlags.INLINE : OpFlags.NONE;
+        if (readsOutstanding > 0 && (taken != null || notes.givesBack())) {
+            flags = flags.and(OpFlags.READ_FENCE); // a key must not end before the reads by it
+        }
+        BufferList list = frame.clear().add(region, at, bytes);
+        Status status =
+                taken == null
+                        ? pair.send(context, list, flags)
+                        : pair.sendAndInvalidate(context, list, taken.token(), flags);
         if (status.isSuccess()) {
             credits.sent(kind != Frame.MESSAGE);
+            if (kind == Frame.MESSAGE) {
+                channel.counts.messageSent(length);
+            }
+            notes.sent();
             answerDue = false; // any frame is one
             lastSent = poller.tick();
+            if (taken != null) {
+                var _ = usable.remove(taken.token()); // never a second time
+            }
         } else {
             channel.end.sendRefused(status);
         }
         return status;
     }
 
-    /** A message has ended well: its callback is {@link #callback}'s until the slot is free. */
+    /** A request has ended well: its callback is {@link #callback}'s until the slot is free. */
     @Nullable SendCallback callback(int slot) {
         return callbacks[slot];
     }
@@ -215,38 +333,77 @@ final class Outbox {
         callbacks[slot] = null;
         attachments[slot] = null;
         outstanding--;
+        readsOutstanding -= kinds[slot].reads ? 1 : 0;
+        exposures.bindsEnded(binds[slot]);
         roomChanged();
+    }
+
+    // ---- keys
+
+    /** Has the next frame carry a note; false when there are too many already. */
+    boolean note(byte kind, int token) {
+        return notes.add(kind, token);
+    }
+
+    /** Takes back that a key was exposed; false if the peer was notified already. */
+    boolean withdrawExposed(int token) {
+        return notes.withdrawExposed(token);
+    }
+
+    /**
+     * A note of the peer's.
+     *
+     * @return false when it cannot be true
+     */
+    boolean noted(int kind, int token) {
+        return switch (kind) {
+            case Notes.EXPOSED -> usable.put(token, Boolean.TRUE);
+            case Notes.ASKED_BACK -> {
+                var _ = usable.remove(token); // not there if its last message crossed this note
+                yield notes.add(Notes.GIVEN_BACK, token);
+            }
+            case Notes.GIVEN_BACK -> exposures.givenBack(token);
+            default -> false;
+        };
     }
 
     // ---- control frames
 
     /** Sends a control frame if there is room for it. */
-    void control(byte kind) {
-        if (established
-                && credits.maySendControl()
-                && controlsOutstanding < Credits.RESERVE
-                && channel.isOpen()) {
-            int index = nextControl;
-            long at = start + (long) callbacks.length * stride + (long) index * Frame.HEADER_BYTES;
-            if (postFrame(CONTROL | index, at, kind, 0).isSuccess()) {
-                nextControl = (index + 1) % Credits.RESERVE;
-                if (controlsOutstanding++ == 0) {
-                    controlExpires = lastSent + timeoutTicks;
-                }
-            }
+    boolean control(byte kind) {
+        if (!established
+                || !credits.maySendControl()
+                || controlsOutstanding == Credits.RESERVE
+                || !channel.isOpen()) {
+            return false;
         }
+        int index = nextControl;
+        long at = start + (long) callbacks.length * stride + (long) index * Frame.MOST_EXTRA_BYTES;
+        if (!postFrame(CONTROL | index, at, kind, 0, null).isSuccess()) {
+            return false;
+        }
+        controlBinds[index] = exposures.bindsPosted();
+        nextControl = (index + 1) % Credits.RESERVE;
+        if (controlsOutstanding++ == 0) {
+            controlExpires = lastSent + timeoutTicks;
+        }
+        return true;
     }
 
-    void controlEnded() {
+    void controlEnded(int index) {
         controlsOutstanding--;
         controlExpires = poller.tick() + timeoutTicks;
+        exposures.bindsEnded(controlBinds[index]);
         reportIfDue();
+        roomChanged();
     }
 
-    /** Sends what the peer waits for, if there is room: a report of credit, or an answer. */
+    /**
+     * Sends what the peer waits for, while there is room: reports of credit, notes, or an answer.
+     */
     void reportIfDue() {
-        if (answerDue || credits.reportDue()) {
-            control(Frame.CREDIT);
+        while ((answerDue || credits.reportDue() || notes.urgent()) && control(Frame.CREDIT)) {
+            continue;
         }
     }
 
@@ -266,6 +423,7 @@ final class Outbox {
     void established() {
         established = true;
         lastHeard = poller.tick();
+        exposures.wakeAll();
         roomChanged();
         reportIfDue();
     }
@@ -279,7 +437,8 @@ final class Outbox {
         if (!asked && now - lastHeard >= ticks) {
             asked = true;
             askedAt = now;
-            control(Frame.KEEP_ALIVE); // or, without room for it, a report of those before is due
+            // Or, without room for it, a report of those before is due.
+            boolean ignored = control(Frame.KEEP_ALIVE);
         }
     }
 
@@ -290,11 +449,17 @@ final class Outbox {
 
     // ---- deadlines, and the end
 
-    /** Whether the oldest request has not ended in time. */
-    boolean isLate(int now) {
+    /** What has not ended in time, of the oldest request; null if there is none. */
+    @Nullable String late(int now) {
         int oldest = Math.floorMod(next - outstanding, callbacks.length);
-        return (outstanding > 0 && now - expires[oldest] > 0)
-                || (controlsOutstanding > 0 && now - controlExpires > 0);
+        if (outstanding > 0 && now - expires[oldest] > 0) {
+            return kinds[oldest].message
+                    ? "a message was not acknowledged"
+                    : "a %s has not ended".formatted(kinds[oldest].name().toLowerCase(Locale.ROOT));
+        }
+        return controlsOutstanding > 0 && now - controlExpires > 0
+                ? "a message was not acknowledged"
+                : null;
     }
 
     /** Takes what is outstanding, oldest first. */

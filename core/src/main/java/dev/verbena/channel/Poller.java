@@ -5,6 +5,7 @@ import com.google.errorprone.annotations.CheckReturnValue;
 import dev.verbena.Adapter;
 import dev.verbena.CompletionChannel;
 import dev.verbena.CompletionQueue;
+import dev.verbena.CompletionQueueCounters;
 import dev.verbena.CompletionQueueOptions;
 import dev.verbena.ProtectionDomain;
 import dev.verbena.Status;
@@ -283,9 +284,16 @@ public final class Poller implements AutoCloseable {
         }
     }
 
+    /** To the log, and to the thread's handler if the program has set one. */
     private static void report(Throwable t) {
+        System.getLogger("dev.verbena")
+                .log(System.Logger.Level.ERROR, "A task of a poller failed. It goes on polling", t);
         Thread current = Thread.currentThread();
-        current.getUncaughtExceptionHandler().uncaughtException(current, t);
+        Thread.UncaughtExceptionHandler handler = current.getUncaughtExceptionHandler();
+        if (!(handler instanceof ThreadGroup)
+                || Thread.getDefaultUncaughtExceptionHandler() != null) {
+            handler.uncaughtException(current, t);
+        }
     }
 
     private void tickIfDue(long now) {
@@ -437,6 +445,23 @@ public final class Poller implements AutoCloseable {
     @CheckReturnValue
     public long slowRounds() {
         return slowRounds.get();
+    }
+
+    /**
+     * What it has counted since it was made. From any thread, also after the close; takes no lock.
+     *
+     * @return a snapshot
+     */
+    @CheckReturnValue
+    public PollerCounters counters() {
+        long completions = 0;
+        long failed = 0;
+        for (PollerQueue queue : queues) {
+            CompletionQueueCounters counters = queue.queue().counters();
+            completions += counters.delivered();
+            failed += counters.failed();
+        }
+        return new PollerCounters(channels.size(), completions, failed, slowRounds.get());
     }
 
     /**

@@ -1,5 +1,7 @@
 package dev.verbena.channel;
 
+import dev.verbena.BufferList;
+import dev.verbena.RemoteMemory;
 import dev.verbena.Status;
 
 import org.jspecify.annotations.Nullable;
@@ -12,7 +14,7 @@ import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 
-/** Sends that wait for room: threads, or futures, in the queue of the {@link Outbox}. */
+/** Requests that wait for room: threads, or futures, in the queue of the {@link Outbox}. */
 final class RoomWait {
     /** Completes the future that is attached. */
     static final SendCallback COMPLETE_FUTURE = RoomWait::completeFuture;
@@ -63,7 +65,9 @@ final class RoomWait {
      * @return SUCCESS, NO_MORE_ENTRIES when the time is over, or why it was refused
      */
     private Status awaitPost(MemorySegment data, long nanoseconds) throws InterruptedException {
-        Outbox.Pending mine = new Outbox.Pending(data, new CompletableFuture<>(), true);
+        Outbox.Pending mine =
+                new Outbox.Pending(
+                        RequestKind.SEND, data, null, null, new CompletableFuture<>(), true);
         channel.lock.lockInterruptibly();
         try {
             if (!channel.end.isOpen()) {
@@ -105,17 +109,32 @@ final class RoomWait {
         }
     }
 
-    /** As {@link Channel#sendAsync}. */
-    CompletableFuture<Void> sendAsync(MemorySegment data) {
+    /** Posts a request when there is room: a future that is done when it has ended. */
+    CompletableFuture<Void> async(
+            RequestKind kind,
+            MemorySegment data,
+            @Nullable BufferList local,
+            @Nullable RemoteMemory remote) {
         CompletableFuture<Void> future = new CompletableFuture<>();
         channel.lock.lock();
         try {
-            Status status = channel.post(data, 0, data.byteSize(), COMPLETE_FUTURE, future);
-            if (status == Status.NO_MORE_ENTRIES
-                    && !outbox.enqueue(new Outbox.Pending(data, future, false))) {
-                future.completeExceptionally(
-                        new ChannelException(status, "1,024 messages wait already"));
-            } else if (status != Status.NO_MORE_ENTRIES && !status.isSuccess()) {
+            Status status =
+                    channel.post(
+                            kind,
+                            data,
+                            0,
+                            data.byteSize(),
+                            local,
+                            remote,
+                            0,
+                            COMPLETE_FUTURE,
+                            future);
+            if (status == Status.NO_MORE_ENTRIES && channel.isOpen()) {
+                if (!outbox.enqueue(new Outbox.Pending(kind, data, local, remote, future, false))) {
+                    future.completeExceptionally(
+                            new ChannelException(status, "1,024 requests wait already"));
+                }
+            } else if (!status.isSuccess()) {
                 future.completeExceptionally(channel.end.exception(status));
             }
         } finally {
@@ -124,7 +143,7 @@ final class RoomWait {
         return future;
     }
 
-    @SuppressWarnings("unchecked") // what sendAsync attached
+    @SuppressWarnings("unchecked") // what async() attached
     private static void completeFuture(
             Channel channel, @Nullable Object attachment, Status status) {
         CompletableFuture<Void> future = (CompletableFuture<Void>) attachment;

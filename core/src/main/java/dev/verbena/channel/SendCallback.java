@@ -4,17 +4,18 @@ import dev.verbena.Status;
 
 import org.jspecify.annotations.Nullable;
 
-/** Called once for each message that was sent, when it has ended. */
+/** Called once for each message, write or read that was accepted, when it has ended. */
 @FunctionalInterface
 public interface SendCallback {
     /**
-     * A message has ended. Called by the thread of the {@link Poller}, and must not block: it holds
+     * A request has ended. Called by the thread of the {@link Poller}, and must not block: it holds
      * up all channels of the poller.
      *
      * @param channel the channel
-     * @param attachment what the send was given
-     * @param status SUCCESS when the message is in the peer's memory; otherwise why the channel is
-     *     closed: whether the peer has the message is not known
+     * @param attachment what the request was given
+     * @param status SUCCESS when the message, or what was written, is in the peer's memory, or what
+     *     was read in this side's; otherwise why the channel is closed: whether the peer has the
+     *     message is not known
      */
     void ended(Channel channel, @Nullable Object attachment, Status status);
 }

@@ -122,6 +122,7 @@ public final class AdapterEvents {
 
     private static final long PAUSE_NANOS = 100_000_000;
 
+    private final String device;
     private final DeviceControl control;
     private final CallErrors errors;
     private final Observer observer;
@@ -168,6 +169,7 @@ public final class AdapterEvents {
             CallErrors errors,
             Observer observer,
             Waiting waiting) {
+        this.device = device;
         this.control = control;
         this.errors = errors;
         this.observer = observer;
@@ -396,10 +398,21 @@ public final class AdapterEvents {
         }
         failQueues();
         Uncaught.run(observer::threadEnded);
-        Uncaught.report(cause); // the descriptors stay open until stop()
+        // The descriptors stay open until stop().
+        Uncaught.report(
+                "The event thread of %s has ended: its adapter gets no events any more, and its connections have ended. Close its objects, and open it anew"
+                        .formatted(device),
+                cause);
     }
 
     private void deviceHasFailed() {
+        if (!deviceFailed) {
+            Uncaught.run(
+                    () ->
+                            Log.warn(
+                                    "%s has failed or was removed: its queues and connections end. Close its objects; open it anew when it is back"
+                                            .formatted(device)));
+        }
         deviceFailed = true;
         failQueues();
     }

@@ -1,8 +1,8 @@
 package dev.verbena.internal.runtime;
 
 /**
- * Reports what was thrown where no caller can catch it: to the thread's handler of uncaught
- * exceptions, as the JVM does. The thread itself goes on.
+ * Reports what was thrown where no caller can catch it: to the log, and to the thread's handler of
+ * uncaught exceptions if the program has set one, as the JVM does. The thread itself goes on.
  */
 public final class Uncaught {
     private Uncaught() {}
@@ -21,15 +21,35 @@ public final class Uncaught {
     }
 
     /**
-     * Reports a problem. Never throws: a handler that itself fails (it is the program's, and may
-     * have no memory to print with) must not end the thread either.
+     * Reports a problem of a callback or a task. Never throws: a handler or a log that itself fails
+     * (it is the program's, and may have no memory to print with) must not end the thread either.
      *
      * @param problem what was thrown
      */
     public static void report(Throwable problem) {
+        report("A callback or a task of Verbena failed. Its thread goes on", problem);
+    }
+
+    /**
+     * Reports a problem, as {@link #report(Throwable)} does.
+     *
+     * @param what a sentence for the log
+     * @param problem what was thrown
+     */
+    public static void report(String what, Throwable problem) {
+        try {
+            Log.error(what, problem);
+        } catch (Throwable again) {
+            // The handler may have more luck.
+        }
         try {
             Thread current = Thread.currentThread();
-            current.getUncaughtExceptionHandler().uncaughtException(current, problem);
+            Thread.UncaughtExceptionHandler handler = current.getUncaughtExceptionHandler();
+            // A thread without a handler of its own has its group, which prints what was logged.
+            if (!(handler instanceof ThreadGroup)
+                    || Thread.getDefaultUncaughtExceptionHandler() != null) {
+                handler.uncaughtException(current, problem);
+            }
         } catch (Throwable again) {
             // There is no handler left to report to.
         }

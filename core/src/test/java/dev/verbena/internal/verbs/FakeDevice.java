@@ -43,8 +43,8 @@ import java.util.random.RandomGenerator;
  * <p>It keeps a copy of every posted request, to the byte. It behaves as hardware does where that
  * is stricter than Soft-RoCE: a place in a send queue is free again when a completion at or behind
  * it was polled, and a completion queue that overflows says so. It carries out requests when
- * somebody polls, moves no data, and can refuse and fail at any index. Invalidating a window that
- * is not bound is a {@link #panics panic}.
+ * somebody polls, moves data only where a test asks for it, and can refuse and fail at any index.
+ * Invalidating a window that is not bound is a {@link #panics panic}.
  */
 public final class FakeDevice implements DeviceControl {
     /** Vendor ids, to make it behave as one of them. */
@@ -60,6 +60,7 @@ public final class FakeDevice implements DeviceControl {
     private static final int QP_OP_ERROR = 2;
     private static final int FLUSHED = 5;
     private static final int BIND_ERROR = 6;
+    private static final int ACCESS_ERROR = 10;
     private static final int RNR = 13;
     private static final Runnable NOTHING = () -> {};
     private static final int LAST_PORT = 255; // addresses are higher
@@ -171,7 +172,7 @@ public final class FakeDevice implements DeviceControl {
 
     public final List<Integer> woken = Collections.synchronizedList(new ArrayList<>());
     public volatile int statesAskedFor; // of queue pairs
-    public boolean carriesBytes; // of messages
+    public boolean carriesBytes; // of messages, and of reads and writes through windows
     public int completionVectors = 4;
     public final List<Integer> vectors = new ArrayList<>(); // of each completion queue made
     public int mostEventsNotTaken; // of one channel at any moment
@@ -618,6 +619,8 @@ public final class FakeDevice implements DeviceControl {
                                 SendChain.SEND_WITH_INVALIDATE,
                                 SendChain.WRITE_WITH_IMMEDIATE ->
                                 deliver(qp, send);
+                        case SendChain.WRITE, SendChain.READ ->
+                                carriesBytes ? access(qp, send) : SUCCESS;
                         default -> SUCCESS;
                     };
         }
@@ -670,6 +673,40 @@ public final class FakeDevice implements DeviceControl {
                 extra,
                 peer.number,
                 (send.flags() & SendChain.SOLICITED) != 0);
+        return SUCCESS;
+    }
+
+    /** Copies bytes from or to memory of the peer, if its window is bound there. */
+    private int access(Qp qp, Posted send) {
+        Qp peer = byNumber.get(qp.peer);
+        if (peer == null || !peer.state.equals("RTS")) {
+            return SUCCESS; // nobody looks
+        }
+        int key =
+                send.key(
+                        ibv_send_wr.wr$offset()
+                                + ibv_send_wr.wr.rdma$offset()
+                                + ibv_send_wr.wr.rdma.rkey$offset());
+        if (mws.values().stream().noneMatch(mw -> mw.key == key && mw.boundOn == peer)) {
+            toErrorState(peer);
+            return ACCESS_ERROR;
+        }
+        long address =
+                MemorySegment.ofArray(send.request())
+                        .get(
+                                JAVA_LONG_UNALIGNED,
+                                ibv_send_wr.wr$offset()
+                                        + ibv_send_wr.wr.rdma$offset()
+                                        + ibv_send_wr.wr.rdma.remote_addr$offset());
+        for (MemorySegment buffer : buffers(send)) {
+            MemorySegment there = Native.at(address, buffer.byteSize());
+            if (send.opcode() == SendChain.WRITE) {
+                there.copyFrom(buffer);
+            } else {
+                buffer.copyFrom(there);
+            }
+            address += buffer.byteSize();
+        }
         return SUCCESS;
     }
 

@@ -14,10 +14,12 @@ import dev.verbena.ProtectionDomain;
 import dev.verbena.QueuePair;
 import dev.verbena.QueuePairLimits;
 import dev.verbena.Status;
+import dev.verbena.WarmUp;
 
 import java.lang.foreign.Arena;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
+import java.time.Duration;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.LinkedBlockingQueue;
 
@@ -36,7 +38,7 @@ public final class ColdConnections {
     /**
      * Measures.
      *
-     * @param arguments an address of a device
+     * @param arguments an address of a device; "warm" behind it to begin with {@link WarmUp}
      * @throws Exception when something fails
      */
     public static void main(String[] arguments) throws Exception {
@@ -47,6 +49,11 @@ public final class ColdConnections {
                 ProtectionDomain domain = adapter.createProtectionDomain();
                 MemoryRegion region = domain.register(arena.allocate(BYTES), Access.LOCAL_WRITE);
                 CompletionQueue queue = adapter.createCompletionQueue(64)) {
+            if (arguments.length > 1) {
+                boolean worked = WarmUp.run(adapter, Duration.ofSeconds(5));
+                print(worked ? "warm-up" : "warm-up-failed", 0, System.nanoTime() - start);
+                start = System.nanoTime();
+            }
             BlockingQueue<Connector> requests = new LinkedBlockingQueue<>();
             try (Listener listener =
                     adapter.listen(new InetSocketAddress(address, 0), 0, requests::add)) {

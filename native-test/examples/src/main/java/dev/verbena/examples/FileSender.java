@@ -67,8 +67,8 @@ public final class FileSender {
         }
     }
 
-    private static MemoryRegion source(ProtectionDomain domain, Path file, Arena arena)
-            throws IOException {
+    /** Maps a file for reading, and registers the mapping; the arena is closed after it. */
+    static MemoryRegion source(ProtectionDomain domain, Path file, Arena arena) throws IOException {
         try (FileChannel channel = FileChannel.open(file, READ)) { // the mapping outlives it
             return domain.register(channel.map(READ_ONLY, 0, channel.size(), arena));
         } catch (VerbenaException e) {

@@ -41,12 +41,22 @@ class ReadmeTest {
     }
 
     @Test
+    void thePageOnChannelsHasTheKeyValueStore() throws IOException {
+        String page = Files.readString(ROOT.resolve("core/docs/channels.md"));
+        List<List<String>> blocks =
+                BLOCK.matcher(page).results().map(r -> r.group(1).lines().toList()).toList();
+        assertThat(blocks)
+                .containsExactly(
+                        region("KeyValueClient", "get"), region("KeyValueServer", "answer"));
+    }
+
+    @Test
     void everySnippetOfTheJavadocIsARegionOfAnExample() throws IOException {
         Pattern snippet =
                 Pattern.compile(
                         "\\{@snippet\\s+file=\"dev/verbena/examples/(\\w+)\\.java\"\\s+region=\"(\\w+)\"");
         List<MatchResult> found = new ArrayList<>();
-        try (var sources = Files.walk(ROOT.resolve("core/src/main/java/dev/verbena"), 1)) {
+        try (var sources = Files.walk(ROOT.resolve("core/src/main/java/dev/verbena"), 2)) {
             for (Path source : sources.filter(p -> p.toString().endsWith(".java")).toList()) {
                 Matcher matcher = snippet.matcher(Files.readString(source));
                 matcher.results().forEach(found::add);

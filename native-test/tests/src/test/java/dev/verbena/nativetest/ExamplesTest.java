@@ -12,6 +12,7 @@ import dev.verbena.ProtectionDomain;
 import dev.verbena.QueuePair;
 import dev.verbena.QueuePairLimits;
 import dev.verbena.VerbenaException;
+import dev.verbena.channel.Channel;
 import dev.verbena.channel.ChannelClient;
 import dev.verbena.channel.ChannelException;
 import dev.verbena.channel.ChannelOptions;
@@ -20,9 +21,13 @@ import dev.verbena.channel.IdleStrategy;
 import dev.verbena.channel.Poller;
 import dev.verbena.examples.ChannelEcho;
 import dev.verbena.examples.Echo;
+import dev.verbena.examples.FileClient;
 import dev.verbena.examples.FileReceiver;
 import dev.verbena.examples.FileSender;
+import dev.verbena.examples.FileServer;
 import dev.verbena.examples.Hello;
+import dev.verbena.examples.KeyValueClient;
+import dev.verbena.examples.KeyValueServer;
 import dev.verbena.examples.ManyQueues;
 import dev.verbena.examples.Publisher;
 import dev.verbena.examples.ThousandThreads;
@@ -34,18 +39,23 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
 import java.io.BufferedReader;
+import java.io.FileNotFoundException;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.net.InetSocketAddress;
 import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.FileAlreadyExistsException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
+import java.util.NoSuchElementException;
 import java.util.Random;
 import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.Callable;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutorService;
@@ -94,6 +104,84 @@ class ExamplesTest {
             for (String text : List.of("Hello, RDMA", "", "x".repeat(4064))) {
                 assertThat(ChannelEcho.ask(near, server.localAddress(), text)).isEqualTo(text);
             }
+        }
+    }
+
+    @Test
+    void valuesAreWrittenIntoTheClientsMemory() throws Exception {
+        List<String> active = RdmaDevices.active();
+        byte[] large = new byte[KeyValueClient.MOST_BYTES];
+        new Random(2).nextBytes(large);
+        byte[] small = "value".getBytes(StandardCharsets.UTF_8);
+        Map<String, byte[]> contents =
+                Map.of("large", large, "small", small, "too large", new byte[large.length + 1]);
+        try (Adapter there = Adapter.open(active.getFirst());
+                Adapter here = Adapter.open(active.getLast());
+                Poller far = Poller.start(there, IdleStrategy.events());
+                Poller near = Poller.start(here, IdleStrategy.events());
+                KeyValueServer server = new KeyValueServer(far, anyPort(there), contents);
+                KeyValueClient client = new KeyValueClient(near, server.localAddress())) {
+            List<CompletableFuture<byte[]>> values = new ArrayList<>();
+            for (int i = 0; i < 100; i++) {
+                String key = i % 2 == 0 ? "large" : "small";
+                values.add(onVirtualThread(() -> client.get(key)));
+            }
+            for (int i = 0; i < 100; i++) {
+                assertThat(values.get(i).get(TIMEOUT, TimeUnit.SECONDS))
+                        .isEqualTo(i % 2 == 0 ? large : small);
+            }
+            assertThatThrownBy(() -> client.get("nothing"))
+                    .isInstanceOf(NoSuchElementException.class);
+            assertThatThrownBy(() -> client.get("too large"))
+                    .hasMessageContaining("A value of 65,537 bytes");
+            assertThat(client.get("small")).isEqualTo(small);
+        }
+    }
+
+    private static <T> CompletableFuture<T> onVirtualThread(Callable<T> task) {
+        CompletableFuture<T> future = new CompletableFuture<>();
+        Thread.ofVirtual()
+                .start(
+                        () -> {
+                            try {
+                                future.complete(task.call());
+                            } catch (Throwable t) {
+                                future.completeExceptionally(t);
+                            }
+                        });
+        return future;
+    }
+
+    @Test
+    void filesAreServedFromTheirMappings(@TempDir Path folder) throws Exception {
+        byte[] bytes = new byte[(18 << 20) + 5]; // more than Soft-RoCE writes at a time
+        new Random(1).nextBytes(bytes);
+        Path served = Files.createDirectory(folder.resolve("served"));
+        Files.write(served.resolve("file"), bytes);
+        Path copy = folder.resolve("copy");
+        List<String> active = RdmaDevices.active();
+        try (Adapter there = Adapter.open(active.getFirst());
+                Adapter here = Adapter.open(active.getLast());
+                Poller far = Poller.start(there, IdleStrategy.events());
+                Poller near = Poller.start(here, IdleStrategy.events());
+                FileServer server = new FileServer(far, anyPort(there), served);
+                Channel channel =
+                        Channel.connect(
+                                near, server.localAddress(), ChannelOptions.DEFAULTS, null)) {
+            FileClient.fetch(near, channel, "file", copy, 32 << 20);
+            assertThat(Files.mismatch(served.resolve("file"), copy)).isEqualTo(-1);
+            Path none = folder.resolve("none");
+            assertThatThrownBy(() -> FileClient.fetch(near, channel, "absent", none, 1000))
+                    .isInstanceOf(FileNotFoundException.class)
+                    .hasMessageContaining("Not served");
+            assertThatThrownBy(() -> FileClient.fetch(near, channel, "../copy", none, 1000))
+                    .isInstanceOf(FileNotFoundException.class);
+            assertThatThrownBy(() -> FileClient.fetch(near, channel, "file", none, 1000))
+                    .hasMessageContaining("not 1,000 at most");
+            assertThat(none).doesNotExist();
+            assertThatThrownBy(() -> FileClient.fetch(near, channel, "file", copy, 1000))
+                    .isInstanceOf(FileAlreadyExistsException.class);
+            assertThat(copy).hasSize(bytes.length);
         }
     }
 

@@ -14,4 +14,4 @@ import java.lang.annotation.Target;
 @Target(ElementType.TYPE)
 @Retention(RetentionPolicy.RUNTIME)
 @ExtendWith(RdmaDevices.class)
-@interface NeedsDevices {}
+public @interface NeedsDevices {}

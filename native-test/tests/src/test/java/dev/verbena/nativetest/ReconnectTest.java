@@ -119,6 +119,7 @@ class ReconnectTest {
     }
 
     @Test
+    @SuppressWarnings("try") // one is closed early, too, to make room
     void aServerThatRefusesForAWhileIsAskedAgain() throws Exception {
         try (Adapter there = Adapter.open(active.getFirst());
                 Adapter here = Adapter.open(active.getLast());

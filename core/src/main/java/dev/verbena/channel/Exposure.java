@@ -1,0 +1,282 @@
+package dev.verbena.channel;
+
+import com.google.errorprone.annotations.CheckReturnValue;
+
+import dev.verbena.MemoryWindow;
+import dev.verbena.RemoteMemory;
+import dev.verbena.Status;
+
+import org.jspecify.annotations.Nullable;
+
+import java.lang.foreign.MemorySegment;
+import java.time.Duration;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ExecutionException;
+
+/**
+ * Memory of this side that the peer of a {@link Channel} may read or write, by a remote key (NDK:
+ * token) of its own. {@link Channel#expose} makes it; its {@link #remoteMemory} goes into a message
+ * to the peer.
+ *
+ * {@snippet file="dev/verbena/examples/KeyValueClient.java" region="get"}
+ *
+ * <p><b>How it ends.</b> Once, in one of these ways; {@link #await}, {@link #returned} or the
+ * {@link ExposureCallback} reports which:
+ *
+ * <ul>
+ *   <li>The peer sends a message that takes the key back (send-and-invalidate: {@link
+ *       PeerMemory#sendAndInvalidateAsync}, {@link PeerMemory#writeAndInvalidateAsync}). That
+ *       message is the answer to this exposure: it is reported with the end, and goes neither to
+ *       the handler nor to {@link Channel#receive}.
+ *   <li>This side revokes it, by {@link #revoke} or {@link #close}, or its time is over. The peer's
+ *       channel is asked first to use the key no more: from then on it refuses requests that name
+ *       the key, with ACCESS_VIOLATION, and its answer comes behind the last one that it has
+ *       posted. Then the key is invalidated here. If a message that takes the key back was on its
+ *       way meanwhile, that is how the exposure ends. So no key is ever invalidated twice, and the
+ *       channel stays open. A peer that does not answer within the {@linkplain
+ *       ChannelOptions#withTimeout timeout} of the channel ends the channel.
+ *   <li>The channel ends, for whatever reason.
+ * </ul>
+ *
+ * <p><b>When the memory is safe.</b> Until the end is reported the peer may read and write it, also
+ * after its time is over and after {@link #revoke}. After that it cannot, whatever it does. When
+ * the channel ends, the end is reported after the queue pair was destroyed, up to 10 s later if the
+ * peer is gone. The region may be closed at any time: its memory is freed after the end only.
+ *
+ * <p>May be used from the threads that may use the channel.
+ */
+public final class Exposure implements AutoCloseable {
+    /** Where an exposure stands. */
+    enum State {
+        /** The peer may use it. */
+        EXPOSED,
+        /** The peer was asked to use it no more, and has not answered. */
+        ASKED_BACK,
+        /** The local invalidate is outstanding. */
+        INVALIDATED,
+        /** Nobody can use it. */
+        ENDED
+    }
+
+    private final Channel channel;
+    private final @Nullable CompletableFuture<Message> future; // null for one with a callback
+    private volatile boolean claimed; // somebody has, or gets, the message of the future
+
+    // Guarded by the lock of the channel. An exposure with a callback is used again and again.
+    State state = State.ENDED;
+    int use; // counts
+    @Nullable MemoryWindow window;
+    @Nullable ExposureCallback callback;
+    @Nullable Object attachment;
+    int token;
+    private @Nullable RemoteMemory memory; // null for one with a callback
+    Status why = Status.CANCELLED; // it was revoked
+    int expires; // the tick: of its time, then of the peer's answer
+    int bindsBefore; // that were posted when its invalidate was
+
+    Exposure(Channel channel, boolean reusable) {
+        this.channel = channel;
+        this.future = reusable ? null : new CompletableFuture<>();
+    }
+
+    /** It is exposed from now on. The caller holds the lock. */
+    void begin(
+            MemoryWindow bound,
+            @Nullable ExposureCallback reported,
+            @Nullable Object attached,
+            int expiresAt) {
+        state = State.EXPOSED;
+        use++;
+        window = bound;
+        token = bound.remoteToken();
+        memory = future == null ? null : bound.remoteMemory();
+        callback = reported;
+        attachment = attached;
+        why = Status.CANCELLED;
+        expires = expiresAt;
+    }
+
+    /** It has ended: reports it to the future, if there is one. Without the lock. */
+    void complete(Status status, @Nullable Message message) {
+        if (future == null) {
+            return;
+        }
+        if (message != null) {
+            future.complete(message);
+        } else {
+            future.completeExceptionally(
+                    status == why && channel.isOpen()
+                            ? new ChannelException(
+                                    status,
+                                    "%s %s; the memory may be used anew"
+                                            .formatted(
+                                                    this,
+                                                    status == Status.IO_TIMEOUT
+                                                            ? "was not taken back by the peer in time, and was revoked"
+                                                            : "was revoked"))
+                            : channel.end.exception(status));
+        }
+    }
+
+    /** Whether one object serves many exposures, one after the other. */
+    boolean reusable() {
+        return future == null;
+    }
+
+    /**
+     * The memory, to be put into a message to the peer: its address, its remote key and its length.
+     *
+     * @return the description, which only the peer of this channel can use
+     * @throws IllegalStateException for an exposure with a callback that has ended
+     */
+    @CheckReturnValue
+    public RemoteMemory remoteMemory() {
+        RemoteMemory known = memory;
+        if (known != null) {
+            return known;
+        }
+        channel.lock.lock();
+        try {
+            return ensureWindow().remoteMemory();
+        } finally {
+            channel.lock.unlock();
+        }
+    }
+
+    /**
+     * Writes {@link #remoteMemory} into a message to the peer, as {@link RemoteMemory#writeTo}
+     * does, and allocates nothing.
+     *
+     * @param message the message
+     * @param offset where in it
+     * @throws IllegalStateException when it has ended
+     * @throws IndexOutOfBoundsException if the message is too short
+     */
+    public void writeTo(MemorySegment message, long offset) {
+        channel.lock.lock();
+        try {
+            ensureWindow().writeTo(message, offset);
+        } finally {
+            channel.lock.unlock();
+        }
+    }
+
+    private MemoryWindow ensureWindow() {
+        MemoryWindow bound = window;
+        if (bound == null) {
+            throw new IllegalStateException(this + " has ended");
+        }
+        return bound;
+    }
+
+    /**
+     * The channel that it was made by.
+     *
+     * @return the channel
+     */
+    @CheckReturnValue
+    public Channel channel() {
+        return channel;
+    }
+
+    /**
+     * What {@link Channel#tryExpose} was given.
+     *
+     * @return null when it was given nothing
+     */
+    @CheckReturnValue
+    public @Nullable Object attachment() {
+        return attachment;
+    }
+
+    /**
+     * Whether nobody can use the memory by it any more.
+     *
+     * @return true from the end on
+     */
+    @CheckReturnValue
+    public boolean hasEnded() {
+        channel.lock.lock();
+        try {
+            return state == State.ENDED;
+        } finally {
+            channel.lock.unlock();
+        }
+    }
+
+    /**
+     * Waits for the message by which the peer takes the memory back. The wait ends by itself, at
+     * the latest with the time that the exposure was given and the timeout of the channel. Not from
+     * a handler or callback.
+     *
+     * @return the message, to be released by the caller
+     * @throws InterruptedException when the thread is interrupted while it waits; the exposure goes
+     *     on
+     * @throws ChannelException when it ended in another way: IO_TIMEOUT when its time was over,
+     *     CANCELLED when it was revoked, or why the channel is closed
+     */
+    @CheckReturnValue
+    public Message await() throws InterruptedException {
+        CompletableFuture<Message> end = future();
+        while (channel.poller.onPollingThread() && !end.isDone()) {
+            int ignored = channel.poller.await(Duration.ofNanos(Poller.TICK_NANOSECONDS));
+        }
+        try {
+            Message message = end.get();
+            claimed = true;
+            return message;
+        } catch (ExecutionException e) {
+            if (e.getCause() instanceof ChannelException why) {
+                throw new ChannelException(why.status(), String.valueOf(why.getMessage()), why);
+            }
+            throw new AssertionError(e); // nothing else completes it so
+        }
+    }
+
+    /**
+     * The asynchronous form of {@link #await}.
+     *
+     * @return a future of the message, to be released by the caller; it fails with the exceptions
+     *     of {@link #await}, and is completed by the polling thread
+     */
+    @CheckReturnValue
+    public CompletableFuture<Message> returned() {
+        CompletableFuture<Message> end = future();
+        claimed = true;
+        return end.copy();
+    }
+
+    private CompletableFuture<Message> future() {
+        if (future == null) {
+            throw new IllegalStateException(this + " has a callback, which gets the message");
+        }
+        return future;
+    }
+
+    /**
+     * Revokes it, and returns at once; the end is reported later. Does nothing when it has ended.
+     */
+    public void revoke() {
+        channel.exposures.revoke(this);
+    }
+
+    /**
+     * Revokes it, and waits until it has ended, so that the memory may be used anew; an interrupt
+     * does not shorten the wait. Does nothing when it has ended. A handler or callback may call it,
+     * too: then it does not wait. A message that the peer took it back by, and that nobody asked
+     * for, is released.
+     */
+    @Override
+    public void close() {
+        channel.exposures.close(this);
+        if (future != null && !claimed) {
+            claimed = true;
+            var _ = future.thenAccept(Message::release);
+        }
+    }
+
+    @Override
+    public String toString() {
+        return "Exposure with token 0x%08x on %s".formatted(token, channel);
+    }
+}

@@ -1,0 +1,129 @@
+package dev.verbena;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.verbena.internal.runtime.AdapterEvents;
+import dev.verbena.internal.runtime.Uncaught;
+import dev.verbena.internal.verbs.AsyncEvent;
+import dev.verbena.internal.verbs.Errno;
+import dev.verbena.internal.verbs.FakeDevice;
+
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+import java.io.ByteArrayOutputStream;
+import java.io.PrintStream;
+import java.time.Duration;
+import java.util.List;
+import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.TimeUnit;
+
+/** What nobody asked for and somebody should know is logged; the list is in production.md. */
+@Timeout(60)
+class LogTest {
+    private final BlockingQueue<Throwable> reported = new LinkedBlockingQueue<>();
+    private Thread.UncaughtExceptionHandler usual;
+
+    @BeforeEach
+    void collectReports() {
+        usual = Thread.getDefaultUncaughtExceptionHandler();
+        Thread.setDefaultUncaughtExceptionHandler((thread, thrown) -> reported.add(thrown));
+    }
+
+    @AfterEach
+    void restore() {
+        Thread.setDefaultUncaughtExceptionHandler(usual);
+    }
+
+    private void awaitReport() {
+        try {
+            assertThat(reported.poll(30, TimeUnit.SECONDS)).as("a report").isNotNull();
+        } catch (InterruptedException e) {
+            throw new IllegalStateException(e);
+        }
+    }
+
+    @Test
+    void theEndOfAnEventThread() {
+        FakeDevice device = new FakeDevice();
+        List<String> logged =
+                LoggedMessages.of(
+                        () -> {
+                            AdapterEvents events =
+                                    new AdapterEvents(
+                                            "fake7",
+                                            device,
+                                            VerbenaException::of,
+                                            AdapterEventsTest.NOBODY,
+                                            (milliseconds, descriptors) -> -Errno.EINVAL);
+                            awaitReport();
+                            events.stop();
+                        });
+        device.dispose();
+        assertThat(logged)
+                .singleElement()
+                .asString()
+                .startsWith("The event thread of fake7 has ended");
+    }
+
+    @Test
+    void aDeviceThatVanishesOnce() {
+        List<String> logged =
+                LoggedMessages.of(
+                        () -> {
+                            try (Rig rig = new Rig(QueuePairLimits.depths(4, 4))) {
+                                rig.queue.arm(NotifyType.ANY);
+                                rig.device.raise(AsyncEvent.Kind.DEVICE_BROKEN);
+                                assertThat(rig.queue.await(Duration.ofSeconds(30)))
+                                        .isEqualTo(Status.INTERNAL_ERROR);
+                                rig.device.raise(AsyncEvent.Kind.DEVICE_DISASSOCIATED);
+                            }
+                        });
+        assertThat(logged).singleElement().asString().startsWith("fake0 has failed or was removed");
+    }
+
+    @Test
+    void aCallbackThatThrewAndItsHandlerGetsItToo() {
+        List<String> logged =
+                LoggedMessages.of(
+                        () -> {
+                            FakeDevice device = new FakeDevice();
+                            try (Adapter adapter = FakeAdapters.open(device);
+                                    CompletionQueue queue =
+                                            adapter.createCompletionQueue(
+                                                    4,
+                                                    status -> {
+                                                        throw new IllegalStateException("mine");
+                                                    })) {
+                                queue.arm(NotifyType.ANY);
+                                device.raise(AsyncEvent.Kind.COMPLETION_QUEUE_BROKEN);
+                                awaitReport();
+                            }
+                            device.dispose();
+                        });
+        assertThat(logged)
+                .singleElement()
+                .asString()
+                .startsWith("A callback or a task of Verbena failed");
+    }
+
+    /** What is in the log is not printed by the JVM as well. */
+    @Test
+    void whereTheProgramHasNoHandlerTheLogIsAll() {
+        Thread.setDefaultUncaughtExceptionHandler(null);
+        PrintStream standard = System.err;
+        ByteArrayOutputStream printed = new ByteArrayOutputStream();
+        System.setErr(new PrintStream(printed, true));
+        try {
+            List<String> logged =
+                    LoggedMessages.of(() -> Uncaught.report(new IllegalStateException("mine")));
+            assertThat(logged).hasSize(1);
+        } finally {
+            System.setErr(standard);
+        }
+        assertThat(printed.toString()).isEmpty();
+    }
+}

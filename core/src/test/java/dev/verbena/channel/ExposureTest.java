@@ -1,0 +1,713 @@
+package dev.verbena.channel;
+
+import static dev.verbena.channel.OneThread.BIND;
+import static dev.verbena.channel.OneThread.INVALIDATE;
+import static dev.verbena.channel.OneThread.LONG;
+import static dev.verbena.channel.OneThread.READ;
+import static dev.verbena.channel.OneThread.WRITE;
+import static dev.verbena.channel.OneThread.text;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.verbena.Access;
+import dev.verbena.BufferList;
+import dev.verbena.BufferPool;
+import dev.verbena.BufferPoolOptions;
+import dev.verbena.MemoryRegion;
+import dev.verbena.OpFlags;
+import dev.verbena.PooledBuffer;
+import dev.verbena.RemoteMemory;
+import dev.verbena.Status;
+import dev.verbena.VerbenaException;
+
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
+import org.junit.jupiter.params.provider.ValueSource;
+
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Set;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.atomic.AtomicInteger;
+
+/** Memory that is exposed to the peer of a channel, and each way in which that ends. */
+@Timeout(120)
+class ExposureTest {
+    private static final ChannelOptions SMALL =
+            ChannelOptions.DEFAULTS
+                    .withMaxMessage(1000)
+                    .withOutstanding(4)
+                    .withReceives(4)
+                    .withExposures(4);
+
+    private static OneThread open() {
+        return new OneThread(SMALL, (channel, message) -> {});
+    }
+
+    @Test
+    void thePeerWritesAndItsMessageTakesTheKeyBack() {
+        try (OneThread two = open()) {
+            RemoteMemory remote = two.announce(two.expose(WRITE, LONG));
+            int chains = two.device.chains.size();
+            assertThat(
+                            two.b
+                                    .peerMemory()
+                                    .tryWriteAndInvalidate(
+                                            two.bytes("value"),
+                                            remote,
+                                            3,
+                                            text("5 bytes"),
+                                            0,
+                                            7,
+                                            two.logged(),
+                                            "b"))
+                    .isEqualTo(Status.SUCCESS);
+            assertThat(two.device.chains.size()).as("doorbells").isEqualTo(chains + 1);
+            assertThat(two.log).isEmpty();
+            two.run();
+            assertThat(two.log).containsExactlyInAnyOrder("SUCCESS 5 bytes", "b SUCCESS");
+            assertThat(two.region.memory().getString(3)).isEqualTo("value");
+            assertThat(two.posted(INVALIDATE)).isZero();
+            // The key is gone, and nobody takes it back twice.
+            assertThat(two.b.peerMemory().tryWrite(two.bytes("x"), remote, 0, null, null))
+                    .isEqualTo(Status.ACCESS_VIOLATION);
+            assertThat(two.b.peerMemory().trySendAndInvalidate(text("x"), 0, 1, remote, null, null))
+                    .isEqualTo(Status.ACCESS_VIOLATION);
+            assertThat(two.a.isOpen()).isTrue();
+            two.region.close();
+            two.region.awaitClosed(Duration.ZERO); // no window holds it
+        }
+    }
+
+    @Test
+    void thePeerWritesReadsAndGivesBackByAMessageOnly() {
+        try (OneThread two = open()) {
+            PeerMemory memory = two.b.peerMemory();
+            RemoteMemory remote =
+                    two.announce(two.expose(WRITE.and(READ), LONG)); // ends with the message only
+            assertThat(memory.tryWrite(two.bytes("written"), remote, 0, two.logged(), "write"))
+                    .isEqualTo(Status.SUCCESS);
+            two.run();
+            assertThat(two.region.memory().getString(0)).isEqualTo("written");
+            two.region.memory().setString(0, "changed");
+            two.other.memory().fill((byte) 0);
+            BufferList into = new BufferList(1).add(two.other, 10, 7);
+            assertThat(memory.tryRead(remote, 0, into, two.logged(), "read"))
+                    .isEqualTo(Status.SUCCESS);
+            assertThat(memory.trySendAndInvalidate(text("bye"), 0, 3, remote, two.logged(), "end"))
+                    .isEqualTo(Status.SUCCESS);
+            assertThat(two.device.sends.getLast().flags() & 1).as("read fence").isOne();
+            two.run();
+            assertThat(two.other.memory().getString(10)).isEqualTo("changed");
+            assertThat(two.log)
+                    .containsExactlyInAnyOrder(
+                            "write SUCCESS", "read SUCCESS", "end SUCCESS", "SUCCESS bye");
+            assertThat(two.log).containsSubsequence("write SUCCESS", "read SUCCESS", "end SUCCESS");
+        }
+    }
+
+    @Test
+    void futuresAreDoneWithTheMessage() throws Exception {
+        try (OneThread two = open();
+                Exposure exposure = two.a.expose(two.region, WRITE, LONG)) {
+            RemoteMemory remote = two.announce(exposure);
+            long messages = two.b.counters().sent();
+            CompletableFuture<Void> sent =
+                    two.b
+                            .peerMemory()
+                            .writeAndInvalidateAsync(two.bytes("value"), remote, text("answer"));
+            assertThat(two.b.counters().sent())
+                    .as("the write is no message")
+                    .isEqualTo(messages + 1);
+            assertThat(exposure.hasEnded()).isFalse();
+            try (Message answer = exposure.await()) {
+                assertThat(text(answer)).isEqualTo("answer");
+                assertThat(two.region.memory().getString(0)).isEqualTo("value");
+            }
+            two.run();
+            assertThat(sent).isCompleted();
+            assertThat(exposure.hasEnded()).isTrue();
+            assertThat(two.log).isEmpty(); // the handler does not get the answer
+            assertThat(two.a.credit()).isEqualTo(4);
+        }
+    }
+
+    /** Only as many answers as there are receives can be kept; closing gives them back. */
+    @Test
+    void anAnswerThatNobodyAskedForIsReleased() throws Exception {
+        try (OneThread two = open()) {
+            for (int i = 0; i < 20; i++) {
+                try (Exposure exposure = two.a.expose(two.region, WRITE, LONG)) {
+                    RemoteMemory remote = two.announce(exposure);
+                    assertThat(
+                                    two.b
+                                            .peerMemory()
+                                            .trySendAndInvalidate(
+                                                    text("x"), 0, 1, remote, null, null))
+                            .isEqualTo(Status.SUCCESS);
+                    two.run();
+                }
+            }
+        }
+    }
+
+    @Test
+    void whatThePeerHasNotHeardOfIsInvalidatedAtOnce() {
+        try (OneThread two = open()) {
+            Exposure exposure = two.expose(WRITE, LONG);
+            int token = exposure.token;
+            exposure.revoke();
+            exposure.revoke();
+            two.run();
+            assertThat(two.log).containsExactly("CANCELLED");
+            assertThat(two.posted(BIND)).isOne();
+            assertThat(two.posted(INVALIDATE)).isOne();
+            assertThat(two.device.sends).hasSize(2); // no frame
+            RemoteMemory remote = RemoteMemory.of(two.region.memory().address(), token, 1000);
+            assertThat(two.b.peerMemory().tryWrite(two.bytes("x"), remote, 0, null, null))
+                    .isEqualTo(Status.ACCESS_VIOLATION);
+        }
+    }
+
+    @Test
+    void thePeerIsAskedBeforeAKeyIsInvalidatedHere() {
+        try (OneThread two = open()) {
+            Exposure exposure = two.expose(WRITE, LONG);
+            RemoteMemory remote = two.announce(exposure);
+            // What it has posted by then is carried out.
+            two.device.running = false;
+            assertThat(two.b.peerMemory().tryWrite(two.bytes("late"), remote, 0, null, null))
+                    .isEqualTo(Status.SUCCESS);
+            exposure.revoke();
+            two.run();
+            assertThat(two.posted(INVALIDATE)).isZero();
+            assertThat(two.log).isEmpty();
+            two.device.running = true;
+            two.run();
+            assertThat(two.log).containsExactly("CANCELLED");
+            assertThat(two.region.memory().getString(0)).isEqualTo("late");
+            assertThat(two.posted(INVALIDATE)).isOne();
+            assertThat(two.b.peerMemory().trySendAndInvalidate(text("x"), 0, 1, remote, null, null))
+                    .isEqualTo(Status.ACCESS_VIOLATION);
+            assertThat(two.a.isOpen()).isTrue();
+            assertThat(two.b.isOpen()).isTrue();
+        }
+    }
+
+    /** The deadline, and the peer's message: whichever is first, in every order that there is. */
+    @ParameterizedTest
+    @ValueSource(strings = {"deadline", "message", "message, not polled", "both at once"})
+    void theDeadlineAndThePeersMessageMeet(String first) {
+        try (OneThread two = open()) {
+            Exposure exposure = two.expose(WRITE, Duration.ofSeconds(1));
+            RemoteMemory remote = two.announce(exposure);
+            int late = two.poller.tick() + 20;
+            two.device.running = !first.equals("both at once");
+            if (first.equals("deadline")) {
+                two.a.tick(late);
+                two.run();
+            }
+            Status status =
+                    two.b
+                            .peerMemory()
+                            .tryWriteAndInvalidate(
+                                    two.bytes("value"),
+                                    remote,
+                                    0,
+                                    text("answer"),
+                                    0,
+                                    6,
+                                    null,
+                                    null);
+            switch (first) {
+                case "deadline" -> assertThat(status).isEqualTo(Status.ACCESS_VIOLATION);
+                case "message" -> {
+                    two.run();
+                    two.a.tick(late);
+                }
+                case "message, not polled" -> {
+                    two.device.run(); // the completion is there, and nobody has seen it
+                    two.a.tick(late);
+                }
+                default -> two.a.tick(late);
+            }
+            two.device.running = true;
+            two.run();
+            boolean revoked = first.equals("deadline");
+            assertThat(two.log).containsExactly(revoked ? "IO_TIMEOUT" : "SUCCESS answer");
+            assertThat(two.posted(INVALIDATE)).isEqualTo(revoked ? 1 : 0);
+            assertThat(two.a.isOpen()).isTrue();
+            assertThat(two.b.isOpen()).isTrue();
+            // All windows are free again.
+            for (int i = 0; i < 4; i++) {
+                two.announce(two.expose(WRITE, LONG));
+            }
+            assertThat(two.device.windowCount()).isEqualTo(4);
+        }
+    }
+
+    @Test
+    void answersThatWaitForRoomAreRefusedOnceAskedBack() {
+        try (OneThread two = open()) {
+            Exposure exposure = two.expose(WRITE, LONG);
+            RemoteMemory remote = two.announce(exposure);
+            two.keeps = true;
+            for (int i = 0; i < 4; i++) {
+                assertThat(two.b.trySend(text("m")).isSuccess()).isTrue();
+            }
+            CompletableFuture<Void> answer =
+                    two.b.peerMemory().writeAndInvalidateAsync(two.bytes("x"), remote, text("y"));
+            CompletableFuture<Void> behind = two.b.sendAsync(text("z"));
+            two.run();
+            exposure.revoke();
+            two.run();
+            assertThat(answer).isNotDone();
+            two.log.clear();
+            two.keeps = false;
+            two.kept.forEach(Message::release);
+            two.run();
+            assertThatThrownBy(answer::get)
+                    .hasCauseInstanceOf(ChannelException.class)
+                    .hasMessageContaining("ACCESS_VIOLATION");
+            assertThat(behind).isCompleted();
+            assertThat(two.log).containsExactly("a got z");
+            assertThat(two.b.isOpen()).isTrue();
+        }
+    }
+
+    @Test
+    void aPeerThatDoesNotAnswerEndsTheChannel() {
+        try (OneThread two = open()) {
+            Exposure exposure = two.expose(WRITE, LONG);
+            two.announce(exposure);
+            two.device.running = false;
+            exposure.revoke();
+            two.run();
+            assertThat(two.log).isEmpty();
+            two.a.tick(two.poller.tick() + 90);
+            two.run();
+            assertThat(two.a.isOpen()).isTrue();
+            two.a.tick(two.poller.tick() + 110);
+            two.run();
+            assertThat(two.log).containsExactly("IO_TIMEOUT"); // and nobody can use the key
+            assertThat(two.a.closeReason().status()).isEqualTo(Status.IO_TIMEOUT);
+        }
+    }
+
+    /** Acknowledged by its device, but not answered by its program. */
+    @Test
+    void aPeerThatHangsEndsTheChannel() {
+        try (OneThread two = open()) {
+            Exposure exposure = two.expose(WRITE, LONG);
+            two.announce(exposure);
+            two.hangs = true;
+            exposure.revoke();
+            two.run();
+            two.a.tick(two.poller.tick() + 90);
+            two.run();
+            assertThat(two.a.isOpen()).isTrue();
+            two.a.tick(two.poller.tick() + 110);
+            assertThat(two.a.closeReason())
+                    .hasMessageContaining(
+                            "memory that was asked back was not given back within PT10S");
+            assertThat(two.log).isEmpty(); // the peer can still write
+            two.run();
+            assertThat(two.log).containsExactly("IO_TIMEOUT");
+        }
+    }
+
+    enum End {
+        CLOSE,
+        FAIL,
+        CALLBACK_THROWS
+    }
+
+    @ParameterizedTest
+    @EnumSource(End.class)
+    void theEndOfTheChannelReachesEveryExposureOnce(End how) throws Exception {
+        try (OneThread two = open()) {
+            Exposure announced = two.expose(WRITE, LONG);
+            two.announce(announced);
+            Exposure asked = two.expose(WRITE, LONG);
+            two.announce(asked);
+            Exposure waiting = two.a.expose(two.region, WRITE, LONG);
+            CompletableFuture<Message> future = waiting.returned();
+            two.device.running = false;
+            asked.revoke();
+            Exposure unannounced = two.expose(WRITE, LONG);
+            unannounced.revoke(); // its invalidate is outstanding
+            switch (how) {
+                case CLOSE -> two.a.close();
+                case FAIL -> two.a.fail(Status.CONNECTION_ABORTED, "of a test", null);
+                default -> {
+                    two.device.running = true;
+                    RuntimeException thrown = new IllegalStateException("of a test");
+                    assertThat(
+                                    two.a.trySend(
+                                            text("x"),
+                                            0,
+                                            1,
+                                            (channel, attachment, status) -> {
+                                                throw thrown;
+                                            },
+                                            null))
+                            .isEqualTo(Status.SUCCESS);
+                }
+            }
+            two.run();
+            assertThat(two.log).hasSize(3).noneMatch(line -> line.contains("in use"));
+            assertThatThrownBy(future::get)
+                    .hasCauseInstanceOf(ChannelException.class)
+                    .hasMessageContaining("is closed");
+            assertThatThrownBy(waiting::await)
+                    .isInstanceOf(ChannelException.class)
+                    .hasMessageContaining("is closed");
+            waiting.close();
+            assertThat(two.a.closed()).isDone();
+            assertThat(two.a.tryExpose(two.region, 0, 1, WRITE, LONG, (e, status, m) -> {}, null))
+                    .isNull();
+            assertThatThrownBy(() -> two.a.expose(two.region, WRITE, LONG))
+                    .isInstanceOf(ChannelException.class);
+        }
+    }
+
+    @Test
+    void aStrangersTokenEndsTheChannel() {
+        try (OneThread two = open()) {
+            two.announce(two.expose(WRITE, LONG));
+            int token = 0x1234_5678;
+            BufferList frame = new BufferList(1).add(two.other, 0, 16);
+            Frame.write(two.other.memory(), 0, Frame.MESSAGE, two.b.credits, 0, 0);
+            two.b.pair().sendAndInvalidate(2L << 32, frame, token, OpFlags.NONE).orThrow();
+            two.run();
+            assertThat(two.log).containsExactly("INTERNAL_ERROR");
+            assertThat(two.a.closeReason())
+                    .hasMessageContaining(
+                            "invalidated the token 0x12345678, which it had no right to");
+        }
+    }
+
+    /**
+     * A key of this side's that the peer had given back before, or of a frame without a message.
+     */
+    @ParameterizedTest
+    @ValueSource(bytes = {Frame.CREDIT, Frame.KEEP_ALIVE})
+    void aControlFrameTakesNothingBack(byte kind) {
+        try (OneThread two = open()) {
+            RemoteMemory remote = two.announce(two.expose(WRITE, LONG));
+            BufferList frame = new BufferList(1).add(two.other, 0, 16);
+            Frame.write(two.other.memory(), 0, kind, two.b.credits, 0, 0);
+            two.b.pair().sendAndInvalidate(2L << 32, frame, remote.token(), OpFlags.NONE).orThrow();
+            two.run();
+            assertThat(two.log).containsExactly("INTERNAL_ERROR");
+        }
+    }
+
+    @Test
+    void notesThatCannotBeTrueEndTheChannel() {
+        int[][] wrong = {{3, 7}, {4, 7}, {0, 7}, {1, 7}}; // kind and token
+        for (int[] note : wrong) {
+            try (OneThread two = open()) {
+                BufferList frame = new BufferList(1).add(two.other, 0, 32);
+                Frame.write(two.other.memory(), 0, Frame.CREDIT, two.b.credits, 0, 2);
+                Frame.writeNote(two.other.memory(), 16, 0, (byte) note[0], note[1]);
+                Frame.writeNote(two.other.memory(), 16, 1, (byte) 1, 7); // twice, in the last case
+                two.b.pair().send(2L << 32, frame, OpFlags.NONE).orThrow();
+                two.run();
+                assertThat(two.a.closeReason()).as("note %d", note[0]).isNotNull();
+                assertThat(two.a.closeReason()).hasMessageContaining("a frame that is none");
+            }
+        }
+    }
+
+    /** More keys than a frame has room for: the message waits until the peer knows them all. */
+    @Test
+    void aMessageArrivesAfterTheKeysThatItMayHold() {
+        try (OneThread two = new OneThread(SMALL.withExposures(16), (channel, message) -> {})) {
+            List<Exposure> all = new ArrayList<>();
+            for (int i = 0; i < 16; i++) {
+                all.add(two.expose(WRITE, LONG));
+            }
+            while (two.a.trySend(text("all of them")) == Status.NO_MORE_ENTRIES) {
+                two.run();
+            }
+            two.run();
+            for (Exposure one : all) {
+                assertThat(
+                                two.b
+                                        .peerMemory()
+                                        .sendAndInvalidateAsync(text("x"), one.remoteMemory())
+                                        .isCompletedExceptionally())
+                        .isFalse();
+            }
+            two.run();
+            assertThat(two.log).hasSize(16).allMatch("SUCCESS x"::equals);
+            assertThat(two.a.isOpen()).isTrue();
+        }
+    }
+
+    @Test
+    void windowsAreUsedAgainAndKeysAreNot() {
+        try (OneThread two = open()) {
+            Set<Integer> tokens = new HashSet<>();
+            for (int i = 0; i < 600; i++) {
+                Exposure exposure = two.expose(WRITE, LONG);
+                assertThat(tokens.add(exposure.token)).as("a new token").isTrue();
+                RemoteMemory remote = two.announce(exposure);
+                if (i % 3 == 0) {
+                    exposure.revoke();
+                } else {
+                    assertThat(
+                                    two.b
+                                            .peerMemory()
+                                            .trySendAndInvalidate(
+                                                    text("x"), 0, 1, remote, null, null))
+                            .isEqualTo(Status.SUCCESS);
+                }
+                two.run();
+            }
+            assertThat(two.log).hasSize(600);
+            assertThat(two.device.windowCount()).isLessThanOrEqualTo(2);
+        }
+    }
+
+    @Test
+    void thereAreAsManyExposuresAsTheOptionsSay() throws Exception {
+        try (OneThread two = open()) {
+            Exposure first = two.expose(WRITE, LONG);
+            for (int i = 1; i < 4; i++) {
+                two.announce(two.expose(WRITE, LONG));
+            }
+            assertThat(two.a.tryExpose(two.region, 0, 1, WRITE, LONG, (e, status, m) -> {}, null))
+                    .isNull();
+            assertThatThrownBy(() -> two.a.expose(two.region, WRITE, Duration.ofMillis(50)))
+                    .isInstanceOf(ChannelException.class)
+                    .hasMessageContaining("None of the 4 exposures")
+                    .extracting(e -> ((ChannelException) e).status())
+                    .isEqualTo(Status.IO_TIMEOUT);
+            first.revoke();
+            two.run();
+            try (Exposure next = two.a.expose(two.region, WRITE, LONG)) {
+                assertThat(next.hasEnded()).isFalse();
+            } // the peer has not heard of it
+        }
+    }
+
+    @Test
+    void mistakesAreRefusedAndNothingElseHappens() throws Exception {
+        try (OneThread two = open();
+                OneThread none = new OneThread(SMALL.withExposures(0), null)) {
+            assertThatThrownBy(() -> two.a.expose(two.region, OpFlags.NONE, LONG))
+                    .isInstanceOf(IllegalArgumentException.class)
+                    .hasMessageContaining("ALLOW_REMOTE_READ, ALLOW_REMOTE_WRITE or both");
+            assertThatThrownBy(() -> two.a.expose(two.region, OpFlags.DEFER, LONG))
+                    .isInstanceOf(IllegalArgumentException.class);
+            assertThatThrownBy(() -> two.a.expose(two.region, WRITE, Duration.ZERO))
+                    .isInstanceOf(IllegalArgumentException.class);
+            assertThatThrownBy(() -> two.a.expose(two.region, 999, 2, WRITE, LONG))
+                    .isInstanceOf(VerbenaException.class)
+                    .hasMessageContaining("INVALID_PARAMETER");
+            assertThatThrownBy(() -> none.a.expose(none.region, WRITE, LONG))
+                    .isInstanceOf(IllegalStateException.class)
+                    .hasMessageContaining("withExposures");
+            RemoteMemory remote = two.announce(two.expose(WRITE, LONG));
+            PeerMemory memory = two.b.peerMemory();
+            assertThat(memory.tryWrite(two.bytes("xx"), remote, 999, two.logged(), "x"))
+                    .isEqualTo(Status.INVALID_PARAMETER);
+            assertThat(
+                            memory.tryWriteAndInvalidate(
+                                    two.bytes("xx"), remote, 999, text("x"), 0, 1, null, null))
+                    .isEqualTo(Status.INVALID_PARAMETER);
+            CompletableFuture<Void> outside =
+                    memory.writeAsync(two.bytes("xx"), remote.slice(999, 1));
+            assertThatThrownBy(outside::get).hasMessageContaining("INVALID_PARAMETER");
+            assertThat(
+                            memory.tryWriteAndInvalidate(
+                                    two.bytes("xx"), remote, 0, text("right"), 0, 5, null, null))
+                    .isEqualTo(Status.SUCCESS);
+            two.run();
+            assertThat(two.log).containsExactly("SUCCESS right");
+        }
+    }
+
+    @Test
+    void aBufferOfAPoolIsExposed() throws Exception {
+        try (OneThread two = open();
+                BufferPool pool =
+                        two.poller
+                                .domain()
+                                .createBufferPool(
+                                        BufferPoolOptions.of(4, 100), Access.LOCAL_WRITE);
+                PooledBuffer first = pool.take(LONG);
+                PooledBuffer buffer = pool.take(LONG);
+                Exposure exposure = two.a.expose(buffer, WRITE, LONG)) {
+            assertThat(exposure.remoteMemory().address())
+                    .isNotEqualTo(first.remoteMemory().address());
+            assertThat(exposure.remoteMemory().bytes()).isEqualTo(buffer.memory().byteSize());
+            RemoteMemory remote = two.announce(exposure);
+            var sent = two.b.peerMemory().writeAndInvalidateAsync(two.bytes("v"), remote, text(""));
+            exposure.await().release();
+            assertThat(sent).isNotCompletedExceptionally();
+            assertThat(buffer.memory().getString(0)).isEqualTo("v");
+        }
+    }
+
+    /** Whoever closes the region while it is exposed frees its memory only after the end. */
+    @Test
+    void aRegionThatIsClosedWhileItIsExposedStaysUntilTheEnd() throws Exception {
+        try (OneThread two = open()) {
+            MemoryRegion mine = two.poller.domain().allocate(100, Access.LOCAL_WRITE);
+            Exposure exposure = two.a.expose(mine, WRITE, LONG);
+            two.announce(exposure);
+            mine.close();
+            assertThatThrownBy(() -> mine.awaitClosed(Duration.ZERO))
+                    .isInstanceOf(VerbenaException.class);
+            exposure.revoke();
+            two.run();
+            exposure.close();
+            mine.awaitClosed(Duration.ZERO);
+        }
+    }
+
+    @Test
+    void aHandlerMustNotWaitForAnExposure() throws Exception {
+        List<Throwable> thrown = new ArrayList<>();
+        try (OneThread two = open()) {
+            Exposure exposure = two.a.expose(two.region, WRITE, LONG);
+            SendCallback callback =
+                    (channel, attachment, status) -> {
+                        try (Message answer = exposure.await()) {
+                            thrown.add(new AssertionError(answer));
+                        } catch (Exception e) {
+                            thrown.add(e);
+                        }
+                        exposure.close(); // does not wait
+                        try {
+                            for (int i = 0; i < 5; i++) {
+                                channel.expose(two.region, WRITE, LONG).revoke();
+                            }
+                        } catch (Exception e) {
+                            thrown.add(e);
+                        }
+                    };
+            assertThat(two.a.trySend(text("x"), 0, 1, callback, null)).isEqualTo(Status.SUCCESS);
+            two.run();
+            assertThat(thrown)
+                    .hasSize(2)
+                    .allSatisfy(
+                            one ->
+                                    assertThat(one)
+                                            .isInstanceOf(IllegalStateException.class)
+                                            .hasMessageContaining("must not poll or wait"));
+            assertThat(exposure.hasEnded()).isTrue();
+        }
+    }
+
+    /** More threads than windows: each waits for one, and gets the answer to its own request. */
+    @Test
+    void threadsShareWindowsAndGetTheirOwnAnswers() throws Exception {
+        int threads = 100;
+        AtomicInteger right = new AtomicInteger();
+        MessageHandler fill =
+                (channel, message) -> {
+                    RemoteMemory remote = RemoteMemory.readFrom(message.data(), 0);
+                    byte[] number = message.data().asSlice(20).toArray(ValueLayout.JAVA_BYTE);
+                    BufferList none = new BufferList(1); // writes nothing
+                    var _ =
+                            channel.peerMemory()
+                                    .writeAndInvalidateAsync(
+                                            none, remote, MemorySegment.ofArray(number));
+                };
+        try (Two two = new Two(SMALL, null, fill);
+                MemoryRegion region = two.poller.domain().allocate(1000, Access.LOCAL_WRITE)) {
+            List<Thread> all = new ArrayList<>();
+            for (int i = 0; i < threads; i++) {
+                byte number = (byte) i;
+                all.add(
+                        Thread.ofVirtual()
+                                .start(
+                                        () -> {
+                                            byte[] request = new byte[21];
+                                            request[20] = number;
+                                            MemorySegment message = MemorySegment.ofArray(request);
+                                            try (Exposure exposure =
+                                                    two.a.expose(region, WRITE, LONG)) {
+                                                exposure.writeTo(message, 0);
+                                                two.a.send(message, LONG);
+                                                try (Message answer = exposure.await()) {
+                                                    if (answer.buffer()
+                                                                    .get(ValueLayout.JAVA_BYTE, 0)
+                                                            == number) {
+                                                        right.incrementAndGet();
+                                                    }
+                                                }
+                                            } catch (InterruptedException e) {
+                                                throw new IllegalStateException(e);
+                                            }
+                                        }));
+            }
+            for (Thread thread : all) {
+                thread.join();
+            }
+            assertThat(right).hasValue(threads);
+        }
+    }
+
+    /** A frame, byte by byte, as the package's description has it. */
+    @Test
+    void aFrameHasItsNotesBehindTheMessage() {
+        try (OneThread two = open()) {
+            Exposure exposure = two.expose(WRITE, LONG);
+            RemoteMemory remote = exposure.remoteMemory();
+            assertThat(two.a.trySend(text("abc"))).isEqualTo(Status.SUCCESS);
+            int token = remote.token();
+            byte[] expected = {
+                1,
+                1,
+                1,
+                0, // a message, version 1, one note
+                0,
+                0,
+                0,
+                0, // messages released
+                3,
+                0,
+                0,
+                0, // its length
+                0,
+                0,
+                0,
+                0, // control frames taken
+                'a',
+                'b',
+                'c',
+                1,
+                0,
+                0,
+                0, // exposed
+                (byte) token,
+                (byte) (token >> 8),
+                (byte) (token >> 16),
+                (byte) (token >> 24)
+            };
+            assertThat(two.device.sends.getLast().inline()).isEqualTo(expected);
+            two.run();
+            exposure.revoke();
+            byte[] asked = two.device.sends.getLast().inline();
+            assertThat(asked).hasSize(24);
+            assertThat(asked[0]).as("credit").isEqualTo((byte) 2);
+            assertThat(asked[16]).as("asked back").isEqualTo((byte) 2);
+            two.run();
+            byte[] answer = two.device.sends.get(two.device.sends.size() - 2).inline();
+            assertThat(answer[16]).as("given back").isEqualTo((byte) 3);
+            assertThat(two.log).containsExactly("CANCELLED");
+        }
+    }
+}

@@ -1,0 +1,114 @@
+package dev.verbena.examples.nvme;
+
+import java.lang.foreign.MemorySegment;
+
+/** What an I/O queue carries out: everything that touches the blocks of a disk. */
+final class IoCommands {
+    private static final int RANGE_BYTES = 16;
+    private static final int DEALLOCATE = 1 << 2;
+    private static final long QUICK_BYTES = 64 << 10; // zeroed by the polling thread itself
+
+    private final Subsystem subsystem;
+
+    IoCommands(Subsystem subsystem) {
+        this.subsystem = subsystem;
+    }
+
+    void execute(Exchange exchange) {
+        Command command = exchange.command();
+        Namespace disk = subsystem.namespace(command.namespace());
+        switch (command.opcode()) {
+            case Opcode.FLUSH -> flush(exchange, disk);
+            case Opcode.READ, Opcode.WRITE, Opcode.WRITE_ZEROES, Opcode.DATASET_MANAGEMENT -> {
+                if (disk == null) {
+                    exchange.fail(NvmeStatus.INVALID_NAMESPACE);
+                } else if (command.opcode() == Opcode.DATASET_MANAGEMENT) {
+                    manage(exchange, disk);
+                } else if (!disk.contains(command.firstBlock(), command.blocks())) {
+                    exchange.fail(NvmeStatus.LBA_OUT_OF_RANGE);
+                } else {
+                    move(exchange, disk);
+                }
+            }
+            default -> exchange.fail(NvmeStatus.INVALID_OPCODE);
+        }
+    }
+
+    private static void move(Exchange exchange, Namespace disk) {
+        Command command = exchange.command();
+        long offset = command.firstBlock() << Namespace.BLOCK_SHIFT;
+        long length = (long) command.blocks() << Namespace.BLOCK_SHIFT;
+        switch (command.opcode()) {
+            case Opcode.READ -> exchange.sendBlocks(disk, offset, length);
+            case Opcode.WRITE ->
+                    exchange.fetchBlocks(
+                            disk,
+                            offset,
+                            length,
+                            () -> {
+                                disk.written(offset, length);
+                                exchange.succeed(0);
+                            });
+            default -> zero(exchange, disk, offset, length);
+        }
+    }
+
+    private static void zero(Exchange exchange, Namespace disk, long offset, long length) {
+        if (length <= QUICK_BYTES) {
+            disk.zero(offset, length);
+            exchange.succeed(0);
+        } else {
+            exchange.aside(() -> disk.zero(offset, length));
+        }
+    }
+
+    /** Of one disk, or of all. */
+    private void flush(Exchange exchange, Namespace disk) {
+        if (exchange.command().namespace() == Subsystem.ALL_NAMESPACES) {
+            exchange.aside(() -> subsystem.namespaces().forEach(Namespace::flush));
+        } else if (disk == null) {
+            exchange.fail(NvmeStatus.INVALID_NAMESPACE);
+        } else if (disk.isVolatile()) {
+            exchange.aside(disk::flush);
+        } else {
+            exchange.succeed(0);
+        }
+    }
+
+    /** Ranges that the host does not need any more: they read as zeros from now on. */
+    private static void manage(Exchange exchange, Namespace disk) {
+        int ranges = (exchange.command().dword(10) & 0xff) + 1;
+        boolean deallocate = (exchange.command().dword(11) & DEALLOCATE) != 0;
+        exchange.fetchPage(
+                ranges * RANGE_BYTES,
+                () -> {
+                    MemorySegment page = exchange.page();
+                    for (int i = 0; i < ranges; i++) {
+                        if (!disk.contains(first(page, i), count(page, i))) {
+                            exchange.fail(NvmeStatus.LBA_OUT_OF_RANGE);
+                            return;
+                        }
+                    }
+                    if (!deallocate) {
+                        exchange.succeed(0); // hints about how the host will use them
+                        return;
+                    }
+                    exchange.aside(
+                            () -> {
+                                for (int i = 0; i < ranges; i++) {
+                                    disk.zero(
+                                            first(page, i) << Namespace.BLOCK_SHIFT,
+                                            count(page, i) << Namespace.BLOCK_SHIFT);
+                                }
+                            });
+                });
+    }
+
+    private static long first(MemorySegment page, int range) {
+        return Wire.get64(page, (long) range * RANGE_BYTES + 8);
+    }
+
+    private static long count(MemorySegment page, int range) {
+        return Integer.toUnsignedLong(Wire.get32(page, (long) range * RANGE_BYTES + 4));
+    }
+}

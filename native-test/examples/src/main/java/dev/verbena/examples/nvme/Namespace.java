@@ -1,0 +1,147 @@
+package dev.verbena.examples.nvme;
+
+import dev.verbena.Access;
+import dev.verbena.MemoryRegion;
+import dev.verbena.ProtectionDomain;
+
+import java.io.IOException;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.nio.channels.FileChannel;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
+import java.time.Duration;
+import java.util.UUID;
+
+/**
+ * A disk: registered memory that blocks are read from and written to, without a copy. Either memory
+ * of its own, or a mapped file.
+ *
+ * <p><b>Files.</b> The device keeps the pages of the mapping pinned and writes into them behind the
+ * processor's back, so the kernel does not learn which ones changed. {@link #written} touches each
+ * page that a command has written, and {@link #flush} then finds it. Kernels from 6.5 on refuse to
+ * pin a writable mapping of a file on a disk for that reason; there the file has to be on a tmpfs
+ * or on huge pages.
+ */
+final class Namespace implements AutoCloseable {
+    static final int BLOCK_SHIFT = 9;
+    static final int BLOCK_BYTES = 1 << BLOCK_SHIFT;
+    private static final int PAGE_BYTES = 4096;
+    private static final Access[] RIGHTS = {Access.LOCAL_WRITE, Access.RDMA_READ_SINK};
+
+    private final MemoryRegion region;
+    private final MemorySegment memory;
+    private final Arena mapping; // of the file; null where there is none
+    private final UUID id;
+
+    private Namespace(MemoryRegion region, MemorySegment memory, Arena mapping, String name) {
+        this.region = region;
+        this.memory = memory;
+        this.mapping = mapping;
+        // The same after a restart: hosts that reconnect look whether it is still the same disk.
+        this.id = UUID.nameUUIDFromBytes(name.getBytes(StandardCharsets.UTF_8));
+    }
+
+    /** Makes a disk of zeros that is gone when it is closed. */
+    static Namespace inMemory(ProtectionDomain domain, long bytes, String name) {
+        checkSize(bytes, name);
+        MemoryRegion region = domain.allocate(bytes, RIGHTS);
+        return new Namespace(region, region.memory(), null, name);
+    }
+
+    /** Serves a file, all of whose blocks are in memory from now on. */
+    @SuppressWarnings("MustBeClosedChecker") // by close(), which has more to do before
+    static Namespace ofFile(ProtectionDomain domain, Path file) throws IOException {
+        Arena arena = Arena.ofShared();
+        try (FileChannel channel =
+                FileChannel.open(file, StandardOpenOption.READ, StandardOpenOption.WRITE)) {
+            checkSize(channel.size(), file.toString());
+            MemorySegment mapped =
+                    channel.map(FileChannel.MapMode.READ_WRITE, 0, channel.size(), arena);
+            return new Namespace(
+                    domain.register(mapped, RIGHTS), mapped, arena, file.toRealPath().toString());
+        } catch (Throwable t) {
+            arena.close();
+            throw t;
+        }
+    }
+
+    /** For tests without a device: nothing can be sent from it. */
+    static Namespace withoutDevice(MemorySegment memory, String name) {
+        return new Namespace(null, memory, null, name);
+    }
+
+    private static void checkSize(long bytes, String name) {
+        if (bytes < BLOCK_BYTES || bytes % BLOCK_BYTES != 0) {
+            throw new IllegalArgumentException(
+                    "%s has %,d bytes; a disk has a multiple of %d"
+                            .formatted(name, bytes, BLOCK_BYTES));
+        }
+    }
+
+    MemorySegment memory() {
+        return memory;
+    }
+
+    MemoryRegion region() {
+        return region;
+    }
+
+    long blocks() {
+        return memory.byteSize() >> BLOCK_SHIFT;
+    }
+
+    /** An identifier that no other disk has (NGUID). */
+    UUID id() {
+        return id;
+    }
+
+    /** Whether all of a range of blocks exists. */
+    boolean contains(long first, long count) {
+        return first >= 0 && count <= blocks() && first <= blocks() - count;
+    }
+
+    /**
+     * The device has written here: the kernel is to know. Before the command is answered, so that
+     * nobody else writes these bytes meanwhile.
+     */
+    void written(long offset, long length) {
+        if (isVolatile()) {
+            for (long at = offset; at < offset + length; at = (at | PAGE_BYTES - 1) + 1) {
+                memory.set(ValueLayout.JAVA_BYTE, at, memory.get(ValueLayout.JAVA_BYTE, at));
+            }
+        }
+    }
+
+    void zero(long offset, long length) {
+        memory.asSlice(offset, length).fill((byte) 0);
+    }
+
+    /** All that was written is on the disk when this returns. May take long. */
+    void flush() {
+        if (isVolatile()) {
+            memory.force();
+        }
+    }
+
+    /** Whether there is something to flush. */
+    boolean isVolatile() {
+        return mapping != null;
+    }
+
+    /** No queue may use it any more. */
+    @Override
+    public void close() {
+        flush();
+        region.close();
+        try {
+            region.awaitClosed(Duration.ofSeconds(10));
+        } finally {
+            if (mapping != null) {
+                mapping.close();
+            }
+        }
+    }
+}

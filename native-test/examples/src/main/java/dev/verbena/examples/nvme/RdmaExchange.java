@@ -1,0 +1,246 @@
+package dev.verbena.examples.nvme;
+
+import dev.verbena.BufferList;
+import dev.verbena.MemoryRegion;
+import dev.verbena.OpFlags;
+import dev.verbena.Status;
+import dev.verbena.channel.RawCallback;
+import dev.verbena.channel.RawMessage;
+
+import java.lang.foreign.MemorySegment;
+
+/**
+ * A command that came over RDMA. The target moves its data: it reads what the host wants to write,
+ * and writes what the host wants to read, straight between the disk's memory and the host's. The
+ * answer is a send that invalidates the host's key for that memory: when the host has the answer,
+ * nobody can reach the memory any more, at no further cost.
+ *
+ * <p>Used again and again: there are as many as commands can be outstanding in its queue.
+ */
+final class RdmaExchange implements Exchange {
+    /** Room for one answer, on a cache line of its own. */
+    private static final int RESPONSE_STRIDE = 64;
+
+    static final int BYTES = PAGE_BYTES + RESPONSE_STRIDE;
+
+    /** Data that goes out with the answer behind it, in one call; the answer's end is its end. */
+    private static final OpFlags BEFORE_ANSWER = OpFlags.DEFER.and(OpFlags.SILENT_SUCCESS);
+
+    private static final RawCallback ANSWER_SENT =
+            (channel, exchange, status) -> ((RdmaExchange) exchange).answerSent();
+    private static final RawCallback DATA_FETCHED =
+            (channel, exchange, status) -> ((RdmaExchange) exchange).dataFetched(status);
+
+    private final TargetQueue queue;
+    private final MemoryRegion scratch;
+    private final long pageOffset;
+    private final MemorySegment page;
+    private final MemorySegment response;
+    private final BufferList answer;
+    private final BufferList data = new BufferList(1);
+    private final Command command = new Command();
+
+    // Of the command that is being carried out.
+    private RawMessage capsule; // until its receive is posted again
+    private Runnable whenFetched;
+    private boolean pageIsClear;
+    private boolean answered;
+
+    RdmaExchange(TargetQueue queue, MemoryRegion scratch, int number) {
+        this.queue = queue;
+        this.scratch = scratch;
+        this.pageOffset = (long) number * BYTES;
+        this.page = scratch.memory().asSlice(pageOffset, PAGE_BYTES);
+        this.response = scratch.memory().asSlice(pageOffset + PAGE_BYTES, Response.BYTES);
+        this.answer = new BufferList(1).add(scratch, pageOffset + PAGE_BYTES, Response.BYTES);
+    }
+
+    /** Takes a command. Its receive is posted again at once, unless there is data in it. */
+    void begin(RawMessage message) {
+        command.copyFrom(message.buffer());
+        capsule = message;
+        whenFetched = null;
+        pageIsClear = false;
+        answered = false;
+        if (command.data().kind() != DataPointer.Kind.IN_CAPSULE) {
+            releaseCapsule();
+        }
+    }
+
+    private void releaseCapsule() {
+        RawMessage message = capsule;
+        capsule = null;
+        if (message != null) {
+            Status ignored = message.repost(); // refused only where the connection has ended
+        }
+    }
+
+    @Override
+    public Command command() {
+        return command;
+    }
+
+    @Override
+    public MemorySegment page() {
+        if (!pageIsClear) {
+            pageIsClear = true;
+            page.fill((byte) 0);
+        }
+        return page;
+    }
+
+    // ---- data from the host
+
+    @Override
+    public void fetchPage(int length, Runnable then) {
+        int offered = command.data().length();
+        if (offered >= length && length <= PAGE_BYTES) { // Linux offers a page for few ranges
+            fetch(scratch, pageOffset, page(), length, then);
+        } else {
+            fail(NvmeStatus.DATA_LENGTH_INVALID);
+        }
+    }
+
+    @Override
+    public void fetchBlocks(Namespace to, long offset, long length, Runnable then) {
+        if (length > queue.limits().transferBytes()) {
+            fail(NvmeStatus.INVALID_FIELD);
+        } else if (command.data().length() != length) {
+            fail(NvmeStatus.DATA_LENGTH_INVALID);
+        } else {
+            MemorySegment memory = to.memory().asSlice(offset, length);
+            fetch(to.region(), offset, memory, (int) length, then);
+        }
+    }
+
+    private void fetch(
+            MemoryRegion to, long offset, MemorySegment memory, int length, Runnable then) {
+        DataPointer from = command.data();
+        switch (from.kind()) {
+            case KEYED, KEYED_INVALIDATE -> {
+                whenFetched = then;
+                Status status =
+                        queue.channel()
+                                .read(
+                                        data.clear().add(to, offset, length),
+                                        from.address(),
+                                        from.key(),
+                                        OpFlags.NONE,
+                                        DATA_FETCHED,
+                                        this);
+                queue.check(status, "a read of the host's memory");
+            }
+            case IN_CAPSULE -> copyFromCapsule(from, memory, length, then);
+            case NONE -> fail(NvmeStatus.DATA_LENGTH_INVALID);
+            case UNKNOWN -> fail(NvmeStatus.SGL_TYPE_INVALID);
+        }
+    }
+
+    private void copyFromCapsule(
+            DataPointer from, MemorySegment memory, int length, Runnable then) {
+        RawMessage message = capsule;
+        long most = message == null ? -1 : (long) message.length() - Command.BYTES - length;
+        if (message == null || from.address() < 0 || from.address() > most) {
+            fail(NvmeStatus.SGL_OFFSET_INVALID);
+            return;
+        }
+        MemorySegment.copy(message.buffer(), Command.BYTES + from.address(), memory, 0, length);
+        releaseCapsule();
+        then.run();
+    }
+
+    private void dataFetched(Status status) {
+        Runnable then = whenFetched;
+        whenFetched = null;
+        if (status.isSuccess() && then != null) {
+            queue.guard(this, then);
+        }
+    }
+
+    // ---- data to the host
+
+    @Override
+    public void sendPage() {
+        page(); // zeros, where nobody has written
+        DataPointer to = command.data();
+        send(scratch, pageOffset, Math.min(to.length(), PAGE_BYTES));
+    }
+
+    @Override
+    public void sendBlocks(Namespace from, long offset, long length) {
+        if (length > queue.limits().transferBytes()) {
+            fail(NvmeStatus.INVALID_FIELD);
+        } else if (command.data().length() != length) {
+            fail(NvmeStatus.DATA_LENGTH_INVALID);
+        } else {
+            send(from.region(), offset, length);
+        }
+    }
+
+    private void send(MemoryRegion from, long offset, long length) {
+        DataPointer to = command.data();
+        switch (to.kind()) {
+            case KEYED, KEYED_INVALIDATE -> {
+                Status status =
+                        queue.channel()
+                                .write(
+                                        data.clear().add(from, offset, length),
+                                        to.address(),
+                                        to.key(),
+                                        BEFORE_ANSWER,
+                                        null,
+                                        null);
+                queue.check(status, "a write into the host's memory");
+                succeed(0);
+            }
+            case NONE -> fail(NvmeStatus.DATA_LENGTH_INVALID);
+            case IN_CAPSULE, UNKNOWN -> fail(NvmeStatus.SGL_TYPE_INVALID);
+        }
+    }
+
+    // ---- the answer
+
+    @Override
+    public void succeed(long result) {
+        answer(NvmeStatus.SUCCESS, result);
+    }
+
+    @Override
+    public void fail(NvmeStatus status, long result) {
+        answer(status, result);
+    }
+
+    private void answer(NvmeStatus status, long result) {
+        if (answered) {
+            throw new IllegalStateException(command + " was answered before");
+        }
+        answered = true;
+        releaseCapsule(); // first: with the answer the host may send its next command
+        Response.write(
+                response, result, queue.head(), queue.number(), command.id(), status.value());
+        boolean keyed = command.data().kind() == DataPointer.Kind.KEYED_INVALIDATE;
+        long key = keyed ? queue.keyReturn().of(command.data().key()) : KeyReturn.NONE;
+        Status posted =
+                key == KeyReturn.NONE
+                        ? queue.channel().send(answer, queue.answerFlags(), ANSWER_SENT, this)
+                        : queue.channel()
+                                .sendAndInvalidate(
+                                        answer, (int) key, queue.answerFlags(), ANSWER_SENT, this);
+        queue.check(posted, "an answer");
+        boolean failed = queue.number() > 0 && status != NvmeStatus.SUCCESS;
+        queue.counted(keyed, key != KeyReturn.NONE, failed);
+    }
+
+    boolean isAnswered() {
+        return answered;
+    }
+
+    private void answerSent() {
+        queue.free(this);
+    }
+
+    @Override
+    public void aside(Runnable work) {
+        queue.aside(this, work);
+    }
+}

@@ -1,0 +1,239 @@
+package dev.verbena.examples.nvme;
+
+import dev.verbena.Access;
+import dev.verbena.MemoryRegion;
+import dev.verbena.OpFlags;
+import dev.verbena.QueuePairLimits;
+import dev.verbena.Status;
+import dev.verbena.channel.ChannelException;
+import dev.verbena.channel.RawChannel;
+import dev.verbena.channel.RawHandler;
+import dev.verbena.channel.RawMessage;
+import dev.verbena.channel.RawReceives;
+
+import java.util.ArrayDeque;
+import java.util.Deque;
+
+/**
+ * One queue of a host: a connection whose messages are commands, and which sends their answers.
+ * Belongs to the polling thread.
+ *
+ * <p>A host has at most as many commands outstanding as it said when it connected. For each there
+ * is a receive, which is posted again before the command is answered, and an {@link RdmaExchange},
+ * which is free again when the answer was sent. The next command may come before that is known;
+ * then it waits for a moment.
+ */
+final class TargetQueue implements RawHandler, FabricsCommands.Connection {
+    private static final int REQUESTS_FOR_COMMAND = 2; // data and answer
+    private static final int READS = 16; // of the host's memory, at a time
+
+    private final NvmeTarget target;
+    private final QueueRequest request;
+    private final MemoryRegion scratch;
+    private final RawChannel channel;
+    private final OpFlags answerFlags;
+    private final Deque<RdmaExchange> free = new ArrayDeque<>();
+    private final Deque<RawMessage> waiting = new ArrayDeque<>();
+    private Controller controller;
+    private boolean accepted;
+    private int head; // how many commands have come, modulo the queue's size
+
+    /** Makes what the queue needs; the host may send once it is accepted. */
+    TargetQueue(NvmeTarget target, QueueRequest request, RawReceives shared) {
+        this.target = target;
+        this.request = request;
+        int size = request.size();
+        boolean inline = target.poller().adapter().info().maxInlineBytes() >= Response.BYTES;
+        this.answerFlags = inline ? OpFlags.INLINE : OpFlags.NONE;
+        this.scratch =
+                target.poller()
+                        .domain()
+                        .allocate(
+                                (long) size * RdmaExchange.BYTES,
+                                Access.LOCAL_WRITE,
+                                Access.RDMA_READ_SINK);
+        for (int i = 0; i < size; i++) {
+            free.add(new RdmaExchange(this, scratch, i));
+        }
+        QueuePairLimits limits =
+                QueuePairLimits.depths(size * REQUESTS_FOR_COMMAND, size)
+                        .withInlineBytes(inline ? Response.BYTES : 0)
+                        .withReads(0, READS);
+        try {
+            this.channel =
+                    shared == null || request.id() == 0
+                            ? RawChannel.create(target.poller(), limits, capsuleBytes(), null, this)
+                            : RawChannel.create(target.poller(), limits, shared, null, this);
+        } catch (Throwable t) {
+            scratch.close();
+            throw t;
+        }
+    }
+
+    private int capsuleBytes() {
+        return Command.BYTES + (request.id() == 0 ? 0 : limits().inCapsuleBytes());
+    }
+
+    // ---- what exchanges ask for
+
+    RawChannel channel() {
+        return channel;
+    }
+
+    Limits limits() {
+        return target.limits();
+    }
+
+    KeyReturn keyReturn() {
+        return target.keyReturn();
+    }
+
+    OpFlags answerFlags() {
+        return answerFlags;
+    }
+
+    int number() {
+        return request.id();
+    }
+
+    int head() {
+        return head;
+    }
+
+    /** A request that cannot be posted ends the connection, unless that is why. */
+    void check(Status status, String what) {
+        if (!status.isSuccess() && channel.closeReason() == null) {
+            channel.abort("%s was refused with %s".formatted(what, status));
+        }
+    }
+
+    void counted(boolean keyed, boolean invalidates, boolean failed) {
+        target.counted(keyed, invalidates, failed);
+    }
+
+    void free(RdmaExchange exchange) {
+        free.add(exchange);
+        beginWaiting();
+    }
+
+    void aside(RdmaExchange exchange, Runnable work) {
+        target.aside(
+                work,
+                thrown -> {
+                    if (channel.closeReason() != null) {
+                        return; // nobody waits for the answer
+                    } else if (thrown == null) {
+                        exchange.succeed(0);
+                    } else {
+                        broke(exchange, thrown);
+                    }
+                });
+    }
+
+    // ---- commands
+
+    /** Both sides know of the connection: answers can be sent. */
+    void accepted() {
+        accepted = true;
+        beginWaiting();
+    }
+
+    @Override
+    public void received(RawChannel from, RawMessage message) {
+        if (waiting.size() > request.size()) { // shared receives take more than the host may send
+            Status ignored = message.repost();
+            channel.abort("the host has sent more commands than it said");
+            return;
+        }
+        waiting.add(message);
+        beginWaiting();
+    }
+
+    private void beginWaiting() {
+        while (accepted && !waiting.isEmpty() && !free.isEmpty()) {
+            RawMessage message = waiting.remove();
+            if (message.length() < Command.BYTES) {
+                Status ignored = message.repost();
+                channel.abort("a command of %d bytes".formatted(message.length()));
+                return;
+            }
+            RdmaExchange exchange = free.remove();
+            head = (head + 1) % request.size();
+            exchange.begin(message);
+            guard(exchange, () -> execute(exchange));
+        }
+    }
+
+    /** Whatever a command does to this program, the host gets a status, and others go on. */
+    void guard(RdmaExchange exchange, Runnable step) {
+        try {
+            step.run();
+        } catch (RuntimeException e) {
+            broke(exchange, e);
+        }
+    }
+
+    private void broke(RdmaExchange exchange, Throwable thrown) {
+        target.report("%s on queue %d".formatted(exchange.command(), number()), thrown);
+        if (!exchange.isAnswered()) {
+            exchange.fail(NvmeStatus.INTERNAL_ERROR);
+        }
+    }
+
+    private void execute(RdmaExchange exchange) {
+        long now = System.nanoTime();
+        if (controller != null) {
+            controller.alive(now);
+        }
+        if (exchange.command().opcode() == Opcode.FABRICS) {
+            target.fabrics().execute(this, exchange, now);
+        } else if (controller == null || !controller.isEnabled()) {
+            exchange.fail(NvmeStatus.COMMAND_SEQUENCE_ERROR);
+        } else if (number() == 0) {
+            target.admin().execute(controller, exchange);
+        } else {
+            controller.subsystem().io().execute(exchange);
+        }
+    }
+
+    // ---- the connection
+
+    @Override
+    public QueueRequest request() {
+        return request;
+    }
+
+    @Override
+    public Controller controller() {
+        return controller;
+    }
+
+    @Override
+    public void belongTo(Controller by) {
+        controller = by;
+        if (number() == 0) {
+            target.say("New: " + by);
+        }
+    }
+
+    @Override
+    public void abort(String why) {
+        channel.abort(why);
+    }
+
+    @Override
+    public void ended(RawChannel which, ChannelException reason) {
+        for (RawMessage message : waiting) {
+            Status ignored = message.repost(); // shared receives serve the others
+        }
+        waiting.clear();
+        scratch.close();
+        target.ended(this);
+        if (controller != null) {
+            if (number() == 0) {
+                target.say("Gone: %s: %s".formatted(controller, reason.getMessage()));
+            }
+            controller.ended(number());
+        }
+    }
+}

@@ -1,0 +1,71 @@
+package dev.verbena.examples.nvme;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.io.BufferedReader;
+import java.io.IOException;
+import java.net.InetSocketAddress;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.TimeUnit;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+
+/** {@link TargetProgram} in a process of its own. */
+final class Program implements AutoCloseable {
+    private static final Pattern LISTENING = Pattern.compile("Listening on (\\S+), port (\\d+),.*");
+
+    private final Process process;
+    private final InetSocketAddress address;
+
+    private Program(Process process, InetSocketAddress address) {
+        this.process = process;
+        this.address = address;
+    }
+
+    /** Starts it, and waits until it listens. */
+    static Program start(String... arguments) throws IOException {
+        List<String> command =
+                new ArrayList<>(
+                        List.of(
+                                Path.of(System.getProperty("java.home"), "bin", "java").toString(),
+                                "-XX:TieredStopAtLevel=1",
+                                "--enable-native-access=ALL-UNNAMED",
+                                "-cp",
+                                System.getProperty("java.class.path"),
+                                TargetProgram.class.getName(),
+                                "--quiet"));
+        command.addAll(List.of(arguments));
+        Process process = new ProcessBuilder(command).redirectErrorStream(true).start();
+        BufferedReader lines = process.inputReader();
+        String line = lines.readLine();
+        assertThat(line).matches(LISTENING);
+        Matcher matcher = LISTENING.matcher(line);
+        assertThat(matcher.matches()).isTrue();
+        return new Program(
+                process,
+                new InetSocketAddress(matcher.group(1), Integer.parseInt(matcher.group(2))));
+    }
+
+    InetSocketAddress address() {
+        return address;
+    }
+
+    /** As by kill -9. */
+    void kill() {
+        process.destroyForcibly();
+    }
+
+    @Override
+    public void close() {
+        process.destroy();
+        try {
+            if (!process.waitFor(60, TimeUnit.SECONDS)) {
+                process.destroyForcibly();
+            }
+        } catch (InterruptedException e) {
+            throw new AssertionError(e);
+        }
+    }
+}

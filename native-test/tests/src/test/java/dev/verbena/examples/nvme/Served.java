@@ -1,0 +1,58 @@
+package dev.verbena.examples.nvme;
+
+import dev.verbena.Adapter;
+import dev.verbena.channel.IdleStrategy;
+import dev.verbena.channel.Poller;
+
+import java.io.IOException;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.Queue;
+import java.util.concurrent.ConcurrentLinkedQueue;
+
+/** A target in this process, on the first device. */
+final class Served implements AutoCloseable {
+    static final String NAME = "nqn.2026-11.dev.verbena:test";
+
+    final Queue<String> log = new ConcurrentLinkedQueue<>();
+    final Adapter adapter;
+    final Poller poller;
+    final Namespace disk;
+    final NvmeTarget target;
+
+    /** Serves a file, or so much memory where there is none. */
+    Served(NvmeTarget.Options options, Path file, long bytes) throws IOException {
+        adapter = Adapter.open(Adapter.activeNames().getFirst());
+        poller = Poller.start(adapter, IdleStrategy.events());
+        disk =
+                file == null
+                        ? Namespace.inMemory(poller.domain(), bytes, "memory")
+                        : Namespace.ofFile(poller.domain(), file);
+        target =
+                new NvmeTarget(
+                        poller,
+                        new InetSocketAddress(adapter.gid().gid().gid().toInetAddress(), 0),
+                        List.of(new Subsystem(NAME, List.of(disk))),
+                        options.withLog(log::add));
+    }
+
+    static InetAddress addressOf(String device) {
+        try (Adapter one = Adapter.open(device)) {
+            return one.gid().gid().gid().toInetAddress();
+        }
+    }
+
+    KernelHost connect(int host, String options) throws IOException {
+        return KernelHost.connect(target.address(), NAME, host, options);
+    }
+
+    @Override
+    public void close() {
+        target.close();
+        poller.close();
+        disk.close();
+        adapter.close();
+    }
+}
