@@ -15,6 +15,7 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
+import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.concurrent.TimeUnit;
@@ -130,8 +131,14 @@ class CompletionEventsTest {
         waitOnce(milliseconds, CompletionEvents.NOTHING);
     }
 
+    /** Whether it is an eventfd or an epoll instance: other threads may open files meanwhile. */
     private static boolean isOpen(int descriptor) {
-        return Files.exists(Path.of("/proc/self/fd/" + descriptor));
+        Path link = Path.of("/proc/self/fd/" + descriptor);
+        try {
+            return Files.readSymbolicLink(link).toString().startsWith("anon_inode:");
+        } catch (IOException e) {
+            return false;
+        }
     }
 
     /** One request for an event and one event for each message that is waited for. */

@@ -12,6 +12,7 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
+import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -80,8 +81,14 @@ class SharedChannelTest {
         device.dispose();
     }
 
+    /** Whether it is an eventfd or an epoll instance: other threads may open files meanwhile. */
     private static boolean isOpen(int descriptor) {
-        return Files.exists(Path.of("/proc/self/fd/" + descriptor));
+        Path link = Path.of("/proc/self/fd/" + descriptor);
+        try {
+            return Files.readSymbolicLink(link).toString().startsWith("anon_inode:");
+        } catch (IOException e) {
+            return false;
+        }
     }
 
     private void whileItSleeps(int ends, Runnable what) {
