@@ -140,6 +140,8 @@ int main(int argc, char **argv)
 	for (int i = 1; i < argc; i++) {
 		if (!strcmp(argv[i], "--prebuilt"))
 			build_once = true;
+		else if (!strcmp(argv[i], "--cpu"))
+			measured = CLOCK_THREAD_CPUTIME_ID;
 		else if (!strcmp(argv[i], "--chain") && i + 1 < argc)
 			chain = number(argv[i], argv[i + 1]), i++;
 		else if (!strcmp(argv[i], "--ms") && i + 1 < argc)
@@ -147,7 +149,7 @@ int main(int argc, char **argv)
 		else if (!strcmp(argv[i], "--rounds") && i + 1 < argc)
 			rounds = number(argv[i], argv[i + 1]), i++;
 		else
-			fail("usage: post_poll [--chain N] [--ms N] [--rounds N] [--prebuilt]");
+			fail("usage: post_poll [--chain N] [--ms N] [--rounds N] [--prebuilt] [--cpu]");
 	}
 	if (chain > MOST)
 		fail("--chain is %d at most", MOST);

@@ -22,7 +22,6 @@ import java.lang.foreign.MemorySegment;
 import java.net.InetSocketAddress;
 import java.time.Duration;
 import java.util.concurrent.CompletableFuture;
-import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.ReentrantLock;
 
 /**
@@ -483,32 +482,7 @@ public final class Channel extends Polled implements AutoCloseable {
         if (handler != null) {
             throw new IllegalStateException(this + " has a handler, which gets the messages");
         }
-        long left = TimeUnit.NANOSECONDS.convert(timeout);
-        long deadline = System.nanoTime() + left;
-        boolean polls = poller.onPollingThread();
-        while (true) {
-            lock.lockInterruptibly();
-            try {
-                Message message = inbox.poll();
-                if (message != null) {
-                    return message;
-                }
-                if (!end.isOpen()) {
-                    throw end.exception(Status.CONNECTION_INVALID);
-                }
-                if (left <= 0) {
-                    return null;
-                }
-                if (!polls) {
-                    left = inbox.await(left);
-                    continue;
-                }
-            } finally {
-                lock.unlock();
-            }
-            int ignored = poller.await(Duration.ofNanos(left));
-            left = deadline - System.nanoTime();
-        }
+        return inbox.receive(this, timeout);
     }
 
     // ---- the end

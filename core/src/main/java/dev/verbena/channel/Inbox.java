@@ -3,11 +3,14 @@ package dev.verbena.channel;
 import dev.verbena.BufferList;
 import dev.verbena.MemoryRegion;
 import dev.verbena.QueuePair;
+import dev.verbena.Status;
 
 import org.jspecify.annotations.Nullable;
 
+import java.time.Duration;
 import java.util.ArrayDeque;
 import java.util.Deque;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.Condition;
 import java.util.concurrent.locks.ReentrantLock;
 
@@ -77,15 +80,34 @@ final class Inbox {
         return unreleased > 0;
     }
 
-    /** Takes a message that waits; null when there is none. */
-    @Nullable Message poll() {
-        return waiting.poll();
-    }
-
-    /** Waits for a message, or the end; returns how much of the time is left. */
-    @SuppressWarnings("WaitNotInLoop") // the caller's: it looks for a message and the end
-    long await(long nanoseconds) throws InterruptedException {
-        return changed.awaitNanos(nanoseconds);
+    /** As {@link Channel#receive}; takes the lock. */
+    @Nullable Message receive(Channel channel, Duration timeout) throws InterruptedException {
+        long left = TimeUnit.NANOSECONDS.convert(timeout);
+        long deadline = System.nanoTime() + left;
+        boolean polls = channel.poller.onPollingThread();
+        while (true) {
+            channel.lock.lockInterruptibly();
+            try {
+                Message message = waiting.poll();
+                if (message != null) {
+                    return message;
+                }
+                if (!channel.isOpen()) {
+                    throw channel.end.exception(Status.CONNECTION_INVALID);
+                }
+                if (left <= 0) {
+                    return null;
+                }
+                if (!polls) {
+                    left = changed.awaitNanos(left);
+                    continue;
+                }
+            } finally {
+                channel.lock.unlock();
+            }
+            int ignored = channel.poller.await(Duration.ofNanos(left));
+            left = deadline - System.nanoTime();
+        }
     }
 
     /** Wakes all threads that wait: the channel has ended. */

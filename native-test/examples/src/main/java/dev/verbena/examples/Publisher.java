@@ -70,6 +70,11 @@ public final class Publisher implements AutoCloseable {
         // @end
     }
 
+    /** {@return how many subscribers there are} */
+    public int subscriberCount() {
+        return subscribers.size();
+    }
+
     /**
      * The address to subscribe at.
      *

@@ -250,24 +250,30 @@ class ExamplesTest {
                                 },
                                 joined::release)) {
             assertThat(joined.tryAcquire(2, TIMEOUT, TimeUnit.SECONDS)).isTrue();
+            awaitSubscribers(publisher);
             int published = 0;
-            do {
-                while (publisher.publish("line " + published) == 0) {
-                    Thread.onSpinWait(); // the server's side of a channel stands a bit later
-                }
-                assertThat(quickLines.poll(TIMEOUT, TimeUnit.SECONDS)).isNotNull();
-                published++;
-            } while (slowLines.isEmpty() || publisher.publish("still two") == 2);
+            while (publisher.publish("line " + published) == 2) {
+                assertThat(quickLines.poll(TIMEOUT, TimeUnit.SECONDS))
+                        .isEqualTo("line " + published++);
+            }
+            assertThat(quickLines.poll(TIMEOUT, TimeUnit.SECONDS)).isEqualTo("line " + published);
+            assertThat(published).as("lines that the slow one has room for").isEqualTo(16);
             goesOn.countDown(); // it sees that it was cut off, and connects again
             assertThat(joined.tryAcquire(TIMEOUT, TimeUnit.SECONDS)).isTrue();
             assertThat(slowOne.attempts()).isEqualTo(2);
             assertThat(quickOne.attempts()).isOne();
-            while (publisher.publish("again") < 2) {
-                Thread.onSpinWait();
-            }
+            awaitSubscribers(publisher);
+            assertThat(publisher.publish("again")).isEqualTo(2);
             while (!"again".equals(slowLines.poll(TIMEOUT, TimeUnit.SECONDS))) {
                 continue;
             }
+        }
+    }
+
+    /** The server's side of a channel stands a bit later than the client's. */
+    private static void awaitSubscribers(Publisher publisher) throws InterruptedException {
+        while (publisher.subscriberCount() < 2) {
+            Thread.sleep(1);
         }
     }
 
