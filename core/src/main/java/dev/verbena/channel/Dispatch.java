@@ -164,7 +164,7 @@ final class Dispatch {
         return true;
     }
 
-    /** A message took an exposure back. A future's is released by whoever gets it. */
+    /** A message took an exposure back. The program releases a future's. */
     private void answered(Exposure taken, Message message) {
         if (!taken.reusable()) {
             message.retain();

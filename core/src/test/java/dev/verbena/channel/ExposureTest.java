@@ -559,7 +559,7 @@ class ExposureTest {
         }
     }
 
-    /** Whoever closes the region while it is exposed frees its memory only after the end. */
+    /** The close of a region that is exposed frees its memory only after the end. */
     @Test
     void aRegionThatIsClosedWhileItIsExposedStaysUntilTheEnd() throws Exception {
         try (OneThread two = open()) {

@@ -79,7 +79,7 @@ final class JavaContainer extends RdmaContainer<JavaContainer> {
         } catch (InterruptedException | ExecutionException e) {
             throw new AssertionError(e);
         } catch (TimeoutException e) {
-            // Told below.
+            // Reported below.
         }
         throw new AssertionError(
                 "\"%s\" did not come; all that came:%n%s".formatted(words, container.getLogs()));
