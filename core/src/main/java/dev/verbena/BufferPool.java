@@ -113,6 +113,7 @@ public final class BufferPool extends NativeObject {
      * @param timeout how long to wait at most
      * @return a buffer, to be given back
      * @throws VerbenaException IO_TIMEOUT if none was given back in time, CANCELLED if interrupted
+     *     (the thread stays interrupted)
      * @throws IllegalStateException if the pool is closed, or is closed during the wait
      */
     @CheckReturnValue

@@ -18,7 +18,10 @@ public enum Status {
     BUFFER_OVERFLOW(0x80000005, "more arrived than fits the receive or the completion queue"),
     /** Still in use. */
     DEVICE_BUSY(0x80000011, "still in use"),
-    /** The queue is full; poll for completions, then post again. */
+    /**
+     * The queue is full; poll for completions, then post again. On a channel: the peer has no room,
+     * see {@link dev.verbena.channel.Channel#trySend}.
+     */
     NO_MORE_ENTRIES(0x8000001A, "the queue is full: poll for completions, then post again"),
     /**
      * The request may not use its memory: a wrong token, a range outside of the memory, a missing

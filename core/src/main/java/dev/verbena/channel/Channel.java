@@ -152,10 +152,12 @@ public final class Channel extends Polled implements AutoCloseable {
      *
      * @param poller what polls for the channel
      * @param server the address that the server listens on
-     * @param options how the channel is made
-     * @param handler receives its messages; null for {@link #receive}
+     * @param options how the channel is made; {@link ChannelOptions#withConnection} has the
+     *     deadline
+     * @param handler receives its messages; null for {@link #receive}: until then they are kept,
+     *     and count against the peer's credit
      * @return the channel, to be closed by the caller
-     * @throws VerbenaException as {@link Connector#connect} does
+     * @throws VerbenaException as {@link Connector#connect} does, CANCELLED when interrupted
      * @throws ChannelException CONNECTION_REFUSED when the server says why it refuses for now;
      *     NOT_SUPPORTED when the peer is no channel of this version
      */
@@ -254,9 +256,12 @@ public final class Channel extends Polled implements AutoCloseable {
     /**
      * Sends a message if there is room, and returns at once. Allocates nothing.
      *
-     * @param data the message, which is copied
+     * @param data the message, in heap or native memory, which is copied
      * @return SUCCESS; NO_MORE_ENTRIES when the peer has no room, or as many messages as may be are
-     *     outstanding; CONNECTION_INVALID when the channel is closed
+     *     outstanding: nothing was sent, and there is room again when the peer has released
+     *     messages, or some of this side's have ended ({@link #sendAsync} and {@link #send} wait
+     *     for that); CONNECTION_INVALID when the channel is closed
+     * @throws IllegalArgumentException if the message is longer than {@link #maxMessage}
      */
     @CheckReturnValue
     public Status trySend(MemorySegment data) {
@@ -272,6 +277,7 @@ public final class Channel extends Polled implements AutoCloseable {
      * @param callback called when it has ended, if it was accepted; null for none
      * @param attachment what the callback gets
      * @return as {@link #trySend(MemorySegment)}
+     * @throws IllegalArgumentException if the message is longer than {@link #maxMessage}
      */
     @CheckReturnValue
     public Status trySend(
@@ -287,11 +293,12 @@ public final class Channel extends Polled implements AutoCloseable {
      * Sends a message, and waits for room if there is none. Returns when the message was handed to
      * the device, not when the peer has it. Not from a handler or callback.
      *
-     * @param data the message, which is copied
+     * @param data the message, in heap or native memory, which is copied
      * @param timeout how long to wait at most
      * @throws InterruptedException when the thread is interrupted while it waits
      * @throws ChannelException IO_TIMEOUT when there was no room in time; or why the channel is
      *     closed
+     * @throws IllegalArgumentException if the message is longer than {@link #maxMessage}
      */
     public void send(MemorySegment data, Duration timeout) throws InterruptedException {
         roomWait.send(data, timeout);
@@ -304,6 +311,7 @@ public final class Channel extends Polled implements AutoCloseable {
      * @return a future that is done when the message is in the peer's memory, and fails with a
      *     {@link ChannelException}: why the channel was closed, or NO_MORE_ENTRIES when 1,024
      *     messages wait already. It is completed by the polling thread
+     * @throws IllegalArgumentException if the message is longer than {@link #maxMessage}
      */
     @CheckReturnValue
     public CompletableFuture<Void> sendAsync(MemorySegment data) {
@@ -355,11 +363,15 @@ public final class Channel extends Polled implements AutoCloseable {
      * Exposes memory to the peer, for a time, and waits for one of the {@linkplain
      * ChannelOptions#withExposures exposures} if all are in use. Not from a handler or callback.
      *
+     * <p>The region needs LOCAL_WRITE to be written, nothing to be read. Do not give it {@link
+     * dev.verbena.Access#REMOTE_WRITE}: a key of its own would then open all of it, and for good.
+     *
      * @param region registered memory, of the {@linkplain Poller#domain poller's domain}
      * @param offset where the exposed part begins
      * @param length how long it is, at least 1
      * @param rights {@link OpFlags#ALLOW_REMOTE_READ}, {@link OpFlags#ALLOW_REMOTE_WRITE} or both
-     * @param within how long the peer has: then it is revoked, see {@link Exposure}
+     * @param within how long to wait for a free exposure; and, from when this call returns, how
+     *     long the peer has: then it is revoked, see {@link Exposure}
      * @return what goes into a message to the peer; to be closed by the caller
      * @throws InterruptedException when the thread is interrupted while it waits
      * @throws ChannelException IO_TIMEOUT when all were in use for that time; or why the channel is

@@ -7,8 +7,8 @@ import dev.verbena.Status;
 import org.jspecify.annotations.Nullable;
 
 /**
- * A channel cannot do what was asked: it is closed, and {@link #status} and the message say why; or
- * the time is over.
+ * A channel cannot do what was asked; {@link #status} and the message say why. {@link
+ * Channel#isOpen} tells whether the channel goes on.
  */
 @CheckReturnValue
 public final class ChannelException extends RuntimeException {
@@ -29,9 +29,11 @@ public final class ChannelException extends RuntimeException {
     /**
      * Why.
      *
-     * @return IO_TIMEOUT when the time was over, the channel being open; otherwise why the channel
-     *     is closed: CANCELLED by this side, CONNECTION_INVALID by the peer, or the status of what
-     *     failed
+     * @return while the channel is open: IO_TIMEOUT when the time was over, NO_MORE_ENTRIES when
+     *     too many wait for room, ACCESS_VIOLATION for peer memory that was taken back, CANCELLED
+     *     for an exposure that was revoked. Before it stands: CONNECTION_REFUSED, NOT_SUPPORTED.
+     *     Otherwise why it is closed: CANCELLED by this side, CONNECTION_INVALID by the peer, or
+     *     the status of what failed
      */
     public Status status() {
         return status;

@@ -205,9 +205,10 @@ public final class Exposure implements AutoCloseable {
     }
 
     /**
-     * Waits for the message by which the peer takes the memory back. The wait ends by itself, at
-     * the latest with the time that the exposure was given and the timeout of the channel. Not from
-     * a handler or callback.
+     * Waits for the message by which the peer takes the memory back. The wait ends by itself: at
+     * the latest after the time that the exposure was given, the {@linkplain
+     * ChannelOptions#withTimeout timeout} of the channel and, if that ends the channel, the 10 s
+     * that the close of its queue pair may take. Not from a handler or callback.
      *
      * @return the message, to be released by the caller
      * @throws InterruptedException when the thread is interrupted while it waits; the exposure goes
@@ -263,8 +264,8 @@ public final class Exposure implements AutoCloseable {
     /**
      * Revokes it, and waits until it has ended, so that the memory may be used anew; an interrupt
      * does not shorten the wait. Does nothing when it has ended. A handler or callback may call it,
-     * too: then it does not wait. A message that the peer took it back by, and that nobody asked
-     * for, is released.
+     * too: then it does not wait. If a message of the peer's took it back, and neither {@link
+     * #await} nor {@link #returned} has handed that out, it is released.
      */
     @Override
     public void close() {

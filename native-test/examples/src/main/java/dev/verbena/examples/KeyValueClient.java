@@ -43,11 +43,11 @@ public final class KeyValueClient implements AutoCloseable {
      * @param server where the server listens
      */
     public KeyValueClient(Poller poller, InetSocketAddress server) {
+        this.channel = Channel.connect(poller, server, ChannelOptions.DEFAULTS, null);
         this.values =
                 poller.domain()
                         .createBufferPool(
                                 BufferPoolOptions.of(AT_A_TIME, MOST_BYTES), Access.LOCAL_WRITE);
-        this.channel = Channel.connect(poller, server, ChannelOptions.DEFAULTS, null);
     }
 
     /**
@@ -80,16 +80,16 @@ public final class KeyValueClient implements AutoCloseable {
      */
     public byte[] get(String key) throws InterruptedException {
         byte[] name = key.getBytes(StandardCharsets.UTF_8);
-        byte[] request = new byte[RemoteMemory.MESSAGE_BYTES + name.length];
-        System.arraycopy(name, 0, request, RemoteMemory.MESSAGE_BYTES, name.length);
         // @start region="get"
+        byte[] request = new byte[RemoteMemory.MESSAGE_BYTES + name.length]; // where to, which key
+        System.arraycopy(name, 0, request, RemoteMemory.MESSAGE_BYTES, name.length);
         try (PooledBuffer value = values.take(TIMEOUT);
                 Exposure exposure = channel.expose(value, OpFlags.ALLOW_REMOTE_WRITE, TIMEOUT)) {
             MemorySegment message = MemorySegment.ofArray(request);
-            exposure.remoteMemory().writeTo(message, 0);
+            exposure.writeTo(message, 0);
             channel.send(message, TIMEOUT);
             try (Message answer = exposure.await()) { // that took the memory back
-                long length = answer.buffer().get(ValueLayout.JAVA_LONG_UNALIGNED, 0);
+                long length = answer.data().get(ValueLayout.JAVA_LONG_UNALIGNED, 0);
                 if (length < 0) {
                     throw new NoSuchElementException("No value for " + key);
                 }

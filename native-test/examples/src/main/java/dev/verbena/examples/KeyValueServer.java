@@ -25,9 +25,13 @@ import java.util.concurrent.CompletableFuture;
  * the value is written there, and the answer takes the memory back.
  */
 public final class KeyValueServer implements AutoCloseable {
-    private static final int MOST_CLIENTS = 100;
+    private record Value(MemoryRegion region, int length) { // a region has a byte at least
+        BufferList bytes() {
+            return new BufferList(1).add(region, 0, length);
+        }
+    }
 
-    private final Map<String, MemoryRegion> values = new HashMap<>();
+    private final Map<String, Value> values = new HashMap<>();
     private final ChannelServer server;
 
     /**
@@ -40,16 +44,16 @@ public final class KeyValueServer implements AutoCloseable {
     public KeyValueServer(Poller poller, InetSocketAddress address, Map<String, byte[]> contents) {
         contents.forEach(
                 (key, bytes) -> {
-                    MemoryRegion value = poller.domain().allocate(Math.max(1, bytes.length));
-                    value.memory().copyFrom(MemorySegment.ofArray(bytes));
-                    values.put(key, value);
+                    MemoryRegion region = poller.domain().allocate(Math.max(1, bytes.length));
+                    region.memory().copyFrom(MemorySegment.ofArray(bytes));
+                    values.put(key, new Value(region, bytes.length));
                 });
         this.server =
                 ChannelServer.listen(
                         poller,
                         address,
                         ChannelOptions.DEFAULTS,
-                        MOST_CLIENTS,
+                        100, // clients at most
                         this::answer,
                         channel -> {});
     }
@@ -78,15 +82,15 @@ public final class KeyValueServer implements AutoCloseable {
     private void answer(Channel channel, Message message) {
         MemorySegment request = message.data(); // too short a one closes the channel
         byte[] name = request.asSlice(RemoteMemory.MESSAGE_BYTES).toArray(ValueLayout.JAVA_BYTE);
-        MemoryRegion value = values.get(new String(name, StandardCharsets.UTF_8));
+        Value value = values.get(new String(name, StandardCharsets.UTF_8));
         // @start region="answer"
         RemoteMemory target = RemoteMemory.readFrom(request, 0);
         PeerMemory client = channel.peerMemory();
-        long length = value == null ? -1 : value.bytes();
+        long length = value == null ? -1 : value.length();
         MemorySegment answer = MemorySegment.ofArray(new long[] {length});
         CompletableFuture<Void> sent =
-                value != null && length <= target.bytes()
-                        ? client.writeAndInvalidateAsync(BufferList.of(value), target, answer)
+                length > 0 && length <= target.bytes()
+                        ? client.writeAndInvalidateAsync(value.bytes(), target, answer)
                         : client.sendAndInvalidateAsync(answer, target); // nothing to write
         // @end
         var _ =
@@ -109,6 +113,6 @@ public final class KeyValueServer implements AutoCloseable {
     @Override
     public void close() {
         server.close(); // the regions after the writes from them
-        values.values().forEach(MemoryRegion::close);
+        values.values().forEach(value -> value.region().close());
     }
 }

@@ -114,7 +114,15 @@ class ExamplesTest {
         new Random(2).nextBytes(large);
         byte[] small = "value".getBytes(StandardCharsets.UTF_8);
         Map<String, byte[]> contents =
-                Map.of("large", large, "small", small, "too large", new byte[large.length + 1]);
+                Map.of(
+                        "large",
+                        large,
+                        "small",
+                        small,
+                        "empty",
+                        new byte[0],
+                        "too large",
+                        new byte[large.length + 1]);
         try (Adapter there = Adapter.open(active.getFirst());
                 Adapter here = Adapter.open(active.getLast());
                 Poller far = Poller.start(there, IdleStrategy.events());
@@ -134,6 +142,7 @@ class ExamplesTest {
                     .isInstanceOf(NoSuchElementException.class);
             assertThatThrownBy(() -> client.get("too large"))
                     .hasMessageContaining("A value of 65,537 bytes");
+            assertThat(client.get("empty")).isEmpty();
             assertThat(client.get("small")).isEqualTo(small);
         }
     }
