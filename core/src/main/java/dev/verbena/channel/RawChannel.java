@@ -38,7 +38,6 @@ import java.util.concurrent.locks.ReentrantLock;
  */
 public final class RawChannel extends Polled implements AutoCloseable {
     private static final String CLOSED_HERE = "this side closed it";
-    private static final long SILENT = -1; // the context of requests without a callback
 
     private final Poller poller;
     private final RawHandler handler;
@@ -164,10 +163,6 @@ public final class RawChannel extends Polled implements AutoCloseable {
         return requests.isFull() && !flags.contains(OpFlags.SILENT_SUCCESS);
     }
 
-    private long context(OpFlags flags) {
-        return flags.contains(OpFlags.SILENT_SUCCESS) ? SILENT : requests.next();
-    }
-
     /** A request was posted, or refused. The caller holds the lock. */
     private Status began(
             Status status, OpFlags flags, @Nullable RawCallback callback, @Nullable Object object) {
@@ -195,7 +190,11 @@ public final class RawChannel extends Polled implements AutoCloseable {
         try {
             return isFull(flags)
                     ? Status.NO_MORE_ENTRIES
-                    : began(pair.send(context(flags), buffers, flags), flags, callback, attachment);
+                    : began(
+                            pair.send(requests.next(), buffers, flags),
+                            flags,
+                            callback,
+                            attachment);
         } finally {
             lock.unlock();
         }
@@ -222,7 +221,7 @@ public final class RawChannel extends Polled implements AutoCloseable {
             return isFull(flags)
                     ? Status.NO_MORE_ENTRIES
                     : began(
-                            pair.sendAndInvalidate(context(flags), buffers, remoteToken, flags),
+                            pair.sendAndInvalidate(requests.next(), buffers, remoteToken, flags),
                             flags,
                             callback,
                             attachment);
@@ -254,7 +253,7 @@ public final class RawChannel extends Polled implements AutoCloseable {
             return isFull(flags)
                     ? Status.NO_MORE_ENTRIES
                     : began(
-                            pair.write(context(flags), buffers, remoteAddress, remoteToken, flags),
+                            pair.write(requests.next(), buffers, remoteAddress, remoteToken, flags),
                             flags,
                             callback,
                             attachment);
@@ -286,7 +285,7 @@ public final class RawChannel extends Polled implements AutoCloseable {
             return isFull(flags)
                     ? Status.NO_MORE_ENTRIES
                     : began(
-                            pair.read(context(flags), buffers, remoteAddress, remoteToken, flags),
+                            pair.read(requests.next(), buffers, remoteAddress, remoteToken, flags),
                             flags,
                             callback,
                             attachment);
@@ -320,7 +319,7 @@ public final class RawChannel extends Polled implements AutoCloseable {
             return isFull(flags)
                     ? Status.NO_MORE_ENTRIES
                     : began(
-                            pair.bind(context(flags), window, region, offset, length, flags),
+                            pair.bind(requests.next(), window, region, offset, length, flags),
                             flags,
                             callback,
                             attachment);
@@ -348,7 +347,7 @@ public final class RawChannel extends Polled implements AutoCloseable {
             return isFull(flags)
                     ? Status.NO_MORE_ENTRIES
                     : began(
-                            pair.invalidate(context(flags), window, flags),
+                            pair.invalidate(requests.next(), window, flags),
                             flags,
                             callback,
                             attachment);
@@ -378,8 +377,8 @@ public final class RawChannel extends Polled implements AutoCloseable {
                     null);
         } else if (receive) {
             received(receives.message((int) from.context(index)), from, index);
-        } else if (from.context(index) != SILENT) {
-            requestEnded((int) from.context(index));
+        } else {
+            requestEnded((int) from.context(index)); // silent ones have no completion like this
         }
     }
 
