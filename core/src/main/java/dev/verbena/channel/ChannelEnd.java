@@ -240,16 +240,10 @@ final class ChannelEnd {
             fail(Status.CANCELLED, CLOSED_HERE, null);
             return;
         }
-        CompletableFuture<Void> ended;
-        try {
-            ended =
-                    by.disconnectAsync(
-                            channel.options.connection.withDeadline(channel.options.timeout));
-        } catch (IllegalStateException closed) {
-            return; // the channel has ended meanwhile, and closed its connector
-        }
-        // Ends the channel when what was outstanding has ended.
-        var _ = ended.whenComplete((nothing, thrown) -> fail(Status.CANCELLED, CLOSED_HERE, null));
+        Polled.disconnect(
+                by,
+                channel.options.connection.withDeadline(channel.options.timeout),
+                () -> fail(Status.CANCELLED, CLOSED_HERE, null));
     }
 
     void awaitClosed() {

@@ -1,9 +1,13 @@
 package dev.verbena.channel;
 
 import dev.verbena.Completions;
+import dev.verbena.ConnectionOptions;
+import dev.verbena.Connector;
 import dev.verbena.Status;
 
 import org.jspecify.annotations.Nullable;
+
+import java.util.concurrent.CompletableFuture;
 
 /** What a {@link Poller} polls for: the attachment of a queue pair. */
 abstract class Polled {
@@ -18,4 +22,19 @@ abstract class Polled {
 
     /** Ends it, if it has not ended before. From any thread; does not wait. */
     abstract void fail(Status status, String why, @Nullable Throwable cause);
+
+    /**
+     * Disconnects the peer, which waits for what is outstanding, then does the rest of a close.
+     * Does nothing if the connection has ended meanwhile for another reason, which closed its
+     * connector.
+     */
+    static void disconnect(Connector by, ConnectionOptions options, Runnable then) {
+        CompletableFuture<Void> ended;
+        try {
+            ended = by.disconnectAsync(options);
+        } catch (IllegalStateException closed) {
+            return;
+        }
+        var _ = ended.whenComplete((nothing, thrown) -> then.run());
+    }
 }

@@ -540,10 +540,10 @@ public final class RawChannel extends Polled implements AutoCloseable {
         closing = true;
         Connector by = connector;
         if (by != null && reason == null) {
-            var _ =
-                    by.disconnectAsync(ConnectionOptions.DEFAULTS)
-                            .whenComplete(
-                                    (nothing, thrown) -> fail(Status.CANCELLED, CLOSED_HERE, null));
+            disconnect(
+                    by,
+                    ConnectionOptions.DEFAULTS,
+                    () -> fail(Status.CANCELLED, CLOSED_HERE, null));
         } else {
             fail(Status.CANCELLED, CLOSED_HERE, null);
         }
