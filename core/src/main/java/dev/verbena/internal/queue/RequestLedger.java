@@ -287,7 +287,8 @@ public final class RequestLedger implements Credit {
      * room} for them.
      *
      * @param batch the requests
-     * @param records two numbers for each: its context and its {@link RequestState}
+     * @param records {@link Batch#WORDS} numbers for each, the first two are its context and its
+     *     {@link RequestState}
      * @param count how many
      * @param silent how many of them are silent
      */
@@ -296,8 +297,8 @@ public final class RequestLedger implements Credit {
         for (int i = 0; i < count; i++) {
             int sequence = first + i;
             batch.number(i, WorkId.of(queue, sequence));
-            requests[contextAt(sequence)] = records[2 * i];
-            requests[stateAt(sequence)] = records[2 * i + 1];
+            requests[contextAt(sequence)] = records[Batch.WORDS * i];
+            requests[stateAt(sequence)] = records[Batch.WORDS * i + 1];
         }
         silentAdded += silent;
         ADDED.setRelease(this, first + count);
