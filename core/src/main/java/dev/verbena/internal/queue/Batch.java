@@ -192,7 +192,7 @@ public final class Batch {
      *     return it, and none of them has any effect
      */
     public int post() {
-        if (!queue.lock().acquire()) {
+        if (!queue.acquire()) {
             return Refusal.NOT_CONNECTED.code();
         }
         try {
@@ -210,7 +210,7 @@ public final class Batch {
             }
             return refusal;
         } finally {
-            queue.release();
+            queue.leave();
             Reference.reachabilityFence(this);
         }
     }

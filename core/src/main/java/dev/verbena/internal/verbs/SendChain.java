@@ -90,6 +90,7 @@ public final class SendChain {
     private static final long CACHE_LINE = 64;
 
     private final Provider provider;
+    private final MemorySegment block; // keeps memory of an automatic arena
     private final int maxSge;
     private final int inlineBytes;
     private final long stride;
@@ -117,9 +118,11 @@ public final class SendChain {
         this.inlineBytes = inlineBytes;
         this.inlineOffset = REQUEST + SGE * this.maxSge;
         this.stride = (inlineOffset + inlineBytes + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE;
-        this.slots = memory.allocate(stride * capacity + Long.BYTES, CACHE_LINE).address();
+        this.block = memory.allocate(Long.BYTES + stride * capacity, CACHE_LINE);
+        // Before the first slot: in one cache line with the fields that most requests have.
+        this.refused = block.address();
+        this.slots = refused + Long.BYTES;
         this.end = slots + stride * capacity;
-        this.refused = end;
         this.current = slots;
         this.lastLinked = end - stride;
         for (long slot = slots; slot < lastLinked; slot += stride) {
