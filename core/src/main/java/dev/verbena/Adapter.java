@@ -126,8 +126,9 @@ public final class Adapter extends NativeObject {
 
     /**
      * Opens the device that has a given address of this machine. Queue pairs and connectors of the
-     * adapter use that address, as if {@link #useGid} had chosen it, except for a link-local
-     * address, which has no meaning without its interface.
+     * adapter use that address, as if {@link #useGid} had chosen it. Where that is not possible (on
+     * InfiniBand, whose GIDs are no IP addresses, and for a link-local address, which has no
+     * meaning without its interface) queue pairs use the port that the address belongs to.
      *
      * @param local an address of a device's network interface, or of a VLAN or bond on it (not of a
      *     bridge); a link-local one with its scope, as in {@code fe80::1%eth0}
@@ -155,10 +156,11 @@ public final class Adapter extends NativeObject {
 
     /**
      * Opens the device that the route to a peer leads through. The connection manager finds it
-     * ({@code rdma_resolve_addr}), so a connection to the peer will use the same device. Connectors
-     * of the adapter use the source address of the route. The peer's host has to be up, as its
-     * link-layer address has to be resolved. For an address of this machine, the result is the
-     * device that has it.
+     * ({@code rdma_resolve_addr}), so a connection to the peer will use the same device and port.
+     * Queue pairs that are connected by address use that port, too, unless {@link #useGid} chooses
+     * another; connectors of the adapter use the source address of the route. The peer's host has
+     * to be up, as its link-layer address has to be resolved. For an address of this machine, the
+     * result is the device that has it.
      *
      * @param remote the peer's address; a link-local one with its scope
      * @param deadline how long to wait for the answer at most
@@ -236,7 +238,8 @@ public final class Adapter extends NativeObject {
 
     /**
      * The GID of new queue pairs of this adapter, and the reason: the one chosen by {@link
-     * #useGid}, or else the {@link Port#preferredGid} of the first port whose link is up.
+     * #useGid}, or else the {@link Port#preferredGid} of the port that {@link #forAddress} or
+     * {@link #forPeer} found, or else of the first port whose link is up.
      *
      * @return the choice for a queue pair created now
      * @throws VerbenaException if no port is up, or the port has no GID

@@ -153,6 +153,11 @@ class AdapterEventTest {
             assertThat(event.type()).isEqualTo(Type.DEVICE_FAILED);
             assertThat(event.number()).isEqualTo(8);
             assertThat(event).hasToString("DEVICE_FAILED of fake0");
+            device.raise(Kind.of(20), 20, 0);
+            AdapterEvent faster = next();
+            assertThat(faster.type()).isEqualTo(Type.DEVICE_SPEED_CHANGED);
+            assertThat(faster.number()).isEqualTo(20);
+            assertThat(faster.port()).isZero();
             device.unplug();
             AdapterEvent last = next();
             assertThat(last.type()).isEqualTo(Type.DEVICE_REMOVED);
@@ -190,6 +195,10 @@ class AdapterEventTest {
                 seen.add(kind.number());
             }
             assertThat(seen).hasSize(19);
+            assertThat(Kind.of(19))
+                    .as("of a work queue, which this library never makes")
+                    .isEqualTo(Kind.OTHER);
+            assertThat(Kind.of(20).number()).isEqualTo(20);
             assertThat(Kind.of(-1)).isEqualTo(Kind.OTHER);
         }
     }
