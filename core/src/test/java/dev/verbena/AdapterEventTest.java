@@ -9,10 +9,10 @@ import dev.verbena.internal.verbs.FakeConnections;
 import dev.verbena.internal.verbs.FakeDevice;
 
 import org.junit.jupiter.api.AfterEach;
-import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Nested;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.extension.RegisterExtension;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
@@ -36,18 +36,11 @@ class AdapterEventTest {
     private final FakeDevice device = new FakeDevice();
     private final Adapter adapter = new Adapter("fake0", device, device.open());
     private final BlockingQueue<AdapterEvent> events = new LinkedBlockingQueue<>();
-    private final BlockingQueue<Throwable> reported = new LinkedBlockingQueue<>();
-    private Thread.UncaughtExceptionHandler usual;
-
-    @BeforeEach
-    void collectReports() {
-        usual = Thread.getDefaultUncaughtExceptionHandler();
-        Thread.setDefaultUncaughtExceptionHandler((thread, thrown) -> reported.add(thrown));
-    }
+    @RegisterExtension final UncaughtReports uncaught = new UncaughtReports();
+    private final BlockingQueue<Throwable> reported = uncaught.reports();
 
     @AfterEach
     void close() {
-        Thread.setDefaultUncaughtExceptionHandler(usual);
         adapter.close();
         device.dispose();
     }

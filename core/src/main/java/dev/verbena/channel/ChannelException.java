@@ -8,7 +8,7 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * A channel cannot do what was asked; {@link #status} and the message say why. {@link
- * Channel#isOpen} tells whether the channel goes on.
+ * Channel#isOpen} says whether the channel goes on.
  */
 @CheckReturnValue
 public final class ChannelException extends RuntimeException {

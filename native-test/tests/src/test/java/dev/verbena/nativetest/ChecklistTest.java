@@ -43,7 +43,7 @@ class ChecklistTest {
     class Point03Silence {
         @ParameterizedTest
         @ValueSource(ints = {1, 2, 3, 16})
-        void tenTimesTheDepthInSilenceAndOneLoudIsOneCompletion(int depth) {
+        void tenTimesTheDepthInSilenceAndOneSignaledIsOneCompletion(int depth) {
             try (Pair pair = new Pair(limits(depth)).connect()) {
                 MemoryRegion source = pair.left.filled(8, 1);
                 MemoryRegion target = pair.right.filled(8, 2);
@@ -117,7 +117,7 @@ class ChecklistTest {
                             .orThrow();
                 }
                 long base = target.memory().address();
-                int loud = 0;
+                int signaled = 0;
                 for (int i = 0; i < 100; i++) {
                     boolean silent = random.nextInt(3) == 0;
                     OpFlags flags =
@@ -157,12 +157,12 @@ class ChecklistTest {
                                 default -> pair.left.queuePair.invalidate(i, window, flags);
                             };
                     ends.add(i + " answers " + status.name());
-                    loud += status == Status.SUCCESS && !silent ? 1 : 0;
+                    signaled += status == Status.SUCCESS && !silent ? 1 : 0;
                     if (inline == INLINE) {
                         changing.memory().set(ValueLayout.JAVA_BYTE, from, (byte) (i * 7));
                     }
                 }
-                ends.addAll(pair.left.ends(loud));
+                ends.addAll(pair.left.ends(signaled));
                 pair.left.queuePair.flush();
                 assertThat(pair.left.endsNow()).isEmpty();
                 pair.left.queuePair.close();
