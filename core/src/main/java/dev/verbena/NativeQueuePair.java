@@ -424,9 +424,9 @@ final class NativeQueuePair implements Endpoint.Listener {
     void checkMayClose() {
         sendCompletions.poller().lock().adopt();
         receiveCompletions.poller().lock().adopt();
-        sends.lock().adopt();
+        sends.adopt();
         if (receives != null) {
-            receives.lock().adopt();
+            receives.adopt();
         }
     }
 

@@ -14,7 +14,7 @@ import dev.verbena.internal.verbs.NativeMemory;
 import dev.verbena.internal.verbs.QueuePairShape;
 import dev.verbena.internal.verbs.ReceiveRequest;
 import dev.verbena.internal.verbs.Rights;
-import dev.verbena.internal.verbs.SendChain;
+import dev.verbena.internal.verbs.SendChains;
 import dev.verbena.internal.verbs.StateQuery;
 
 import org.jspecify.annotations.Nullable;
@@ -193,29 +193,31 @@ final class QueuePairParts {
     private SendQueue createSendQueue(int interval) {
         RequestLedger ledger =
                 new RequestLedger(endpoint, sendSlot, limits.initiatorDepth(), interval);
-        SendChain chain =
-                new SendChain(
+        SendChains chains =
+                new SendChains(
                         adapter.provider(),
-                        Math.clamp(limits.maxDeferred(), 1, limits.initiatorDepth()),
+                        Math.min(limits.maxDeferred(), limits.initiatorDepth()),
                         limits.maxInitiatorBuffers(),
                         limits.maxInlineBytes(),
-                        memory);
+                        memory,
+                        sendCompletions.poller().sharedChain());
         SendRules rules =
-                new SendRules(
-                        domain,
-                        limits.maxInitiatorBuffers(),
-                        Math.min(limits.maxInitiatorBuffers(), info.maxReadBuffers()),
-                        limits.maxInlineBytes(),
-                        port.maxMessageBytes(),
-                        info.maxWindowBytes(),
-                        info.sendsWithInvalidate(),
-                        info.immediateData(),
-                        info.atomics());
+                domain.rules(
+                        new SendRules(
+                                domain,
+                                limits.maxInitiatorBuffers(),
+                                Math.min(limits.maxInitiatorBuffers(), info.maxReadBuffers()),
+                                limits.maxInlineBytes(),
+                                port.maxMessageBytes(),
+                                info.maxWindowBytes(),
+                                info.sendsWithInvalidate(),
+                                info.immediateData(),
+                                info.atomics()));
         SendQueue queue =
                 new SendQueue(
                         rules,
                         ledger,
-                        chain,
+                        chains,
                         adapter.context(),
                         address,
                         sendCompletions.poller(),
