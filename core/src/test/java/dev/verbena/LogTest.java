@@ -19,7 +19,7 @@ import java.util.List;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.TimeUnit;
 
-/** What nobody asked for and somebody should know is logged; the list is in production.md. */
+/** What no call can report is logged; the list is in production.md. */
 @Timeout(60)
 class LogTest {
     @RegisterExtension final UncaughtReports uncaught = new UncaughtReports();

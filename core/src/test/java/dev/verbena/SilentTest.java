@@ -109,7 +109,7 @@ class SilentTest {
     }
 
     @Test
-    void theCompletionQueueHasRoomForHiddenSignals() {
+    void theCompletionQueueHasSpaceForInternalSignals() {
         // Depth 1: every silent request is signaled. The completion queue is made for its requests
         // and not one more; Rig looks for overruns when it closes.
         try (Rig rig = Rig.connected(QueuePairLimits.depths(1, 1))) {

@@ -137,7 +137,7 @@ public record AsyncEvent(Kind kind, int number, long element, @Nullable Object n
     private static final Kind[] ALL = Kind.values();
 
     /**
-     * An event of no object, or of one that nobody registered.
+     * An event without an object, or whose object is not known.
      *
      * @param kind the event
      */

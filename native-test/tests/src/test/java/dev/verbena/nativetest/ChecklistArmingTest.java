@@ -82,7 +82,7 @@ class ChecklistArmingTest {
         }
 
         @Test
-        void thisLayersOwnSignalsWakeNobody() {
+        void internalSignalsWakeNoThread() {
             try (Pair pair = new Pair(limits(2)).connect()) { // every silent request is signaled
                 MemoryRegion source = pair.left.filled(8, 1);
                 MemoryRegion target = pair.right.filled(8, 2);
