@@ -485,7 +485,7 @@ public final class CompletionQueue extends NativeObject {
         }
     }
 
-    /** Fails the queue pairs first: a consumer that is notified finds all their completions here. */
+    /** Fails the queue pairs first: a notified consumer finds all their completions here. */
     private void breakDown(Status status) {
         boolean overrun = status == Status.BUFFER_OVERFLOW; // otherwise the device has failed
         queuePairs.breakDown(this, overrun);

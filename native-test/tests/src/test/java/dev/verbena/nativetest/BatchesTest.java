@@ -55,11 +55,7 @@ class BatchesTest {
             MemoryRegion log = pair.right.filled(20 * 100, 2);
             int ended =
                     Batches.append(
-                            pair.left.queuePair,
-                            pair.left.completionQueue,
-                            entry,
-                            remote(log),
-                            20);
+                            pair.left.queuePair, pair.left.completionQueue, entry, remote(log), 20);
             assertThat(ended).isEqualTo(20);
             for (int i = 0; i < 20; i++) {
                 assertThat(log.memory().asSlice(i * 100L, 100).mismatch(entry.memory()))
