@@ -12,6 +12,9 @@ public final class UncaughtReports implements BeforeEachCallback, AfterEachCallb
     private final BlockingQueue<Throwable> reports = new LinkedBlockingQueue<>();
     private Thread.UncaughtExceptionHandler usual;
 
+    /** To be registered as an extension. */
+    public UncaughtReports() {}
+
     /** What was reported and not taken yet. */
     public BlockingQueue<Throwable> reports() {
         return reports;
