@@ -12,7 +12,6 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Nested;
 import org.junit.jupiter.api.Test;
 
-import java.io.IOException;
 import java.lang.foreign.MemorySegment;
 import java.lang.management.ManagementFactory;
 import java.time.Duration;
@@ -95,7 +94,7 @@ class BufferPoolTest {
     }
 
     @Test
-    void aBufferIsSentAsAWholeOrInPart() {
+    void aBufferIsSentAsAWholeOrInPart() throws InterruptedException {
         try (PooledBuffer buffer = pool.take(SOON)) {
             rig.a.send(1, buffer.buffers()).orThrow();
             assertThat(length()).isEqualTo(100);
@@ -108,13 +107,22 @@ class BufferPoolTest {
         }
     }
 
+    /** For threads that nobody interrupts. */
+    private PooledBuffer taken() {
+        try {
+            return pool.take(SOON);
+        } catch (InterruptedException e) {
+            throw new AssertionError(e);
+        }
+    }
+
     private int length() {
         return MemorySegment.ofArray(rig.device.sends.getLast().sges())
                 .get(JAVA_INT.withByteAlignment(1), 8);
     }
 
     @Test
-    void aBufferThatWasGivenBackIsNotUsed() {
+    void aBufferThatWasGivenBackIsNotUsed() throws InterruptedException {
         PooledBuffer buffer = pool.take(SOON);
         buffer.giveBack();
         for (Runnable use :
@@ -141,7 +149,7 @@ class BufferPoolTest {
                         e -> assertThat(e.status()).isEqualTo(Status.IO_TIMEOUT))
                 .hasMessageContaining("withTracking");
         AtomicReference<PooledBuffer> waited = new AtomicReference<>();
-        Thread waiter = Thread.ofVirtual().start(() -> waited.set(pool.take(SOON)));
+        Thread waiter = Thread.ofVirtual().start(() -> waited.set(taken()));
         while (pool.counters().waits() < 2) {
             Thread.onSpinWait();
         }
@@ -166,22 +174,18 @@ class BufferPoolTest {
                                 () -> {
                                     try {
                                         thrown.set(new AssertionError(pool.take(SOON)));
-                                    } catch (VerbenaException e) {
+                                    } catch (InterruptedException e) {
                                         thrown.set(e);
-                                        assertThat(Thread.currentThread().isInterrupted()).isTrue();
                                     }
                                 });
         waiter.interrupt();
         waiter.join();
-        assertThat(thrown.get())
-                .isInstanceOfSatisfying(
-                        VerbenaException.class,
-                        e -> assertThat(e.status()).isEqualTo(Status.CANCELLED));
+        assertThat(thrown.get()).isInstanceOf(InterruptedException.class);
         all.forEach(PooledBuffer::giveBack);
     }
 
     @Test
-    void takingAndGivingBackAllocateNothing() {
+    void takingAndGivingBackAllocateNothing() throws InterruptedException {
         var threads = (com.sun.management.ThreadMXBean) ManagementFactory.getThreadMXBean();
         long least = Long.MAX_VALUE;
         for (int round = 0; round < 20 && least > 0; round++) {
@@ -206,7 +210,7 @@ class BufferPoolTest {
             Runnable work =
                     () -> {
                         for (int i = 0; i < 20_000; i++) {
-                            PooledBuffer buffer = pool.take(SOON);
+                            PooledBuffer buffer = taken();
                             if (users[buffer.index()].incrementAndGet() != 1) {
                                 problems.add("two users of " + buffer);
                             }
@@ -226,7 +230,7 @@ class BufferPoolTest {
     }
 
     @Test
-    void closedWhileBuffersAreTakenItKeepsTheirMemory() throws IOException {
+    void closedWhileBuffersAreTakenItKeepsTheirMemory() throws Exception {
         PooledBuffer buffer = pool.take(SOON);
         MemorySegment memory = buffer.memory();
         pool.close();
@@ -243,7 +247,7 @@ class BufferPoolTest {
     }
 
     @Test
-    void itsRegionIsClosedWithItOnly() throws IOException {
+    void itsRegionIsClosedWithItOnly() throws Exception {
         PooledBuffer buffer = pool.take(SOON);
         for (int round = 0; round < 2; round++) {
             assertThatIllegalStateException()
@@ -265,7 +269,7 @@ class BufferPoolTest {
                         .start(
                                 () -> {
                                     try {
-                                        thrown.set(new AssertionError(pool.take(SOON)));
+                                        thrown.set(new AssertionError(taken()));
                                     } catch (IllegalStateException e) {
                                         thrown.set(e);
                                     }
@@ -305,7 +309,7 @@ class BufferPoolTest {
             tracked.close();
         }
 
-        private PooledBuffer takenHere() {
+        private PooledBuffer takenHere() throws InterruptedException {
             return tracked.take(SOON);
         }
 
@@ -314,7 +318,7 @@ class BufferPoolTest {
         }
 
         @Test
-        void aBufferGivenBackTwiceSaysWhere() {
+        void aBufferGivenBackTwiceSaysWhere() throws InterruptedException {
             PooledBuffer buffer = takenHere();
             givenBackHere(buffer);
             PooledBuffer next = tracked.take(SOON); // the same bytes
@@ -336,7 +340,7 @@ class BufferPoolTest {
         }
 
         @Test
-        void aBufferUsedAfterItWasGivenBackIsFound() {
+        void aBufferUsedAfterItWasGivenBackIsFound() throws InterruptedException {
             PooledBuffer buffer = takenHere();
             MemorySegment memory = buffer.memory();
             BufferList list = buffer.buffers();
@@ -352,7 +356,7 @@ class BufferPoolTest {
         }
 
         @Test
-        void whatWasNeverGivenBackIsListed() {
+        void whatWasNeverGivenBackIsListed() throws InterruptedException {
             PooledBuffer first = takenHere();
             PooledBuffer second = takenHere();
             assertThat(tracked.outstanding())
@@ -369,7 +373,7 @@ class BufferPoolTest {
         }
 
         @Test
-        void aCloseReportsThem() {
+        void aCloseReportsThem() throws InterruptedException {
             List<String> reports = new ArrayList<>();
             var logger = java.util.logging.Logger.getLogger("dev.verbena");
             var handler =
