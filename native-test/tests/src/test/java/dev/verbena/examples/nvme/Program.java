@@ -3,14 +3,17 @@ package dev.verbena.examples.nvme;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import java.io.BufferedReader;
+import java.io.File;
 import java.io.IOException;
 import java.net.InetSocketAddress;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
+import java.util.stream.Collectors;
 
 /** {@link TargetProgram} in a process of its own. */
 final class Program implements AutoCloseable {
@@ -31,10 +34,11 @@ final class Program implements AutoCloseable {
                         List.of(
                                 Path.of(System.getProperty("java.home"), "bin", "java").toString(),
                                 "-XX:TieredStopAtLevel=1",
-                                "--enable-native-access=ALL-UNNAMED",
-                                "-cp",
-                                System.getProperty("java.class.path"),
-                                TargetProgram.class.getName(),
+                                "--enable-native-access=dev.verbena",
+                                "-p",
+                                modulePath(),
+                                "-m",
+                                "dev.verbena.examples/" + TargetProgram.class.getName(),
                                 "--quiet"));
         command.addAll(List.of(arguments));
         Process process = new ProcessBuilder(command).redirectErrorStream(true).start();
@@ -46,6 +50,14 @@ final class Program implements AutoCloseable {
         return new Program(
                 process,
                 new InetSocketAddress(matcher.group(1), Integer.parseInt(matcher.group(2))));
+    }
+
+    /** As the README starts it: the library and the examples, and nothing else. */
+    private static String modulePath() {
+        Pattern ours = Pattern.compile("verbena-(core|bindings|examples)-[^/]*[.]jar$");
+        return Arrays.stream(System.getProperty("java.class.path").split(File.pathSeparator))
+                .filter(entry -> ours.matcher(entry).find())
+                .collect(Collectors.joining(File.pathSeparator));
     }
 
     InetSocketAddress address() {
