@@ -62,7 +62,7 @@ final class ConnectionEnd implements QueuePairEnd, Consumer<CloseReason> {
 
     /** Whether its queues are confined to the current thread. */
     boolean confinedHere() {
-        return queuePair.sends().lock().owner() == Thread.currentThread();
+        return queuePair.sends().owner() == Thread.currentThread();
     }
 
     /** Does what a poll would do, while the owner of confined queues waits for something else. */

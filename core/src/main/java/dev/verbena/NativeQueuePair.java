@@ -18,7 +18,7 @@ import dev.verbena.internal.verbs.PathAttributes;
 import dev.verbena.internal.verbs.QueuePairShape;
 import dev.verbena.internal.verbs.ReceiveRequest;
 import dev.verbena.internal.verbs.Rights;
-import dev.verbena.internal.verbs.SendChain;
+import dev.verbena.internal.verbs.SendChains;
 import dev.verbena.internal.verbs.StateChange;
 import dev.verbena.internal.verbs.StateQuery;
 import dev.verbena.internal.verbs.VerbsContext;
@@ -228,29 +228,31 @@ final class NativeQueuePair implements Endpoint.Listener {
     private SendQueue createSendQueue(int interval) {
         RequestLedger ledger =
                 new RequestLedger(endpoint, sendSlot, limits.initiatorDepth(), interval);
-        SendChain chain =
-                new SendChain(
+        SendChains chains =
+                new SendChains(
                         adapter.provider(),
-                        Math.clamp(limits.maxDeferred(), 1, limits.initiatorDepth()),
+                        Math.min(limits.maxDeferred(), limits.initiatorDepth()),
                         limits.maxInitiatorBuffers(),
                         limits.maxInlineBytes(),
-                        memory);
+                        memory,
+                        sendCompletions.poller().sharedChain());
         SendRules rules =
-                new SendRules(
-                        domain,
-                        limits.maxInitiatorBuffers(),
-                        Math.min(limits.maxInitiatorBuffers(), info.maxReadBuffers()),
-                        limits.maxInlineBytes(),
-                        port.maxMessageBytes(),
-                        info.maxWindowBytes(),
-                        info.sendsWithInvalidate(),
-                        info.immediateData(),
-                        info.atomics());
+                domain.rules(
+                        new SendRules(
+                                domain,
+                                limits.maxInitiatorBuffers(),
+                                Math.min(limits.maxInitiatorBuffers(), info.maxReadBuffers()),
+                                limits.maxInlineBytes(),
+                                port.maxMessageBytes(),
+                                info.maxWindowBytes(),
+                                info.sendsWithInvalidate(),
+                                info.immediateData(),
+                                info.atomics()));
         SendQueue queue =
                 new SendQueue(
                         rules,
                         ledger,
-                        chain,
+                        chains,
                         adapter.context(),
                         address,
                         sendCompletions.poller(),
@@ -601,9 +603,9 @@ final class NativeQueuePair implements Endpoint.Listener {
     void checkMayClose() {
         sendCompletions.poller().lock().adopt();
         receiveCompletions.poller().lock().adopt();
-        sends.lock().adopt();
+        sends.adopt();
         if (receives != null) {
-            receives.lock().adopt();
+            receives.adopt();
         }
     }
 

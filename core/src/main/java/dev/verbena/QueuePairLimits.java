@@ -167,7 +167,8 @@ public final class QueuePairLimits {
     }
 
     /**
-     * Changes how many requests with {@link OpFlags#DEFER} may be held back.
+     * Changes how many requests with {@link OpFlags#DEFER} may be held back. The memory for them is
+     * allocated when the first is deferred.
      *
      * @param requests how many; 0 turns deferral off
      * @return a changed copy of these limits

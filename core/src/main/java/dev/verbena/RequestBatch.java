@@ -31,8 +31,12 @@ import dev.verbena.internal.queue.Refusal;
  * more, as with deferred requests.
  *
  * <p><b>Posting again.</b> A batch stays as it is: post it again, also before its completions have
- * come, as long as the queue has room. {@link #context(int, long)} changes what a completion
- * carries; {@link #clear} begins anew. The batch's memory is freed with the object.
+ * come, as long as the queue has room. What differs from post to post is replaced before: the
+ * {@linkplain #context context}, the {@linkplain #buffers buffers}, the {@linkplain #remote memory
+ * of the peer} or the {@linkplain #remoteToken token} that a request names; nothing else is written
+ * or checked anew. {@link #clear} begins anew. The batch's memory is freed with the object.
+ *
+ * {@snippet file="dev/verbena/examples/Batches.java" region="again"}
  *
  * <p>For one thread at a time; with confined completion queues, {@link #post} is for their thread.
  * Allocates nothing but when it is made.
@@ -119,6 +123,85 @@ public final class RequestBatch {
     public RequestBatch context(int index, long context) {
         batch.context(index, context);
         return this;
+    }
+
+    /**
+     * Replaces the buffers of a recorded request, for posts to come: all of them, so addresses,
+     * number and lengths may differ. Of an {@link OpFlags#INLINE} request the bytes are copied now.
+     *
+     * @param index which request: 0 is the one that was recorded first
+     * @param buffers the new list, which may be changed after this
+     * @return SUCCESS, or as the method that recorded it returns; then the request is as it was,
+     *     but for an inline one whose bytes could not all be read: some of its bytes may be new
+     * @throws IndexOutOfBoundsException when there is no such request
+     */
+    public Status buffers(int index, BufferList buffers) {
+        return queuePair.answer("buffers", batch.buffers(index, buffers.buffers));
+    }
+
+    /**
+     * Replaces the peer's memory of a recorded write, read or atomic operation, for posts to come.
+     *
+     * @param index which request: 0 is the one that was recorded first
+     * @param memory the peer's memory
+     * @param offset where in it
+     * @return SUCCESS, or INVALID_PARAMETER when the request's buffers are longer than what is
+     *     there (longer buffers that come later are not compared again); then the request is as it
+     *     was
+     * @throws IllegalArgumentException when the request is a send, which names no such memory
+     * @throws IndexOutOfBoundsException when there is no such request
+     */
+    public Status remote(int index, RemoteMemory memory, long offset) {
+        if (!memory.holds(offset, batch.length(index))) {
+            return queuePair.answer("remote", Refusal.OUTSIDE_REMOTE_MEMORY.code());
+        }
+        remote(index, memory.address() + offset, memory.token());
+        return Status.SUCCESS;
+    }
+
+    /**
+     * Replaces the peer's memory of a recorded write, read or atomic operation, for posts to come.
+     *
+     * @param index which request: 0 is the one that was recorded first
+     * @param remoteAddress where at the peer
+     * @param remoteToken the peer's token for that memory
+     * @return this batch
+     * @throws IllegalArgumentException when the request is a send, which names no such memory
+     * @throws IndexOutOfBoundsException when there is no such request
+     */
+    @CanIgnoreReturnValue
+    public RequestBatch remote(int index, long remoteAddress, int remoteToken) {
+        Operation operation = batch.operation(index);
+        if (!operation.namesRemoteMemory()) {
+            throw wrongKind(index, operation, "names no memory of the peer");
+        }
+        batch.remote(index, remoteAddress, remoteToken);
+        return this;
+    }
+
+    /**
+     * Replaces the token that a recorded send and invalidate takes back, for posts to come.
+     *
+     * @param index which request: 0 is the one that was recorded first
+     * @param remoteToken the peer's token
+     * @return this batch
+     * @throws IllegalArgumentException when the request is of another kind
+     * @throws IndexOutOfBoundsException when there is no such request
+     */
+    @CanIgnoreReturnValue
+    public RequestBatch remoteToken(int index, int remoteToken) {
+        Operation operation = batch.operation(index);
+        if (!operation.invalidatesAtPeer()) {
+            throw wrongKind(index, operation, "invalidates no token");
+        }
+        batch.remote(index, 0, remoteToken);
+        return this;
+    }
+
+    private static IllegalArgumentException wrongKind(int index, Operation operation, String why) {
+        return new IllegalArgumentException(
+                "Request %d of the batch is a %s, which %s"
+                        .formatted(index, operation.name(), why));
     }
 
     // ---- recording

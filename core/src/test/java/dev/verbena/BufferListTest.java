@@ -3,7 +3,7 @@ package dev.verbena;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import dev.verbena.internal.verbs.FakeDevice.Posted;
+import dev.verbena.internal.verbs.PostedRequest;
 
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Nested;
@@ -122,11 +122,11 @@ class BufferListTest {
                             rig.b.send(4, empty).orThrow();
                         }
                         if (i % 8 == 7) {
-                            for (Posted send : rig.device.sends) {
+                            for (PostedRequest send : rig.device.sends) {
                                 assertThat(send.inline().length).isLessThanOrEqualTo(INLINE_BYTES);
                                 assertThat(send.sges().length).isLessThanOrEqualTo(16);
                             }
-                            for (Posted receive : rig.device.receives) {
+                            for (PostedRequest receive : rig.device.receives) {
                                 assertThat(receive.sges().length).isLessThanOrEqualTo(16);
                             }
                             rig.device.sends.clear();

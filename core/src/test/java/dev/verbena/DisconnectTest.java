@@ -4,7 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.verbena.internal.verbs.ConnectionEvent;
 import dev.verbena.internal.verbs.Errno;
-import dev.verbena.internal.verbs.FakeDevice;
+import dev.verbena.internal.verbs.PostedRequest;
 
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -232,7 +232,7 @@ class DisconnectTest extends ConnectorRig {
         near.write(1, new BufferList(1), 0x1000, 7, OpFlags.SILENT_SUCCESS).orThrow();
         CompletableFuture<Void> ending = both[0].disconnectAsync(DEFAULTS);
         until(() -> device.chains.size() == 2);
-        FakeDevice.Posted last = device.sends.getLast();
+        PostedRequest last = device.sends.getLast();
         assertThat(last.opcode()).isZero(); // IBV_WR_RDMA_WRITE
         assertThat(last.flags()).isEqualTo(2); // IBV_SEND_SIGNALED
         assertThat(last.sges()).isEmpty();

@@ -3,7 +3,7 @@ package dev.verbena;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import dev.verbena.internal.verbs.FakeDevice;
+import dev.verbena.internal.verbs.PostedRequest;
 
 import org.junit.jupiter.api.RepeatedTest;
 import org.junit.jupiter.api.Test;
@@ -236,7 +236,7 @@ class FlushTest {
             assertThat(System.nanoTime() - start).as("no waiting").isLessThan(900_000_000);
             assertThat(errorsAskedFor).containsExactly(0, 1);
             assertThat(rig.device.chains).endsWith(1, 1);
-            FakeDevice.Posted last = rig.device.sends.getLast();
+            PostedRequest last = rig.device.sends.getLast();
             assertThat(last.opcode()).isEqualTo(2); // IBV_WR_SEND
             assertThat(last.flags()).isEqualTo(2); // IBV_SEND_SIGNALED
             assertThat(last.sges()).isEmpty();

@@ -3,7 +3,7 @@ package dev.verbena;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import dev.verbena.internal.verbs.FakeDevice.Posted;
+import dev.verbena.internal.verbs.PostedRequest;
 
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
@@ -117,14 +117,14 @@ class RemoteMemoryTest {
         for (int i = 0; i < posts.size(); i += 2) {
             posts.get(i).get().orThrow();
             posts.get(i + 1).get().orThrow();
-            List<Posted> sends = rig.device.sends;
+            List<PostedRequest> sends = rig.device.sends;
             assertThat(behindIdAndList(sends.get(i)))
                     .isEqualTo(behindIdAndList(sends.get(i + 1)))
                     .isNotEmpty();
         }
     }
 
-    private static String behindIdAndList(Posted posted) {
+    private static String behindIdAndList(PostedRequest posted) {
         return HexFormat.of().formatHex(posted.request(), 24, 128);
     }
 

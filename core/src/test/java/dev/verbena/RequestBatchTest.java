@@ -3,7 +3,7 @@ package dev.verbena;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import dev.verbena.internal.verbs.FakeDevice.Posted;
+import dev.verbena.internal.verbs.PostedRequest;
 
 import org.junit.jupiter.api.Nested;
 import org.junit.jupiter.api.Test;
@@ -65,7 +65,7 @@ class RequestBatchTest {
                 qp.read(10, two, peer, 6, OpFlags.NONE).orThrow();
                 qp.compareAndSwap(11, eight, Rig.REMOTE, 7, 5, 6, OpFlags.NONE).orThrow();
                 qp.fetchAndAdd(12, eight, Rig.REMOTE, 7, 8, OpFlags.NONE).orThrow();
-                List<Posted> single = List.copyOf(rig.device.sends);
+                List<PostedRequest> single = List.copyOf(rig.device.sends);
                 List<String> ends = endsOf(rig, 12);
                 rig.device.sends.clear();
                 rig.device.chains.clear();
@@ -89,7 +89,7 @@ class RequestBatchTest {
 
                 assertThat(rig.device.chains).containsExactly(12);
                 for (int i = 0; i < 12; i++) {
-                    Posted posted = rig.device.sends.get(i);
+                    PostedRequest posted = rig.device.sends.get(i);
                     assertThat(rest(posted)).as("request %d", i).isEqualTo(rest(single.get(i)));
                     assertThat(posted.inline()).isEqualTo(single.get(i).inline());
                     if (posted.inline().length == 0) { // otherwise they are in the request
@@ -100,7 +100,7 @@ class RequestBatchTest {
             }
         }
 
-        private byte[] rest(Posted posted) {
+        private byte[] rest(PostedRequest posted) {
             return Arrays.copyOfRange(posted.request(), POINTERS, posted.request().length);
         }
 

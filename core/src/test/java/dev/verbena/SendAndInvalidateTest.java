@@ -2,7 +2,7 @@ package dev.verbena;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.verbena.internal.verbs.FakeDevice;
+import dev.verbena.internal.verbs.PostedRequest;
 import dev.verbena.internal.verbs.SendChain;
 
 import org.junit.jupiter.api.AfterEach;
@@ -85,7 +85,7 @@ class SendAndInvalidateTest {
             assertThat(rig.device.sends).hasSize(1); // the bind
             sender.write(7, rig.bytes(8), Rig.REMOTE, Rig.TOKEN, SILENT).orThrow();
         }
-        FakeDevice.Posted posted = rig.device.sends.get(1);
+        PostedRequest posted = rig.device.sends.get(1);
         assertThat(posted.opcode()).isEqualTo(SendChain.SEND_WITH_INVALIDATE);
         assertThat(posted.inline()).containsExactly(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12);
         expectInvalidation(5, 12);

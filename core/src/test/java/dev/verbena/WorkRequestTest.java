@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static java.lang.foreign.ValueLayout.JAVA_BYTE;
 
 import dev.verbena.internal.verbs.FakeDevice;
+import dev.verbena.internal.verbs.PostedRequest;
 
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
@@ -41,7 +42,7 @@ class WorkRequestTest {
     /** The request of a post, and what it should be but for id and buffers. */
     private void expect(Status answer, int opcode, int flags, FieldWriter fields) {
         assertThat(answer).isEqualTo(Status.SUCCESS);
-        FakeDevice.Posted posted = rig.device.sends.getLast();
+        PostedRequest posted = rig.device.sends.getLast();
         ByteBuffer actual = ByteBuffer.wrap(posted.request()).order(ByteOrder.nativeOrder());
         ByteBuffer expected = ByteBuffer.allocate(128).order(ByteOrder.nativeOrder());
         expected.putLong(0, actual.getLong(0)); // wr_id: this layer's own affair
@@ -228,7 +229,7 @@ class WorkRequestTest {
     @Test
     void aReceive() {
         assertThat(rig.a.receive(CONTEXT, two)).isEqualTo(Status.SUCCESS);
-        FakeDevice.Posted posted = rig.device.receives.getLast();
+        PostedRequest posted = rig.device.receives.getLast();
         ByteBuffer actual = ByteBuffer.wrap(posted.request()).order(ByteOrder.nativeOrder());
         ByteBuffer expected = ByteBuffer.allocate(32).order(ByteOrder.nativeOrder());
         expected.putLong(0, actual.getLong(0)).putLong(16, actual.getLong(16)).putInt(24, 2);
@@ -239,7 +240,7 @@ class WorkRequestTest {
     void anInlineRequestOfFewBuffersIsGatheredIntoOne() {
         fill(rig.memory.memory());
         expect(rig.a.send(CONTEXT, two, OpFlags.INLINE), 2, SIGNALED | INLINE, request -> {});
-        FakeDevice.Posted posted = rig.device.sends.getLast();
+        PostedRequest posted = rig.device.sends.getLast();
         assertThat(posted.sges()).hasSize(16);
         byte[] expected = new byte[8 + 0x20];
         MemorySegment.copy(rig.memory.memory(), JAVA_BYTE, 16, expected, 0, 8);
@@ -268,7 +269,7 @@ class WorkRequestTest {
                 0,
                 SIGNALED | INLINE,
                 request -> request.putLong(40, Rig.REMOTE).putInt(48, Rig.TOKEN));
-        FakeDevice.Posted posted = rig.device.sends.getLast();
+        PostedRequest posted = rig.device.sends.getLast();
         assertThat(posted.sges()).hasSize(16);
         assertThat(hex(posted.inline()))
                 .isEqualTo(

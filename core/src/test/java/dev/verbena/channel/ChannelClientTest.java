@@ -367,6 +367,14 @@ class ChannelClientTest {
         }
     }
 
+    /** Only waiting makes the poller of this thread run, so it waits until there is a pause. */
+    private static void waitInVain(ChannelClient client, Time time) {
+        do {
+            assertThatThrownBy(() -> client.channel(Duration.ofMillis(5)))
+                    .hasMessageContaining("No channel");
+        } while (time.pauses.isEmpty());
+    }
+
     @Test
     void aPollerOfThisThreadConnectsWhileItWaits() throws Exception {
         Time time = new Time();
@@ -374,13 +382,13 @@ class ChannelClientTest {
                 Poller servers = Poller.start(fabric.adapter, IdleStrategy.events());
                 Poller poller = Poller.onThisThread(fabric.adapter, IdleStrategy.events())) {
             try (ChannelClient client = client(poller, PAUSES, time, channel -> {})) {
-                assertThatThrownBy(() -> client.channel(Duration.ofMillis(50)))
-                        .hasMessageContaining("No channel");
+                waitInVain(client, time); // until the peer's refusal has come
                 try (ChannelServer server = server(servers, 1, channel -> {})) {
                     time.endPause(poller);
                     Channel channel = client.channel(LONG);
                     channel.send(text("x"), LONG);
                     channel.close();
+                    waitInVain(client, time);
                     time.endPause(poller);
                     until(() -> server.channelCount() == 0);
                     assertThat(client.channel(LONG).isOpen()).isTrue();

@@ -25,7 +25,9 @@ public class RequestLedgerStress {
 
         @Actor
         public void post() {
-            ledger.add(42, RequestType.WRITE, false, true);
+            if (!ledger.full()) { // makes the memory for it, too
+                ledger.add(42, RequestType.WRITE, false, true);
+            }
         }
 
         @Actor
@@ -45,8 +47,16 @@ public class RequestLedgerStress {
     @Outcome(expect = Expect.FORBIDDEN, desc = "A slot was lost, or granted twice.")
     @State
     public static class Credit {
-        private final RequestLedger ledger = new RequestLedger(ENDPOINT, 0, 1, 1);
+        private final RequestLedger ledger = withRoom();
         private final int first = ledger.add(1, RequestType.WRITE, false, true);
+
+        private static RequestLedger withRoom() {
+            RequestLedger ledger = new RequestLedger(ENDPOINT, 0, 1, 1);
+            if (ledger.full()) {
+                throw new IllegalStateException("an empty ledger is full");
+            }
+            return ledger;
+        }
 
         @Actor
         public void complete(ZZI_Result result) {

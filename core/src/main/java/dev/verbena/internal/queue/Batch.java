@@ -25,18 +25,26 @@ import java.util.Objects;
  */
 @SuppressWarnings("ReferenceEquality") // a scope is the same object or another one
 public final class Batch {
+    /** How many numbers {@link #records} has for each request. */
+    static final int WORDS = 3;
+
+    private static final int FLAG_BITS =
+            Integer.SIZE - Integer.numberOfLeadingZeros(RequestFlags.ALL);
+
     private final SendQueue queue;
     private final Arena memory = Arena.ofAuto(); // of the chain, for as long as this object
     private final SendChain chain;
     private final int capacity;
-    private final long[] records; // two for each request: its context and its RequestState
+    private final long[] records; // of each request: context, RequestState, and what it asked for
     private int size;
     private int silent; // how many of them
     private long bytes; // of all buffers
-    // The scopes of the memory that they name, each once in a row.
+    // The scopes of the memory that the device reads or writes: of each request so many in a row,
+    // null behind the last. Where all have the same one, only that is looked at.
+    private final int scopesEach;
     private final MemorySegment.@Nullable Scope[] scopes;
-    private int scopeCount;
-    private MemorySegment.@Nullable Scope lastScope; // null when there is none
+    private MemorySegment.@Nullable Scope scopeOfAll; // null when there is none
+    private boolean severalScopes;
     private boolean invalidates; // a request invalidates a key of the peer's
     private boolean reads; // a request reads from the peer
 
@@ -54,8 +62,9 @@ public final class Batch {
                 new SendChain(
                         provider, capacity, rules.maxBuffers(), rules.maxInlineBytes(), memory);
         this.capacity = capacity;
-        this.records = new long[2 * capacity];
-        this.scopes = new MemorySegment.Scope[capacity * Math.max(1, rules.maxBuffers())];
+        this.records = new long[WORDS * capacity];
+        this.scopesEach = Math.max(1, rules.maxBuffers());
+        this.scopes = new MemorySegment.Scope[capacity * scopesEach];
     }
 
     /** Forgets all requests. */
@@ -64,8 +73,8 @@ public final class Batch {
         size = 0;
         silent = 0;
         bytes = 0;
-        scopeCount = 0;
-        lastScope = null;
+        scopeOfAll = null;
+        severalScopes = false;
         invalidates = false;
         reads = false;
     }
@@ -116,29 +125,15 @@ public final class Batch {
             }
             chain.begin(operation.opcode());
             operation.fill(chain, remoteAddress, remoteKey, operand, swap);
-            int inline = 0;
-            if ((flags & RequestFlags.INLINE) != 0) {
-                long bytes = buffers.copyInline(chain, count, queue.rules.maxInlineBytes());
-                if (bytes < 0) {
-                    return Buffers.refusal(bytes);
-                }
-                if (bytes == 0) {
-                    chain.buffers(0, 0);
-                } else {
-                    inline = SendChain.INLINE;
-                }
-            } else {
-                chain.copyOfBuffers(buffers.entries(), count);
-                if (buffers.scope() != lastScope || lastScope == null) {
-                    noteScopes(buffers, count);
-                }
+            refusal = fillBuffers(size, buffers, count, flags);
+            if (refusal != Refusal.NONE) {
+                return refusal;
             }
             if (operation.needs() != Operation.Needs.NOTHING) {
                 invalidates |= operation.needs() == Operation.Needs.REMOTE_INVALIDATE;
                 reads |= operation.needs().reads();
             }
-            bytes += buffers.bytes();
-            finish(operation, context, flags, inline);
+            finish(operation, context, flags, buffers.bytes());
             return Refusal.NONE;
         } finally {
             Reference.reachabilityFence(this);
@@ -146,31 +141,64 @@ public final class Batch {
         }
     }
 
-    private void finish(Operation operation, long context, int flags, int inline) {
+    /** Writes the buffers, or their bytes, into the request that the chain is at. */
+    private int fillBuffers(int index, Buffers buffers, int count, int flags) {
+        if ((flags & RequestFlags.INLINE) == 0) {
+            chain.copyOfBuffers(buffers.entries(), count);
+            noteScopes(index, buffers, count);
+            return Refusal.NONE;
+        }
+        long copied = buffers.copyInline(chain, count, queue.rules.maxInlineBytes());
+        if (copied < 0) {
+            return Buffers.refusal(copied);
+        }
+        if (copied == 0) {
+            chain.buffers(0, 0);
+        }
+        noteScopes(index, buffers, 0);
+        return Refusal.NONE;
+    }
+
+    private void finish(Operation operation, long context, int flags, long length) {
         int state = RequestState.of(operation.type()) | RequestState.SIGNALED;
         if ((flags & RequestFlags.SILENT_SUCCESS) != 0) {
             silent++;
             state |= RequestState.SILENT;
         }
-        records[2 * size] = context;
-        records[2 * size + 1] = state;
-        chain.finish(0, RequestFlags.toVerbs(flags, inline, true));
+        int record = WORDS * size;
+        records[record] = context;
+        records[record + 1] = state;
+        records[record + 2] = length << FLAG_BITS | flags;
+        bytes += length;
+        chain.finish(0, RequestFlags.toVerbs(flags, inline(flags, length), true));
         size++;
     }
 
-    private void noteScopes(Buffers buffers, int count) {
+    private static int inline(int flags, long length) {
+        return (flags & RequestFlags.INLINE) != 0 && length > 0 ? SendChain.INLINE : 0;
+    }
+
+    private void noteScopes(int index, Buffers buffers, int count) {
+        int first = index * scopesEach;
+        if (count == 1 && scopesEach == 1) {
+            noteScope(first, buffers.scopeOf(0));
+            return;
+        }
         for (int i = 0; i < count; i++) {
-            noteScope(buffers.scopeOf(i));
+            noteScope(first + i, buffers.scopeOf(i));
+        }
+        if (count < scopesEach) {
+            noteScope(first + count, null);
         }
     }
 
-    private void noteScope(MemorySegment.@Nullable Scope scope) {
-        if (scopeCount == 0 || scope != lastScope) {
-            if (scopes[scopeCount] != scope) { // a store between old objects costs more than this
-                scopes[scopeCount] = scope;
-            }
-            scopeCount++;
-            lastScope = scope;
+    private void noteScope(int at, MemorySegment.@Nullable Scope scope) {
+        if (scopes[at] != scope) {
+            scopes[at] = scope;
+        }
+        if (scope != null && scope != scopeOfAll) {
+            severalScopes |= scopeOfAll != null;
+            scopeOfAll = scope;
         }
     }
 
@@ -182,7 +210,85 @@ public final class Batch {
      * @throws IndexOutOfBoundsException when there is no such request
      */
     public void context(int index, long context) {
-        records[2 * Objects.checkIndex(index, size)] = context;
+        records[WORDS * Objects.checkIndex(index, size)] = context;
+    }
+
+    /**
+     * Replaces the buffers of a recorded request; or its bytes, if it is inline.
+     *
+     * @param index which request
+     * @param buffers local memory
+     * @return {@link Refusal#NONE}, or a refusal's code: then it is as before, but for bytes of an
+     *     inline request whose new ones could not all be read
+     * @throws IndexOutOfBoundsException when there is no such request
+     */
+    public int buffers(int index, Buffers buffers) {
+        Operation operation = operation(index);
+        int kept = (int) asked(index) & RequestFlags.ALL;
+        try {
+            int count = buffers.size();
+            int refusal = queue.rules.check(operation, buffers, count, kept, true, 1);
+            if (refusal != Refusal.NONE) {
+                return refusal;
+            }
+            chain.moveTo(index);
+            refusal = fillBuffers(index, buffers, count, kept);
+            if (refusal == Refusal.NONE) {
+                long length = buffers.bytes();
+                bytes += length - length(index);
+                records[WORDS * index + 2] = length << FLAG_BITS | kept;
+                chain.mark(index, SendChain.INLINE, inline(kept, length) != 0);
+            }
+            return refusal;
+        } finally {
+            chain.moveTo(size);
+            Reference.reachabilityFence(this);
+            Reference.reachabilityFence(buffers);
+        }
+    }
+
+    /**
+     * How many bytes the buffers of a recorded request have.
+     *
+     * @param index which request
+     * @return 0 or more
+     * @throws IndexOutOfBoundsException when there is no such request
+     */
+    public long length(int index) {
+        return asked(index) >>> FLAG_BITS;
+    }
+
+    private long asked(int index) {
+        return records[WORDS * Objects.checkIndex(index, size) + 2];
+    }
+
+    /**
+     * The operation of a recorded request.
+     *
+     * @param index which request
+     * @return the same object as was recorded
+     * @throws IndexOutOfBoundsException when there is no such request
+     */
+    public Operation operation(int index) {
+        return Operation.withOpcode(chain.opcode(Objects.checkIndex(index, size)));
+    }
+
+    /**
+     * Replaces what a recorded request names at the peer: memory, or the key that it invalidates.
+     *
+     * @param index which request; its {@link #operation} names that
+     * @param remoteAddress the peer's memory, of operations that name it
+     * @param remoteKey the peer's key, to use or to invalidate
+     */
+    public void remote(int index, long remoteAddress, int remoteKey) {
+        Operation operation = operation(index);
+        try {
+            chain.moveTo(index);
+            operation.fillRemote(chain, remoteAddress, remoteKey);
+        } finally {
+            chain.moveTo(size);
+            Reference.reachabilityFence(this);
+        }
     }
 
     /**
@@ -192,7 +298,7 @@ public final class Batch {
      *     return it, and none of them has any effect
      */
     public int post() {
-        if (!queue.lock().acquire()) {
+        if (!queue.acquire()) {
             return Refusal.NOT_CONNECTED.code();
         }
         try {
@@ -210,7 +316,7 @@ public final class Batch {
             }
             return refusal;
         } finally {
-            queue.release();
+            queue.leave();
             Reference.reachabilityFence(this);
         }
     }
@@ -220,25 +326,36 @@ public final class Batch {
         if (refusal != Refusal.NONE) {
             return refusal;
         }
-        for (int i = 0; i < scopeCount; i++) {
-            MemorySegment.Scope scope = scopes[i];
-            if (scope == null || !scope.isAlive()) {
-                return Refusal.ARENA_CLOSED.code();
+        boolean alive = severalScopes ? allAlive() : scopeOfAll == null || scopeOfAll.isAlive();
+        return alive ? Refusal.NONE : Refusal.ARENA_CLOSED.code();
+    }
+
+    private boolean allAlive() {
+        for (int i = 0; i < size; i++) {
+            int end = (i + 1) * scopesEach;
+            for (int at = i * scopesEach; at < end; at++) {
+                MemorySegment.Scope scope = scopes[at];
+                if (scope == null) {
+                    break;
+                }
+                if (!scope.isAlive()) {
+                    return false;
+                }
             }
         }
-        return Refusal.NONE;
+        return true;
     }
 
     /** Which silent requests ask for an internal signal depends on those posted before. */
     private int chooseSignals() {
         int unsignaled = queue.unsignaled();
         for (int i = 0; i < size; i++) {
-            long state = records[2 * i + 1];
+            int at = WORDS * i + 1;
+            long state = records[at];
             unsignaled = queue.unsignaledAfter(unsignaled, (state & RequestState.SILENT) != 0);
             boolean signaled = unsignaled == 0;
-            records[2 * i + 1] =
-                    signaled ? state | RequestState.SIGNALED : state & ~RequestState.SIGNALED;
-            chain.signal(i, signaled);
+            records[at] = signaled ? state | RequestState.SIGNALED : state & ~RequestState.SIGNALED;
+            chain.mark(i, SendChain.SIGNALED, signaled);
         }
         return unsignaled;
     }

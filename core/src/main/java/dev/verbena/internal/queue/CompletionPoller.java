@@ -1,6 +1,7 @@
 package dev.verbena.internal.queue;
 
 import dev.verbena.internal.verbs.Provider;
+import dev.verbena.internal.verbs.SendChains;
 import dev.verbena.internal.verbs.VerbsContext;
 import dev.verbena.internal.verbs.WorkCompletions;
 
@@ -71,6 +72,7 @@ public final class CompletionPoller {
     private volatile boolean attention; // a queue pair has failed, or the owner has tasks
     private volatile boolean broken;
     private final CompletionCounts counts = new CompletionCounts();
+    private final SendChains.@Nullable Shared sharedChain; // null unless it is confined
 
     /**
      * Makes a poller.
@@ -114,6 +116,7 @@ public final class CompletionPoller {
         this.address = address;
         this.listener = listener;
         this.lock = new QueueLock(owner);
+        this.sharedChain = owner == null ? null : new SendChains.Shared();
         this.ownerTasks = new OwnerTasks(lock, this::callOwner);
         this.delivery = new Delivery(store, counts);
         this.synthesis = new Synthesis(delivery);
@@ -205,6 +208,15 @@ public final class CompletionPoller {
     }
 
     /**
+     * The chain that queue pairs of the owner share.
+     *
+     * @return null unless this queue is confined
+     */
+    public SendChains.@Nullable Shared sharedChain() {
+        return sharedChain;
+    }
+
+    /**
      * What other threads want of the owner of this confined queue.
      *
      * @return where they leave it
@@ -264,9 +276,9 @@ public final class CompletionPoller {
     }
 
     /**
-     * The short poll, enough for almost all: nothing is there, or plain successes of one queue.
-     * Apart from the long one, which does the same and more, because what the JIT prepares for that
-     * costs more than all there is to do here.
+     * The short poll, enough for almost all: nothing is there, or plain successes. Apart from the
+     * long one, which does the same and more, because what the JIT prepares for that costs more
+     * than all there is to do here.
      *
      * @return whether there is no more to do
      */
@@ -276,10 +288,33 @@ public final class CompletionPoller {
         int plain =
                 came > 0 && guess != null ? guess.deliverPlain(raw, 0, came, provider, into) : 0;
         if (plain < came) {
+            plain = pollPlainOfSeveral(plain, came, into);
+        }
+        if (plain < came) {
             take(plain, came, into);
             noteUnsettled();
         }
         return came < asked || into.remaining() == 0;
+    }
+
+    /** Goes on with other queue pairs; the guess stays with the last of them. */
+    private int pollPlainOfSeveral(int first, int came, CompletionRecords into) {
+        RequestLedger last = null;
+        int next = first;
+        while (next < came) {
+            long id = raw.id(next);
+            RequestLedger ledger = WorkId.isShared(id) ? null : registry.find(id);
+            int plain = ledger == null ? 0 : ledger.deliverPlain(raw, next, came, provider, into);
+            if (plain == 0) {
+                break;
+            }
+            last = ledger;
+            next += plain;
+        }
+        if (last != null) {
+            guess = last;
+        }
+        return next;
     }
 
     private void pollAll(CompletionRecords into) {

@@ -2,10 +2,6 @@ package dev.verbena.internal.queue;
 
 import dev.verbena.internal.verbs.WorkCompletions;
 
-import org.jspecify.annotations.Nullable;
-
-import java.util.Arrays;
-
 /**
  * Completions as they are delivered, in order: records without an object for each. A consumer polls
  * into one of these.
@@ -22,8 +18,7 @@ public final class CompletionRecords {
     private static final int IMMEDIATE = 1 << 24; // above all that a mark has
 
     private long[] words;
-    private Endpoint[] endpoints; // whose each is, while sole is null
-    private @Nullable Endpoint sole; // whose all of them are
+    private Endpoint[] endpoints; // whose each is
     private int[]
             extras; // invalidated tokens and immediate data, valid only for completions with one
     private int capacity;
@@ -88,9 +83,9 @@ public final class CompletionRecords {
     }
 
     private void add(Endpoint endpoint, long context, long kind, int extra) {
-        put(0, context, kind);
         extras[size] = extra;
-        added(endpoint, 1);
+        put(0, endpoint, context, kind);
+        added(1);
     }
 
     /**
@@ -99,41 +94,26 @@ public final class CompletionRecords {
      * @param index which of them; there is {@link #remaining}
      * @param kind the mark of the request, and above it the bytes that came
      */
-    void put(int index, long context, long kind) {
-        int word = WORDS * (size + index);
+    void put(int index, Endpoint endpoint, long context, long kind) {
+        int record = size + index;
+        int word = WORDS * record;
         words[word] = context;
         words[word + 1] = kind;
+        // Often the same as in the poll before: reading it costs less than telling the collector of
+        // a reference between old objects.
+        if (endpoints[record] != endpoint) {
+            endpoints[record] = endpoint;
+        }
     }
 
-    /** So many were put, all of this queue pair. */
-    void added(Endpoint endpoint, int count) {
-        if (endpoint != sole) {
-            noteEndpoint(endpoint, count);
-        }
+    /** So many were put. */
+    void added(int count) {
         size += count;
-    }
-
-    private void noteEndpoint(Endpoint endpoint, int count) {
-        if (size == 0) {
-            sole = endpoint;
-            return;
-        }
-        if (sole != null) {
-            Arrays.fill(endpoints, 0, size, sole);
-            sole = null;
-        }
-        for (int i = size; i < size + count; i++) {
-            // Often the same as in the round before: reading it costs less than telling the
-            // collector of a reference between old objects.
-            if (endpoints[i] != endpoint) {
-                endpoints[i] = endpoint;
-            }
-        }
     }
 
     /** Adds one of another's; there is {@link #remaining}. */
     void addFrom(CompletionRecords from, int index) {
-        add(from.endpoint(index), from.context(index), from.kind(index), from.extras[index]);
+        add(from.endpoints[index], from.context(index), from.kind(index), from.extras[index]);
     }
 
     /**
@@ -149,14 +129,9 @@ public final class CompletionRecords {
         }
         words = grown.words;
         endpoints = grown.endpoints;
-        sole = grown.sole;
         extras = grown.extras;
         capacity = grown.capacity;
         size = kept;
-    }
-
-    private Endpoint endpoint(int index) {
-        return sole != null ? sole : endpoints[index];
     }
 
     /**
@@ -166,7 +141,7 @@ public final class CompletionRecords {
      * @return the queue pair
      */
     public Object queuePair(int index) {
-        return endpoint(index).queuePair();
+        return endpoints[index].queuePair();
     }
 
     /**

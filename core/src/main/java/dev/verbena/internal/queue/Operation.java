@@ -56,10 +56,50 @@ public record Operation(String name, int opcode, RequestType type, int flags, Ne
                 request.immediate((int) operand);
             }
             case SendChain.WRITE, SendChain.READ -> request.remote(remoteAddress, remoteKey);
-            case SendChain.COMPARE_AND_SWAP, SendChain.FETCH_AND_ADD ->
-                    request.atomic(remoteAddress, remoteKey, operand, swap);
+            case SendChain.COMPARE_AND_SWAP, SendChain.FETCH_AND_ADD -> {
+                request.remoteOfAtomic(remoteAddress, remoteKey);
+                request.operands(operand, swap);
+            }
             default -> {} // SEND
         }
+    }
+
+    /** Writes what it names at the peer into a request that has all else. */
+    void fillRemote(SendChain request, long remoteAddress, int remoteKey) {
+        switch (opcode) {
+            case SendChain.SEND_WITH_INVALIDATE -> request.invalidate(remoteKey);
+            case SendChain.COMPARE_AND_SWAP, SendChain.FETCH_AND_ADD ->
+                    request.remoteOfAtomic(remoteAddress, remoteKey);
+            case SendChain.WRITE, SendChain.WRITE_WITH_IMMEDIATE, SendChain.READ ->
+                    request.remote(remoteAddress, remoteKey);
+            default -> {} // those that name nothing there
+        }
+    }
+
+    /**
+     * Whether it invalidates a token of the peer.
+     *
+     * @return true for a send and invalidate only
+     */
+    public boolean invalidatesAtPeer() {
+        return opcode == SendChain.SEND_WITH_INVALIDATE;
+    }
+
+    /**
+     * Whether it names memory of the peer.
+     *
+     * @return false for sends, binds and invalidates
+     */
+    public boolean namesRemoteMemory() {
+        return switch (opcode) {
+            case SendChain.WRITE,
+                    SendChain.WRITE_WITH_IMMEDIATE,
+                    SendChain.READ,
+                    SendChain.COMPARE_AND_SWAP,
+                    SendChain.FETCH_AND_ADD ->
+                    true;
+            default -> false;
+        };
     }
 
     private static final int ANY = SILENT_SUCCESS | READ_FENCE | DEFER;
@@ -140,4 +180,27 @@ public record Operation(String name, int opcode, RequestType type, int flags, Ne
     public static final Operation INVALIDATE =
             new Operation(
                     "invalidate", SendChain.INVALIDATE, RequestType.INVALIDATE, ANY, Needs.WINDOW);
+
+    private static final Operation[] ALL = {
+        SEND,
+        SEND_AND_INVALIDATE,
+        SEND_WITH_IMMEDIATE,
+        WRITE,
+        WRITE_WITH_IMMEDIATE,
+        READ,
+        COMPARE_AND_SWAP,
+        FETCH_AND_ADD,
+        BIND,
+        INVALIDATE
+    };
+
+    /** The operation with an opcode. */
+    static Operation withOpcode(int opcode) {
+        for (Operation operation : ALL) {
+            if (operation.opcode == opcode) {
+                return operation;
+            }
+        }
+        throw new IllegalArgumentException("There is no opcode " + opcode);
+    }
 }

@@ -20,7 +20,7 @@ import java.util.concurrent.locks.LockSupport;
  * it would deadlock. No caller's code runs under it. A native object must not be destroyed while a
  * post uses it, so a close takes the lock for good.
  */
-public final class QueueLock {
+public class QueueLock {
     private static final int FREE = 0;
     private static final int TAKEN = 1;
     private static final int CLOSED = 2;
@@ -62,7 +62,7 @@ public final class QueueLock {
      * @return false when it is closed; it is not held then
      * @throws WrongThreadException on a confined lock, when the current thread is not its owner
      */
-    public boolean acquire() {
+    public final boolean acquire() {
         if (user == Thread.currentThread()) {
             return true;
         }
@@ -74,7 +74,7 @@ public final class QueueLock {
     }
 
     /** Releases the lock; only after {@link #acquire} returned true. */
-    public void release() {
+    public final void release() {
         if (owner == null) {
             STATE.setRelease(this, FREE);
         }
@@ -85,7 +85,7 @@ public final class QueueLock {
      *
      * @throws WrongThreadException on a confined lock, when the current thread is not its owner
      */
-    public void close() {
+    public final void close() {
         if (owner == null) {
             take(CLOSED);
         } else if (acquire()) {
@@ -99,7 +99,7 @@ public final class QueueLock {
      *
      * @return false for a shared lock, and for the owner
      */
-    public boolean isForeign() {
+    public final boolean isForeign() {
         return owner != null && owner != Thread.currentThread();
     }
 
@@ -108,7 +108,7 @@ public final class QueueLock {
      *
      * @return null for a shared lock
      */
-    public @Nullable Thread owner() {
+    public final @Nullable Thread owner() {
         return owner;
     }
 
@@ -118,7 +118,7 @@ public final class QueueLock {
      *
      * @throws WrongThreadException when the owner is another thread that is alive
      */
-    public void adopt() {
+    public final void adopt() {
         Thread before = owner;
         Thread current = Thread.currentThread();
         if (before != null
@@ -134,7 +134,7 @@ public final class QueueLock {
      *
      * @throws WrongThreadException when it is not the owner
      */
-    public void checkOwner() {
+    public final void checkOwner() {
         if (isForeign()) {
             refuseThread();
         }

@@ -9,14 +9,13 @@ import java.lang.ref.Reference;
  * cancelled, by this library: rxe's provider puts receives into a ring without a word to the
  * kernel, which has flushed that ring already.
  */
-public final class ReceiveQueue {
+public final class ReceiveQueue extends QueueLock {
     private final RequestLedger ledger;
     private final long queuePair;
     private final ReceiveRequest request;
     private final CompletionPoller poller;
     private final Object domain;
     private final int maxBuffers;
-    private final QueueLock lock;
     private volatile boolean flushed;
 
     /**
@@ -36,22 +35,13 @@ public final class ReceiveQueue {
             CompletionPoller poller,
             Object domain,
             int maxBuffers) {
+        super(poller.lock().owner());
         this.ledger = ledger;
         this.queuePair = queuePair;
         this.request = request;
         this.poller = poller;
         this.domain = domain;
         this.maxBuffers = maxBuffers;
-        this.lock = new QueueLock(poller.lock().owner());
-    }
-
-    /**
-     * The lock of this queue.
-     *
-     * @return whose owner is the thread that the queue is confined to
-     */
-    public QueueLock lock() {
-        return lock;
     }
 
     /**
@@ -90,7 +80,7 @@ public final class ReceiveQueue {
      * @return {@link Refusal#NONE}, a positive errno, or a {@link Refusal#code}
      */
     public int post(long context, Buffers buffers) {
-        if (!lock.acquire()) {
+        if (!acquire()) {
             return Refusal.NOT_CONNECTED.code();
         }
         boolean synthesized;
@@ -115,7 +105,7 @@ public final class ReceiveQueue {
                 }
             }
         } finally {
-            lock.release();
+            release();
             Reference.reachabilityFence(buffers);
         }
         if (synthesized) {
@@ -162,12 +152,12 @@ public final class ReceiveQueue {
      *     polls next: it may have posted a receive beside this call
      */
     public void flush(Runnable modifyToError) {
-        if (lock.isForeign()) {
+        if (isForeign()) {
             flushed = true;
             poller.ownerTasks().runByOwner(modifyToError);
-        } else if (lock.acquire()) {
+        } else if (acquire()) {
             flushed = true;
-            lock.release();
+            release();
         }
     }
 
@@ -178,7 +168,7 @@ public final class ReceiveQueue {
      * @param modifyToError moves the queue pair to the error state, so that the device flushes it
      */
     public void close(long nanoseconds, Runnable modifyToError) {
-        lock.close();
+        close();
         if (ledger.outstanding() > 0) {
             modifyToError.run();
             poller.finish(ledger, nanoseconds, CompletionPoller.FLUSHED);

@@ -1,7 +1,6 @@
 package dev.verbena.internal.queue;
 
-import java.util.concurrent.atomic.AtomicInteger;
-import java.util.concurrent.atomic.AtomicLong;
+import java.util.concurrent.atomic.AtomicLongArray;
 
 /**
  * What is counted of one queue of a queue pair beside what its {@link RequestLedger} holds anyway:
@@ -9,39 +8,38 @@ import java.util.concurrent.atomic.AtomicLong;
  */
 public final class RequestCounts {
     // How many were added to the ledger, as of not long ago: its own number wraps around.
-    private final AtomicLong added = new AtomicLong();
-    private final AtomicInteger internal = new AtomicInteger(); // how many of these
-    private final AtomicInteger suppressed = new AtomicInteger(); // and how many of these
+    private static final int ADDED = 0;
+    private static final int INTERNAL = 1; // how many of these
+    private static final int SUPPRESSED = 2; // and how many of these
+    private static final int REFUSED = 3;
+    private static final int FULL = 4;
+    private static final int FAILED = 5;
+    private static final int CANCELLED = 6;
+    private static final int INTERNAL_SIGNALS = 7;
+    private static final int SHARED_RECEIVES = 8;
+    private static final int BYTES = 9;
 
-    private final AtomicLong refused = new AtomicLong();
-    private final AtomicLong full = new AtomicLong();
-    private final AtomicLong failed = new AtomicLong();
-    private final AtomicLong cancelled = new AtomicLong();
-    private final AtomicLong internalSignals = new AtomicLong();
-    private final AtomicLong sharedReceives = new AtomicLong();
-    private final AtomicLong bytes = new AtomicLong();
+    // One array: every queue pair has two of these, and most are never counted up.
+    private final AtomicLongArray counts = new AtomicLongArray(BYTES + 1);
 
     RequestCounts() {}
 
     // The writers. Those without a locked instruction hold a queue's lock.
 
-    /**
-     * Notes how many requests were added, long before that number has wrapped around: whenever the
-     * ledger looks for free slots.
-     */
+    /** Notes how many requests were added, long before that number has wrapped around. */
     void added(int wrapping) {
-        long before = added.getPlain();
-        added.setOpaque(before + (wrapping - (int) before));
+        long before = counts.getPlain(ADDED);
+        counts.setOpaque(ADDED, before + (wrapping - (int) before));
     }
 
     /** Requests of this library's own were added, or taken back. */
     void internal(int more) {
-        internal.setOpaque(internal.getPlain() + more);
+        add(INTERNAL, more);
     }
 
     /** One was added that the caller believes refused. */
     void suppressed() {
-        suppressed.getAndIncrement();
+        counts.getAndIncrement(SUPPRESSED);
     }
 
     /**
@@ -50,43 +48,46 @@ public final class RequestCounts {
      * @param code what it returned
      */
     public void refused(int code) {
-        refused.getAndIncrement();
+        counts.getAndIncrement(REFUSED);
         if (code == Refusal.FULL.code()) {
-            full.getAndIncrement();
+            counts.getAndIncrement(FULL);
         }
     }
 
     void failed(int status) {
-        (status == CompletionPoller.FLUSHED ? cancelled : failed).getAndIncrement();
+        counts.getAndIncrement(status == CompletionPoller.FLUSHED ? CANCELLED : FAILED);
     }
 
     void internalSignal() {
-        add(internalSignals, 1);
+        add(INTERNAL_SIGNALS, 1);
     }
 
     void sharedReceive() {
-        add(sharedReceives, 1);
+        add(SHARED_RECEIVES, 1);
     }
 
     /** Bytes of a receive that {@link RequestLedger#deliverPlain} does not deliver. */
     void received(long count) {
-        add(bytes, count);
+        add(BYTES, count);
     }
 
-    private static void add(AtomicLong to, long count) {
-        to.setOpaque(to.getPlain() + count);
+    private void add(int which, long count) {
+        counts.setOpaque(which, counts.getPlain(which) + count);
     }
 
     // The readers.
 
     /** How many were added for the caller, where the ledger's number is this one. */
     long posted(int wrapping) {
-        long before = added.getOpaque();
-        return before + (wrapping - (int) before) - internal.getOpaque() - suppressed.getOpaque();
+        long before = counts.getOpaque(ADDED);
+        return before
+                + (wrapping - (int) before)
+                - counts.getOpaque(INTERNAL)
+                - counts.getOpaque(SUPPRESSED);
     }
 
     int internal() {
-        return internal.getOpaque();
+        return (int) counts.getOpaque(INTERNAL);
     }
 
     /**
@@ -95,7 +96,7 @@ public final class RequestCounts {
      * @return how many
      */
     public long refused() {
-        return refused.getOpaque();
+        return counts.getOpaque(REFUSED);
     }
 
     /**
@@ -104,7 +105,7 @@ public final class RequestCounts {
      * @return how many of {@link #refused}
      */
     public long full() {
-        return full.getOpaque();
+        return counts.getOpaque(FULL);
     }
 
     /**
@@ -113,7 +114,7 @@ public final class RequestCounts {
      * @return how many
      */
     public long failed() {
-        return failed.getOpaque();
+        return counts.getOpaque(FAILED);
     }
 
     /**
@@ -122,7 +123,7 @@ public final class RequestCounts {
      * @return how many
      */
     public long cancelled() {
-        return cancelled.getOpaque();
+        return counts.getOpaque(CANCELLED);
     }
 
     /**
@@ -131,7 +132,7 @@ public final class RequestCounts {
      * @return how many
      */
     public long internalSignals() {
-        return internalSignals.getOpaque();
+        return counts.getOpaque(INTERNAL_SIGNALS);
     }
 
     /**
@@ -140,7 +141,7 @@ public final class RequestCounts {
      * @return how many
      */
     public long sharedReceives() {
-        return sharedReceives.getOpaque();
+        return counts.getOpaque(SHARED_RECEIVES);
     }
 
     /**
@@ -149,6 +150,6 @@ public final class RequestCounts {
      * @return how many
      */
     public long bytes() {
-        return bytes.getOpaque();
+        return counts.getOpaque(BYTES);
     }
 }

@@ -33,6 +33,12 @@ public final class RequestLedger implements Credit {
      */
     private static final int FIRST = Integer.MAX_VALUE - 40;
 
+    /** How many requests may be added before {@link RequestCounts#added} has to hear of it. */
+    private static final int NOTE_EVERY = 1 << 24;
+
+    private static final long[] NOTHING = {};
+    private static final @Nullable Window[] NO_WINDOWS = {};
+
     private static final VarHandle ADDED = counter("added");
     private static final VarHandle RETIRED = counter("retired");
     private static final VarHandle SILENT_RETIRED = counter("silentRetired");
@@ -44,14 +50,17 @@ public final class RequestLedger implements Credit {
     private final long queue;
     private final int depth;
     private final int interval;
-    private final int slots; // how many slots, less one
-    private final long[] requests; // two for each: its context and its RequestState
-    private final @Nullable Window[] windows; // null but for outstanding requests that name one
+    // Two for each request: its context and its RequestState. Empty until the first is added: most
+    // of many connections may be idle.
+    private long[] requests = NOTHING;
+    // Null but for outstanding requests that name one; empty until the first does.
+    private @Nullable Window[] windows = NO_WINDOWS;
 
     // Written by the posting side.
     private int added = FIRST;
     private int silentAdded;
     private int limit = FIRST; // while "added" is below it there is a free slot for certain
+    private int noted = FIRST; // what "added" was when the counts heard of it last
     private long bytes; // by BYTES; of a receive queue, by the completing side
 
     // Written by the completing side.
@@ -87,10 +96,11 @@ public final class RequestLedger implements Credit {
         this.queue = queue;
         this.depth = depth;
         this.interval = interval;
-        int places = Integer.highestOneBit(depth + interval) << 1; // room for two internal ones
-        this.slots = places - 1;
-        this.requests = new long[2 * places];
-        this.windows = new Window[places];
+    }
+
+    /** How many requests there is memory for: as many as may be added, and two internal ones. */
+    private int places() {
+        return Integer.highestOneBit(depth + interval) << 1;
     }
 
     /**
@@ -136,11 +146,17 @@ public final class RequestLedger implements Credit {
     }
 
     private boolean fullNow() {
+        if (requests.length == 0) {
+            requests = new long[2 * places()]; // the first time that one is to be added
+        }
         int silent = silentAdded - (int) SILENT_RETIRED.getAcquire(this);
         int others = added - silentAdded - (int) DELIVERED.getAcquire(this);
         // Without what is granted on top for silent ones: those may end before the next check.
         limit = added + depth - others - silent;
-        counts.added(added - FIRST);
+        if (added - noted > NOTE_EVERY) {
+            noted = added;
+            counts.added(added - FIRST);
+        }
         return others + silent >= depth + (silent > 0 ? interval - 1 : 0);
     }
 
@@ -155,8 +171,13 @@ public final class RequestLedger implements Credit {
         return (sequence << 1 | 1) & requests.length - 1;
     }
 
+    private int windowAt(int sequence) {
+        return sequence & windows.length - 1;
+    }
+
     private int state(int sequence) {
-        return (int) requests[stateAt(sequence)];
+        // A provider may report what was never added.
+        return requests.length == 0 ? RequestState.ENDED : (int) requests[stateAt(sequence)];
     }
 
     private void mark(int sequence, int marks) {
@@ -240,7 +261,10 @@ public final class RequestLedger implements Credit {
      * @param signaled whether the provider reports success
      */
     void add(Window window, long context, RequestType type, boolean silent, boolean signaled) {
-        windows[added & slots] = window;
+        if (windows.length == 0) {
+            windows = new Window[places()];
+        }
+        windows[windowAt(added)] = window;
         add(context, type, silent, signaled, RequestState.WINDOW);
     }
 
@@ -263,7 +287,8 @@ public final class RequestLedger implements Credit {
      * room} for them.
      *
      * @param batch the requests
-     * @param records two numbers for each: its context and its {@link RequestState}
+     * @param records {@link Batch#WORDS} numbers for each, the first two are its context and its
+     *     {@link RequestState}
      * @param count how many
      * @param silent how many of them are silent
      */
@@ -272,8 +297,8 @@ public final class RequestLedger implements Credit {
         for (int i = 0; i < count; i++) {
             int sequence = first + i;
             batch.number(i, WorkId.of(queue, sequence));
-            requests[contextAt(sequence)] = records[2 * i];
-            requests[stateAt(sequence)] = records[2 * i + 1];
+            requests[contextAt(sequence)] = records[Batch.WORDS * i];
+            requests[stateAt(sequence)] = records[Batch.WORDS * i + 1];
         }
         silentAdded += silent;
         ADDED.setRelease(this, first + count);
@@ -285,6 +310,9 @@ public final class RequestLedger implements Credit {
      * @return its sequence number
      */
     int addInternal() {
+        if (requests.length == 0) {
+            fullNow();
+        }
         counts.internal(1);
         return add(0, RequestType.SEND, true, true, RequestState.INTERNAL);
     }
@@ -293,7 +321,7 @@ public final class RequestLedger implements Credit {
     public void takeBack() {
         int state = state(added - 1);
         if ((state & RequestState.WINDOW) != 0) {
-            int at = added - 1 & this.slots;
+            int at = windowAt(added - 1);
             endpoint.windows().takeBack(Objects.requireNonNull(windows[at]), type(state));
             windows[at] = null;
         }
@@ -385,7 +413,7 @@ public final class RequestLedger implements Credit {
     }
 
     private void retireWindow(int sequence, int state, boolean failed) {
-        int at = sequence & this.slots;
+        int at = windowAt(sequence);
         Window window = Objects.requireNonNull(windows[at]); // the request is marked WINDOW
         windows[at] = null;
         requests[stateAt(sequence)] = state & ~RequestState.WINDOW;
@@ -425,7 +453,7 @@ public final class RequestLedger implements Credit {
             int most = Math.min(outstanding, came - first);
             count = deliverMorePlain(raw, first, oldest, most, provider, to);
         }
-        to.added(endpoint, count);
+        to.added(count);
         RETIRED.setRelease(this, oldest + count);
         DELIVERED.setRelease(this, delivered + count);
         return count;
@@ -468,12 +496,12 @@ public final class RequestLedger implements Credit {
             BYTES.setOpaque(this, bytes + came);
             state |= came << Integer.SIZE;
         }
-        to.put(place, requests[contextAt(sequence)], state);
+        to.put(place, endpoint, requests[contextAt(sequence)], state);
         return true;
     }
 
     long context(int sequence) {
-        return requests[contextAt(sequence)];
+        return requests.length == 0 ? 0 : requests[contextAt(sequence)];
     }
 
     RequestType typeOf(int sequence) {

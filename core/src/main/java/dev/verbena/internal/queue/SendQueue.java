@@ -1,8 +1,10 @@
 package dev.verbena.internal.queue;
 
-import dev.verbena.internal.verbs.Errno;
 import dev.verbena.internal.verbs.SendChain;
+import dev.verbena.internal.verbs.SendChains;
 import dev.verbena.internal.verbs.VerbsContext;
+
+import org.jspecify.annotations.Nullable;
 
 import java.lang.invoke.MethodHandles;
 import java.lang.invoke.VarHandle;
@@ -22,25 +24,18 @@ import java.lang.ref.Reference;
  *       was accepted, its completion is synthesized and the queue pair goes to the error state.
  * </ul>
  *
- * <p>Binds and invalidates, which name a window, begin in {@link WindowRequests}.
+ * <p>Binds and invalidates, which name a window, begin in {@link WindowRequests}. The queue is its
+ * own lock: an object less to be read by each post.
  *
  * <p>Posts return {@link Refusal#NONE}, a positive errno of the provider, or a {@link
  * Refusal#code}.
  */
-public final class SendQueue {
-    private static final int TRIES = 8; // while other queue pairs' completions come in between
-
+public final class SendQueue extends QueueLock {
     // The states of the connection, as posts see it: no way leads back.
     private static final int IDLE = 0;
     private static final int CONNECTED = 1;
     private static final int ENDED = 2;
     private static final VarHandle STATE;
-
-    // Which requests of a chain have callers that wait for the answer, and may be refused without a
-    // completion.
-    private static final int NONE_ASKS = 0;
-    private static final int LAST_ASKS = 1;
-    private static final int ALL_ASK = 2; // a batch
 
     static {
         try {
@@ -50,15 +45,15 @@ public final class SendQueue {
         }
     }
 
-    // These also of WindowRequests, under the lock.
+    // These also of WindowRequests, Batch and ChainRefusal, under the lock.
     final SendRules rules;
     final RequestLedger ledger;
-    final SendChain chain;
+    final CompletionPoller poller;
 
-    private final QueueLock lock;
     private final VerbsContext verbs;
     private final long queuePair;
-    private final CompletionPoller poller;
+    private final SendChains chains;
+    private final SendChain single; // of a request that is posted at once
     private final int interval;
     private final Runnable modifyToError;
 
@@ -69,6 +64,8 @@ public final class SendQueue {
     private int outboundReads;
 
     // Guarded by the lock.
+    private @Nullable SendChain deferred; // null until the first request is deferred
+    private boolean deferring; // requests are in it
     private int unsignaled; // silent requests since the last signal
     private boolean announce; // completions were synthesized: to be announced without the lock
 
@@ -77,7 +74,7 @@ public final class SendQueue {
      *
      * @param rules what its requests may ask for
      * @param ledger its requests
-     * @param chain where they are built
+     * @param chains where they are built
      * @param verbs the device
      * @param queuePair the address of the {@code ibv_qp}
      * @param poller where their completions are delivered
@@ -87,16 +84,17 @@ public final class SendQueue {
     public SendQueue(
             SendRules rules,
             RequestLedger ledger,
-            SendChain chain,
+            SendChains chains,
             VerbsContext verbs,
             long queuePair,
             CompletionPoller poller,
             int interval,
             Runnable modifyToError) {
-        this.lock = new QueueLock(poller.lock().owner());
+        super(poller.lock().owner());
         this.rules = rules;
         this.ledger = ledger;
-        this.chain = chain;
+        this.chains = chains;
+        this.single = chains.single();
         this.verbs = verbs;
         this.queuePair = queuePair;
         this.poller = poller;
@@ -139,7 +137,7 @@ public final class SendQueue {
             long operand,
             long swap,
             int flags) {
-        if (!lock.acquire()) {
+        if (!acquire()) {
             return Refusal.NOT_CONNECTED.code();
         }
         try {
@@ -153,30 +151,45 @@ public final class SendQueue {
             if (refusal != Refusal.NONE) {
                 return refuse(refusal);
             }
+            SendChain chain = chainFor(flags);
             chain.begin(operation.opcode());
             operation.fill(chain, remoteAddress, remoteKey, operand, swap);
             int answer;
             if ((flags & RequestFlags.INLINE) != 0) {
-                answer = postInline(operation, context, buffers, count, flags);
+                answer = postInline(chain, operation, context, buffers, count, flags);
             } else {
                 if ((flags & RequestFlags.DEFER) != 0) {
                     chain.copyOfBuffers(buffers.entries(), count); // the caller may change the list
                 } else {
                     chain.buffers(buffers.address(), count);
                 }
-                answer = submit(operation, context, flags, 0);
+                answer = submit(chain, operation, context, flags, 0);
             }
             if (answer == Refusal.NONE) {
                 ledger.addBytes(buffers.bytes()); // a store after the downcall delays nothing
             }
             return answer;
         } catch (RuntimeException | Error e) {
-            postDeferredHere();
+            afterException();
             throw e;
         } finally {
-            release();
+            leave();
             Reference.reachabilityFence(buffers);
         }
+    }
+
+    /** Where a request with these flags is built: behind what is deferred, if anything is. */
+    SendChain chainFor(int flags) {
+        return (flags & RequestFlags.DEFER) == 0 && !deferring ? single : deferred();
+    }
+
+    private SendChain deferred() {
+        SendChain made = deferred;
+        if (made == null) {
+            made = chains.deferred();
+            deferred = made;
+        }
+        return made;
     }
 
     /** Checks that the queue is connected, that it knows the flags, and that it has a free slot. */
@@ -215,7 +228,12 @@ public final class SendQueue {
     }
 
     private int postInline(
-            Operation operation, long context, Buffers buffers, int count, int flags) {
+            SendChain chain,
+            Operation operation,
+            long context,
+            Buffers buffers,
+            int count,
+            int flags) {
         // As one buffer: most providers refuse more than the queue pair was made for, inline too.
         long bytes = buffers.copyInline(chain, count, rules.maxInlineBytes());
         if (bytes < 0) {
@@ -224,18 +242,18 @@ public final class SendQueue {
         if (bytes == 0) {
             chain.buffers(0, 0);
         }
-        return submit(operation, context, flags, bytes == 0 ? 0 : SendChain.INLINE);
+        return submit(chain, operation, context, flags, bytes == 0 ? 0 : SendChain.INLINE);
     }
 
     /** Ends a request and posts it with all deferred ones, unless it is deferred itself. */
-    private int submit(Operation operation, long context, int flags, int inline) {
+    private int submit(SendChain chain, Operation operation, long context, int flags, int inline) {
         boolean silent = (flags & RequestFlags.SILENT_SUCCESS) != 0;
         int after = unsignaledAfter(unsignaled, silent);
         chain.finish(ledger.nextId(), RequestFlags.toVerbs(flags, inline, after == 0));
         boolean waits = (flags & RequestFlags.DEFER) != 0 && !chain.full();
         long first = waits ? 0 : chain.prepare(0);
         ledger.add(context, operation.type(), silent, after == 0);
-        return finished(waits, first, after);
+        return finished(chain, waits, first, after);
     }
 
     /** How many silent requests in a row there are after one more request; 0: it is signaled. */
@@ -252,7 +270,7 @@ public final class SendQueue {
      * As the other, for a request that names a window. Apart from it, because the JIT inlines no
      * method with a parameter whose class is not loaded, and many programs have no windows.
      */
-    int submit(Operation operation, Window window, long context, int flags) {
+    int submit(SendChain chain, Operation operation, Window window, long context, int flags) {
         boolean silent = (flags & RequestFlags.SILENT_SUCCESS) != 0;
         int after = unsignaledAfter(unsignaled, silent);
         chain.finish(ledger.nextId(), RequestFlags.toVerbs(flags, 0, after == 0));
@@ -264,12 +282,17 @@ public final class SendQueue {
             endpoint.windows().invalidate(window);
         }
         boolean waits = (flags & RequestFlags.DEFER) != 0 && !chain.full();
-        return finished(waits, waits ? 0 : chain.prepare(0), after);
+        return finished(chain, waits, waits ? 0 : chain.prepare(0), after);
     }
 
     /** Posts the chain, unless its last request is deferred. */
-    private int finished(boolean waits, long first, int unsignaledAfter) {
-        int refusal = waits ? Refusal.NONE : postChain(first, true);
+    private int finished(SendChain chain, boolean waits, long first, int unsignaledAfter) {
+        if (waits) {
+            deferring = true;
+            unsignaled = unsignaledAfter;
+            return Refusal.NONE;
+        }
+        int refusal = postChain(chain, first, true);
         if (refusal == Refusal.NONE) {
             unsignaled = unsignaledAfter;
         }
@@ -286,13 +309,13 @@ public final class SendQueue {
      * @return the same, or NOT_CONNECTED where the queue is closed
      */
     public int refuseOutside(int refusal) {
-        if (!lock.acquire()) {
+        if (!acquire()) {
             return Refusal.NOT_CONNECTED.code();
         }
         try {
             return refuse(refusal);
         } finally {
-            release();
+            leave();
         }
     }
 
@@ -304,46 +327,64 @@ public final class SendQueue {
 
     /** Posts what was deferred: a request was refused by an exception before it got here. */
     public void postDeferred() {
-        if (lock.acquire()) {
+        if (acquire()) {
             try {
                 postDeferredHere();
             } finally {
-                release();
+                leave();
             }
         }
     }
 
     /** The same, with the lock. Those requests were accepted: their posts have returned. */
     void postDeferredHere() {
-        if (!chain.isEmpty()) {
-            postChain(chain.prepare(0), false);
+        if (deferring) {
+            SendChain chain = deferred();
+            postChain(chain, chain.prepare(0), false);
+        }
+    }
+
+    /** A post has thrown, perhaps when its request was in a chain and the ledger already. */
+    private void afterException() {
+        try {
+            postDeferredHere();
+            if (!single.isEmpty()) {
+                postChain(single, single.prepare(0), false);
+            }
+        } finally {
+            single.clear(); // other queue pairs may use it, too
         }
     }
 
     /** Releases the lock, and announces what was synthesized under it. */
-    void release() {
+    void leave() {
         if (announce) {
             announce = false;
-            lock.release();
+            release();
             poller.announce();
         } else {
-            lock.release();
+            release();
         }
     }
 
     /**
-     * Posts the chain.
+     * Posts a chain.
      *
      * @param lastIsAsking whether the last request's caller still waits for the answer, so that it
      *     may be refused without a completion
      */
-    private int postChain(long first, boolean lastIsAsking) {
+    private int postChain(SendChain chain, long first, boolean lastIsAsking) {
         int answer = verbs.postSend(queuePair, first, chain.badRequest());
         int errno =
                 chain.accepted(answer)
                         ? 0
-                        : notAccepted(chain, answer, lastIsAsking ? LAST_ASKS : NONE_ASKS);
+                        : ChainRefusal.settle(
+                                this,
+                                chain,
+                                answer,
+                                lastIsAsking ? ChainRefusal.LAST_ASKS : ChainRefusal.NONE_ASKS);
         chain.clear();
+        deferring = false;
         return errno;
     }
 
@@ -357,81 +398,26 @@ public final class SendQueue {
      */
     int postBatch(SendChain batch, int unsignaledAfter) {
         int answer = verbs.postSend(queuePair, batch.prepare(0), batch.badRequest());
-        int refusal = batch.accepted(answer) ? 0 : notAccepted(batch, answer, ALL_ASK);
+        int refusal =
+                batch.accepted(answer)
+                        ? 0
+                        : ChainRefusal.settle(this, batch, answer, ChainRefusal.ALL_ASK);
         if (refusal == Refusal.NONE) {
             unsignaled = unsignaledAfter;
         }
         return refusal;
     }
 
-    private int notAccepted(SendChain chain, int answer, int asking) {
-        int posted = 0; // so many the provider has taken
-        int errno = chain.refused(posted, answer);
-        // A queue that was full for the provider may have a free slot once completions are polled.
-        for (int tries = 0;
-                tries < TRIES
-                        && errno == Errno.ENOMEM
-                        && chain.refusedAt() != SendChain.UNKNOWN
-                        && poller.drain();
-                tries++) {
-            posted = chain.refusedAt();
-            errno = post(chain, posted);
-        }
-        return errno == 0 ? 0 : refused(chain, errno, posted, asking);
-    }
-
     /** The downcall: 0, or a positive errno, and {@link SendChain#refusedAt} says where. */
-    private int post(SendChain chain, int first) {
+    int post(SendChain chain, int first) {
         int answer = verbs.postSend(queuePair, chain.prepare(first), chain.badRequest());
         return chain.accepted(answer) ? 0 : chain.refused(first, answer);
     }
 
-    /**
-     * The provider refused a request of the chain, and with it all behind it.
-     *
-     * @param posted how many of the chain it had taken before
-     * @param asking whose post has not returned yet
-     * @return what that post returns
-     */
-    private int refused(SendChain chain, int errno, int posted, int asking) {
-        int at = chain.refusedAt();
-        int last = ledger.last();
-        int first = last - chain.length() + 1;
-        if (asking == ALL_ASK ? at == 0 : asking == LAST_ASKS && at == chain.length() - 1) {
-            for (int sequence = last; sequence - (first + at) >= 0; sequence--) {
-                ledger.takeBack();
-            }
-            return errno; // nothing else has happened
-        }
-        boolean lastIsAsking = asking == LAST_ASKS;
-        int answer = asking == ALL_ASK ? Refusal.NONE : errno; // some of a batch may be posted
-        if (at == SendChain.UNKNOWN) {
-            if (poller.refuse(ledger, first + posted, last, lastIsAsking)) {
-                return Refusal.NONE; // whatever the provider meant: all have completed
-            }
-            end();
-        } else {
-            end();
-            int lastSynthesized = last;
-            if (lastIsAsking) {
-                ledger.takeBack();
-                lastSynthesized--;
-                answer = Refusal.NOT_CONNECTED.code();
-            }
-            poller.synthesize(ledger, first + at, lastSynthesized, CompletionPoller.NOT_POSTED);
-        }
+    /** Accepts nothing more, and has the device flush what is outstanding: a request was lost. */
+    void fail() {
         modifyToError.run();
         announce = true;
-        return answer;
-    }
-
-    /**
-     * The lock of this queue.
-     *
-     * @return whose owner is the thread that the queue is confined to
-     */
-    public QueueLock lock() {
-        return lock;
     }
 
     /**
@@ -468,7 +454,7 @@ public final class SendQueue {
     }
 
     /** Refuses posts from now on: what follows would be lost. */
-    private void end() {
+    void end() {
         STATE.setVolatile(this, ENDED);
     }
 
@@ -483,18 +469,18 @@ public final class SendQueue {
     }
 
     private void endFirstIfForeign() {
-        if (lock.isForeign()) {
+        if (isForeign()) {
             end();
         }
     }
 
     private void disconnectHere() {
-        if (lock.acquire()) {
+        if (acquire()) {
             try {
                 postDeferredHere();
                 end();
             } finally {
-                release();
+                leave();
             }
         }
     }
@@ -512,13 +498,13 @@ public final class SendQueue {
 
     private void drainHere() {
         disconnectHere();
-        if (lock.acquire()) {
+        if (acquire()) {
             try {
                 if (unsignaled > 0 && ledger.outstanding() > 0) {
                     postInternal(SendChain.WRITE);
                 }
             } finally {
-                release();
+                leave();
             }
         }
     }
@@ -530,7 +516,7 @@ public final class SendQueue {
      * @return true when nothing is outstanding
      */
     public boolean drained() {
-        if (!lock.isForeign()) {
+        if (!isForeign()) {
             poller.drain();
         }
         return ledger.outstanding() == 0;
@@ -551,18 +537,18 @@ public final class SendQueue {
         return Math.max(0, ledger.outstanding());
     }
 
-    /** Posts a request of this library's own, of no bytes. */
+    /** Posts a request of this library's own, of no bytes; nothing is deferred. */
     private void postInternal(int opcode) {
-        chain.begin(opcode);
-        chain.buffers(0, 0);
+        single.begin(opcode);
+        single.buffers(0, 0);
         if (opcode == SendChain.WRITE) {
-            chain.remote(0, 0);
+            single.remote(0, 0);
         }
-        chain.finish(WorkId.of(ledger.queue(), ledger.addInternal()), SendChain.SIGNALED);
-        if (post(chain, 0) != 0) {
+        single.finish(WorkId.of(ledger.queue(), ledger.addInternal()), SendChain.SIGNALED);
+        if (post(single, 0) != 0) {
             ledger.takeBack();
         }
-        chain.clear();
+        single.clear();
     }
 
     /**
@@ -573,7 +559,7 @@ public final class SendQueue {
      */
     public void close(long nanoseconds) {
         if (flush()) {
-            lock.close();
+            close();
             // Without the lock: posts beside the close are not to wait.
             poller.finish(ledger, nanoseconds, CompletionPoller.FLUSHED);
         }
@@ -593,7 +579,7 @@ public final class SendQueue {
 
     /** Has the device flush what is outstanding; false when the queue is closed. */
     private boolean flush() {
-        if (!lock.acquire()) {
+        if (!acquire()) {
             return false;
         }
         try {
@@ -606,7 +592,7 @@ public final class SendQueue {
                 postInternal(SendChain.SEND);
             }
         } finally {
-            release();
+            leave();
         }
         return true;
     }

@@ -40,7 +40,7 @@ public final class WindowRequests {
             long offset,
             long length,
             int flags) {
-        if (!queue.lock().acquire()) {
+        if (!queue.acquire()) {
             return Refusal.NOT_CONNECTED.code();
         }
         try {
@@ -68,17 +68,18 @@ public final class WindowRequests {
             if (error != 0) {
                 return queue.refuse(error);
             }
-            queue.chain.begin(SendChain.BIND);
-            queue.chain.bind(
+            SendChain chain = queue.chainFor(flags);
+            chain.begin(SendChain.BIND);
+            chain.bind(
                     window.address(),
                     window.nextToken(),
                     region.handle(),
                     region.start() + offset,
                     length,
                     windowRights(flags));
-            return queue.submit(Operation.BIND, window, context, flags);
+            return queue.submit(chain, Operation.BIND, window, context, flags);
         } finally {
-            queue.release();
+            queue.leave();
         }
     }
 
@@ -109,7 +110,7 @@ public final class WindowRequests {
      * @return whether it was accepted: see {@link SendQueue}
      */
     public int invalidate(long context, Window window, int flags) {
-        if (!queue.lock().acquire()) {
+        if (!queue.acquire()) {
             return Refusal.NOT_CONNECTED.code();
         }
         try {
@@ -123,11 +124,13 @@ public final class WindowRequests {
             if (refusal != Refusal.NONE) {
                 return queue.refuse(refusal);
             }
-            queue.chain.begin(SendChain.INVALIDATE);
-            queue.chain.invalidate(window.token());
-            return queue.submit(Operation.INVALIDATE, window, context, flags & ~RequestFlags.DEFER);
+            int atOnce = flags & ~RequestFlags.DEFER;
+            SendChain chain = queue.chainFor(atOnce);
+            chain.begin(SendChain.INVALIDATE);
+            chain.invalidate(window.token());
+            return queue.submit(chain, Operation.INVALIDATE, window, context, atOnce);
         } finally {
-            queue.release();
+            queue.leave();
         }
     }
 }

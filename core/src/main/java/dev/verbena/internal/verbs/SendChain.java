@@ -90,6 +90,7 @@ public final class SendChain {
     private static final long CACHE_LINE = 64;
 
     private final Provider provider;
+    private final MemorySegment block; // keeps memory of an automatic arena
     private final int maxSge;
     private final int inlineBytes;
     private final long stride;
@@ -117,9 +118,11 @@ public final class SendChain {
         this.inlineBytes = inlineBytes;
         this.inlineOffset = REQUEST + SGE * this.maxSge;
         this.stride = (inlineOffset + inlineBytes + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE;
-        this.slots = memory.allocate(stride * capacity + Long.BYTES, CACHE_LINE).address();
+        this.block = memory.allocate(Long.BYTES + stride * capacity, CACHE_LINE);
+        // Before the first slot: in one cache line with the fields that most requests have.
+        this.refused = block.address();
+        this.slots = refused + Long.BYTES;
         this.end = slots + stride * capacity;
-        this.refused = end;
         this.current = slots;
         this.lastLinked = end - stride;
         for (long slot = slots; slot < lastLinked; slot += stride) {
@@ -267,18 +270,25 @@ public final class SendChain {
     }
 
     /**
-     * Sets the operands of an atomic operation.
+     * Sets the remote address and key of an atomic operation.
      *
      * @param address in the peer's memory, in host order
      * @param key the remote key (NDK: token)
+     */
+    public void remoteOfAtomic(long address, int key) {
+        Native.putLong(current, ATOMIC_ADDRESS, address);
+        Native.putInt(current, ATOMIC_KEY, key);
+    }
+
+    /**
+     * Sets the operands of an atomic operation.
+     *
      * @param compareAdd the value to compare with, or to add
      * @param swap the new value of a compare and swap
      */
-    public void atomic(long address, int key, long compareAdd, long swap) {
-        Native.putLong(current, ATOMIC_ADDRESS, address);
+    public void operands(long compareAdd, long swap) {
         Native.putLong(current, COMPARE_ADD, compareAdd);
         Native.putLong(current, SWAP, swap);
-        Native.putInt(current, ATOMIC_KEY, key);
     }
 
     /**
@@ -323,15 +333,35 @@ public final class SendChain {
     }
 
     /**
-     * Makes a request of the chain signaled or unsignaled.
+     * The opcode of a request of the chain.
      *
      * @param index which request; not checked
-     * @param signaled whether the provider reports its success
+     * @return one of the {@code IBV_WR_…} constants above
      */
-    public void signal(int index, boolean signaled) {
+    public int opcode(int index) {
+        return Native.getInt(slots + stride * index, OPCODE);
+    }
+
+    /**
+     * Sets or clears a flag of a request of the chain.
+     *
+     * @param index which request; not checked
+     * @param flag one of {@code IBV_SEND_…}
+     * @param on whether it is set
+     */
+    public void mark(int index, int flag, boolean on) {
         long slot = slots + stride * index;
-        int others = Native.getInt(slot, FLAGS) & ~SIGNALED;
-        Native.putInt(slot, FLAGS, others | (signaled ? SIGNALED : 0));
+        int others = Native.getInt(slot, FLAGS) & ~flag;
+        Native.putInt(slot, FLAGS, others | (on ? flag : 0));
+    }
+
+    /**
+     * Moves to a request of the chain, whose fields are set next, or behind the last.
+     *
+     * @param index which request; not checked
+     */
+    public void moveTo(int index) {
+        current = slots + stride * index;
     }
 
     /** Empties the chain; the next request goes into the first slot. */

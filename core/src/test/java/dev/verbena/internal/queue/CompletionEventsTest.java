@@ -70,7 +70,7 @@ class CompletionEventsTest {
                         calledBack,
                         () -> looks++);
         Endpoint endpoint = new Endpoint("owner", new WindowTable(), () -> {});
-        ledger = new RequestLedger(endpoint, poller.reserve(true), 16, 1);
+        ledger = Ledgers.withRoom(endpoint, poller.reserve(true), 16, 1);
         poller.enter(ledger);
     }
 

@@ -78,9 +78,9 @@ class CompletionRecordsTest {
         add(records, a, 0);
         long kind = RequestState.of(RequestType.RECEIVE) | 12L << 32;
         for (int round = 0; round < 2; round++) {
-            records.put(0, 10 + round, kind);
-            records.put(1, 20 + round, kind);
-            records.added(b, 2);
+            records.put(0, b, 10 + round, kind);
+            records.put(1, b, 20 + round, kind);
+            records.added(2);
         }
         assertThat(all(records)).containsExactly("a 0", "b 10", "b 20", "b 11", "b 21");
         assertThat(records.type(4)).isEqualTo(RequestType.RECEIVE);

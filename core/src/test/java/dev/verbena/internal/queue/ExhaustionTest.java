@@ -60,7 +60,7 @@ class ExhaustionTest {
     }
 
     private void queue(boolean receive) {
-        ledger = new RequestLedger(endpoint, poller.reserve(receive), DEPTH, 1);
+        ledger = Ledgers.withRoom(endpoint, poller.reserve(receive), DEPTH, 1);
         poller.enter(ledger);
     }
 

@@ -37,7 +37,7 @@ class PlainSuccessesTest {
 
     @BeforeEach
     void makeLedger() {
-        ledger = new RequestLedger(endpoint, WorkId.queue(0, 1, false), 8, 4);
+        ledger = Ledgers.withRoom(endpoint, WorkId.queue(0, 1, false), 8, 4);
     }
 
     @AfterEach
@@ -176,7 +176,7 @@ class PlainSuccessesTest {
 
     @Test
     void receivesWithTheirBytes() {
-        ledger = new RequestLedger(endpoint, WorkId.queue(0, 1, true), 8, 1);
+        ledger = Ledgers.withRoom(endpoint, WorkId.queue(0, 1, true), 8, 1);
         for (int special : new int[] {WITH_IMMEDIATE, WITH_INVALIDATE}) {
             for (int flags : new int[] {0, GRH, special}) {
                 int sequence = ledger.add(1, RequestType.RECEIVE, false, true);

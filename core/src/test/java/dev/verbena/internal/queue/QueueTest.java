@@ -20,7 +20,7 @@ class QueueTest {
     @ParameterizedTest
     @ValueSource(ints = {1, 2, 3, 4, 5, 1000})
     void aFifoTakesAsManyAsItIsDeepAndKeepsTheirContexts(int depth) {
-        RequestLedger ledger = new RequestLedger(ENDPOINT, 0, depth, 1);
+        RequestLedger ledger = Ledgers.withRoom(ENDPOINT, 0, depth, 1);
         int[] sequences = new int[depth];
         for (int round = 0; round < 3; round++) {
             for (int i = 0; i < depth; i++) {
@@ -42,7 +42,7 @@ class QueueTest {
 
     @Test
     void synthesizedCompletionsAcrossTheWrapAreInOrder() {
-        RequestLedger ledger = new RequestLedger(ENDPOINT, 0, 64, 1);
+        RequestLedger ledger = Ledgers.withRoom(ENDPOINT, 0, 64, 1);
         int last = ledger.last();
         while (last < Integer.MAX_VALUE - 2) {
             last = ledger.add(0, RequestType.WRITE, false, true);
@@ -67,7 +67,7 @@ class QueueTest {
 
     @Test
     void whatWasTakenBackLeavesRoom() {
-        RequestLedger ledger = new RequestLedger(ENDPOINT, 0, 1, 1);
+        RequestLedger ledger = Ledgers.withRoom(ENDPOINT, 0, 1, 1);
         for (boolean silent : new boolean[] {false, true}) {
             ledger.add(1, RequestType.WRITE, silent, true);
             assertThat(ledger.full()).isTrue();
@@ -172,7 +172,7 @@ class QueueTest {
         for (int i = 0; i < 20; i++) {
             long queue = registry.reserve(i % 2 == 0);
             assertThat(registry.find(WorkId.of(queue, 7))).isNull();
-            RequestLedger ledger = new RequestLedger(ENDPOINT, queue, 1, 1);
+            RequestLedger ledger = Ledgers.withRoom(ENDPOINT, queue, 1, 1);
             registry.enter(ledger);
             ledgers.add(ledger);
         }
@@ -183,7 +183,7 @@ class QueueTest {
             assertThat(registry.find(WorkId.of(ledger.queue(), 7))).isNull();
         }
         long again = registry.reserve(true); // the first slot, another generation
-        registry.enter(new RequestLedger(ENDPOINT, again, 1, 1));
+        registry.enter(Ledgers.withRoom(ENDPOINT, again, 1, 1));
         assertThat(WorkId.slot(again)).isZero();
         assertThat(registry.find(ledgers.getFirst().queue())).isNull();
     }

@@ -24,7 +24,7 @@ class RequestLedgerTest {
     private final Endpoint endpoint = new Endpoint("it", windows, () -> {});
 
     private RequestLedger ledger(int depth, int interval) {
-        return new RequestLedger(endpoint, WorkId.queue(3, 1, false), depth, interval);
+        return Ledgers.withRoom(endpoint, WorkId.queue(3, 1, false), depth, interval);
     }
 
     private static int write(RequestLedger ledger, long context) {
@@ -52,6 +52,22 @@ class RequestLedgerTest {
 
     private static String synthesized(RequestLedger ledger) {
         return ledger.context(ledger.synthesizedSequence()) + " " + ledger.synthesizedStatus();
+    }
+
+    /**
+     * What a provider reports of a queue that nothing was posted to, and that has no memory yet.
+     */
+    @Test
+    void anEmptyOneKnowsOfNoRequest() {
+        RequestLedger ledger = new RequestLedger(endpoint, WorkId.queue(3, 1, false), 8, 4);
+        for (int sequence : new int[] {ledger.last(), ledger.last() + 1, 0, -1}) {
+            assertThat(ends(ledger, sequence, true)).isFalse();
+            assertThat(ends(ledger, sequence, false)).isFalse();
+            assertThat(ledger.context(sequence)).isZero();
+            assertThat(ledger.silent(sequence)).isFalse();
+        }
+        ledger.synthesizeRest(STATUS);
+        assertThat(due(ledger)).isEmpty();
     }
 
     /** And two of this library's own, beyond what the caller may post. */

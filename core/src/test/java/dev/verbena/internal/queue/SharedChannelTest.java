@@ -221,6 +221,24 @@ class SharedChannelTest {
     }
 
     @Test
+    void aCloseWakesALoopOfTheConsumers() {
+        int descriptor = channel.descriptor();
+        assertThat(Descriptors.await(0, descriptor)).isZero();
+        channel.close();
+        assertThat(Descriptors.await(0, descriptor)).isNotZero();
+    }
+
+    /** A sleep may end for nothing, as for a queue that has not fired. */
+    @Test
+    void aSleepThatEndedForNothingIsFollowedByAnother() {
+        Member member = new Member();
+        whileItSleeps(0, () -> {});
+        whileItSleeps(0, member.entry::raise);
+        assertThat(channel.await(LONG)).isSameAs(member);
+        assertThat(device.sleeps).hasSize(2).doesNotContain(0);
+    }
+
+    @Test
     void sleepsUntilTheNextLookWhereTheDeviceForgetsReceives() {
         channel.free();
         channel = new SharedChannel<>(device, address, true);

@@ -18,7 +18,7 @@ class SynthesisTest {
     private final CompletionRecords records = new CompletionRecords(64);
 
     private RequestLedger ledger(int slot) {
-        return new RequestLedger(endpoint, WorkId.queue(slot, 1, false), 8, 2);
+        return Ledgers.withRoom(endpoint, WorkId.queue(slot, 1, false), 8, 2);
     }
 
     private static int add(RequestLedger ledger, long context) {

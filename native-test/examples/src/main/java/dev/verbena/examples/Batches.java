@@ -14,7 +14,8 @@ import java.time.Duration;
 
 /**
  * Copies a region to the peer again and again, by a batch of writes that is recorded once: all but
- * the last are silent, so a round has one completion.
+ * the last are silent, so a round has one completion. And writes to one place after the other, by a
+ * request of which only the place is written anew.
  */
 public final class Batches {
     private static final Duration TIMEOUT = Duration.ofSeconds(30);
@@ -52,6 +53,37 @@ public final class Batches {
         }
         for (int round = 0; round < rounds; round++) {
             batch.context(pieces - 1, round).post().orThrow(queuePair);
+            ended += await(queue, completions);
+        }
+        // @end
+        return ended;
+    }
+
+    /**
+     * Writes the same bytes to one place of the peer's memory after the other, by a request that is
+     * recorded once.
+     *
+     * @param queuePair a connected queue pair
+     * @param queue its completion queue
+     * @param record what is written
+     * @param log the peer's memory
+     * @param records how many times; the memory is as long as that many
+     * @return how many completions came
+     */
+    public static int append(
+            QueuePair queuePair,
+            CompletionQueue queue,
+            MemoryRegion record,
+            RemoteMemory log,
+            int records) {
+        Completions completions = new Completions(1);
+        int ended = 0;
+        // @start region="again"
+        RequestBatch write = new RequestBatch(queuePair, 1);
+        write.write(0, BufferList.of(record), log, 0, OpFlags.NONE).orThrow(queuePair);
+        for (int i = 0; i < records; i++) {
+            write.remote(0, log, i * record.bytes()).orThrow(queuePair);
+            write.context(0, i).post().orThrow(queuePair);
             ended += await(queue, completions);
         }
         // @end

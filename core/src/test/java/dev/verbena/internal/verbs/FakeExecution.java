@@ -1,0 +1,271 @@
+package dev.verbena.internal.verbs;
+
+import static java.lang.foreign.ValueLayout.JAVA_BYTE;
+import static java.lang.foreign.ValueLayout.JAVA_LONG;
+
+import dev.verbena.bindings.ibv_send_wr;
+import dev.verbena.internal.verbs.FakeQueuePairs.QueuePair;
+import dev.verbena.internal.verbs.FakeQueuePairs.State;
+
+import java.lang.foreign.MemorySegment;
+import java.util.Deque;
+
+/**
+ * Takes the requests that are posted to a {@link FakeDevice}, and carries them out when somebody
+ * polls. A slot of a send queue is free again when a completion at or behind it was polled. The
+ * caller holds the device's monitor.
+ */
+final class FakeExecution {
+    private static final int SUCCESS = 0;
+    private static final int ACCESS_ERROR = 10;
+    private static final int RNR = 13;
+
+    // IBV_WC_RECV and the like
+    private static final int RECEIVED = 128;
+    private static final int RECEIVED_WITH_IMMEDIATE_WRITE = 129;
+    private static final int HAS_IMMEDIATE = 2;
+    private static final int HAS_INVALIDATED = 8;
+    private static final int HAS_INVALIDATED_RXE = 4; // where rxe has its flag
+
+    private final FakeSettings settings;
+    private final FakeQueuePairs queuePairs;
+    private final FakeCompletionQueues completions;
+    private final FakeMemory memory;
+
+    FakeExecution(
+            FakeSettings settings,
+            FakeQueuePairs queuePairs,
+            FakeCompletionQueues completions,
+            FakeMemory memory) {
+        this.settings = settings;
+        this.queuePairs = queuePairs;
+        this.completions = completions;
+        this.memory = memory;
+    }
+
+    // ---- posts
+
+    int postSend(long qp, long first, long bad) {
+        QueuePair pair = queuePairs.find(qp);
+        int index = 0;
+        int refuse = settings.answer;
+        settings.answer = 0;
+        for (long at = first; at != 0; index++) {
+            boolean full = pair.slots.size() == pair.shape.sendDepth();
+            boolean refuseThis =
+                    refuse != 0 && index == Math.max(settings.refused, 0) && !settings.keepsRefused;
+            if (full || refuseThis) {
+                if (full || settings.refused >= 0) {
+                    setBad(bad, at);
+                }
+                settings.chains.add(index);
+                return full ? Errno.ENOMEM : settings.answersZero ? 0 : refuse;
+            }
+            PostedRequest posted = PostedRequest.send(qp, at);
+            settings.sends.add(posted);
+            pair.sends.add(posted);
+            pair.slots.add(posted.id());
+            at = posted.next();
+        }
+        settings.chains.add(index);
+        return refuse;
+    }
+
+    int postReceive(long queue, long request, long bad, boolean shared) {
+        int refuse = settings.answer;
+        settings.answer = 0;
+        if (refuse != 0 && !settings.keepsRefused) {
+            if (settings.refused >= 0) {
+                setBad(bad, request);
+            }
+            return refuse;
+        }
+        PostedRequest posted = PostedRequest.receive(queue, request);
+        settings.receives.add(posted);
+        if (shared) {
+            queuePairs.sharedReceives(queue).add(posted);
+        } else {
+            queuePairs.find(queue).receives.add(posted);
+        }
+        return refuse;
+    }
+
+    private static void setBad(long bad, long request) {
+        Native.at(bad, Long.BYTES).set(JAVA_LONG, 0, request);
+    }
+
+    // ---- polls
+
+    int poll(long cq, int atMost, long wcs) {
+        if (settings.pollAnswer != 0) {
+            return settings.pollAnswer;
+        }
+        run();
+        return completions.poll(cq, atMost, wcs, this::free);
+    }
+
+    /** Frees the slots of a send and all before it. */
+    private void free(long id) {
+        for (QueuePair pair : queuePairs.all()) {
+            if (pair.slots.contains(id)) {
+                while (pair.slots.remove() != id) {
+                    continue;
+                }
+            }
+        }
+    }
+
+    // ---- requests
+
+    /** Carries out what was posted. */
+    void run() {
+        if (settings.forgetful) {
+            queuePairs.all().forEach(FakeQueuePairs::forget);
+        }
+        boolean any = settings.running && !settings.gone;
+        while (any) {
+            any = false;
+            for (QueuePair pair : queuePairs.all()) {
+                if (canRun(pair)) {
+                    any = true;
+                    carryOut(pair, pair.sends.remove());
+                }
+            }
+        }
+        for (QueuePair pair : queuePairs.all()) {
+            if (pair.state == State.ERR && !settings.gone) {
+                queuePairs.flushSends(pair);
+                if (settings.vendorId != FakeSettings.RXE) { // which never looks at late receives
+                    queuePairs.flushReceives(pair);
+                }
+            }
+        }
+    }
+
+    /** Carries out one request of a queue pair that has any. */
+    void runOne() {
+        queuePairs.all().stream()
+                .filter(FakeExecution::canRun)
+                .findFirst()
+                .ifPresent(pair -> carryOut(pair, pair.sends.remove()));
+    }
+
+    private static boolean canRun(QueuePair pair) {
+        return pair.state == State.RTS && !pair.sends.isEmpty();
+    }
+
+    private void carryOut(QueuePair pair, PostedRequest send) {
+        int status =
+                settings.failAt >= 0 && settings.failAt-- == 0
+                        ? settings.failStatus
+                        : carryOutOne(pair, send);
+        if (send.signaled() || status != SUCCESS) {
+            queuePairs.end(pair.sendCq, send.id(), status, pair);
+        }
+        if (status != SUCCESS) {
+            queuePairs.fail(pair);
+        }
+    }
+
+    private int carryOutOne(QueuePair pair, PostedRequest send) {
+        return switch (send.opcode()) {
+            case SendChain.BIND -> memory.bind(send, pair.address);
+            case SendChain.INVALIDATE ->
+                    memory.invalidate(
+                            send.intAt(ibv_send_wr.invalidate_rkey$offset()), pair.address);
+            case SendChain.SEND,
+                    SendChain.SEND_WITH_IMMEDIATE,
+                    SendChain.SEND_WITH_INVALIDATE,
+                    SendChain.WRITE_WITH_IMMEDIATE ->
+                    deliver(pair, send);
+            case SendChain.WRITE, SendChain.READ ->
+                    settings.carriesBytes ? access(pair, send) : SUCCESS;
+            default -> SUCCESS;
+        };
+    }
+
+    /** A message: takes a receive of the peer. */
+    private int deliver(QueuePair pair, PostedRequest send) {
+        QueuePair peer = queuePairs.byNumber(pair.peer);
+        if (peer == null || peer.state != State.RTS) {
+            return SUCCESS; // nobody looks
+        }
+        Deque<PostedRequest> queue =
+                peer.srq != 0 ? queuePairs.sharedReceives(peer.srq) : peer.receives;
+        if (queue.isEmpty()) {
+            return RNR;
+        }
+        PostedRequest receive = queue.remove();
+        if (peer.srq != 0 && settings.messagesHang) {
+            peer.taken.add(receive);
+            return SUCCESS;
+        }
+        if (settings.carriesBytes) {
+            carry(send, receive);
+        }
+        int extra = send.intAt(ibv_send_wr.imm_data$offset());
+        int flags = 0;
+        int opcode = RECEIVED;
+        if (send.opcode() == SendChain.SEND_WITH_INVALIDATE) {
+            flags = settings.vendorId == FakeSettings.RXE ? HAS_INVALIDATED_RXE : HAS_INVALIDATED;
+            memory.invalidate(extra, 0);
+        } else if (send.opcode() != SendChain.SEND) {
+            flags = HAS_IMMEDIATE;
+            opcode =
+                    send.opcode() == SendChain.SEND_WITH_IMMEDIATE
+                            ? RECEIVED
+                            : RECEIVED_WITH_IMMEDIATE_WRITE;
+        }
+        completions.add(
+                peer.receiveCq,
+                new FakeCompletionQueues.Entry(
+                        receive.receiveId(),
+                        SUCCESS,
+                        opcode,
+                        send.length(),
+                        flags,
+                        extra,
+                        peer.number),
+                (send.flags() & SendChain.SOLICITED) != 0);
+        return SUCCESS;
+    }
+
+    /** Copies a message into the receive's buffers. */
+    private static void carry(PostedRequest send, PostedRequest receive) {
+        byte[] message = send.message();
+        int copied = 0;
+        for (MemorySegment buffer : receive.buffers()) {
+            int count = (int) Math.min(buffer.byteSize(), message.length - copied);
+            MemorySegment.copy(message, copied, buffer, JAVA_BYTE, 0, count);
+            copied += count;
+        }
+        if (copied < message.length) {
+            throw new IllegalStateException("A message is longer than its receive");
+        }
+    }
+
+    /** Copies bytes from or to memory of the peer, if its window is bound there. */
+    private int access(QueuePair pair, PostedRequest send) {
+        QueuePair peer = queuePairs.byNumber(pair.peer);
+        if (peer == null || peer.state != State.RTS) {
+            return SUCCESS; // nobody looks
+        }
+        long rdma = ibv_send_wr.wr$offset() + ibv_send_wr.wr.rdma$offset();
+        int key = send.intAt(rdma + ibv_send_wr.wr.rdma.rkey$offset());
+        if (!memory.isBoundOn(key, peer.address)) {
+            queuePairs.fail(peer);
+            return ACCESS_ERROR;
+        }
+        long address = send.longAt(rdma + ibv_send_wr.wr.rdma.remote_addr$offset());
+        for (MemorySegment buffer : send.buffers()) {
+            MemorySegment there = Native.at(address, buffer.byteSize());
+            if (send.opcode() == SendChain.WRITE) {
+                there.copyFrom(buffer);
+            } else {
+                buffer.copyFrom(there);
+            }
+            address += buffer.byteSize();
+        }
+        return SUCCESS;
+    }
+}

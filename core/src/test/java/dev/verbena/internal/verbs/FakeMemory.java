@@ -1,0 +1,162 @@
+package dev.verbena.internal.verbs;
+
+import static java.lang.foreign.ValueLayout.JAVA_BYTE;
+
+import dev.verbena.bindings.ibv_send_wr;
+
+import java.lang.foreign.MemorySegment;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.random.RandomGenerator;
+
+/**
+ * Memory regions and windows of a {@link FakeDevice}. Invalidating a window that is not bound is a
+ * panic, as in kernels. The caller holds the device's monitor.
+ */
+final class FakeMemory {
+    private static final int SUCCESS = 0;
+    private static final int QP_OP_ERROR = 2;
+    private static final int BIND_ERROR = 6;
+
+    /** Memory that the peer may write to. */
+    private record Open(long start, long bytes) {}
+
+    private static final class Window {
+        int key;
+        long boundOn; // the queue pair, or 0
+    }
+
+    private final FakeSettings settings;
+    private final FakeObjects objects;
+    private final Map<Long, Open> open = new HashMap<>(); // by region
+    private final List<Long> openRegions = new ArrayList<>(); // its keys, to choose one
+    private final Map<Long, Window> windows = new HashMap<>();
+
+    FakeMemory(FakeSettings settings, FakeObjects objects) {
+        this.settings = settings;
+        this.objects = objects;
+    }
+
+    int windowCount() {
+        return windows.size();
+    }
+
+    long register(MemorySegment memory, int access) {
+        settings.registeredFor.add(access);
+        if (settings.pagesAreReadOnly && (access & ~Rights.REMOTE_READ) != 0) {
+            return -Errno.EFAULT; // the kernel pins them as writable
+        }
+        if (settings.optionalRightsError != 0 && (access & Rights.OPTIONAL) != 0) {
+            return -settings.optionalRightsError;
+        }
+        long address = objects.makePlain("mr");
+        if (address > 0 && (access & Rights.REMOTE_WRITE) != 0) {
+            open.put(address, new Open(memory.address(), memory.byteSize()));
+            openRegions.add(address);
+        }
+        return address;
+    }
+
+    long registerDmaBuf(int descriptor, long offset, long length, long iova, int access) {
+        settings.registeredFor.add(access);
+        if (settings.dmaBufError != 0) {
+            return -settings.dmaBufError;
+        }
+        settings.dmaBufs.add(List.of((long) descriptor, offset, length, iova));
+        return objects.makePlain("mr");
+    }
+
+    int deregister(long mr) {
+        if (open.remove(mr) != null) {
+            openRegions.remove(mr);
+        }
+        return objects.destroyPlain("ibv_dereg_mr", mr);
+    }
+
+    int prefetch(int advice, long address, int length, int localKey) {
+        settings.prefetches.add(
+                List.of((long) advice, address, Integer.toUnsignedLong(length), (long) localKey));
+        return -settings.prefetchError;
+    }
+
+    /** Writes a byte somewhere into a region that is registered for that; false if none is. */
+    boolean peerWrites(RandomGenerator random, byte value) {
+        if (openRegions.isEmpty()) {
+            return false;
+        }
+        Open region = open.get(openRegions.get(random.nextInt(openRegions.size())));
+        Native.EVERYWHERE.set(JAVA_BYTE, region.start + random.nextLong(region.bytes), value);
+        return true;
+    }
+
+    long allocateWindow() {
+        long address = settings.windows ? objects.made() : -Errno.EOPNOTSUPP;
+        if (address > 0) {
+            Window window = new Window();
+            window.key = (int) (address << 8 | 0x80000000L);
+            windows.put(address, window);
+        }
+        return address;
+    }
+
+    int windowKey(long mw) {
+        return windows.get(mw).key;
+    }
+
+    void setWindowKey(long mw) {
+        if (!windows.containsKey(mw)) {
+            settings.panics.add("wrote into a freed window");
+        }
+    }
+
+    int freeWindow(long mw) {
+        return objects.destroy("ibv_dealloc_mw", windows, mw);
+    }
+
+    /** Whether a peer may read or write through the window with this key. */
+    boolean honours(int key) {
+        return windows.values().stream().anyMatch(w -> w.key == key && w.boundOn != 0);
+    }
+
+    /** Whether the window with this key is bound on this queue pair. */
+    boolean isBoundOn(int key, long qp) {
+        return windows.values().stream().anyMatch(w -> w.key == key && w.boundOn == qp);
+    }
+
+    /** A queue pair is destroyed. */
+    void release(long qp) {
+        if (windows.values().stream().anyMatch(window -> window.boundOn == qp)) {
+            settings.panics.add("a queue pair was destroyed with a window bound on it");
+        }
+    }
+
+    /** Carries out a bind: the status of its completion. */
+    int bind(PostedRequest send, long qp) {
+        long bind = ibv_send_wr.bind_mw$offset();
+        Window window = windows.get(send.longAt(bind + ibv_send_wr.bind_mw.mw$offset()));
+        if (window == null || window.boundOn != 0) {
+            return BIND_ERROR;
+        }
+        window.boundOn = qp;
+        window.key = send.intAt(bind + ibv_send_wr.bind_mw.rkey$offset());
+        return SUCCESS;
+    }
+
+    /** Carries out an invalidate, of this queue pair's or, with 0, of a peer's. */
+    int invalidate(int key, long by) {
+        for (Window window : windows.values()) {
+            if (window.key == key) {
+                if (window.boundOn == 0) {
+                    settings.panics.add("window 0x%08x is not bound".formatted(key));
+                } else if (by != 0 && window.boundOn != by) {
+                    return QP_OP_ERROR;
+                }
+                window.boundOn = 0;
+                return SUCCESS;
+            }
+        }
+        return by == 0 ? SUCCESS : QP_OP_ERROR;
+    }
+}

@@ -1,0 +1,69 @@
+package dev.verbena.internal.verbs;
+
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+
+/**
+ * What all objects of a {@link FakeDevice} have in common: an address, and what the calls answer
+ * that make and destroy them. The caller holds the device's monitor.
+ */
+final class FakeObjects {
+    private final FakeSettings settings;
+    private final Map<Long, String> plain = new HashMap<>();
+    private final List<Runnable> refusedToDestroy = new ArrayList<>(); // forgets each
+    private long nextAddress = 0x10_0000;
+
+    FakeObjects(FakeSettings settings) {
+        this.settings = settings;
+    }
+
+    /** The address of a new object, or a negative errno. */
+    long made() {
+        if (settings.controlError != 0) {
+            int error = settings.controlError;
+            settings.controlError = 0;
+            return -error;
+        }
+        nextAddress += 0x100;
+        return nextAddress;
+    }
+
+    /** The same, of an object without a state. */
+    long makePlain(String what) {
+        long address = made();
+        if (address > 0) {
+            plain.put(address, what);
+        }
+        return address;
+    }
+
+    int destroyPlain(String verb, long address) {
+        return destroy(verb, plain, address);
+    }
+
+    int plainCount() {
+        return plain.size();
+    }
+
+    /** What a destroy answers that fails, or 0. */
+    int refusal(String verb) {
+        settings.destroys.add(verb);
+        return -settings.destroyErrors.getOrDefault(verb, settings.gone ? Errno.EIO : 0);
+    }
+
+    int destroy(String verb, Map<Long, ?> objects, long address) {
+        int refusal = refusal(verb);
+        if (refusal != 0) {
+            refusedToDestroy.add(() -> objects.remove(address));
+            return refusal;
+        }
+        return objects.remove(address) == null ? -Errno.EINVAL : 0;
+    }
+
+    void forgetRefused() {
+        refusedToDestroy.forEach(Runnable::run);
+        refusedToDestroy.clear();
+    }
+}

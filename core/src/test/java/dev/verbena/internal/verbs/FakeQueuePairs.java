@@ -1,0 +1,276 @@
+package dev.verbena.internal.verbs;
+
+import dev.verbena.bindings.ibv_qp_attr;
+
+import java.util.ArrayDeque;
+import java.util.Collection;
+import java.util.Deque;
+import java.util.HashMap;
+import java.util.Map;
+
+/**
+ * Queue pairs and shared receive queues of a {@link FakeDevice}: their states, and how they end.
+ * The caller holds the device's monitor.
+ */
+final class FakeQueuePairs {
+    private static final int FLUSHED = 5;
+
+    enum State {
+        RESET,
+        INIT,
+        RTR,
+        RTS,
+        ERR
+    }
+
+    /** One queue pair. */
+    static final class QueuePair {
+        final long address;
+        final int number;
+        final QueuePairShape shape;
+        final FakeCompletionQueues.Queue sendCq;
+        final FakeCompletionQueues.Queue receiveCq;
+        final long srq;
+        State state = State.RESET;
+        int peer;
+        final Deque<PostedRequest> sends = new ArrayDeque<>(); // not carried out yet
+        final Deque<Long> slots = new ArrayDeque<>(); // ids whose slots are taken
+        final Deque<PostedRequest> receives = new ArrayDeque<>();
+        final Deque<PostedRequest> taken = new ArrayDeque<>(); // shared receives, not ended yet
+
+        QueuePair(
+                long address,
+                int number,
+                QueuePairShape shape,
+                FakeCompletionQueues.Queue sendCq,
+                FakeCompletionQueues.Queue receiveCq,
+                long srq) {
+            this.address = address;
+            this.number = number;
+            this.shape = shape;
+            this.sendCq = sendCq;
+            this.receiveCq = receiveCq;
+            this.srq = srq;
+        }
+
+        boolean uses(FakeCompletionQueues.Queue queue) {
+            return sendCq == queue || receiveCq == queue;
+        }
+    }
+
+    private final FakeSettings settings;
+    private final FakeObjects objects;
+    private final FakeCompletionQueues completions;
+    private final FakeMemory memory;
+    private final FakeAsyncEvents events;
+    private final Map<Long, QueuePair> pairs = new HashMap<>();
+    private final Map<Integer, QueuePair> byNumber = new HashMap<>();
+    private final Map<Long, Deque<PostedRequest>> shared = new HashMap<>();
+    private int nextNumber = 100;
+
+    FakeQueuePairs(
+            FakeSettings settings,
+            FakeObjects objects,
+            FakeCompletionQueues completions,
+            FakeMemory memory,
+            FakeAsyncEvents events) {
+        this.settings = settings;
+        this.objects = objects;
+        this.completions = completions;
+        this.memory = memory;
+        this.events = events;
+    }
+
+    int count() {
+        return pairs.size() + shared.size();
+    }
+
+    Collection<QueuePair> all() {
+        return pairs.values();
+    }
+
+    QueuePair find(long qp) {
+        return pairs.get(qp);
+    }
+
+    QueuePair byNumber(int number) {
+        return byNumber.get(number);
+    }
+
+    int lastNumber() {
+        return nextNumber - 1;
+    }
+
+    long lastShared() {
+        return shared.keySet().stream().mapToLong(Long::longValue).max().orElse(0);
+    }
+
+    /** The receives posted to a shared receive queue. */
+    Deque<PostedRequest> sharedReceives(long srq) {
+        return shared.get(srq);
+    }
+
+    // ---- shared receive queues
+
+    long createShared() {
+        long address = settings.sharedQueues ? objects.made() : -Errno.ENOSYS;
+        if (address > 0) {
+            shared.put(address, new ArrayDeque<>());
+        }
+        return address;
+    }
+
+    int destroyShared(long srq) {
+        return !settings.gone && all().stream().anyMatch(q -> q.srq == srq)
+                ? -Errno.EBUSY
+                : objects.destroy("ibv_destroy_srq", shared, srq);
+    }
+
+    // ---- queue pairs
+
+    long create(long sendCq, long receiveCq, long srq, QueuePairShape shape) {
+        boolean fits =
+                shape.sendDepth() <= settings.maxDepth
+                        && shape.receiveDepth() <= settings.maxDepth
+                        && shape.sendSge() <= settings.maxSge
+                        && shape.receiveSge() <= settings.maxSge
+                        && shape.inlineBytes() <= settings.maxInline
+                        && (long) shape.sendDepth() * shape.sendSge() <= settings.maxProduct;
+        long address = fits ? objects.made() : -Errno.EINVAL;
+        if (address > 0) {
+            QueuePair pair =
+                    new QueuePair(
+                            address,
+                            nextNumber++,
+                            shape,
+                            completions.find(sendCq),
+                            completions.find(receiveCq),
+                            srq);
+            pairs.put(address, pair);
+            byNumber.put(pair.number, pair);
+        }
+        return address;
+    }
+
+    int toInit(long qp) {
+        if (settings.initError != 0) {
+            return -settings.initError;
+        }
+        pairs.get(qp).state = State.INIT;
+        return 0;
+    }
+
+    int change(long qp, StateChange change) {
+        settings.changes.add(change);
+        if (settings.reachError != 0 && change.state() == StateChange.READY_TO_RECEIVE) {
+            return -settings.reachError;
+        }
+        int peer = ibv_qp_attr.dest_qp_num(change.attributes());
+        if (peer != 0) {
+            pairs.get(qp).peer = peer;
+        }
+        if (settings.changeError != 0
+                && (settings.changeErrorAt == 0 || settings.changeErrorAt == change.state())) {
+            int error = settings.changeError;
+            settings.changeError = 0;
+            return -error;
+        }
+        settings.lastRnrUnlimited = change.rnrRetries() == 7;
+        pairs.get(qp).state =
+                switch (change.state()) {
+                    case StateChange.INITIALIZED -> State.INIT;
+                    case StateChange.READY_TO_RECEIVE -> State.RTR;
+                    default -> State.RTS;
+                };
+        return 0;
+    }
+
+    /** {@code ibv_modify_qp} to the error state. */
+    int fail(long qp) {
+        settings.errorsAskedFor++;
+        if (settings.gone) {
+            return -Errno.EIO;
+        }
+        fail(pairs.get(qp));
+        return 0;
+    }
+
+    boolean inError(long qp) {
+        return pairs.get(qp).state == State.ERR;
+    }
+
+    int destroy(long qp) {
+        int refusal = objects.refusal("ibv_destroy_qp");
+        if (refusal != 0) {
+            return refusal;
+        }
+        QueuePair removed = pairs.remove(qp);
+        memory.release(qp);
+        byNumber.remove(removed.number);
+        if (settings.vendorId == FakeSettings.MELLANOX) {
+            FakeCompletionQueues.clean(removed.sendCq, removed.number);
+            FakeCompletionQueues.clean(removed.receiveCq, removed.number);
+        }
+        int error = settings.destroyError;
+        settings.destroyError = 0;
+        return -error;
+    }
+
+    // ---- how requests end without being carried out
+
+    /** Moves a queue pair to the error state, which flushes what is outstanding. */
+    void fail(QueuePair pair) {
+        pair.state = State.ERR;
+        if (settings.forgetful) {
+            forget(pair);
+        }
+        flushSends(pair);
+        flushReceives(pair);
+        if (pair.srq != 0
+                && settings.vendorId == FakeSettings.MELLANOX
+                && settings.lastReceive == FakeSettings.LastReceive.AT_ONCE) {
+            endTaken(pair);
+        }
+    }
+
+    /** Loses what is outstanding, without a completion. */
+    static void forget(QueuePair pair) {
+        pair.sends.clear();
+        pair.receives.clear();
+    }
+
+    /** The oldest receive of a queue pair fails, and with it the queue pair. */
+    void failReceive(QueuePair pair, int status) {
+        long id = (pair.srq != 0 ? pair.taken : pair.receives).remove().receiveId();
+        end(pair.receiveCq, id, status, pair);
+        fail(pair);
+    }
+
+    /** Ends the shared receives that a queue pair took, and says so. */
+    void endTaken(QueuePair pair) {
+        flushReceives(pair.taken, pair);
+        AsyncEvent.Kind kind = AsyncEvent.Kind.LAST_RECEIVE_REACHED;
+        events.raise(kind, kind.number(), pair.address);
+    }
+
+    void flushSends(QueuePair pair) {
+        while (!pair.sends.isEmpty()) {
+            end(pair.sendCq, pair.sends.remove().id(), FLUSHED, pair);
+        }
+    }
+
+    void flushReceives(QueuePair pair) {
+        flushReceives(pair.receives, pair);
+    }
+
+    private void flushReceives(Deque<PostedRequest> receives, QueuePair pair) {
+        while (!receives.isEmpty()) {
+            end(pair.receiveCq, receives.remove().receiveId(), FLUSHED, pair);
+        }
+    }
+
+    /** Queues a completion that says no more than how a request ended. */
+    void end(FakeCompletionQueues.Queue queue, long id, int status, QueuePair pair) {
+        completions.add(queue, FakeCompletionQueues.Entry.ended(id, status, pair.number), false);
+    }
+}
