@@ -209,7 +209,7 @@ public final class NvmeReport {
                                 kernel.toString(),
                                 java.toString(),
                                 "",
-                                "%.2f".formatted(java.median() / kernel.median())));
+                                Values.words(java.median() / kernel.median())));
             }
             text.append('\n');
         }

@@ -15,6 +15,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayDeque;
 import java.util.Deque;
+import java.util.List;
 import java.util.concurrent.atomic.AtomicBoolean;
 
 /**
@@ -183,6 +184,21 @@ class KernelHostTest {
             closing(Program.start("--file", file.toString(), "--nqn", Served.NAME));
             assertThat(copying.waitFor()).isZero();
             Kernel.run("cmp -n 12M /dev/shm/source %s; rm /dev/shm/source".formatted(disk));
+        }
+    }
+
+    @Test
+    void whatTheTargetSaysToTypeConnects() throws Exception {
+        Program target = closing(Program.start("--memory", "4", "--nqn", Served.NAME));
+        List<String> commands = target.commands();
+        Kernel.run(commands.getFirst());
+        for (String connect : commands.subList(1, commands.size())) {
+            Kernel.run(connect);
+            String controller =
+                    Kernel.run(
+                            "dirname $(grep -lx %s /sys/class/nvme/*/subsysnqn)"
+                                    .formatted(Served.NAME));
+            Kernel.run("echo 1 >%s/delete_controller".formatted(controller.strip()));
         }
     }
 

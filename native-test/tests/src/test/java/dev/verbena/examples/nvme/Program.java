@@ -17,14 +17,17 @@ import java.util.stream.Collectors;
 
 /** {@link TargetProgram} in a process of its own. */
 final class Program implements AutoCloseable {
+    private static final int COMMANDS = 3;
     private static final Pattern LISTENING = Pattern.compile("Listening on (\\S+), port (\\d+),.*");
 
     private final Process process;
     private final InetSocketAddress address;
+    private final List<String> commands;
 
-    private Program(Process process, InetSocketAddress address) {
+    private Program(Process process, InetSocketAddress address, List<String> commands) {
         this.process = process;
         this.address = address;
+        this.commands = commands;
     }
 
     /** Starts it, and waits until it listens. */
@@ -47,9 +50,16 @@ final class Program implements AutoCloseable {
         assertThat(line).matches(LISTENING);
         Matcher matcher = LISTENING.matcher(line);
         assertThat(matcher.matches()).isTrue();
+        List<String> commands = new ArrayList<>();
+        while (commands.size() < COMMANDS && (line = lines.readLine()) != null) {
+            if (line.startsWith("    ")) {
+                commands.add(line.strip());
+            }
+        }
         return new Program(
                 process,
-                new InetSocketAddress(matcher.group(1), Integer.parseInt(matcher.group(2))));
+                new InetSocketAddress(matcher.group(1), Integer.parseInt(matcher.group(2))),
+                commands);
     }
 
     /** As the README starts it: the library and the examples, and nothing else. */
@@ -62,6 +72,11 @@ final class Program implements AutoCloseable {
 
     InetSocketAddress address() {
         return address;
+    }
+
+    /** What it says to type on the other side: to load a module, and two ways to connect. */
+    List<String> commands() {
+        return commands;
     }
 
     /** As by kill -9. */
