@@ -3,5 +3,5 @@
 @SuppressWarnings("requires-automatic")
 module dev.verbena.examples {
     requires dev.verbena;
-    requires micrometer.core;
+    requires static micrometer.core; // of QueueMeters: who runs another example needs none
 }

@@ -16,9 +16,10 @@ import java.util.stream.Stream;
  * @param title what all panels show
  * @param subtitle on what it was measured
  * @param logarithmic whether the vertical axis is; otherwise it begins with zero
+ * @param other what C's curve is called
  * @param panels the panels
  */
-record Plot(String title, String subtitle, boolean logarithmic, List<Panel> panels) {
+record Plot(String title, String subtitle, boolean logarithmic, String other, List<Panel> panels) {
     private static final int WIDTH = 460;
     private static final int HEIGHT = 430;
     private static final int TOP = 104;
@@ -49,6 +50,10 @@ record Plot(String title, String subtitle, boolean logarithmic, List<Panel> pane
             .bar.c { fill: #d4700f; fill: var(--c); opacity: 0.7 }
             .bar.other { fill: #8c959f }
             </style>""";
+
+    Plot(String title, String subtitle, boolean logarithmic, List<Panel> panels) {
+        this(title, subtitle, logarithmic, "C", panels);
+    }
 
     /**
      * One diagram.
@@ -106,17 +111,18 @@ record Plot(String title, String subtitle, boolean logarithmic, List<Panel> pane
         return svg.append("</svg>\n").toString();
     }
 
-    private static void legend(StringBuilder svg) {
+    private void legend(StringBuilder svg) {
         int y = 68;
+        int java = LEFT + 60 + 6 * other.length();
         svg.append("<path class=\"line c\" d=\"M%d %dh26\"/>\n".formatted(LEFT, y - 4));
-        text(svg, "key", "start", LEFT + 34, y, "C");
-        svg.append("<path class=\"line java\" d=\"M%d %dh26\"/>\n".formatted(LEFT + 66, y - 4));
-        text(svg, "key", "start", LEFT + 100, y, "Java (Verbena)");
+        text(svg, "key", "start", LEFT + 34, y, other);
+        svg.append("<path class=\"line java\" d=\"M%d %dh26\"/>\n".formatted(java, y - 4));
+        text(svg, "key", "start", java + 34, y, "Java (Verbena)");
         text(
                 svg,
                 "key",
                 "start",
-                LEFT + 210,
+                java + 144,
                 y,
                 "lines: medians over forks; bands: lowest to highest fork");
     }

@@ -25,6 +25,11 @@ record Values(int[] forks, double[] sorted) {
                 Arrays.stream(chosen).mapToDouble(Measurement::value).sorted().toArray());
     }
 
+    /** In another unit. */
+    Values dividedBy(double by) {
+        return new Values(forks, Arrays.stream(sorted).map(value -> value / by).toArray());
+    }
+
     boolean isEmpty() {
         return sorted.length == 0;
     }

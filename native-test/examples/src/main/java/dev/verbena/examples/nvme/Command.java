@@ -15,7 +15,7 @@ final class Command {
     private static final int DWORD_10 = 40;
 
     private final MemorySegment at;
-    private DataPointer data;
+    private final DataPointer data;
 
     Command() {
         this(MemorySegment.ofArray(new byte[BYTES]));
@@ -24,12 +24,11 @@ final class Command {
     /** For the initiator: a command in its own memory. */
     Command(MemorySegment at) {
         this.at = at;
-        this.data = DataPointer.read(at, DATA);
+        this.data = new DataPointer(at.asSlice(DATA, DataPointer.BYTES));
     }
 
     Command copyFrom(MemorySegment capsule) {
         MemorySegment.copy(capsule, 0, at, 0, BYTES);
-        data = DataPointer.read(at, DATA);
         return this;
     }
 
@@ -106,8 +105,7 @@ final class Command {
     }
 
     Command withData(long address, int length, int key) {
-        DataPointer.writeKeyed(at, DATA, address, length, key);
-        data = DataPointer.read(at, DATA);
+        data.name(address, length, key);
         return this;
     }
 

@@ -9,14 +9,4 @@ package dev.verbena.examples.nvme;
  * @param failed answers on I/O queues with another status than success; on the admin queue hosts
  *     also try what a target need not have
  */
-record Counts(long commands, long keyed, long invalidating, long failed) {
-    static final Counts NONE = new Counts(0, 0, 0, 0);
-
-    Counts plus(boolean isKeyed, boolean invalidates, boolean hasFailed) {
-        return new Counts(
-                commands + 1,
-                keyed + (isKeyed ? 1 : 0),
-                invalidating + (invalidates ? 1 : 0),
-                failed + (hasFailed ? 1 : 0));
-    }
-}
+record Counts(long commands, long keyed, long invalidating, long failed) {}

@@ -1,6 +1,7 @@
 package dev.verbena.examples.nvme;
 
 import java.lang.foreign.MemorySegment;
+import java.util.function.Consumer;
 
 /**
  * A command on its way: what it asks, its data, and its answer. Those who carry out commands know
@@ -35,13 +36,13 @@ interface Exchange {
      * Reads the beginning of the host's data into the page; goes on when it is there. Answers where
      * it cannot: where the host has less.
      */
-    void fetchPage(int length, Runnable then);
+    void fetchPage(int length, Consumer<Exchange> then);
 
     /** Writes a part of a disk into the host's memory, and answers that it is done. */
     void sendBlocks(Namespace from, long offset, long length);
 
     /** Reads the host's data into a disk; goes on when it is there. Answers where it cannot. */
-    void fetchBlocks(Namespace to, long offset, long length, Runnable then);
+    void fetchBlocks(Namespace to, long offset, long length, Consumer<Exchange> then);
 
     /** Does work that takes long on another thread, then answers: done, or INTERNAL_ERROR. */
     void aside(Runnable work);

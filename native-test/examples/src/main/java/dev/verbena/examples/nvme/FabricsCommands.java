@@ -66,7 +66,7 @@ final class FabricsCommands {
                 || command.get16(CONNECT_SIZE) == 0) {
             exchange.fail(NvmeStatus.CONNECT_INVALID_PARAMETERS, CONNECT_SIZE);
         } else {
-            exchange.fetchPage(CONNECT_DATA_BYTES, () -> connected(connection, exchange, now));
+            exchange.fetchPage(CONNECT_DATA_BYTES, it -> connected(connection, it, now));
         }
     }
 

@@ -1,6 +1,7 @@
 package dev.verbena.examples.nvme;
 
 import java.lang.foreign.MemorySegment;
+import java.util.function.Consumer;
 
 /** What an I/O queue carries out: everything that touches the blocks of a disk. */
 final class IoCommands {
@@ -9,6 +10,7 @@ final class IoCommands {
     private static final long QUICK_BYTES = 64 << 10; // zeroed by the polling thread itself
 
     private final Subsystem subsystem;
+    private final Consumer<Exchange> whenWritten = this::written; // made once, not for each command
 
     IoCommands(Subsystem subsystem) {
         this.subsystem = subsystem;
@@ -34,23 +36,30 @@ final class IoCommands {
         }
     }
 
-    private static void move(Exchange exchange, Namespace disk) {
+    private void move(Exchange exchange, Namespace disk) {
         Command command = exchange.command();
-        long offset = command.firstBlock() << Namespace.BLOCK_SHIFT;
-        long length = (long) command.blocks() << Namespace.BLOCK_SHIFT;
+        long offset = offset(command);
+        long length = length(command);
         switch (command.opcode()) {
             case Opcode.READ -> exchange.sendBlocks(disk, offset, length);
-            case Opcode.WRITE ->
-                    exchange.fetchBlocks(
-                            disk,
-                            offset,
-                            length,
-                            () -> {
-                                disk.written(offset, length);
-                                exchange.succeed(0);
-                            });
+            case Opcode.WRITE -> exchange.fetchBlocks(disk, offset, length, whenWritten);
             default -> zero(exchange, disk, offset, length);
         }
+    }
+
+    /** The data of a write is in the disk's memory. */
+    private void written(Exchange exchange) {
+        Command command = exchange.command();
+        subsystem.namespace(command.namespace()).written(offset(command), length(command));
+        exchange.succeed(0);
+    }
+
+    private static long offset(Command command) {
+        return command.firstBlock() << Namespace.BLOCK_SHIFT;
+    }
+
+    private static long length(Command command) {
+        return (long) command.blocks() << Namespace.BLOCK_SHIFT;
     }
 
     private static void zero(Exchange exchange, Namespace disk, long offset, long length) {
@@ -81,7 +90,7 @@ final class IoCommands {
         boolean deallocate = (exchange.command().dword(11) & DEALLOCATE) != 0;
         exchange.fetchPage(
                 ranges * RANGE_BYTES,
-                () -> {
+                it -> {
                     MemorySegment page = exchange.page();
                     for (int i = 0; i < ranges; i++) {
                         if (!disk.contains(first(page, i), count(page, i))) {

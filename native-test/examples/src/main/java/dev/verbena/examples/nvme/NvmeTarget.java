@@ -24,7 +24,7 @@ import java.util.concurrent.ScheduledExecutorService;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicInteger;
-import java.util.concurrent.atomic.AtomicReference;
+import java.util.concurrent.atomic.LongAdder;
 import java.util.function.Consumer;
 
 /**
@@ -46,42 +46,45 @@ public final class NvmeTarget implements AutoCloseable {
     public static final int PORT = 4420;
 
     private static final int LOOK_MILLIS = 250; // for hosts that are silent
-    private static final ConnectionOptions FOREIGN =
-            ConnectionOptions.DEFAULTS
-                    .withoutAnnouncement()
-                    .assumingInvalidatablePeer()
-                    // Where the shared receives are used up, hosts try again after that.
-                    .withPath(PathOptions.DEFAULTS.withMinRnrTimer(Duration.ofNanos(640_000)));
+    private static final PathOptions PATH = // where shared receives are used up, hosts wait so long
+            PathOptions.DEFAULTS.withMinRnrTimer(Duration.ofNanos(640_000));
 
     /** How a target is made. */
     record Options(
             Limits limits,
             int sharedReceives,
             int mostConnections,
+            PathOptions path,
             KeyReturn keyReturn,
             Consumer<String> log) {
         static final Options DEFAULTS =
-                new Options(Limits.DEFAULTS, 0, 1024, KeyReturn.OF_COMMAND, line -> {});
+                new Options(Limits.DEFAULTS, 0, 1024, PATH, KeyReturn.OF_COMMAND, line -> {});
 
         Options withLimits(Limits of) {
-            return new Options(of, sharedReceives, mostConnections, keyReturn, log);
+            return new Options(of, sharedReceives, mostConnections, path, keyReturn, log);
         }
 
         /** I/O queues of all hosts share so many receives; 0: each has its own. */
         Options withSharedReceives(int count) {
-            return new Options(limits, count, mostConnections, keyReturn, log);
+            return new Options(limits, count, mostConnections, path, keyReturn, log);
         }
 
         Options withMostConnections(int count) {
-            return new Options(limits, sharedReceives, count, keyReturn, log);
+            return new Options(limits, sharedReceives, count, path, keyReturn, log);
+        }
+
+        /** How soon packets are sent again; where many are lost, a few round trips are right. */
+        Options withAckTimeout(Duration timeout) {
+            PathOptions with = path.withAckTimeout(timeout);
+            return new Options(limits, sharedReceives, mostConnections, with, keyReturn, log);
         }
 
         Options withKeyReturn(KeyReturn of) {
-            return new Options(limits, sharedReceives, mostConnections, of, log);
+            return new Options(limits, sharedReceives, mostConnections, path, of, log);
         }
 
         Options withLog(Consumer<String> to) {
-            return new Options(limits, sharedReceives, mostConnections, keyReturn, to);
+            return new Options(limits, sharedReceives, mostConnections, path, keyReturn, to);
         }
     }
 
@@ -93,7 +96,10 @@ public final class NvmeTarget implements AutoCloseable {
     private final RawReceives sharedReceives; // null: each queue has its own
     private final Set<TargetQueue> queues = ConcurrentHashMap.newKeySet();
     private final AtomicInteger connections = new AtomicInteger();
-    private final AtomicReference<Counts> counts = new AtomicReference<>(Counts.NONE);
+    private final LongAdder commands = new LongAdder();
+    private final LongAdder keyed = new LongAdder();
+    private final LongAdder invalidating = new LongAdder();
+    private final LongAdder failed = new LongAdder();
     private final ExecutorService workers = Executors.newFixedThreadPool(2, NvmeTarget::daemon);
     private final ScheduledExecutorService clock =
             Executors.newSingleThreadScheduledExecutor(NvmeTarget::daemon);
@@ -152,7 +158,7 @@ public final class NvmeTarget implements AutoCloseable {
     }
 
     Counts counts() {
-        return counts.get();
+        return new Counts(commands.sum(), keyed.sum(), invalidating.sum(), failed.sum());
     }
 
     // ---- connections
@@ -188,7 +194,11 @@ public final class NvmeTarget implements AutoCloseable {
                 connector
                         .acceptAsync(
                                 queue.channel().queuePair(),
-                                FOREIGN.withPrivateData(request.acceptance()))
+                                ConnectionOptions.DEFAULTS
+                                        .withoutAnnouncement() // hosts know none
+                                        .assumingInvalidatablePeer()
+                                        .withPath(options.path)
+                                        .withPrivateData(request.acceptance()))
                         .whenComplete(
                                 (nothing, thrown) -> {
                                     if (thrown == null) {
@@ -244,8 +254,11 @@ public final class NvmeTarget implements AutoCloseable {
                 });
     }
 
-    void counted(boolean keyed, boolean invalidates, boolean failed) {
-        counts.set(counts.get().plus(keyed, invalidates, failed));
+    void counted(boolean isKeyed, boolean invalidates, boolean hasFailed) {
+        commands.increment();
+        keyed.add(isKeyed ? 1 : 0);
+        invalidating.add(invalidates ? 1 : 0);
+        failed.add(hasFailed ? 1 : 0);
     }
 
     void ended(TargetQueue queue) {

@@ -8,6 +8,7 @@ import dev.verbena.channel.RawCallback;
 import dev.verbena.channel.RawMessage;
 
 import java.lang.foreign.MemorySegment;
+import java.util.function.Consumer;
 
 /**
  * A command that came over RDMA. The target moves its data: it reads what the host wants to write,
@@ -42,7 +43,7 @@ final class RdmaExchange implements Exchange {
 
     // Of the command that is being carried out.
     private RawMessage capsule; // until its receive is posted again
-    private Runnable whenFetched;
+    private Consumer<Exchange> whenFetched;
     private boolean pageIsClear;
     private boolean answered;
 
@@ -92,29 +93,28 @@ final class RdmaExchange implements Exchange {
     // ---- data from the host
 
     @Override
-    public void fetchPage(int length, Runnable then) {
+    public void fetchPage(int length, Consumer<Exchange> then) {
         int offered = command.data().length();
         if (offered >= length && length <= PAGE_BYTES) { // Linux offers a page for few ranges
-            fetch(scratch, pageOffset, page(), length, then);
+            page(); // zeros behind the data
+            fetch(scratch, pageOffset, length, then);
         } else {
             fail(NvmeStatus.DATA_LENGTH_INVALID);
         }
     }
 
     @Override
-    public void fetchBlocks(Namespace to, long offset, long length, Runnable then) {
+    public void fetchBlocks(Namespace to, long offset, long length, Consumer<Exchange> then) {
         if (length > queue.limits().transferBytes()) {
             fail(NvmeStatus.INVALID_FIELD);
         } else if (command.data().length() != length) {
             fail(NvmeStatus.DATA_LENGTH_INVALID);
         } else {
-            MemorySegment memory = to.memory().asSlice(offset, length);
-            fetch(to.region(), offset, memory, (int) length, then);
+            fetch(to.region(), offset, (int) length, then);
         }
     }
 
-    private void fetch(
-            MemoryRegion to, long offset, MemorySegment memory, int length, Runnable then) {
+    private void fetch(MemoryRegion to, long offset, int length, Consumer<Exchange> then) {
         DataPointer from = command.data();
         switch (from.kind()) {
             case KEYED, KEYED_INVALIDATE -> {
@@ -130,30 +130,35 @@ final class RdmaExchange implements Exchange {
                                         this);
                 queue.check(status, "a read of the host's memory");
             }
-            case IN_CAPSULE -> copyFromCapsule(from, memory, length, then);
+            case IN_CAPSULE -> copyFromCapsule(to.memory(), offset, length, then);
             case NONE -> fail(NvmeStatus.DATA_LENGTH_INVALID);
             case UNKNOWN -> fail(NvmeStatus.SGL_TYPE_INVALID);
         }
     }
 
     private void copyFromCapsule(
-            DataPointer from, MemorySegment memory, int length, Runnable then) {
+            MemorySegment to, long offset, int length, Consumer<Exchange> then) {
         RawMessage message = capsule;
+        long from = command.data().address();
         long most = message == null ? -1 : (long) message.length() - Command.BYTES - length;
-        if (message == null || from.address() < 0 || from.address() > most) {
+        if (message == null || from < 0 || from > most) {
             fail(NvmeStatus.SGL_OFFSET_INVALID);
             return;
         }
-        MemorySegment.copy(message.buffer(), Command.BYTES + from.address(), memory, 0, length);
+        MemorySegment.copy(message.buffer(), Command.BYTES + from, to, offset, length);
         releaseCapsule();
-        then.run();
+        then.accept(this);
     }
 
     private void dataFetched(Status status) {
-        Runnable then = whenFetched;
+        Consumer<Exchange> then = whenFetched;
         whenFetched = null;
         if (status.isSuccess() && then != null) {
-            queue.guard(this, then);
+            try {
+                then.accept(this);
+            } catch (RuntimeException e) {
+                queue.broke(this, e);
+            }
         }
     }
 

@@ -24,7 +24,8 @@ public final class TargetProgram {
     private static final String USAGE =
             """
             Usage: nvme-target [--device NAME] [--address ADDRESS] [--port PORT] [--nqn NAME]
-                               [--file FILE]... [--memory MIB]... [--shared-receives COUNT] [--quiet]
+                               [--file FILE]... [--memory MIB]... [--shared-receives COUNT] [--ack-timeout MS]
+                               [--quiet]
 
             Serves each file, and each amount of memory, as a disk of one NVMe subsystem over RDMA.
 
@@ -35,6 +36,7 @@ public final class TargetProgram {
               --file             an existing file; it is flushed when the host says so, and at the end
               --memory           a disk of zeros that is gone at the end
               --shared-receives  I/O queues of all hosts share so many receives
+              --ack-timeout      where packets are lost: after how many ms they are sent again
             """;
     private static final Duration SPIN = Duration.ofNanos(50_000);
 
@@ -44,7 +46,7 @@ public final class TargetProgram {
     private String name = "nqn.2026-11.dev.verbena:disk";
     private final List<Path> files = new ArrayList<>();
     private final List<Long> memories = new ArrayList<>();
-    private int sharedReceives;
+    private NvmeTarget.Options options = NvmeTarget.Options.DEFAULTS;
     private boolean quiet;
 
     private TargetProgram() {}
@@ -86,7 +88,10 @@ public final class TargetProgram {
                 case "--nqn" -> name = value;
                 case "--file" -> files.add(Path.of(value));
                 case "--memory" -> memories.add(Long.parseLong(value) << 20);
-                case "--shared-receives" -> sharedReceives = Integer.parseInt(value);
+                case "--shared-receives" ->
+                        options = options.withSharedReceives(Integer.parseInt(value));
+                case "--ack-timeout" ->
+                        options = options.withAckTimeout(Duration.ofMillis(Long.parseLong(value)));
                 default -> throw new IllegalArgumentException("There is no option " + option);
             }
         }
@@ -130,16 +135,13 @@ public final class TargetProgram {
                 }
                 InetAddress local =
                         address == null ? adapter.gid().gid().gid().toInetAddress() : address;
-                NvmeTarget.Options options =
-                        NvmeTarget.Options.DEFAULTS
-                                .withSharedReceives(sharedReceives)
-                                .withLog(quiet ? line -> {} : System.out::println);
+                NvmeTarget.Options logging = quiet ? options : options.withLog(System.out::println);
                 try (NvmeTarget target =
                         new NvmeTarget(
                                 poller,
                                 new InetSocketAddress(local, port),
                                 List.of(new Subsystem(name, disks)),
-                                options)) {
+                                logging)) {
                     target.warmUp(name);
                     greet(target);
                     stopped.await();

@@ -160,20 +160,16 @@ final class TargetQueue implements RawHandler, FabricsCommands.Connection {
             RdmaExchange exchange = free.remove();
             head = (head + 1) % request.size();
             exchange.begin(message);
-            guard(exchange, () -> execute(exchange));
+            try {
+                execute(exchange);
+            } catch (RuntimeException e) {
+                broke(exchange, e);
+            }
         }
     }
 
     /** Whatever a command does to this program, the host gets a status, and others go on. */
-    void guard(RdmaExchange exchange, Runnable step) {
-        try {
-            step.run();
-        } catch (RuntimeException e) {
-            broke(exchange, e);
-        }
-    }
-
-    private void broke(RdmaExchange exchange, Throwable thrown) {
+    void broke(RdmaExchange exchange, Throwable thrown) {
         target.report("%s on queue %d".formatted(exchange.command(), number()), thrown);
         if (!exchange.isAnswered()) {
             exchange.fail(NvmeStatus.INTERNAL_ERROR);

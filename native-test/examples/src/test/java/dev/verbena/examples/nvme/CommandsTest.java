@@ -154,21 +154,25 @@ class CommandsTest {
                 Wire.put32(at, 11, key);
             }
             Wire.put8(at, 15, type);
-            return DataPointer.read(at, 0);
+            return new DataPointer(at);
+        }
+
+        private static void check(
+                DataPointer pointer, DataPointer.Kind kind, long address, int length) {
+            assertThat(pointer.kind()).isEqualTo(kind);
+            assertThat(pointer.address()).isEqualTo(address);
+            assertThat(pointer.length()).isEqualTo(length);
         }
 
         @Test
         void areOfFiveKinds() {
-            assertThat(read(0x4f, -1, 0xfffffe, 0x89abcdef))
-                    .isEqualTo(
-                            new DataPointer(
-                                    DataPointer.Kind.KEYED_INVALIDATE, -1, 0xfffffe, 0x89abcdef));
-            assertThat(read(0x40, 5, 6, 7))
-                    .isEqualTo(new DataPointer(DataPointer.Kind.KEYED, 5, 6, 7));
+            DataPointer keyed = read(0x4f, -1, 0xfffffe, 0x89abcdef);
+            check(keyed, DataPointer.Kind.KEYED_INVALIDATE, -1, 0xfffffe);
+            assertThat(keyed.key()).isEqualTo(0x89abcdef);
+            check(read(0x40, 5, 6, 7), DataPointer.Kind.KEYED, 5, 6);
             assertThat(read(0x40, 5, 0, 7).kind()).isEqualTo(DataPointer.Kind.NONE);
             assertThat(read(0x4f, 5, 0, 7).kind()).isEqualTo(DataPointer.Kind.NONE);
-            assertThat(read(0x01, 8, -4096, 0))
-                    .isEqualTo(new DataPointer(DataPointer.Kind.IN_CAPSULE, 8, -4096, 0));
+            check(read(0x01, 8, -4096, 0), DataPointer.Kind.IN_CAPSULE, 8, -4096);
             assertThat(read(0x00, 8, 8, 0).kind()).isEqualTo(DataPointer.Kind.UNKNOWN);
             assertThat(read(0x5a, 8, 8, 0).kind()).isEqualTo(DataPointer.Kind.UNKNOWN);
         }
@@ -179,13 +183,9 @@ class CommandsTest {
                     new Command(MemorySegment.ofArray(new byte[Command.BYTES]))
                             .begin(Opcode.READ, 5, 1)
                             .withData(0x1122334455667788L, 65_536, 0xcafe0001);
-            assertThat(command.data())
-                    .isEqualTo(
-                            new DataPointer(
-                                    DataPointer.Kind.KEYED_INVALIDATE,
-                                    0x1122334455667788L,
-                                    65_536,
-                                    0xcafe0001));
+            long address = 0x1122334455667788L;
+            check(command.data(), DataPointer.Kind.KEYED_INVALIDATE, address, 65_536);
+            assertThat(command.data().key()).isEqualTo(0xcafe0001);
         }
     }
 

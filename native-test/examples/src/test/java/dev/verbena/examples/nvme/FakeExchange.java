@@ -3,6 +3,7 @@ package dev.verbena.examples.nvme;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import java.lang.foreign.MemorySegment;
+import java.util.function.Consumer;
 
 /** A command of a host that is not there, and what became of it. */
 final class FakeExchange implements Exchange {
@@ -86,13 +87,13 @@ final class FakeExchange implements Exchange {
     }
 
     @Override
-    public void fetchPage(int length, Runnable then) {
+    public void fetchPage(int length, Consumer<Exchange> then) {
         if (hostData == null) {
             fail(NvmeStatus.DATA_LENGTH_INVALID);
             return;
         }
         MemorySegment.copy(hostData, 0, page, 0, length);
-        then.run();
+        then.accept(this);
     }
 
     @Override
@@ -103,9 +104,9 @@ final class FakeExchange implements Exchange {
     }
 
     @Override
-    public void fetchBlocks(Namespace to, long offset, long length, Runnable then) {
+    public void fetchBlocks(Namespace to, long offset, long length, Consumer<Exchange> then) {
         to.memory().asSlice(offset, length).fill((byte) 0x5a);
-        then.run();
+        then.accept(this);
     }
 
     @Override

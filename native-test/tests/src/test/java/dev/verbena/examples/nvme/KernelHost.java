@@ -84,6 +84,11 @@ final class KernelHost implements AutoCloseable {
         return Files.readString(attribute("state")).strip();
     }
 
+    /** How many queues it has, with the admin queue. */
+    int queues() throws IOException {
+        return Integer.parseInt(Files.readString(attribute("queue_count")).strip());
+    }
+
     /** As after an error: all queues are connected anew. */
     void reset() {
         Kernel.run("echo 1 >" + attribute("reset_controller"));

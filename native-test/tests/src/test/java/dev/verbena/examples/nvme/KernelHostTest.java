@@ -15,6 +15,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayDeque;
 import java.util.Deque;
+import java.util.List;
 import java.util.concurrent.atomic.AtomicBoolean;
 
 /**
@@ -27,6 +28,12 @@ class KernelHostTest {
     private static final long MIB = 1 << 20;
     private static final String SERVED_KEYS = "rxe_invalidate_mr"; // by an answer of the target
     private static final String OWN_KEYS = "nvme_rdma_inv_rkey_done"; // that the host had to do
+
+    /** For reads, writes and polling, as a host has at most one of a kind for each processor. */
+    private static final String THREE_QUEUES =
+            ",nr_io_queues=1,nr_write_queues=1,nr_poll_queues=1,queue_size=128";
+
+    private static final int OF_THREE_QUEUES = 3 * 128; // receives
 
     private final Deque<AutoCloseable> open = new ArrayDeque<>();
 
@@ -105,9 +112,9 @@ class KernelHostTest {
     /** Two hosts, which this kernel takes for two paths to one disk, and uses by turns. */
     @Test
     void sharedReceivesServeSeveralHosts() throws Exception {
-        Served served = serve(NvmeTarget.Options.DEFAULTS.withSharedReceives(160));
+        Served served = serve(NvmeTarget.Options.DEFAULTS.withSharedReceives(OF_THREE_QUEUES + 16));
         Kernel.probe(SERVED_KEYS, OWN_KEYS);
-        try (KernelHost one = served.connect(1, "");
+        try (KernelHost one = served.connect(1, THREE_QUEUES);
                 KernelHost two = served.connect(2, ",queue_size=16")) {
             Path disk = one.disk();
             assertThat(two.disk()).isEqualTo(disk);
@@ -123,6 +130,33 @@ class KernelHostTest {
         assertThat(served.log.stream().filter(line -> line.startsWith("New:")))
                 .as("%s", served.log)
                 .hasSize(2);
+    }
+
+    /** Of all sizes, and with up to as many commands outstanding as a queue has. */
+    @Test
+    void jobsOfManyShapesReadWhatTheyHaveWritten() throws Exception {
+        Served served = serve(NvmeTarget.Options.DEFAULTS);
+        Kernel.probe(SERVED_KEYS, OWN_KEYS);
+        try (KernelHost host = served.connect(1, THREE_QUEUES)) {
+            Path disk = host.disk();
+            assertThat(host.queues()).isEqualTo(1 + 3);
+            Kernel.run(
+                    """
+                    job() {
+                        fio --name=job --filename=%s --rw=$1 --bs=$2 --iodepth=$3 --size=$4 --ioengine=$5 --direct=1 \
+                            --verify=crc32c --verify_fatal=1
+                    }
+                    job randrw 512 1 128k libaio
+                    job randrw 4k 128 2m libaio
+                    job randwrite 132k 16 8m libaio
+                    job rw 1m 32 32m libaio
+                    job randrw 2k 1 512k 'pvsync2 --hipri'
+                    """
+                            .formatted(disk));
+            settle(disk);
+        }
+        checkKeys(served);
+        assertThat(served.target.counts().failed()).isZero();
     }
 
     /** The target's process dies while the host writes, and another takes its place. */
@@ -154,6 +188,21 @@ class KernelHostTest {
     }
 
     @Test
+    void whatTheTargetSaysToTypeConnects() throws Exception {
+        Program target = closing(Program.start("--memory", "4", "--nqn", Served.NAME));
+        List<String> commands = target.commands();
+        Kernel.run(commands.getFirst());
+        for (String connect : commands.subList(1, commands.size())) {
+            Kernel.run(connect);
+            String controller =
+                    Kernel.run(
+                            "dirname $(grep -lx %s /sys/class/nvme/*/subsysnqn)"
+                                    .formatted(Served.NAME));
+            Kernel.run("echo 1 >%s/delete_controller".formatted(controller.strip()));
+        }
+    }
+
+    @Test
     void theDiscoverySubsystemNamesTheDisk() throws Exception {
         Served served = serve(NvmeTarget.Options.DEFAULTS);
         String listed =
@@ -178,6 +227,36 @@ class KernelHostTest {
             assertThat(past.output()).containsIgnoringCase("LBA");
             assertThat(served.target.counts().failed()).isPositive();
             Kernel.run("dd if=%s of=/dev/null bs=64k count=4 iflag=direct".formatted(disk));
+        }
+    }
+
+    /** In C1's code as well: nothing depends on what a compiler leaves out. */
+    @Test
+    void readsAndWritesAllocateNothing() throws Exception {
+        Path file = Path.of("/dev/shm/verbena.img");
+        Kernel.run("truncate -s 16M " + file);
+        open.push(() -> Files.delete(file));
+        Served served = closing(new Served(NvmeTarget.Options.DEFAULTS, file, 0));
+        try (KernelHost host = served.connect(1, "")) {
+            String use =
+                    """
+                    dd if=%1$s of=/dev/null bs=4k count=500 iflag=direct
+                    dd if=/dev/zero of=%1$s bs=4k count=500 oflag=direct
+                    dd if=/dev/zero of=%1$s bs=64k count=200 oflag=direct
+                    """
+                            .formatted(host.disk());
+            double least = Double.MAX_VALUE; // at first classes are loaded
+            for (int i = 0; i < 3; i++) {
+                long allocated = served.allocatedByPoller();
+                long commands = served.target.counts().commands();
+                Kernel.run(use);
+                allocated = served.allocatedByPoller() - allocated;
+                commands = served.target.counts().commands() - commands;
+                assertThat(commands).isGreaterThanOrEqualTo(1200);
+                least = Math.min(least, (double) allocated / commands);
+            }
+            // One object would be 16 or more; four times a second the poller looks at all hosts.
+            assertThat(least).as("bytes for each command").isLessThan(8);
         }
     }
 
@@ -227,7 +306,7 @@ class KernelHostTest {
     @Test
     void aResetUnderLoadLosesNothing() throws Exception {
         Served served = serve(NvmeTarget.Options.DEFAULTS);
-        try (KernelHost host = served.connect(1, "")) {
+        try (KernelHost host = served.connect(1, THREE_QUEUES)) {
             Path disk = host.disk();
             Kernel.run(
                     """
@@ -246,7 +325,7 @@ class KernelHostTest {
     @Test
     void deletingTheControllerUnderLoadEndsIt() throws Exception {
         Served served = serve(NvmeTarget.Options.DEFAULTS);
-        try (KernelHost host = served.connect(1, "")) {
+        try (KernelHost host = served.connect(1, THREE_QUEUES)) {
             Path disk = host.disk();
             Kernel.attempt(
                     """

@@ -1,10 +1,13 @@
 package dev.verbena.examples.nvme;
 
+import com.sun.management.ThreadMXBean;
+
 import dev.verbena.Adapter;
 import dev.verbena.channel.IdleStrategy;
 import dev.verbena.channel.Poller;
 
 import java.io.IOException;
+import java.lang.management.ManagementFactory;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.nio.file.Path;
@@ -46,6 +49,17 @@ final class Served implements AutoCloseable {
 
     KernelHost connect(int host, String options) throws IOException {
         return KernelHost.connect(target.address(), NAME, host, options);
+    }
+
+    /** How many bytes of heap its polling thread has ever taken. */
+    long allocatedByPoller() {
+        Thread poller =
+                Thread.getAllStackTraces().keySet().stream()
+                        .filter(one -> one.getName().equals("verbena-poller-" + adapter.name()))
+                        .findFirst()
+                        .orElseThrow();
+        return ManagementFactory.getPlatformMXBean(ThreadMXBean.class)
+                .getThreadAllocatedBytes(poller.threadId());
     }
 
     @Override
