@@ -144,7 +144,23 @@ final class PerfBandwidth implements PerfLoops {
     }
 
     @Override
-    public void begin(int size, long address, int token, int firstWindow, int outstanding) {
+    public void prepare(int size, int seed) {
+        end.prepare(size, seed);
+    }
+
+    @Override
+    public long address() {
+        return end.memory.memory().address();
+    }
+
+    @Override
+    public int token() {
+        return end.memory.remoteToken();
+    }
+
+    @Override
+    public void begin(
+            int size, int count, long address, int token, int firstWindow, int outstanding) {
         end.begin();
         remoteAddress = address;
         remoteToken = token;
@@ -251,6 +267,7 @@ final class PerfBandwidth implements PerfLoops {
                             case SEND_INV ->
                                     queuePair.sendAndInvalidate(
                                             q, sources[slot], nextToken(q), flags);
+                            case CHANNEL -> throw new AssertionError("PerfChannels has these");
                         };
                 if (status != Status.SUCCESS) {
                     end.posted(status);
