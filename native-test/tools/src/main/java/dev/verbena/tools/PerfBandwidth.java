@@ -283,6 +283,25 @@ final class PerfBandwidth implements PerfLoops {
         return terms.receives() + (long) CREDIT.getAcquire(memory, end.creditAt(q));
     }
 
+    /**
+     * Whether a signaled request is outstanding: the last ones before credit ran out may not be.
+     *
+     * @param posted requests, by queue pair
+     * @param completed of them, as far as signals said
+     * @param signalEvery each how-many-th is signaled
+     * @param iterations the last of which is signaled, too
+     */
+    static boolean completionIsDue(
+            int[] posted, int[] completed, int signalEvery, int iterations) {
+        for (int q = 0; q < posted.length; q++) {
+            int next = Math.min(completed[q] + signalEvery, iterations);
+            if (posted[q] >= next && completed[q] < iterations) {
+                return true;
+            }
+        }
+        return false;
+    }
+
     private int nextToken(int q) {
         int[] ring = tokens[q];
         return ring[(int) (ever[q] % ring.length)];
@@ -294,7 +313,7 @@ final class PerfBandwidth implements PerfLoops {
         if (count == 0) {
             // Sleep only when a completion is certain to come: credits are written into memory and
             // cause none.
-            if (plan.events() && postedInAll > completedInAll) {
+            if (plan.events() && completionIsDue(posted, completed, signalEvery, iterations)) {
                 end.sleepAfterNextPoll();
             } else {
                 end.lookedInVain(completedInAll);

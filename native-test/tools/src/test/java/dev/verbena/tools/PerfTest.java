@@ -277,6 +277,25 @@ class PerfTest {
                 .endsWith("\"run\":{}}");
     }
 
+    /** Credit may run out between two signals: then no completion comes, and sleep has no end. */
+    @ParameterizedTest
+    @CsvSource({
+        "0, 0, false", // nothing is outstanding
+        "99, 0, false", // the next signal is the 100th's
+        "100, 0, true",
+        "512, 500, false",
+        "600, 500, true",
+        "1049, 1000, false",
+        "1050, 1000, true", // the last is signaled
+        "1050, 1050, false",
+    })
+    void sleepsOnlyUntilACompletionThatComes(int posted, int completed, boolean due) {
+        assertThat(
+                        PerfBandwidth.completionIsDue(
+                                new int[] {0, posted}, new int[] {0, completed}, 100, 1050))
+                .isEqualTo(due);
+    }
+
     // ---- the peak
 
     @RepeatedTest(200)
