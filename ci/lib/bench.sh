@@ -5,7 +5,7 @@
 #        VERBENA_VM_PROCESSORS
 # Sets:  PLUGIN   (guest.sh) with the row that is counted: the plugin of QEMU that counts
 #        LIMIT, RESULTS (roce): a default, an absolute path
-#        VERBENA_VM_PROCESSORS, VERBENA_BRIEF_JVM, VERBENA_COUNTED   in the environment of native-test's `pairs`
+#        VERBENA_VM_PROCESSORS, VERBENA_BRIEF_JVM, VERBENA_FRESH_JVM, VERBENA_COUNTED   in the environment of native-test's `pairs`
 # For other files: bench. The functions below it use its local variables: here, devices, counted, there (the rows to measure here, by
 #        time and by count on devices, and both of these), bench, programs, outputs (folders), class_path, java, java_there (commands).
 
@@ -27,10 +27,16 @@ BENCH_JVM_IN_VM=(-XX:+UseSerialGC -XX:-TieredCompilation -XX:CompileThreshold=10
 # And those of JVMs that run hundreds of rounds, not thousands: without tiers all of it would run in the interpreter. C1's code alone
 # is not replaced either. (200 calls are C1's own default, which the threshold above would change.)
 BENCH_BRIEF_JVM_IN_VM=(-XX:+TieredCompilation -XX:TieredStopAtLevel=1 -XX:CompileThreshold=200)
-# Rows on the stand-in for libibverbs, whose provider only copies. The first six are one program on either side.
-ROWS_HERE=(post-poll post-poll-confined chain chain-confined batch-confined prepared-confined arm-await message allocation load-queue-pairs load-depth)
+# And those of JVMs whose first rounds are measured: with tiers, as users start them. One in ten may die of it in the emulator; its fork
+# has no value then.
+BENCH_FRESH_JVM_IN_VM=(--enable-native-access=ALL-UNNAMED -XX:+UseSerialGC)
+# Rows on the stand-in for libibverbs, whose provider only copies. Those of JMH are one program in Java; the next are others in Java's
+# place, one process for each of them, fork and measure.
+ROWS_OF_JMH=(post-poll post-poll-confined chain chain-confined batch-confined prepared-confined arm-await message allocation)
+ROWS_OF_PEERS=(peers-one peers-chain peers-queue-pairs)
+ROWS_HERE=("${ROWS_OF_JMH[@]}" two-threads idle-queue-pair cold-start load-queue-pairs load-depth "${ROWS_OF_PEERS[@]}")
 ROWS_ON_DEVICES=(send-latency write-latency send-bandwidth write-bandwidth read-bandwidth message-rate events register connect
-    first-message)
+    first-round-trips first-message)
 # The row that emulated processors can count. In one fork: a second one gives the same, within a hundredth.
 ROW_COUNTED=instructions
 
@@ -86,6 +92,7 @@ bench() { # [ROW…]
             export VERBENA_VM_PROCESSORS=${VERBENA_VM_PROCESSORS:-2}
             java_there+=("${BENCH_JVM_IN_VM[@]}")
             export VERBENA_BRIEF_JVM="${BENCH_BRIEF_JVM_IN_VM[*]}" # the guest has the caller's environment
+            export VERBENA_FRESH_JVM="${BENCH_FRESH_JVM_IN_VM[*]}"
         fi
         [ ${#devices[@]} = 0 ] || bench_on_devices "$BENCH_FORKS" "${devices[@]}" || return
         # In a VM of its own: counting makes all the rest slower.
@@ -126,6 +133,15 @@ bench_is_built() {
         -newer "$mark" -print -quit)" ]
 }
 
+# Whether a row, or one of several, is measured here.
+here_is() { # ROW…
+    local row
+    for row in "$@"; do
+        [[ " ${here[*]} " != *" $row "* ]] || return 0
+    done
+    return 1
+}
+
 # Measures rows on the stand-in for libibverbs, fork by fork: C, Java, C, Java.
 bench_here() {
     local fork row benchmarks jmh=(-f 1 -wi 3 -w 1 -i 3 -r 1) short=(--rounds 3 --ms 500) load=(--rounds 3)
@@ -135,27 +151,85 @@ bench_here() {
             allocation) printf "$row\t%s\n" one one-confined chain chain-confined batch-confined prepared-confined message ;;
             load-queue-pairs) printf "$row\t%s\n" 1 2 4 8 16 32 64 128 256 512 1024 ;;
             load-depth) printf "$row\t%s\n" 1 2 4 8 16 32 64 128 256 512 1024 2048 4096 ;;
+            idle-queue-pair) printf "$row\t%s\n" heap native ;;
+            cold-start) printf "$row\t%s\n" 'first completion' '10,000 more' ;;
+            peers-*) ask_peers "$row" ;;
             *) printf '%s\t\n' "$row" ;;
         esac
     done >>"$outputs/asked.tsv"
     for ((fork = 1; fork <= BENCH_FORKS_HERE; fork++)); do
-        if [[ " ${here[*]} " =~ ' '(post-poll|post-poll-confined|chain|chain-confined|batch-confined|prepared-confined|arm-await|message|allocation)' ' ]]; then
+        if here_is "${ROWS_OF_JMH[@]}"; then
             say "post-poll and chain (shared and confined), batches, arm-await, message, allocation, fork $fork of $BENCH_FORKS_HERE"
             benchmarks='dev\.verbena\.bench\.PostAndPoll'
-            [[ " ${here[*]} " != *' arm-await '* ]] || benchmarks+='|dev\.verbena\.bench\.ArmAndAwait'
-            [[ ! " ${here[*]} " =~ ' '(message|allocation)' ' ]] || benchmarks+='|dev\.verbena\.bench\.Messages'
+            ! here_is arm-await || benchmarks+='|dev\.verbena\.bench\.ArmAndAwait'
+            ! here_is message allocation || benchmarks+='|dev\.verbena\.bench\.Messages'
             bench_one post-poll-c-$fork.txt "$programs/post_poll" --chain 1 "${short[@]}"
             bench_one post-poll-c-$fork.txt "$programs/post_poll" --chain 16 "${short[@]}"
-            [[ " ${here[*]} " != *' arm-await '* ]] || bench_one post-poll-c-$fork.txt "$programs/arm_await" "${short[@]}"
+            ! here_is arm-await || bench_one post-poll-c-$fork.txt "$programs/arm_await" "${short[@]}"
             bench_one post-poll-java-$fork.log "${java[@]}" -cp "$class_path" org.openjdk.jmh.Main \
                 "$benchmarks" "${jmh[@]}" -prof gc -rf json -rff "$outputs/post-poll-java-$fork.json"
         fi
-        if [[ " ${here[*]} " == *' load-'* ]] && { [ "$QUICK" = no ] || [ "$fork" = 1 ]; }; then # without a goal: once is enough for a look
+        if here_is two-threads; then
+            bench_both two-threads two_threads TwoThreads --rounds 3 --ms 300
+        fi
+        # Counted, not timed: as good in one fork as in nine.
+        if here_is idle-queue-pair && [ "$fork" = 1 ]; then bench_both idle-queue-pair idle_pairs IdlePairs; fi
+        if here_is cold-start; then
+            bench_one cold-start-java-$fork.txt "${java[@]}" -cp "$class_path" dev.verbena.bench.Startup "${EPOCHREALTIME/[^0-9]/}"
+        fi
+        if here_is load-queue-pairs load-depth; then
             say "load-queue-pairs, load-depth, fork $fork of $BENCH_FORKS_HERE"
-            bench_one load-c-$fork.txt "$programs/load" "${load[@]}"
-            bench_one load-java-$fork.txt "${java[@]}" -cp "$class_path" dev.verbena.bench.Load "${load[@]}"
+            bench_both load load Load "${load[@]}"
+        fi
+        if here_is "${ROWS_OF_PEERS[@]}"; then
+            say "others in Java's place, fork $fork of $BENCH_FORKS_HERE"
+            for row in "${ROWS_OF_PEERS[@]}"; do
+                ! here_is "$row" || bench_peers "$row" "$fork"
+            done
         fi
     done
+}
+
+# A program in C, and its like in Java.
+bench_both() { # NAME PROGRAM CLASS OPTION…
+    bench_one "$1-c-$fork.txt" "$programs/$2" "${@:4}"
+    bench_one "$1-java-$fork.txt" "${java[@]}" -cp "$class_path" "dev.verbena.bench.$3" "${@:4}"
+}
+
+# Prints which of them a row has, each with what is lacking for it.
+ask_peers() { # ROW
+    local lacking=''
+    printf "$1\t%s\n" tuned-c raw-ffm verbena
+    if [ -e "$programs/bare_jni.missing" ]; then lacking=$'\t'$(cat "$programs/bare_jni.missing"); fi
+    printf '%s\tbare-jni%s\n' "$1" "$lacking"
+    case $1 in
+        peers-one) printf '%s\tverbena-shared\n' "$1" ;;
+        peers-chain) printf '%s\tverbena-prepared\n' "$1" ;;
+    esac
+}
+
+# C, the others and this library, one after the other. Time is that of a thread on a processor: other work moves it less.
+bench_peers() { # ROW FORK
+    local brief=(--ms 100 --rounds 2) shape c=() verbena=()
+    case $1 in
+        peers-one) shape=(1 1) c=(post_poll --chain 1) verbena=(Turns CONFINED one) ;;
+        peers-chain) shape=(1 16) c=(post_poll --chain 16) verbena=(Turns CONFINED chain) ;;
+        peers-queue-pairs) shape=(1024 1) c=(load --pairs 1024) verbena=(Load --pairs 1024 --clock cpu) ;;
+    esac
+    peer c c "$programs/${c[0]}" "${c[@]:1}" --cpu "${brief[@]}"
+    peer tuned-c java "$programs/${c[0]}" "${c[@]:1}" --cpu --tuned "${brief[@]}"
+    peer raw-ffm java "${java[@]}" -cp "$class_path" dev.verbena.bench.RawLoop ffm "${shape[@]}" "${brief[@]}"
+    [ -e "$programs/bare_jni.missing" ] ||
+        peer bare-jni java "${java[@]}" -cp "$class_path" dev.verbena.bench.RawLoop "$programs/libbare_jni.so" "${shape[@]}" "${brief[@]}"
+    peer verbena java "${java[@]}" -cp "$class_path" "dev.verbena.bench.${verbena[0]}" "${verbena[@]:1}" "${brief[@]}"
+    case $1 in
+        peers-one) peer verbena-shared java "${java[@]}" -cp "$class_path" dev.verbena.bench.Turns SHARED one "${brief[@]}" ;;
+        peers-chain) peer verbena-prepared java "${java[@]}" -cp "$class_path" dev.verbena.bench.Turns CONFINED prepared "${brief[@]}" ;;
+    esac
+}
+
+peer() { # WHO SIDE COMMAND…
+    bench_one "peers-$1-$2-$fork.txt" "${@:3}"
 }
 
 bench_one() { # OUTPUT COMMAND…
@@ -180,6 +254,7 @@ describe_machine() {
     echo "JDK: $("$JDK/bin/java" -XshowSettings:properties -version 2>&1 | sed -nE 's/^ *java\.(runtime|vendor)\.version = //p' | paste -sd' ')"
     [ ${#here[@]} = 0 ] || echo "JVM options: ${java[*]:1}"
     [ ${#there[@]} = 0 ] || echo "JVM options where the devices are: ${java_there[*]:1}"
+    [ -z "${VERBENA_FRESH_JVM-}" ] || echo "JVM options of first-round-trips, alone: $VERBENA_FRESH_JVM"
     [ -z "${VERBENA_BRIEF_JVM-}" ] || echo "JVM options of connect and first-message, beside: $VERBENA_BRIEF_JVM"
     echo "C compiler: $("${CC:-cc}" --version | head -n 1)"
     if have_apt; then

@@ -19,7 +19,8 @@ import java.util.Arrays;
  * What a request costs by how much is going on, on a stand-in for libibverbs whose provider only
  * copies, as {@code c/load.c} does it: a send on each of so many queue pairs with one completion
  * queue, and so many outstanding sends on one queue pair. One line for each number, the median of
- * the rounds.
+ * the rounds. With {@code --pairs} that number of queue pairs alone; with {@code --clock cpu} time
+ * is the thread's on a processor.
  */
 public final class Load {
     private static final int BYTES = 64;
@@ -36,19 +37,16 @@ public final class Load {
     private final Completions completions = new Completions(BATCH);
     private final long roundNanos;
     private final int rounds;
+    private final boolean cpu;
     private long sink;
 
-    private Load(
-            Adapter adapter,
-            ProtectionDomain domain,
-            MemoryRegion region,
-            long roundNanos,
-            int rounds) {
+    private Load(Adapter adapter, ProtectionDomain domain, MemoryRegion region, Options options) {
         this.adapter = adapter;
         this.domain = domain;
         this.buffers = new BufferList(1).add(region, 0, BYTES);
-        this.roundNanos = roundNanos;
-        this.rounds = rounds;
+        this.roundNanos = options.number("--ms", 100) * 1_000_000L;
+        this.rounds = options.number("--rounds", 5);
+        this.cpu = options.is("--clock", "cpu");
     }
 
     /**
@@ -58,27 +56,31 @@ public final class Load {
      */
     public static void main(String[] arguments) {
         Options options =
-                new Options("Load [--ms N] [--rounds N]", 0, arguments, "--ms", "--rounds");
+                new Options(
+                        "Load [--ms N] [--rounds N] [--pairs N] [--clock cpu]",
+                        0,
+                        arguments,
+                        "--ms",
+                        "--rounds",
+                        "--pairs",
+                        "--clock");
         try (Arena arena = Arena.ofShared();
                 Adapter adapter = Adapter.open("copy0");
                 ProtectionDomain domain = adapter.createProtectionDomain();
                 MemoryRegion region =
                         domain.register(arena.allocate(4096, 64), Access.LOCAL_WRITE)) {
-            Load load =
-                    new Load(
-                            adapter,
-                            domain,
-                            region,
-                            options.number("--ms", 100) * 1_000_000L,
-                            options.number("--rounds", 5));
+            Load load = new Load(adapter, domain, region, options);
             // Both shapes, so that what is compiled for the first number suits the last.
             load.measure(4, 1, WARM_UPS);
             load.measure(1, 64, WARM_UPS);
+            int alone = options.number("--pairs", MOST_PAIRS + 1);
             for (int count = 1; count <= MOST_PAIRS; count *= 2) {
-                double nanos = load.measure(count, 1, load.rounds);
-                Results.print("load-queue-pairs", Integer.toString(count), nanos, "ns");
+                if (alone > MOST_PAIRS || count == alone) {
+                    double nanos = load.measure(count, 1, load.rounds);
+                    Results.print("load-queue-pairs", Integer.toString(count), nanos, "ns");
+                }
             }
-            for (int depth = 1; depth <= MOST_DEPTH; depth *= 2) {
+            for (int depth = 1; alone > MOST_PAIRS && depth <= MOST_DEPTH; depth *= 2) {
                 double nanos = load.measure(1, depth, load.rounds);
                 Results.print("load-depth", Integer.toString(depth), nanos, "ns");
             }
@@ -110,20 +112,24 @@ public final class Load {
         }
     }
 
+    private long now() {
+        return cpu ? ThreadClock.nanos() : System.nanoTime();
+    }
+
     /** Goes round until the time is over; answers ns per request. */
     private double round(CompletionQueue queue, QueuePair[] pairs, int depth) {
         int requests = pairs.length * depth;
         // Few looks at the clock where one time round is short.
         int batch = 1 + 1000 / requests;
         long times = 0;
-        long start = System.nanoTime();
+        long start = now();
         long end;
         do {
             for (int i = 0; i < batch; i++) {
                 once(queue, pairs, depth);
             }
             times += batch;
-            end = System.nanoTime();
+            end = now();
         } while (end - start < roundNanos);
         return (double) (end - start) / (times * requests);
     }

@@ -56,6 +56,10 @@ final class Options {
         return arguments[index];
     }
 
+    boolean is(String name, String value) {
+        return value.equals(named.get(name));
+    }
+
     /** A positive number. */
     int number(String name, int otherwise) {
         String given = named.get(name);

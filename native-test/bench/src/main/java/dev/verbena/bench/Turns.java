@@ -1,12 +1,11 @@
 package dev.verbena.bench;
 
-import java.lang.management.ManagementFactory;
-import java.lang.management.ThreadMXBean;
 import java.util.function.LongSupplier;
 
 /**
  * The methods of {@link PostAndPoll} in a plain loop, by the time that the thread had a processor:
- * for the script {@code ablation}, where other work may run beside. One line for each round.
+ * for the script {@code ablation} and the rows beside peers, where other work may run beside. One
+ * line for each round.
  */
 public final class Turns {
     private static final int BATCH = 1000;
@@ -45,24 +44,24 @@ public final class Turns {
         for (int round = -WARM_UPS; round < rounds; round++) {
             double each = round(one, round < 0 ? 4 * nanos : nanos);
             if (round >= 0) {
-                Results.print("turn", what, what.equals("one") ? each : each / CHAIN, "ns");
+                int requests = what.equals("one") ? 1 : CHAIN;
+                Results.print("post-poll", "chain=" + requests, each / requests, "ns");
             }
         }
         measured.close();
     }
 
     private static double round(LongSupplier one, long nanos) {
-        ThreadMXBean threads = ManagementFactory.getThreadMXBean();
         long sum = 0;
         long times = 0;
-        long start = threads.getCurrentThreadCpuTime();
+        long start = ThreadClock.nanos();
         long end;
         do {
             for (int i = 0; i < BATCH; i++) {
                 sum += one.getAsLong();
             }
             times += BATCH;
-            end = threads.getCurrentThreadCpuTime();
+            end = ThreadClock.nanos();
         } while (end - start < nanos);
         if (sum == 0) {
             throw new IllegalStateException("no completion named a request");

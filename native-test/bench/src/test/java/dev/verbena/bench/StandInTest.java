@@ -19,16 +19,20 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Collections;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.TimeUnit;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+import java.util.stream.Stream;
 
 /**
  * The stand-in provider, made by the C compiler of this machine: what the benchmarks run on.
- * Without a compiler or headers it is skipped, loudly, and fails with {@code
+ * Without a compiler or headers it is skipped, with a message, and fails with {@code
  * -Dverbena.headers=required}.
  */
 @Timeout(300)
@@ -43,6 +47,11 @@ class StandInTest {
     private static final int MOST_OF_VERBENA = 150;
     private static final int MOST_HIDDEN = 230;
 
+    // 3,315 and 10,900 today, with depth 16 on both sides. The provider takes 4,600 of the second
+    // in C.
+    private static final int MOST_HEAP = 3_600;
+    private static final int MOST_NATIVE = 12_000;
+
     @TempDir static Path folder;
 
     private static Path standIn;
@@ -50,25 +59,14 @@ class StandInTest {
     @BeforeAll
     static void compile() throws Exception {
         standIn = folder.resolve("libibverbs.so.1");
-        String compiler = System.getenv().getOrDefault("CC", "cc");
-        String output;
-        try {
-            output =
-                    run(
-                            Map.of(),
-                            compiler,
-                            "-O2",
-                            "-std=gnu11",
-                            "-fPIC",
-                            "-shared",
-                            "-Wl,-soname,libibverbs.so.1",
-                            "-o",
-                            standIn.toString(),
-                            "c/stand_in.c",
-                            "-lpthread");
-        } catch (IOException e) {
-            output = e.getMessage();
-        }
+        String output =
+                compile(
+                        standIn,
+                        "c/stand_in.c",
+                        "-fPIC",
+                        "-shared",
+                        "-Wl,-soname,libibverbs.so.1",
+                        "-lpthread");
         if (!Files.exists(standIn)) {
             String sentence =
                     "The stand-in needs a C compiler and libibverbs-dev (Fedora: gcc,"
@@ -79,6 +77,19 @@ class StandInTest {
             }
             System.err.println("SKIPPED: " + sentence);
             abort(sentence);
+        }
+    }
+
+    /** Answers what the compiler said; that it worked shows by the file. */
+    private static String compile(Path result, String source, String... options) throws Exception {
+        List<String> command = new ArrayList<>();
+        command.add(System.getenv().getOrDefault("CC", "cc"));
+        command.addAll(List.of("-O2", "-std=gnu11", "-o", result.toString(), source));
+        Collections.addAll(command, options);
+        try {
+            return run(Map.of(), command.toArray(String[]::new));
+        } catch (IOException e) {
+            return String.valueOf(e.getMessage());
         }
     }
 
@@ -123,6 +134,105 @@ class StandInTest {
         // Of both kinds of completion queues: 22 for each round and 1 for each event, 64 flushed.
         assertThat(java(Requests.class, List.of()).strip())
                 .isEqualTo("completions: " + 2 * (2_000 * 22 + 2_000 + 64));
+    }
+
+    private static final String NANOS = "RESULT\tpost-poll\tchain=%d\t\\d+\\.\\d\\d\tns\n";
+    private static final String OF_MANY = "RESULT\tload-queue-pairs\t8\t\\d+\\.\\d\\d\tns\n";
+
+    /** Names of options, and lines that the report reads: the same in C and in Java. */
+    @Test
+    void theSidesInCMeasureWhatTheReportReads() throws Exception {
+        assertThat(c("post_poll", "--cpu", "--ms", "1", "--rounds", "1"))
+                .matches(NANOS.formatted(1));
+        assertThat(c("post_poll", "--tuned", "--chain", "16", "--ms", "1", "--rounds", "1"))
+                .matches(NANOS.formatted(16));
+        String[] load = {"--pairs", "8", "--ms", "1", "--rounds", "1", "--cpu"};
+        assertThat(c("load", load)).matches(OF_MANY);
+        assertThat(c("load", append(load, "--tuned"))).matches(OF_MANY);
+        assertThat(c("two_threads", "--ms", "1", "--rounds", "1"))
+                .matches("RESULT\ttwo-threads\t-\t\\d+\\.\\d\\d\ttimes\n");
+        assertThat(c("idle_pairs", "--count", "100"))
+                .matches("RESULT\tidle-queue-pair\tnative\t\\d+\\.\\d\\d\tB\n");
+    }
+
+    private static String c(String program, String... arguments) throws Exception {
+        Path file = folder.resolve(program);
+        if (!Files.exists(file)) {
+            String said =
+                    compile(
+                            file,
+                            "c/" + program + ".c",
+                            standIn.toString(),
+                            "-lpthread",
+                            "-Wl,-rpath," + folder);
+            assertThat(file).as(said).exists();
+        }
+        return run(Map.of(), append(new String[] {file.toString()}, arguments));
+    }
+
+    private static String[] append(String[] first, String... more) {
+        return Stream.of(first, more).flatMap(Arrays::stream).toArray(String[]::new);
+    }
+
+    @Test
+    void measuresWithoutThisLibrary() throws Exception {
+        Path stub = folder.resolve("libbare_jni.so");
+        String headers = Path.of(System.getProperty("java.home"), "include").toString();
+        String said =
+                compile(
+                        stub,
+                        "c/bare_jni.c",
+                        "-fPIC",
+                        "-shared",
+                        "-I" + headers,
+                        "-I" + headers + "/linux");
+        assertThat(stub).as(said).exists();
+        for (String calls : List.of("ffm", stub.toString())) {
+            assertThat(raw(calls, "1", "1")).matches(NANOS.formatted(1));
+            assertThat(raw(calls, "1", "16")).matches(NANOS.formatted(16));
+            assertThat(raw(calls, "8", "1")).matches(OF_MANY);
+        }
+    }
+
+    private static String raw(String calls, String pairs, String chain) throws Exception {
+        return java(RawLoop.class, List.of(), calls, pairs, chain, "--ms", "1", "--rounds", "1");
+    }
+
+    @Test
+    void measuresThisLibraryBesideThem() throws Exception {
+        for (String what : List.of("one", "chain", "batch", "prepared")) {
+            assertThat(java(Turns.class, List.of(), "CONFINED", what, "--ms", "1", "--rounds", "1"))
+                    .matches(NANOS.formatted(what.equals("one") ? 1 : 16));
+        }
+        assertThat(
+                        java(
+                                Load.class,
+                                List.of(),
+                                append(
+                                        new String[] {"--pairs", "8", "--clock", "cpu"},
+                                        "--ms",
+                                        "1",
+                                        "--rounds",
+                                        "1")))
+                .matches(OF_MANY);
+        assertThat(java(TwoThreads.class, List.of(), "--ms", "1", "--rounds", "1"))
+                .matches("RESULT\ttwo-threads\t-\t\\d+\\.\\d\\d\ttimes\n");
+    }
+
+    /**
+     * That nothing is lost or kept twice shows in the figures: a queue pair takes some kilobytes.
+     */
+    @Test
+    void measuresTheMemoryOfIdleQueuePairs() throws Exception {
+        String output = java(IdlePairs.class, List.of(), "--count", "2000");
+        Matcher found =
+                Pattern.compile(
+                                "RESULT\tidle-queue-pair\theap\t(-?\\d+)\\.\\d\\d\tB\n"
+                                        + "RESULT\tidle-queue-pair\tnative\t(-?\\d+)\\.\\d\\d\tB\n")
+                        .matcher(output);
+        assertThat(found.matches()).as(output).isTrue();
+        assertThat(Integer.parseInt(found.group(1))).isBetween(200, MOST_HEAP);
+        assertThat(Integer.parseInt(found.group(2))).isBetween(4_000, MOST_NATIVE);
     }
 
     /**

@@ -17,6 +17,7 @@ import java.util.stream.IntStream;
  * @param c what C's forks gave
  * @param java what Java's forks gave
  * @param pairs Java's value divided by C's, fork by fork: what ran at about the same time
+ * @param lacking what this machine lacks for it, or empty
  */
 record Comparison(
         Row row,
@@ -24,12 +25,15 @@ record Comparison(
         String unit,
         Values c,
         Values java,
-        DoubleSummaryStatistics pairs) {
+        DoubleSummaryStatistics pairs,
+        String lacking) {
 
     /** What became of a goal. */
     enum Verdict {
         /** There is none. */
         SHOWN,
+        /** It cannot be measured here, and the machine's owner knows why. */
+        LACKING,
         /** It is. */
         REACHED,
         /** It is not. */
@@ -45,15 +49,16 @@ record Comparison(
     }
 
     /** Compares what is there. */
-    static Comparison of(Row row, String parameter, Collection<Measurement> all) {
-        Values c = Values.of(all, row.key(), parameter, Side.C);
+    static Comparison of(Row row, String parameter, Collection<Measurement> all, String lacking) {
+        String ofC = row.isOfPeers() ? Peer.NONE : parameter; // one value for all of them
+        Values c = Values.of(all, row.key(), ofC, Side.C);
         Values java = Values.of(all, row.key(), parameter, Side.JAVA);
         DoubleSummaryStatistics pairs =
                 IntStream.of(java.forks())
                         .mapToObj(
                                 fork -> {
                                     var one = all.stream().filter(m -> m.fork() == fork).toList();
-                                    Values left = Values.of(one, row.key(), parameter, Side.C);
+                                    Values left = Values.of(one, row.key(), ofC, Side.C);
                                     Values right = Values.of(one, row.key(), parameter, Side.JAVA);
                                     return left.isEmpty() ? null : right.median() / left.median();
                                 })
@@ -66,11 +71,11 @@ record Comparison(
                         .map(Measurement::unit)
                         .findFirst()
                         .orElse("");
-        return new Comparison(row, parameter, unit, c, java, pairs);
+        return new Comparison(row, parameter, unit, c, java, pairs, lacking);
     }
 
     boolean isMeasured() {
-        return !java.isEmpty() && (row.isJavaOnly() || !c.isEmpty());
+        return !java.isEmpty() && (row.isJavaOnly(parameter) || !c.isEmpty());
     }
 
     /** Java's median divided by C's; only where both were measured. */
@@ -80,13 +85,19 @@ record Comparison(
 
     Verdict verdict() {
         if (!isMeasured()) {
-            return Verdict.NOT_MEASURED;
+            return lacking.isEmpty() ? Verdict.NOT_MEASURED : Verdict.LACKING;
         }
         return switch (row.goal(parameter)) {
             case Row.Ratio goal -> reached(goal.isReachedBy(ratio()));
+            case Row.Bound goal -> reached(goal.isReachedBy(java.median()));
             case Row.Nothing _ -> reached(java.most() < Row.NO_BYTES);
             case Row.Shown _ -> Verdict.SHOWN;
         };
+    }
+
+    /** The verdict, as it stands in the table. */
+    String verdictWords() {
+        return verdict() == Verdict.LACKING ? "lacks " + lacking : verdict().toString();
     }
 
     private static Verdict reached(boolean so) {
@@ -98,17 +109,19 @@ record Comparison(
      */
     double badness() {
         if (!isMeasured()) {
-            return Double.POSITIVE_INFINITY;
+            return lacking.isEmpty() ? Double.POSITIVE_INFINITY : 0;
         }
-        if (row.isJavaOnly()) {
-            return java.median();
-        }
-        return row.goal(parameter) instanceof Row.Ratio goal ? goal.badness(ratio()) : ratio();
+        return switch (row.goal(parameter)) {
+            case Row.Ratio goal -> goal.badness(ratio());
+            case Row.Bound goal -> goal.badness(java.median());
+            case Row.Nothing _ -> java.median();
+            case Row.Shown _ -> row.isJavaOnly(parameter) ? java.median() : ratio();
+        };
     }
 
     /** The ratio, and in brackets from where to where those of the pairs go. */
     String ratioWords() {
-        if (row.isJavaOnly() || !isMeasured()) {
+        if (row.isJavaOnly(parameter) || !isMeasured()) {
             return "-";
         }
         return pairs.getCount() < 2

@@ -35,6 +35,9 @@ final class Outputs {
                     Row.CHAIN.key(),
                     List.of(Row.CHAIN_CONFINED, Row.BATCH_CONFINED, Row.PREPARED_CONFINED));
 
+    /** What the names of files begin with that hold what peers do in Java's place. */
+    private static final String PEERS = "peers-";
+
     private static final double[] PERCENTS = {
         0, 10, 25, 50, 75, 90, 95, 97.5, 99, 99.5, 99.75, 99.9, 99.95, 99.99
     };
@@ -149,6 +152,7 @@ final class Outputs {
                     "a line RESULT has five fields: " + Arrays.toString(fields));
         }
         counted(fields[1], fields[2])
+                .or(() -> besidePeers(fields[1] + " " + fields[2]))
                 .or(() -> place(fields[1] + " " + fields[2]))
                 .ifPresent(
                         place -> {
@@ -172,29 +176,50 @@ final class Outputs {
                 .map(counted -> List.of(counted.key(), parameter));
     }
 
+    /** In files of peers the same lines mean other rows; the name says whose they are. */
+    private Optional<List<String>> besidePeers(String measure) {
+        if (!row.startsWith(PEERS)) {
+            return Optional.empty();
+        }
+        Row measured =
+                switch (measure) {
+                    case "post-poll chain=1" -> Row.PEERS_ONE;
+                    case "post-poll chain=16" -> Row.PEERS_CHAIN;
+                    case "load-queue-pairs 1024" -> Row.PEERS_QUEUE_PAIRS;
+                    default -> throw new IllegalArgumentException("no row of peers has " + measure);
+                };
+        String who = row.substring(PEERS.length());
+        return Optional.of(
+                List.of(measured.key(), side == Side.C ? Peer.NONE : Peer.of(who).key()));
+    }
+
     /** Row and parameter of what small programs measure; nothing for what is there beside. */
     private static Optional<List<String>> place(String measure) {
         String parameter = measure.replaceFirst(".*?[ =](\\d*)$", "$1");
-        Row row =
-                switch (measure.replaceFirst("\\d+$", "")) {
-                    case "post-poll chain=" ->
-                            parameter.equals("1")
-                                    ? Row.POST_POLL
-                                    : parameter.equals("16") ? Row.CHAIN : null;
-                    case "arm-await -" -> Row.ARM_AWAIT;
-                    case "register-deregister bytes=" -> Row.REGISTER;
-                    case "connect-disconnect -" -> Row.CONNECT;
-                    case "events bytes=64 median" -> Row.EVENTS;
-                    case "first-message start to completed" -> Row.FIRST_MESSAGE;
-                    case "load-queue-pairs " -> Row.LOAD_QUEUE_PAIRS;
-                    case "load-depth " -> Row.LOAD_DEPTH;
-                    default -> null;
-                };
-        if (row == null) {
-            return Optional.empty();
-        }
-        boolean varied = List.of(Row.REGISTER, Row.LOAD_QUEUE_PAIRS, Row.LOAD_DEPTH).contains(row);
-        return Optional.of(List.of(row.key(), varied ? parameter : ""));
+        return Optional.ofNullable(
+                switch (measure) {
+                    case "post-poll chain=1" -> List.of(Row.POST_POLL.key(), "");
+                    case "post-poll chain=16" -> List.of(Row.CHAIN.key(), "");
+                    case "arm-await -" -> List.of(Row.ARM_AWAIT.key(), "");
+                    case "connect-disconnect -" -> List.of(Row.CONNECT.key(), "");
+                    case "events bytes=64 median" -> List.of(Row.EVENTS.key(), "");
+                    case "two-threads -" -> List.of(Row.TWO_THREADS.key(), "");
+                    case "idle-queue-pair heap" -> List.of(Row.IDLE_QUEUE_PAIR.key(), "heap");
+                    case "idle-queue-pair native" -> List.of(Row.IDLE_QUEUE_PAIR.key(), "native");
+                    case "startup start-to-first" ->
+                            List.of(Row.COLD_START.key(), Row.FIRST_COMPLETION);
+                    case "startup 10000" -> List.of(Row.COLD_START.key(), Row.TEN_THOUSAND);
+                    case "first-message start to completed" -> List.of(Row.FIRST_MESSAGE.key(), "");
+                    default ->
+                            switch (measure.replaceFirst("\\d+$", "")) {
+                                case "register-deregister bytes=" ->
+                                        List.of(Row.REGISTER.key(), parameter);
+                                case "load-queue-pairs " ->
+                                        List.of(Row.LOAD_QUEUE_PAIRS.key(), parameter);
+                                case "load-depth " -> List.of(Row.LOAD_DEPTH.key(), parameter);
+                                default -> null;
+                            };
+                });
     }
 
     private static List<String> columns(String head) {
@@ -212,6 +237,10 @@ final class Outputs {
             values.put(columns.get(i), Double.valueOf(words[i]));
         }
         String bytes = Long.toString(Math.round(values.get("#bytes")));
+        if (row.equals(Row.FIRST_ROUND_TRIPS.key())) {
+            add(row, "", 2 * values.get("t_avg"), "us");
+            return;
+        }
         judged(bytes, values, "t_typical", "BW average", "MsgRate");
         double[] sorted = samples.stream().mapToDouble(Double::doubleValue).sorted().toArray();
         for (double percent : PERCENTS) {
@@ -242,6 +271,10 @@ final class Outputs {
             throw new IllegalArgumentException("no bytes in Perf's " + object.keySet());
         }
         String bytes = Long.toString(Math.round(values.get("bytes")));
+        if (row.equals(Row.FIRST_ROUND_TRIPS.key())) {
+            add(row, "", 2 * values.get("t_avg_usec"), "us");
+            return;
+        }
         judged(bytes, values, "t_typical_usec", "bw_average_mib_per_sec", "msg_rate_mpps");
         if (object.get("percentiles_usec") instanceof Map<?, ?> percentiles) {
             percentiles.forEach(

@@ -26,6 +26,30 @@ record Plot(String title, String subtitle, boolean logarithmic, List<Panel> pane
     private static final int LEFT = 68;
     private static final int RIGHT = 18;
 
+    /** Colours for light and dark screens, of all plots. */
+    static final String STYLE =
+            """
+            <style>
+            svg { font: 12px sans-serif; --paper: #ffffff; --ink: #1f2328; --faint: #d8dee4; --c: #d4700f; --java: #0550ae }
+            @media (prefers-color-scheme: dark) {
+              svg { --paper: #0d1117; --ink: #e6edf3; --faint: #30363d; --c: #f0883e; --java: #79c0ff }
+            }
+            .paper { fill: #ffffff; fill: var(--paper) }
+            text { fill: #1f2328; fill: var(--ink) }
+            .title { font-size: 16px; font-weight: bold }
+            .panel { font-size: 13px; font-weight: bold }
+            .grid { stroke: #d8dee4; stroke: var(--faint); stroke-width: 1 }
+            .axis { stroke: #1f2328; stroke: var(--ink); stroke-width: 1 }
+            .line { fill: none; stroke-linejoin: round; stroke-linecap: round }
+            .line.c { stroke: #d4700f; stroke: var(--c); stroke-width: 6; opacity: 0.55 }
+            .line.java { stroke: #0550ae; stroke: var(--java); stroke-width: 2 }
+            .band { stroke: none; opacity: 0.16 }
+            .band.c { fill: #d4700f; fill: var(--c) }
+            .band.java, .dot.java, .bar.java { fill: #0550ae; fill: var(--java) }
+            .bar.c { fill: #d4700f; fill: var(--c); opacity: 0.7 }
+            .bar.other { fill: #8c959f }
+            </style>""";
+
     /**
      * One diagram.
      *
@@ -67,27 +91,10 @@ record Plot(String title, String subtitle, boolean logarithmic, List<Panel> pane
                 """
                 <svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %1$d %2$d" width="%1$d" height="%2$d" role="img">
                 <title>%3$s</title>
-                <style>
-                svg { font: 12px sans-serif; --paper: #ffffff; --ink: #1f2328; --faint: #d8dee4; --c: #d4700f; --java: #0550ae }
-                @media (prefers-color-scheme: dark) {
-                  svg { --paper: #0d1117; --ink: #e6edf3; --faint: #30363d; --c: #f0883e; --java: #79c0ff }
-                }
-                .paper { fill: #ffffff; fill: var(--paper) }
-                text { fill: #1f2328; fill: var(--ink) }
-                .title { font-size: 16px; font-weight: bold }
-                .panel { font-size: 13px; font-weight: bold }
-                .grid { stroke: #d8dee4; stroke: var(--faint); stroke-width: 1 }
-                .axis { stroke: #1f2328; stroke: var(--ink); stroke-width: 1 }
-                .line { fill: none; stroke-linejoin: round; stroke-linecap: round }
-                .line.c { stroke: #d4700f; stroke: var(--c); stroke-width: 6; opacity: 0.55 }
-                .line.java { stroke: #0550ae; stroke: var(--java); stroke-width: 2 }
-                .band { stroke: none; opacity: 0.16 }
-                .band.c { fill: #d4700f; fill: var(--c) }
-                .band.java, .dot.java { fill: #0550ae; fill: var(--java) }
-                </style>
+                %4$s
                 <rect class="paper" width="%1$d" height="%2$d"/>
                 """
-                        .formatted(width, HEIGHT, escaped(title)));
+                        .formatted(width, HEIGHT, escaped(title), STYLE));
         text(svg, "title", "start", LEFT, 28, title);
         text(svg, "subtitle", "start", LEFT, 47, subtitle);
         legend(svg);
@@ -228,7 +235,7 @@ record Plot(String title, String subtitle, boolean logarithmic, List<Panel> pane
     }
 
     /** The next of 1, 2, 5, 10, 20, and so on, also below 1. */
-    private static double stepAbove(double value) {
+    static double stepAbove(double value) {
         double power = Math.pow(10, Math.floor(Math.log10(value)));
         for (double digit : new double[] {1, 2, 5}) {
             if (digit * power >= value * 0.999) {
@@ -246,30 +253,29 @@ record Plot(String title, String subtitle, boolean logarithmic, List<Panel> pane
                 .orElse(tenth);
     }
 
-    private static void line(
-            StringBuilder svg, String kind, double x1, double y1, double x2, double y2) {
+    static void line(StringBuilder svg, String kind, double x1, double y1, double x2, double y2) {
         svg.append(
                 "<path class=\"%s\" d=\"M%s %sL%s %s\"/>\n"
                         .formatted(kind, number(x1), number(y1), number(x2), number(y2)));
     }
 
-    private static void text(
+    static void text(
             StringBuilder svg, String kind, String anchor, double x, double y, String words) {
         svg.append(
                 "<text class=\"%s\" text-anchor=\"%s\" x=\"%s\" y=\"%s\">%s</text>\n"
                         .formatted(kind, anchor, number(x), number(y), escaped(words)));
     }
 
-    private static String label(double value) {
+    static String label(double value) {
         String text = String.format(Locale.ROOT, "%.2f", value);
         return text.replaceFirst("\\.?0+$", "");
     }
 
-    private static String number(double value) {
+    static String number(double value) {
         return String.format(Locale.ROOT, "%.1f", value);
     }
 
-    private static String escaped(String text) {
+    static String escaped(String text) {
         return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;");
     }
 }

@@ -24,16 +24,23 @@ import java.util.stream.Stream;
 public final class Report {
     private final List<Measurement> measurements;
     private final Set<List<String>> asked;
+    private final Map<List<String>, String> lacking;
     private final Map<String, String> machine;
 
     /**
      * @param measurements what was measured
      * @param asked what was to be: pairs of row and parameter
+     * @param lacking what the machine lacks for some of these
      * @param machine on what, by what it is called in machine.txt
      */
-    Report(List<Measurement> measurements, Set<List<String>> asked, Map<String, String> machine) {
+    Report(
+            List<Measurement> measurements,
+            Set<List<String>> asked,
+            Map<List<String>, String> lacking,
+            Map<String, String> machine) {
         this.measurements = measurements;
         this.asked = asked;
+        this.lacking = lacking;
         this.machine = machine;
     }
 
@@ -55,6 +62,7 @@ public final class Report {
                     new Report(
                             Outputs.in(outputs, System.err::println),
                             asked(outputs),
+                            lacking(outputs),
                             machine(outputs));
             Table table = report.table();
             System.out.print(table);
@@ -69,8 +77,16 @@ public final class Report {
 
     private static Set<List<String>> asked(Path outputs) throws IOException {
         return Files.readAllLines(outputs.resolve("asked.tsv")).stream()
-                .map(line -> Arrays.asList(line.split("\t", 2)))
+                .map(line -> Arrays.asList(line.split("\t", 3)).subList(0, 2))
                 .collect(Collectors.toCollection(LinkedHashSet::new));
+    }
+
+    /** Where a line has a third field, it is what is lacking. */
+    private static Map<List<String>, String> lacking(Path outputs) throws IOException {
+        return Files.readAllLines(outputs.resolve("asked.tsv")).stream()
+                .map(line -> Arrays.asList(line.split("\t", 3)))
+                .filter(fields -> fields.size() == 3)
+                .collect(Collectors.toMap(fields -> fields.subList(0, 2), List::getLast));
     }
 
     private static Map<String, String> machine(Path outputs) throws IOException {
@@ -87,7 +103,16 @@ public final class Report {
         List<List<Comparison>> rows = new ArrayList<>();
         for (Row row : Row.values()) {
             List<Comparison> comparisons =
-                    parameters(row).map(p -> Comparison.of(row, p, measurements)).toList();
+                    parameters(row)
+                            .map(
+                                    p ->
+                                            Comparison.of(
+                                                    row,
+                                                    p,
+                                                    measurements,
+                                                    lacking.getOrDefault(
+                                                            List.of(row.key(), p), "")))
+                            .toList();
             if (!comparisons.isEmpty()) {
                 rows.add(comparisons);
             }
@@ -98,7 +123,9 @@ public final class Report {
     private Stream<String> parameters(Row row) {
         Stream<String> wanted =
                 asked.stream().filter(pair -> pair.getFirst().equals(row.key())).map(List::getLast);
-        return Stream.concat(wanted, parameters(row.key())).distinct();
+        return Stream.concat(wanted, parameters(row.key()))
+                .filter(parameter -> !row.isOfPeers() || !parameter.equals(Peer.NONE))
+                .distinct();
     }
 
     private Stream<String> parameters(String row) {
@@ -123,6 +150,47 @@ public final class Report {
                         .collect(Collectors.joining("\n", "", "\n")));
         write(folder.resolve("latency.svg"), latency());
         write(folder.resolve("load.svg"), load());
+        write(folder.resolve("peers.svg"), peers());
+    }
+
+    private static void write(Path file, Bars bars) throws IOException {
+        if (bars.panels().isEmpty()) {
+            Files.deleteIfExists(file);
+        } else {
+            Files.writeString(file, bars.toString());
+        }
+    }
+
+    /** What a request costs C, this library and others. */
+    Bars peers() {
+        return new Bars(
+                "What a request costs, and whom",
+                machine.getOrDefault("processor", "")
+                        + ", a provider that only copies; time on a processor",
+                Stream.of(Row.PEERS_ONE, Row.PEERS_CHAIN, Row.PEERS_QUEUE_PAIRS)
+                        .map(this::peers)
+                        .filter(panel -> !panel.bars().isEmpty())
+                        .toList());
+    }
+
+    private Bars.Panel peers(Row row) {
+        Stream<Bars.Bar> c =
+                Stream.of(new Bars.Bar("C", Values.of(measurements, row.key(), Peer.NONE, Side.C)));
+        Stream<Bars.Bar> others =
+                Arrays.stream(Peer.values())
+                        .map(
+                                peer ->
+                                        new Bars.Bar(
+                                                peer.words(),
+                                                Values.of(
+                                                        measurements,
+                                                        row.key(),
+                                                        peer.key(),
+                                                        Side.JAVA)));
+        return new Bars.Panel(
+                row.title(),
+                "nanoseconds for each request",
+                Stream.concat(c, others).filter(bar -> !bar.values().isEmpty()).toList());
     }
 
     /** A plot of which nothing was measured is left out, and so is one of an earlier run. */
@@ -167,7 +235,7 @@ public final class Report {
                                 load(
                                         "One request on each queue pair",
                                         "queue pairs on one completion queue",
-                                        List.of(1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0),
+                                        List.of(1.0, 4.0, 16.0, 64.0, 256.0, 1024.0),
                                         Row.LOAD_QUEUE_PAIRS),
                                 load(
                                         "Many requests on one queue pair",

@@ -13,6 +13,12 @@ final class Table {
     private static final List<String> HEAD =
             List.of("row", "at", "C", "Java", "unit", "Java / C", "goal", "verdict");
 
+    private static final List<String> HEAD_OF_PEERS =
+            List.of("row", "in Java's place", "C", "its", "unit", "its / C", "goal", "verdict");
+
+    private static final Comparator<Comparison> BY_VERDICT =
+            Comparator.comparing(Comparison::verdict);
+
     private final List<List<Comparison>> rows;
 
     /**
@@ -24,11 +30,15 @@ final class Table {
 
     /** Of a row as a whole: its worst. */
     static Verdict verdict(List<Comparison> row) {
-        return row.stream().map(Comparison::verdict).max(Comparator.naturalOrder()).orElseThrow();
+        return row.stream().max(BY_VERDICT).orElseThrow().verdict();
     }
 
+    /** Of parameters with a goal, if there are any. */
     private static Comparison worst(List<Comparison> row) {
-        return row.stream().max(Comparator.comparingDouble(Comparison::badness)).orElseThrow();
+        List<Comparison> judged =
+                row.stream().filter(one -> one.verdict() != Verdict.SHOWN).toList();
+        return (judged.isEmpty() ? row : judged)
+                .stream().max(Comparator.comparingDouble(Comparison::badness)).orElseThrow();
     }
 
     /**
@@ -43,12 +53,18 @@ final class Table {
     @Override
     public String toString() {
         List<List<String>> verdicts = new ArrayList<>(List.of(HEAD));
-        rows.forEach(row -> verdicts.add(line(worst(row), verdict(row))));
         List<List<String>> values = new ArrayList<>(List.of(HEAD));
-        rows.stream()
-                .filter(row -> row.size() > 1)
-                .flatMap(List::stream)
-                .forEach(one -> values.add(line(one, one.verdict())));
+        List<List<String>> peers = new ArrayList<>(List.of(HEAD_OF_PEERS));
+        for (List<Comparison> row : rows) {
+            if (row.getFirst().row().isOfPeers()) {
+                row.forEach(one -> peers.add(line(one, one)));
+                continue;
+            }
+            verdicts.add(line(worst(row), row.stream().max(BY_VERDICT).orElseThrow()));
+            if (row.size() > 1) {
+                row.forEach(one -> values.add(line(one, one)));
+            }
+        }
         String text =
                 """
                 Verbena and C: medians over forks, in brackets the lowest and the highest fork. The ratio is that of
@@ -57,10 +73,20 @@ final class Table {
 
                 """
                         + aligned(verdicts);
+        if (peers.size() > 1) {
+            text +=
+                    """
+
+                    Others in Java's place, and this library beside them, by turns in one run and by time on a processor.
+                    Tuned C fills a request in once; raw FFM and bare JNI check nothing and keep nothing:
+
+                    """
+                            + aligned(peers);
+        }
         return values.size() == 1 ? text : text + "\nAll parameters:\n\n" + aligned(values);
     }
 
-    private static List<String> line(Comparison one, Verdict verdict) {
+    private static List<String> line(Comparison one, Comparison judged) {
         return List.of(
                 one.row().title(),
                 one.row().words(one.parameter()),
@@ -69,7 +95,7 @@ final class Table {
                 one.unit(),
                 one.ratioWords(),
                 one.row().goal(one.parameter()).toString(),
-                verdict.toString());
+                judged.verdictWords());
     }
 
     private static String aligned(List<List<String>> lines) {

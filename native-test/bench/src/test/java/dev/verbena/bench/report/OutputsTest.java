@@ -189,6 +189,62 @@ class OutputsTest {
     }
 
     @Test
+    void linesOfPeersAreTheirs() {
+        String output =
+                """
+                RESULT\tpost-poll\tchain=1\t21\tns
+                RESULT\tpost-poll\tchain=1\t23\tns
+                RESULT\tpost-poll\tchain=16\t7\tns
+                RESULT\tload-queue-pairs\t1024\t16\tns
+                """;
+        assertThat(Outputs.read("peers-raw-ffm-java-2.txt", output))
+                .extracting(Measurement::toString)
+                .containsExactly(
+                        "peers-one\traw-ffm\tjava\t2\t22.0\tns",
+                        "peers-chain\traw-ffm\tjava\t2\t7.0\tns",
+                        "peers-queue-pairs\traw-ffm\tjava\t2\t16.0\tns");
+        assertThat(Outputs.read("peers-c-c-2.txt", output))
+                .extracting(Measurement::row, Measurement::parameter, Measurement::side)
+                .contains(tuple("peers-chain", "c", Measurement.Side.C))
+                .hasSize(3);
+        assertThatIllegalArgumentException()
+                .isThrownBy(() -> Outputs.read("peers-disni-java-1.txt", output))
+                .withMessageContaining("disni");
+    }
+
+    @Test
+    void memoryThreadsAndColdStarts() {
+        String output =
+                """
+                RESULT\tstartup\tadapter\t60\tms
+                RESULT\tstartup\t10000\t33\tms
+                RESULT\tstartup\tstart-to-first\t130\tms
+                RESULT\tidle-queue-pair\theap\t2400\tB
+                RESULT\tidle-queue-pair\tnative\t9000\tB
+                RESULT\ttwo-threads\t-\t1.95\ttimes
+                """;
+        assertThat(Outputs.read("cold-start-java-1.txt", output))
+                .extracting(Measurement::row, Measurement::parameter, Measurement::value)
+                .containsExactly(
+                        tuple("cold-start", "10,000 more", 33.0),
+                        tuple("cold-start", "first completion", 130.0),
+                        tuple("idle-queue-pair", "heap", 2400.0),
+                        tuple("idle-queue-pair", "native", 9000.0),
+                        tuple("two-threads", "", 1.95));
+    }
+
+    @Test
+    void firstRoundTripsAreThereAndBackOnAverage() {
+        assertThat(Outputs.read("first-round-trips-c-1.txt", LATENCY))
+                .extracting(Measurement::toString)
+                .containsExactly("first-round-trips\t\tc\t1\t41.16\tus");
+        String output = "{\"bytes\":64,\"t_typical_usec\":18.5,\"t_avg_usec\":45.5}\n";
+        assertThat(Outputs.read("first-round-trips-java-1.txt", output))
+                .extracting(Measurement::toString)
+                .containsExactly("first-round-trips\t\tjava\t1\t91.0\tus");
+    }
+
+    @Test
     void resultsOfJmh() {
         String json =
                 """

@@ -30,13 +30,13 @@ class ReportTest {
     }
 
     private Comparison compared(Row row, String parameter) {
-        return Comparison.of(row, parameter, measurements);
+        return Comparison.of(row, parameter, measurements, "");
     }
 
     private Report report(String... asked) {
         Set<List<String>> pairs =
                 asked.length == 0 ? Set.of() : Set.of(List.of(asked[0], asked[1]));
-        return new Report(measurements, pairs, Map.of("devices", "two & a <cable>"));
+        return new Report(measurements, pairs, Map.of(), Map.of("devices", "two & a <cable>"));
     }
 
     @Test
@@ -149,6 +149,92 @@ class ReportTest {
                 .endsWith("missed");
     }
 
+    @Test
+    void aBoundIsOfJavasMedianItself() {
+        given(Row.TWO_THREADS, "", Side.C, 1.8).given(Row.TWO_THREADS, "", Side.JAVA, 1.9);
+        given(Row.INSTRUCTIONS_IN_PROCESSES, "connect", Side.C, 1)
+                .given(Row.INSTRUCTIONS_IN_PROCESSES, "connect", Side.JAVA, 56_000);
+        given(Row.INSTRUCTIONS_IN_PROCESSES, "write-latency", Side.C, 800)
+                .given(Row.INSTRUCTIONS_IN_PROCESSES, "write-latency", Side.JAVA, 751);
+        assertThat(compared(Row.TWO_THREADS, "").verdict()).isEqualTo(Verdict.REACHED);
+        assertThat(compared(Row.INSTRUCTIONS_IN_PROCESSES, "connect").verdict())
+                .isEqualTo(Verdict.REACHED);
+        assertThat(lineOf(report(), Row.INSTRUCTIONS_IN_PROCESSES))
+                .containsSubsequence("write-latency", "751", "Java <= 750")
+                .endsWith("missed");
+        measurements.clear();
+        given(Row.TWO_THREADS, "", Side.C, 1.8).given(Row.TWO_THREADS, "", Side.JAVA, 1.89);
+        assertThat(compared(Row.TWO_THREADS, "").verdict()).isEqualTo(Verdict.MISSED);
+    }
+
+    @Test
+    void aParameterMayHaveAGoalAndAnotherNone() {
+        for (String count : List.of("1", "64", "512", "1024")) {
+            given(Row.LOAD_QUEUE_PAIRS, count, Side.C, 10);
+        }
+        given(Row.LOAD_QUEUE_PAIRS, "1", Side.JAVA, 40)
+                .given(Row.LOAD_QUEUE_PAIRS, "64", Side.JAVA, 15)
+                .given(Row.LOAD_QUEUE_PAIRS, "512", Side.JAVA, 50)
+                .given(Row.LOAD_QUEUE_PAIRS, "1024", Side.JAVA, 19);
+        assertThat(compared(Row.LOAD_QUEUE_PAIRS, "512").verdict()).isEqualTo(Verdict.SHOWN);
+        // The worst of those with a goal, not of all.
+        assertThat(lineOf(report(), Row.LOAD_QUEUE_PAIRS))
+                .containsSubsequence("64", "1.50", "<= 1.50")
+                .endsWith("reached");
+    }
+
+    @Test
+    void theHeapHasNoCounterpartInC() {
+        given(Row.IDLE_QUEUE_PAIR, "heap", Side.JAVA, 1_100)
+                .given(Row.IDLE_QUEUE_PAIR, "native", Side.JAVA, 10_000);
+        assertThat(compared(Row.IDLE_QUEUE_PAIR, "heap").verdict()).isEqualTo(Verdict.REACHED);
+        assertThat(compared(Row.IDLE_QUEUE_PAIR, "native").verdict())
+                .isEqualTo(Verdict.NOT_MEASURED);
+    }
+
+    /** Each is compared with the same value of C. */
+    private ReportTest givenPeers() {
+        return given(Row.PEERS_ONE, "c", Side.C, 20, 22)
+                .given(Row.PEERS_ONE, "raw-ffm", Side.JAVA, 21, 22)
+                .given(Row.PEERS_ONE, "verbena", Side.JAVA, 30, 33);
+    }
+
+    @Test
+    void othersInJavasPlaceHaveATableOfTheirOwn() {
+        givenPeers().given(Row.CONNECT, "", Side.C, 10).given(Row.CONNECT, "", Side.JAVA, 10);
+        String table = report().table().toString();
+        assertThat(table.split("Others in Java's place")[1])
+                .containsSubsequence("in Java's place", "raw FFM", "1.02", "Verbena, confined")
+                .contains("1.50 (1.50..1.50)")
+                .doesNotContain("Connect");
+        assertThat(table.split("Others in Java's place")[0]).doesNotContain("raw FFM");
+        assertThat(report().table().exitCode()).isZero();
+    }
+
+    @Test
+    void whatTheMachineLacksIsSaidAndNoFailure() {
+        givenPeers();
+        Report report =
+                new Report(
+                        measurements,
+                        Set.of(List.of("peers-one", "bare-jni"), List.of("peers-one", "raw-ffm")),
+                        Map.of(List.of("peers-one", "bare-jni"), "jni.h"),
+                        Map.of());
+        assertThat(report.table().toString()).containsPattern("bare JNI .* lacks jni\\.h\n");
+        assertThat(report.table().exitCode()).isZero();
+        assertThat(report("peers-one", "bare-jni").table().exitCode()).isEqualTo(2);
+    }
+
+    @Test
+    void peersPlotIsXml() throws Exception {
+        Bars plot = givenPeers().report().peers();
+        Element svg = parsed(plot);
+        assertThat(svg.getElementsByTagName("g").getLength()).isEqualTo(1);
+        assertThat(svg.getTextContent()).contains("One send and its poll", "raw FFM", "31.5");
+        assertThat(svg.getElementsByTagName("rect").getLength()).isEqualTo(1 + 3);
+        assertThat(plot.toString()).doesNotContain("NaN", "Infinity");
+    }
+
     private static String lineOf(Report report, Row row) {
         return report.table()
                 .toString()
@@ -203,7 +289,7 @@ class ReportTest {
                 .containsExactly(8.0, 8.0, 4096.0, 4096.0);
     }
 
-    private static Element parsed(Plot plot) throws Exception {
+    private static Element parsed(Object plot) throws Exception {
         return DocumentBuilderFactory.newDefaultInstance()
                 .newDocumentBuilder()
                 .parse(new InputSource(new StringReader(plot.toString())))

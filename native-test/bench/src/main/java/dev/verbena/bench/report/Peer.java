@@ -1,0 +1,46 @@
+package dev.verbena.bench.report;
+
+import java.util.Arrays;
+import java.util.Locale;
+
+/** Who does in Java's place what C does, in the rows beside peers. */
+enum Peer {
+    /** c/post_poll.c and c/load.c with --tuned. */
+    TUNED_C("tuned C"),
+    /** RawLoop, by the FFM API. */
+    RAW_FFM("raw FFM"),
+    /** RawLoop, by c/bare_jni.c. */
+    BARE_JNI("bare JNI"),
+    /** Turns and Load, confined. */
+    VERBENA("Verbena, confined"),
+    /** Turns with a batch posted again, confined. */
+    VERBENA_PREPARED("Verbena, a batch posted again"),
+    /** Turns, queues that any thread may use. */
+    VERBENA_SHARED("Verbena, shared");
+
+    /** In the place of a peer's key: C's own value, which all of them are compared with. */
+    static final String NONE = "c";
+
+    private final String words;
+
+    Peer(String words) {
+        this.words = words;
+    }
+
+    /** As it stands in names of files and lists of what was asked for: raw-ffm. */
+    String key() {
+        return name().toLowerCase(Locale.ROOT).replace('_', '-');
+    }
+
+    /** As it stands in the table and in plots. */
+    String words() {
+        return words;
+    }
+
+    static Peer of(String key) {
+        return Arrays.stream(values())
+                .filter(peer -> peer.key().equals(key))
+                .findFirst()
+                .orElseThrow(() -> new IllegalArgumentException("there is no peer " + key));
+    }
+}
