@@ -291,8 +291,7 @@ final class PerfBandwidth implements PerfLoops {
      * @param signalEvery each how-many-th is signaled
      * @param iterations the last of which is signaled, too
      */
-    static boolean completionIsDue(
-            int[] posted, int[] completed, int signalEvery, int iterations) {
+    static boolean completionIsDue(int[] posted, int[] completed, int signalEvery, int iterations) {
         for (int q = 0; q < posted.length; q++) {
             int next = Math.min(completed[q] + signalEvery, iterations);
             if (posted[q] >= next && completed[q] < iterations) {
