@@ -33,6 +33,9 @@ import java.util.concurrent.locks.ReentrantLock;
  * with SILENT_SUCCESS have no callback. Each of the others has, once: when it has ended, or with
  * the reason when the channel ends.
  *
+ * <p><b>The end.</b> What the peer sent before it disconnected is delivered first, and what it had
+ * acknowledged is reported as sent; then each other request has the reason.
+ *
  * <p>May be used from any thread if its poller has one of its own, otherwise from the poller's
  * thread.
  */

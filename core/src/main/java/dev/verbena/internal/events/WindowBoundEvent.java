@@ -1,35 +1,17 @@
 package dev.verbena.internal.events;
 
-import jdk.jfr.Category;
 import jdk.jfr.DataAmount;
 import jdk.jfr.Description;
-import jdk.jfr.Enabled;
-import jdk.jfr.Event;
 import jdk.jfr.Label;
 import jdk.jfr.MemoryAddress;
 import jdk.jfr.Name;
-import jdk.jfr.StackTrace;
 
 /** A bind of a window was accepted. */
 @Name("dev.verbena.WindowBound")
 @Label("Window Bound")
-@Category({"Verbena", "Memory"})
 @Description("A bind of a memory window was accepted: the peer may use the token from now on")
-@Enabled(false)
-@StackTrace(false)
-public final class WindowBoundEvent extends Event {
+public final class WindowBoundEvent extends WindowEvent {
     private static final WindowBoundEvent SETTINGS = new WindowBoundEvent();
-
-    @Label("Device")
-    String device = "";
-
-    @Label("Queue Pair")
-    @Description("The number of this side's queue pair (qp_num)")
-    int queuePair;
-
-    @Label("Token")
-    @Description("The remote key (rkey)")
-    int token;
 
     @Label("Address")
     @MemoryAddress

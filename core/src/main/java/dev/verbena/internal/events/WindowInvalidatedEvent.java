@@ -1,34 +1,16 @@
 package dev.verbena.internal.events;
 
-import jdk.jfr.Category;
 import jdk.jfr.Description;
-import jdk.jfr.Enabled;
-import jdk.jfr.Event;
 import jdk.jfr.Label;
 import jdk.jfr.Name;
-import jdk.jfr.StackTrace;
 
 /** A token of this side was invalidated. */
 @Name("dev.verbena.WindowInvalidated")
 @Label("Window Invalidated")
-@Category({"Verbena", "Memory"})
 @Description(
         "A token of this side was invalidated: an invalidate of this side was accepted, or a message that did so was polled")
-@Enabled(false)
-@StackTrace(false)
-public final class WindowInvalidatedEvent extends Event {
+public final class WindowInvalidatedEvent extends WindowEvent {
     private static final WindowInvalidatedEvent SETTINGS = new WindowInvalidatedEvent();
-
-    @Label("Device")
-    String device = "";
-
-    @Label("Queue Pair")
-    @Description("The number of this side's queue pair (qp_num)")
-    int queuePair;
-
-    @Label("Token")
-    @Description("The remote key (rkey)")
-    int token;
 
     @Label("By Peer")
     @Description("By a message of the peer, not by a request of this side")

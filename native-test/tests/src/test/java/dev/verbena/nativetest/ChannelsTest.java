@@ -5,7 +5,6 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import com.sun.management.ThreadMXBean;
 
-import dev.verbena.Adapter;
 import dev.verbena.Listener;
 import dev.verbena.Status;
 import dev.verbena.channel.Channel;
@@ -25,7 +24,6 @@ import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.lang.management.ManagementFactory;
-import java.net.InetSocketAddress;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -49,22 +47,13 @@ class ChannelsTest {
                                 .whenComplete((nothing, thrown) -> message.release());
             };
 
-    private static InetSocketAddress anyPort(Adapter adapter) {
-        return new InetSocketAddress(adapter.gid().gid().gid().toInetAddress(), 0);
-    }
-
     @Test
     void messagesOfRandomSizesComeBackInOrder() throws Exception {
         ChannelOptions options = ChannelOptions.DEFAULTS.withMaxMessage(20_000).withReceives(8);
-        List<String> active = RdmaDevices.active();
         Random random = new Random(7);
-        try (Adapter there = Adapter.open(active.getFirst());
-                Adapter here = Adapter.open(active.getLast());
-                Poller serverPoller = Poller.start(there, IdleStrategy.events());
-                Poller clientPoller = Poller.start(here, IdleStrategy.events());
-                ChannelServer server =
-                        ChannelServer.listen(
-                                serverPoller, anyPort(there), options, 2, ECHO, channel -> {});
+        try (Sides sides = new Sides();
+                Poller clientPoller = Poller.start(sides.here, IdleStrategy.events());
+                ChannelServer server = sides.listen(options, 2, ECHO, channel -> {});
                 Channel channel =
                         Channel.connect(clientPoller, server.localAddress(), options, null)) {
             List<byte[]> sent = new ArrayList<>();
@@ -99,19 +88,10 @@ class ChannelsTest {
 
     @Test
     void aPollerOfThisThreadSendsAndReceives() throws Exception {
-        List<String> active = RdmaDevices.active();
-        try (Adapter there = Adapter.open(active.getFirst());
-                Adapter here = Adapter.open(active.getLast());
-                Poller serverPoller = Poller.start(there, IdleStrategy.events());
+        try (Sides sides = new Sides();
                 ChannelServer server =
-                        ChannelServer.listen(
-                                serverPoller,
-                                anyPort(there),
-                                ChannelOptions.DEFAULTS,
-                                2,
-                                ECHO,
-                                channel -> {});
-                Poller poller = Poller.onThisThread(here, IdleStrategy.events());
+                        sides.listen(ChannelOptions.DEFAULTS, 2, ECHO, channel -> {});
+                Poller poller = Poller.onThisThread(sides.here, IdleStrategy.events());
                 Channel channel =
                         Channel.connect(
                                 poller, server.localAddress(), ChannelOptions.DEFAULTS, null)) {
@@ -126,20 +106,11 @@ class ChannelsTest {
 
     @Test
     void eitherEndLearnsWhyTheChannelHasEnded() throws Exception {
-        List<String> active = RdmaDevices.active();
         CompletableFuture<Channel> accepted = new CompletableFuture<>();
-        try (Adapter there = Adapter.open(active.getFirst());
-                Adapter here = Adapter.open(active.getLast());
-                Poller serverPoller = Poller.start(there, IdleStrategy.events());
-                Poller clientPoller = Poller.start(here, IdleStrategy.events());
+        try (Sides sides = new Sides();
+                Poller clientPoller = Poller.start(sides.here, IdleStrategy.events());
                 ChannelServer server =
-                        ChannelServer.listen(
-                                serverPoller,
-                                anyPort(there),
-                                ChannelOptions.DEFAULTS,
-                                1,
-                                null,
-                                accepted::complete)) {
+                        sides.listen(ChannelOptions.DEFAULTS, 1, null, accepted::complete)) {
             Channel channel =
                     Channel.connect(
                             clientPoller, server.localAddress(), ChannelOptions.DEFAULTS, null);
@@ -171,13 +142,11 @@ class ChannelsTest {
 
     @Test
     void aPeerThatIsNoChannelIsRefused() throws Exception {
-        List<String> active = RdmaDevices.active();
-        try (Adapter there = Adapter.open(active.getFirst());
-                Adapter here = Adapter.open(active.getLast());
-                Poller poller = Poller.start(here, IdleStrategy.events());
+        try (Sides sides = new Sides();
+                Poller poller = Poller.start(sides.here, IdleStrategy.events());
                 Listener listener =
-                        there.listen(
-                                anyPort(there),
+                        sides.there.listen(
+                                Sides.anyPort(sides.there),
                                 0,
                                 request -> {
                                     try (request) {
@@ -199,21 +168,12 @@ class ChannelsTest {
     /** A client with a handler and a callback: sending, polling, and receiving the answer. */
     @Test
     void messagesWithCallbacksAllocateNothing() {
-        List<String> active = RdmaDevices.active();
         int[] answers = {0};
         int[] ended = {0};
-        try (Adapter there = Adapter.open(active.getFirst());
-                Adapter here = Adapter.open(active.getLast());
-                Poller serverPoller = Poller.start(there, IdleStrategy.events());
+        try (Sides sides = new Sides();
                 ChannelServer server =
-                        ChannelServer.listen(
-                                serverPoller,
-                                anyPort(there),
-                                ChannelOptions.DEFAULTS,
-                                2,
-                                ECHO,
-                                channel -> {});
-                Poller poller = Poller.onThisThread(here, IdleStrategy.busySpin());
+                        sides.listen(ChannelOptions.DEFAULTS, 2, ECHO, channel -> {});
+                Poller poller = Poller.onThisThread(sides.here, IdleStrategy.busySpin());
                 Channel channel =
                         Channel.connect(
                                 poller,

@@ -98,6 +98,10 @@ class PerfRunTest {
                 "write bw",
                 "read bw",
                 "send-inv bw",
+                "channel lat",
+                "channel bw",
+                "channel lat --events",
+                "channel bw --events --depth 7 --qps 3",
                 "send lat --events --inline 64",
                 "read lat --events",
                 "send-inv lat --events --inline 64",
@@ -253,7 +257,7 @@ class PerfRunTest {
     }
 
     @ParameterizedTest
-    @ValueSource(strings = {"write lat", "send bw --size 64"})
+    @ValueSource(strings = {"write lat", "send bw --size 64", "channel lat"})
     void saysThatTheServerIsGone(String line) throws Exception {
         Spawned server = spawn("server", "--bind", serverIp(), "--port", "0");
         int port = Integer.parseInt(server.await(LISTENING).group(1));

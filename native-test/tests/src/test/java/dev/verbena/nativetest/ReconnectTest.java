@@ -3,7 +3,6 @@ package dev.verbena.nativetest;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import dev.verbena.Adapter;
 import dev.verbena.Status;
 import dev.verbena.channel.Channel;
 import dev.verbena.channel.ChannelClient;
@@ -22,7 +21,6 @@ import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.net.InetSocketAddress;
 import java.time.Duration;
-import java.util.List;
 import java.util.concurrent.TimeUnit;
 
 /** Clients whose server dies, hangs, refuses, or is gone for good. */
@@ -32,12 +30,6 @@ class ReconnectTest {
     private static final Duration LONG = Duration.ofSeconds(60);
     private static final ReconnectOptions SOON =
             ReconnectOptions.DEFAULTS.withPauses(Duration.ofMillis(20), Duration.ofMillis(200));
-
-    private final List<String> active = RdmaDevices.active();
-
-    private static InetSocketAddress anyPort(Adapter adapter) {
-        return new InetSocketAddress(adapter.gid().gid().gid().toInetAddress(), 0);
-    }
 
     private static void echo(Channel channel, int number) throws InterruptedException {
         channel.send(MemorySegment.ofArray(new byte[] {(byte) number}), LONG);
@@ -54,10 +46,9 @@ class ReconnectTest {
 
     @Test
     void aServerThatIsKilledAndStartedAgainIsFound() throws Exception {
-        try (Adapter there = Adapter.open(active.getFirst());
-                Adapter here = Adapter.open(active.getLast());
-                Poller poller = Poller.start(here, IdleStrategy.events())) {
-            String host = anyPort(there).getAddress().getHostAddress();
+        try (Sides sides = new Sides();
+                Poller poller = Poller.start(sides.here, IdleStrategy.events())) {
+            String host = Sides.anyPort(sides.there).getAddress().getHostAddress();
             InetSocketAddress address;
             Channel first;
             ChannelClient client;
@@ -92,10 +83,9 @@ class ReconnectTest {
                 ChannelOptions.DEFAULTS
                         .withKeepAlive(Duration.ofSeconds(1))
                         .withTimeout(Duration.ofSeconds(2));
-        try (Adapter there = Adapter.open(active.getFirst());
-                Adapter here = Adapter.open(active.getLast());
-                Poller poller = Poller.start(here, IdleStrategy.events())) {
-            String host = anyPort(there).getAddress().getHostAddress();
+        try (Sides sides = new Sides();
+                Poller poller = Poller.start(sides.here, IdleStrategy.events())) {
+            String host = Sides.anyPort(sides.there).getAddress().getHostAddress();
             try (ChildProgram server = ChildProgram.start(EchoProgram.class, host, "0")) {
                 InetSocketAddress address =
                         new InetSocketAddress(host, Integer.parseInt(server.line()));
@@ -121,18 +111,10 @@ class ReconnectTest {
     @Test
     @SuppressWarnings("try") // one is closed early, too, to make room
     void aServerThatRefusesForAWhileIsAskedAgain() throws Exception {
-        try (Adapter there = Adapter.open(active.getFirst());
-                Adapter here = Adapter.open(active.getLast());
-                Poller far = Poller.start(there, IdleStrategy.events());
-                Poller poller = Poller.start(here, IdleStrategy.events());
+        try (Sides sides = new Sides();
+                Poller poller = Poller.start(sides.here, IdleStrategy.events());
                 ChannelServer server =
-                        ChannelServer.listen(
-                                far,
-                                anyPort(there),
-                                ChannelOptions.DEFAULTS,
-                                1,
-                                EchoProgram.ECHO,
-                                channel -> {});
+                        sides.listen(ChannelOptions.DEFAULTS, 1, EchoProgram.ECHO, channel -> {});
                 ChannelClient one =
                         client(poller, server.localAddress(), ChannelOptions.DEFAULTS)) {
             echo(one.channel(LONG), 1);
@@ -152,18 +134,10 @@ class ReconnectTest {
 
     @Test
     void aServerThatIsGoneForGoodEndsTheClient() throws Exception {
-        try (Adapter there = Adapter.open(active.getFirst());
-                Adapter here = Adapter.open(active.getLast());
-                Poller far = Poller.start(there, IdleStrategy.events());
-                Poller poller = Poller.start(here, IdleStrategy.events())) {
+        try (Sides sides = new Sides();
+                Poller poller = Poller.start(sides.here, IdleStrategy.events())) {
             ChannelServer server =
-                    ChannelServer.listen(
-                            far,
-                            anyPort(there),
-                            ChannelOptions.DEFAULTS,
-                            1,
-                            EchoProgram.ECHO,
-                            channel -> {});
+                    sides.listen(ChannelOptions.DEFAULTS, 1, EchoProgram.ECHO, channel -> {});
             try (ChannelClient client =
                     ChannelClient.start(
                             poller,

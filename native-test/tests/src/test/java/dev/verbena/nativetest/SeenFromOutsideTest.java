@@ -3,8 +3,10 @@ package dev.verbena.nativetest;
 import static dev.verbena.nativetest.Pair.whole;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import dev.verbena.MemoryRegion;
+import dev.verbena.MemoryWindow;
 import dev.verbena.NotifyType;
 import dev.verbena.OpFlags;
 import dev.verbena.QueuePair;
@@ -25,6 +27,7 @@ import org.junit.jupiter.api.io.TempDir;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.List;
 
 /** Counters, meters and events of what happens on devices. */
@@ -109,5 +112,74 @@ class SeenFromOutsideTest {
                             assertThat(event.getString("status")).isEqualTo("ACCESS_VIOLATION");
                             assertThat(event.getLong("context")).isEqualTo(2);
                         });
+    }
+
+    /** A window that this side invalidates, then one that the peer's message does. */
+    @Test
+    void eventsOfWindows(@TempDir Path folder) throws IOException {
+        Path file = folder.resolve("recording.jfr");
+        List<String> expected = new ArrayList<>();
+        try (Recording recording = new Recording();
+                Pair pair = Pair.connected(4)) {
+            assumeTrue(
+                    pair.left.adapter.info().invalidatableWindows()
+                            && pair.right.adapter.info().sendsWithInvalidate(),
+                    "SKIPPED: the device has no memory windows of type 2");
+            recording.enable("dev.verbena.WindowBound");
+            recording.enable("dev.verbena.WindowInvalidated");
+            recording.start();
+            QueuePair left = pair.left.queuePair;
+            MemoryRegion memory = pair.left.memory(64);
+            try (MemoryWindow window = pair.left.domain.createMemoryWindow()) {
+                bind(pair.left, window, memory, expected);
+                expected.add("invalidated %08x".formatted(window.remoteToken()));
+                left.invalidate(1, window, OpFlags.NONE).orThrow();
+                assertThat(pair.left.ends(1)).containsExactly("INVALIDATE 1 SUCCESS");
+                bind(pair.left, window, memory, expected);
+                expected.add("invalidated %08x by the peer".formatted(window.remoteToken()));
+                left.receive(2, whole(memory)).orThrow();
+                pair.right
+                        .queuePair
+                        .sendAndInvalidate(
+                                3, whole(pair.right.memory(8)), window.remoteToken(), OpFlags.NONE)
+                        .orThrow();
+                assertThat(pair.left.ends(1)).containsExactly("RECEIVE_AND_INVALIDATE 2 SUCCESS");
+            }
+            recording.stop();
+            recording.dump(file);
+            assertThat(RecordingFile.readAllEvents(file))
+                    .extracting(
+                            event ->
+                                    event.getEventType().getName().endsWith("Bound")
+                                            ? bound(event)
+                                            : "invalidated %08x%s"
+                                                    .formatted(
+                                                            event.getInt("token"),
+                                                            event.getBoolean("byPeer")
+                                                                    ? " by the peer"
+                                                                    : ""))
+                    .isEqualTo(expected);
+        }
+    }
+
+    private static String bound(RecordedEvent event) {
+        return "%08x is %d bytes at %x of %s"
+                .formatted(
+                        event.getInt("token"),
+                        event.getLong("length"),
+                        event.getLong("address"),
+                        event.getString("device"));
+    }
+
+    private static void bind(
+            Pair.Side side, MemoryWindow window, MemoryRegion memory, List<String> expected) {
+        side.queuePair.bind(0, window, memory, 8, 40, OpFlags.ALLOW_REMOTE_WRITE).orThrow();
+        assertThat(side.ends(1)).containsExactly("BIND 0 SUCCESS");
+        expected.add(
+                "%08x is 40 bytes at %x of %s"
+                        .formatted(
+                                window.remoteToken(),
+                                memory.memory().address() + 8,
+                                side.adapter.name()));
     }
 }

@@ -144,7 +144,23 @@ final class PerfBandwidth implements PerfLoops {
     }
 
     @Override
-    public void begin(int size, long address, int token, int firstWindow, int outstanding) {
+    public void prepare(int size, int seed) {
+        end.prepare(size, seed);
+    }
+
+    @Override
+    public long address() {
+        return end.memory.memory().address();
+    }
+
+    @Override
+    public int token() {
+        return end.memory.remoteToken();
+    }
+
+    @Override
+    public void begin(
+            int size, int count, long address, int token, int firstWindow, int outstanding) {
         end.begin();
         remoteAddress = address;
         remoteToken = token;
@@ -251,6 +267,7 @@ final class PerfBandwidth implements PerfLoops {
                             case SEND_INV ->
                                     queuePair.sendAndInvalidate(
                                             q, sources[slot], nextToken(q), flags);
+                            case CHANNEL -> throw new AssertionError("PerfChannels has these");
                         };
                 if (status != Status.SUCCESS) {
                     end.posted(status);
@@ -266,6 +283,24 @@ final class PerfBandwidth implements PerfLoops {
         return terms.receives() + (long) CREDIT.getAcquire(memory, end.creditAt(q));
     }
 
+    /**
+     * Whether a signaled request is outstanding: the last ones before credit ran out may not be.
+     *
+     * @param posted requests, by queue pair
+     * @param completed of them, as far as signals said
+     * @param signalEvery each how-many-th is signaled
+     * @param iterations the last of which is signaled, too
+     */
+    static boolean completionIsDue(int[] posted, int[] completed, int signalEvery, int iterations) {
+        for (int q = 0; q < posted.length; q++) {
+            int next = Math.min(completed[q] + signalEvery, iterations);
+            if (posted[q] >= next && completed[q] < iterations) {
+                return true;
+            }
+        }
+        return false;
+    }
+
     private int nextToken(int q) {
         int[] ring = tokens[q];
         return ring[(int) (ever[q] % ring.length)];
@@ -277,7 +312,7 @@ final class PerfBandwidth implements PerfLoops {
         if (count == 0) {
             // Sleep only when a completion is certain to come: credits are written into memory and
             // cause none.
-            if (plan.events() && postedInAll > completedInAll) {
+            if (plan.events() && completionIsDue(posted, completed, signalEvery, iterations)) {
                 end.sleepAfterNextPoll();
             } else {
                 end.lookedInVain(completedInAll);

@@ -249,6 +249,12 @@ final class PerfClient implements Callable<Integer> {
                                 + " knows no --events");
             }
         }
+        if (operation == PerfOperation.CHANNEL
+                && (chain != null || signalEvery != null || inline > 0)) {
+            throw wrong(
+                    "Channels choose themselves what goes inline and is signaled, and post each"
+                            + " message at once: channel knows no --inline, --signal-every, --chain");
+        }
         if (operation == PerfOperation.READ && inline > 0) {
             throw wrong("A read has no bytes to send: it knows no --inline");
         }
@@ -319,7 +325,6 @@ final class PerfClient implements Callable<Integer> {
         private final PerfControl control;
         private final PerfProgress progress;
         private PerfTerms terms;
-        private PerfEnd end;
         private PerfLoops loops;
         private Map<String, Object> run;
         private int rounds;
@@ -335,12 +340,14 @@ final class PerfClient implements Callable<Integer> {
         }
 
         void connect() {
-            if (!sizes.all() && sizes.largest() > adapter.info().maxTransferBytes()) {
+            if (!sizes.all() && sizes.largest() > largest()) {
                 throw new ToolFailure(
                         "%s takes messages up to %,d bytes, not %,d (--size)",
-                        adapter.name(), adapter.info().maxTransferBytes(), sizes.largest());
+                        adapter.name(), largest(), sizes.largest());
             }
-            PerfEnd.checkClient(adapter, plan);
+            if (operation != PerfOperation.CHANNEL) {
+                PerfEnd.checkClient(adapter, plan);
+            }
             Connector connector = connect(control.queuePair(), plan);
             control.watch(connector);
             terms = PerfTerms.decode(connector.connectionData().privateData());
@@ -349,25 +356,48 @@ final class PerfClient implements Callable<Integer> {
                         "The server's device takes messages up to %,d bytes, not %,d (--size)",
                         terms.largest(), sizes.largest());
             }
-            end = new PerfEnd(adapter, plan, terms, false);
+            loops = operation == PerfOperation.CHANNEL ? connectChannels() : connectQueuePairs();
+            run = run(connector);
+        }
+
+        /** The largest message that this side's device takes. */
+        private long largest() {
+            return operation == PerfOperation.CHANNEL
+                    ? PerfChannels.largest(adapter.info())
+                    : adapter.info().maxTransferBytes();
+        }
+
+        private PerfLoops connectChannels() {
+            PerfChannels channels =
+                    PerfChannels.client(
+                            adapter,
+                            plan,
+                            terms,
+                            new InetSocketAddress(server, terms.port()),
+                            connection(new byte[0]));
+            made.push(channels);
+            return channels;
+        }
+
+        private PerfLoops connectQueuePairs() {
+            PerfEnd end = new PerfEnd(adapter, plan, terms, false);
             made.push(end);
             for (int q = 0; q < plan.queuePairs(); q++) {
                 end.watch(connect(end.queuePairs[q], plan.withIndex(q + 1)));
             }
-            loops =
-                    plan.latency()
-                            ? new PerfLatency(plan, end, false)
-                            : new PerfBandwidth(
-                                    plan, terms, end, false, signalEvery == null ? 0 : signalEvery);
-            run = run(connector);
+            return plan.latency()
+                    ? new PerfLatency(plan, end, false)
+                    : new PerfBandwidth(
+                            plan, terms, end, false, signalEvery == null ? 0 : signalEvery);
+        }
+
+        private ConnectionOptions connection(byte[] privateData) {
+            ConnectionOptions how = plan.connection(privateData).withPath(packets.on(plan.path()));
+            return from == null ? how : how.withLocalAddress(new InetSocketAddress(from, 0));
         }
 
         private Connector connect(QueuePair queuePair, PerfPlan said) {
-            ConnectionOptions how =
-                    plan.connection(said.encode()).withPath(packets.on(plan.path()));
-            if (from != null) {
-                how = how.withLocalAddress(new InetSocketAddress(from, 0));
-            }
+            ConnectionOptions how = connection(said.encode());
             Connector connector = adapter.createConnector();
             made.push(connector);
             try {
@@ -410,7 +440,7 @@ final class PerfClient implements Callable<Integer> {
                 }
             }
             int before = warmUp == null ? USUAL_WARM_UP : warmUp;
-            long most = Math.min(terms.largest(), adapter.info().maxTransferBytes());
+            long most = Math.min(terms.largest(), largest());
             for (int bytes : sizes.within(least(), most)) {
                 if (before > 0) {
                     round("warming up", bytes, before);
@@ -427,19 +457,19 @@ final class PerfClient implements Callable<Integer> {
         private PerfResult round(String what, int bytes, int count, int outstanding) {
             PerfCompilers.awaitIdle(COMPILING_SECONDS);
             int number = rounds++;
-            end.prepare(bytes, PerfData.seed(number, false));
+            loops.prepare(bytes, PerfData.seed(number, false));
             control.send(
                     new PerfControl.Message(
                             PerfControl.Kind.ROUND,
                             number,
                             bytes,
                             count,
-                            end.memory.memory().address(),
-                            end.memory.remoteToken(),
+                            loops.address(),
+                            loops.token(),
                             0,
                             ""));
             PerfControl.Message ready = control.receive(PerfControl.Kind.READY);
-            loops.begin(bytes, ready.address(), ready.token(), ready.window(), outstanding);
+            loops.begin(bytes, count, ready.address(), ready.token(), ready.window(), outstanding);
             progress.begin(
                     "%s %s, %,d bytes, %s".formatted(operation, measure, bytes, what),
                     (long) count * plan.queuePairs());

@@ -148,7 +148,8 @@ final class PerfEnd implements AutoCloseable {
                 new PerfTerms(
                         plan.largest(),
                         PerfTerms.LATENCY_RECEIVES,
-                        plan.operation() == PerfOperation.SEND_INV ? PerfTerms.PARTS : 0);
+                        plan.operation() == PerfOperation.SEND_INV ? PerfTerms.PARTS : 0,
+                        0);
         checkLimits(
                 adapter, plan, requests(plan, likely, false), receives(plan, likely, false), false);
     }

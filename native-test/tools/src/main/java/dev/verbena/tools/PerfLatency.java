@@ -94,7 +94,23 @@ final class PerfLatency implements PerfLoops {
     }
 
     @Override
-    public void begin(int size, long address, int token, int firstWindow, int outstanding) {
+    public void prepare(int size, int seed) {
+        end.prepare(size, seed);
+    }
+
+    @Override
+    public long address() {
+        return end.memory.memory().address();
+    }
+
+    @Override
+    public int token() {
+        return end.memory.remoteToken();
+    }
+
+    @Override
+    public void begin(
+            int size, int count, long address, int token, int firstWindow, int outstanding) {
         end.begin();
         flags = size <= plan.inline() ? OpFlags.INLINE : OpFlags.NONE;
         sourceLast = sourceAt + size - 1;
@@ -118,6 +134,7 @@ final class PerfLatency implements PerfLoops {
                 case WRITE -> write(i, to);
                 case READ -> read(i, to);
                 case SEND_INV -> sendAndInvalidate(i, to);
+                case CHANNEL -> throw new AssertionError("PerfChannels has these");
             }
             i = to;
             progress.reached(i);
@@ -136,6 +153,7 @@ final class PerfLatency implements PerfLoops {
                 case WRITE -> answerWrite(i, to);
                 case READ -> {} // the device does it
                 case SEND_INV -> answerSendAndInvalidate(i, to);
+                case CHANNEL -> throw new AssertionError("PerfChannels has these");
             }
             i = to;
         }
@@ -152,6 +170,7 @@ final class PerfLatency implements PerfLoops {
                             : size - 1;
             case READ -> server ? -1 : end.mismatch(0, size, seed, 1, true);
             case SEND_INV -> end.mismatch(Integer.BYTES, size, seed, 1, true);
+            case CHANNEL -> throw new AssertionError("PerfChannels has these");
         };
     }
 

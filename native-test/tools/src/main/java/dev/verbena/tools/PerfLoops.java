@@ -9,15 +9,30 @@ interface PerfLoops {
     int firstWindow();
 
     /**
-     * Makes ready for messages of a size; {@link PerfEnd#prepare} was before.
+     * Fills what is to be sent.
      *
+     * @param size how many bytes each message has
+     * @param seed of what leaves from here; what arrives is made zero
+     */
+    void prepare(int size, int seed);
+
+    /** Of this side's memory, for the peer; 0 when it needs none. */
+    long address();
+
+    /** The token for it. */
+    int token();
+
+    /**
+     * Makes ready for messages of a size; {@link #prepare} was before.
+     *
+     * @param count how many, on each queue pair
      * @param address of the peer's memory
      * @param token for it
      * @param firstWindow what the peer's {@link #firstWindow} was
      * @param outstanding how many posts may be outstanding, the last of them signaled; {@link
      *     #AS_PLANNED} unless it is a client's round that warms up
      */
-    void begin(int size, long address, int token, int firstWindow, int outstanding);
+    void begin(int size, int count, long address, int token, int firstWindow, int outstanding);
 
     /** The client's side. */
     PerfResult measure(int size, int count, PerfProgress progress);

@@ -12,7 +12,12 @@ enum PerfOperation {
     SEND_INV(
             "send-inv",
             "Messages that each invalidate a remote key (token) of the server, which binds a memory"
-                    + " window for each of them.");
+                    + " window for each of them."),
+    /** Messages through channels, as services send them. */
+    CHANNEL(
+            "channel",
+            "Messages through channels (package dev.verbena.channel) instead of queue pairs: with"
+                    + " credits, deadlines, a callback and a handler.");
 
     private final String word;
     private final String description;

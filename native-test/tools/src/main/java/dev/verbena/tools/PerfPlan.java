@@ -42,7 +42,7 @@ record PerfPlan(
     static final int BYTES = 41;
 
     private static final int MAGIC = 0x5662_7066; // "Vbpf"
-    private static final byte VERSION = 2;
+    private static final byte VERSION = 3;
     private static final long ACK_TIMEOUT_UNIT = 4096; // ns
 
     /** 67 ms, as perftest has it. */

@@ -105,7 +105,7 @@ final class PerfServer implements Callable<Integer> {
                 if (plan.index() != 0) {
                     throw new ToolFailure("A connection came of a session that is over");
                 }
-                session = new Session(adapter, plan, made);
+                session = new Session(adapter, plan, request, made);
             } catch (VerbenaException | ToolFailure e) {
                 request.reject(shortened(e.getMessage()));
                 throw e;
@@ -129,22 +129,37 @@ final class PerfServer implements Callable<Integer> {
         private final PerfTerms terms;
         private final Deque<AutoCloseable> made;
         private final PerfControl control;
-        private final PerfEnd end;
+        private final PerfEnd end; // null for channels
+        private final PerfChannels channels; // null for queue pairs
         private PerfLoops loops;
 
-        Session(Adapter adapter, PerfPlan plan, Deque<AutoCloseable> made) {
+        Session(Adapter adapter, PerfPlan plan, Connector request, Deque<AutoCloseable> made) {
             this.plan = plan;
             this.made = made;
-            terms = PerfTerms.of(plan, adapter.info());
+            PerfTerms possible = PerfTerms.of(plan, adapter.info());
             control = new PerfControl(adapter, plan.timeout(), true);
             made.push(control);
-            end = new PerfEnd(adapter, plan, terms, true);
-            made.push(end);
+            if (plan.operation() == PerfOperation.CHANNEL) {
+                end = null;
+                channels = PerfChannels.server(adapter, plan, possible, request.localAddress());
+                made.push(channels);
+                terms = possible.withPort(channels.port());
+            } else {
+                end = new PerfEnd(adapter, plan, possible, true);
+                made.push(end);
+                channels = null;
+                terms = possible;
+            }
         }
 
         void connect(Connector request) throws InterruptedException {
             accept(request, control.queuePair());
             control.watch(request);
+            if (channels != null) {
+                channels.awaitConnected();
+                loops = channels;
+                return;
+            }
             for (int q = 0; q < plan.queuePairs(); q++) {
                 Connector next = next(q + 1);
                 made.push(next);
@@ -217,16 +232,17 @@ final class PerfServer implements Callable<Integer> {
                         "The client wants %,d messages of %,d bytes", message.count(), size);
             }
             PerfCompilers.awaitIdle(plan.seconds() / 2);
-            end.prepare(size, PerfData.seed(message.number(), true));
-            loops.begin(size, message.address(), message.token(), 0, PerfLoops.AS_PLANNED);
+            int count = message.count();
+            loops.prepare(size, PerfData.seed(message.number(), true));
+            loops.begin(size, count, message.address(), message.token(), 0, PerfLoops.AS_PLANNED);
             control.send(
                     new PerfControl.Message(
                             PerfControl.Kind.READY,
                             message.number(),
                             size,
                             message.count(),
-                            end.memory.memory().address(),
-                            end.memory.remoteToken(),
+                            loops.address(),
+                            loops.token(),
                             loops.firstWindow(),
                             ""));
             loops.serve(message.count());

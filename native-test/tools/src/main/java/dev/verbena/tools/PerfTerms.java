@@ -10,9 +10,10 @@ import java.nio.ByteBuffer;
  * @param largest the largest message that it has room for
  * @param receives how many messages it has receives for on each queue pair
  * @param windows how many tokens it hands out at once on each queue pair
+ * @param port where it listens for channels, or 0
  */
-record PerfTerms(int largest, int receives, int windows) {
-    private static final int BYTES = 12;
+record PerfTerms(int largest, int receives, int windows, int port) {
+    private static final int BYTES = 16;
 
     /** As perftest's: enough that the sender hardly ever waits for the receiver. */
     private static final int USUAL_RECEIVES = 512;
@@ -30,12 +31,17 @@ record PerfTerms(int largest, int receives, int windows) {
      */
     static PerfTerms of(PerfPlan plan, AdapterInfo info) {
         int largest = (int) Math.min(plan.largest(), info.maxTransferBytes());
+        if (plan.operation() == PerfOperation.CHANNEL) {
+            largest = (int) Math.min(largest, PerfChannels.largest(info));
+            int usual = plan.latency() ? LATENCY_RECEIVES : USUAL_RECEIVES;
+            return new PerfTerms(largest, PerfChannels.buffers(largest, usual), 0, 0);
+        }
         if (!plan.operation().takesReceives()) {
-            return new PerfTerms(largest, 1, 0);
+            return new PerfTerms(largest, 1, 0, 0);
         }
         if (plan.latency()) {
-            return new PerfTerms(
-                    largest, LATENCY_RECEIVES, plan.operation() == PerfOperation.SEND_INV ? 1 : 0);
+            int windows = plan.operation() == PerfOperation.SEND_INV ? 1 : 0;
+            return new PerfTerms(largest, LATENCY_RECEIVES, windows, 0);
         }
         // Of the completion queue, one half is for receives.
         int most =
@@ -44,14 +50,19 @@ record PerfTerms(int largest, int receives, int windows) {
                         info.maxCompletionQueueDepth() / plan.queuePairs() / 2);
         if (plan.operation() == PerfOperation.SEND) {
             int receives = Math.min(Math.max(USUAL_RECEIVES, 2 * plan.chain()), most);
-            return new PerfTerms(
-                    largest, enough(receives, receives - creditEvery(receives), plan, info), 0);
+            int always = receives - creditEvery(receives);
+            return new PerfTerms(largest, enough(receives, always, plan, info), 0, 0);
         }
         int wanted = Math.max(PARTS, 2 * plan.depth());
         int windows = Math.min(wanted, Math.min(most, info.maxInitiatorDepth() / 2));
         windows -= windows % PARTS;
         enough(windows, windows - windows / PARTS, plan, info);
-        return new PerfTerms(largest, windows, windows);
+        return new PerfTerms(largest, windows, windows, 0);
+    }
+
+    /** The same, with the port of channels. */
+    PerfTerms withPort(int other) {
+        return new PerfTerms(largest, receives, windows, other);
     }
 
     /** A chain is posted when there is room for all of it at the receiver. */
@@ -76,7 +87,12 @@ record PerfTerms(int largest, int receives, int windows) {
     }
 
     byte[] encode() {
-        return ByteBuffer.allocate(BYTES).putInt(largest).putInt(receives).putInt(windows).array();
+        return ByteBuffer.allocate(BYTES)
+                .putInt(largest)
+                .putInt(receives)
+                .putInt(windows)
+                .putInt(port)
+                .array();
     }
 
     /**
@@ -89,6 +105,6 @@ record PerfTerms(int largest, int receives, int windows) {
             throw new ToolFailure("The peer that answered is no server of perf");
         }
         ByteBuffer bytes = ByteBuffer.wrap(data);
-        return new PerfTerms(bytes.getInt(), bytes.getInt(), bytes.getInt());
+        return new PerfTerms(bytes.getInt(), bytes.getInt(), bytes.getInt(), bytes.getInt());
     }
 }

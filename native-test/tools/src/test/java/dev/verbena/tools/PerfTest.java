@@ -79,6 +79,8 @@ class PerfTest {
                 "write lat 192.0.2.1 --events | write lat knows no --events",
                 "read bw 192.0.2.1 --inline 8 | it knows no --inline",
                 "send-inv lat 192.0.2.1 --size 3 | --size is at least 4, not 3",
+                "channel bw 192.0.2.1 --chain 2 | channel knows no --inline, --signal-every, --chain",
+                "channel lat 192.0.2.1 --inline 64 | channel knows no --inline",
                 "server --port 65536 | --port is 0 to 65535",
             })
     void explainsWrongUsage(String line, String explanation) {
@@ -131,7 +133,7 @@ class PerfTest {
     @CsvSource({
         "0, 0, no client of perf",
         "4, 9, version 9",
-        "5, 4, makes no sense",
+        "5, 5, makes no sense",
         "6, 2, makes no sense",
         "17, 18, makes no sense", // more connections than queue pairs
         "20, -1, makes no sense", // a depth below zero
@@ -170,7 +172,7 @@ class PerfTest {
 
     @Test
     void termsTravelInPrivateData() {
-        PerfTerms terms = new PerfTerms(8 << 20, 512, 256);
+        PerfTerms terms = new PerfTerms(8 << 20, 512, 256, 7175);
         assertThat(PerfTerms.decode(terms.encode())).isEqualTo(terms);
     }
 
@@ -273,6 +275,25 @@ class PerfTest {
         assertThat(PerfJson.of(PerfResult.ofBandwidth(64, 10, 1000, 0), Map.of()))
                 .contains("\"bw_peak_mib_per_sec\":null", "\"msg_rate_mpps\":10.000000")
                 .endsWith("\"run\":{}}");
+    }
+
+    /** Credit may run out between two signals: then no completion comes, and sleep has no end. */
+    @ParameterizedTest
+    @CsvSource({
+        "0, 0, false", // nothing is outstanding
+        "99, 0, false", // the next signal is the 100th's
+        "100, 0, true",
+        "512, 500, false",
+        "600, 500, true",
+        "1049, 1000, false",
+        "1050, 1000, true", // the last is signaled
+        "1050, 1050, false",
+    })
+    void sleepsOnlyUntilACompletionThatComes(int posted, int completed, boolean due) {
+        assertThat(
+                        PerfBandwidth.completionIsDue(
+                                new int[] {0, posted}, new int[] {0, completed}, 100, 1050))
+                .isEqualTo(due);
     }
 
     // ---- the peak

@@ -61,6 +61,13 @@ enum Row {
     REGISTER("Register and deregister", Goal.atMost(1.1), Parameter.BYTES),
     /** c/connect.c. */
     CONNECT("Connect and disconnect", Goal.atMost(1.2), Parameter.NONE),
+    /** Only counted: perf channel lat, and in place of C perf send lat; both sleep. */
+    CHANNEL_LATENCY(
+            "A message to and fro through channels, and queue pairs",
+            Goal.atMost(1.15),
+            Parameter.NONE),
+    /** Only counted: perf channel bw, and in place of C perf send bw; both sleep. */
+    CHANNEL_RATE("Messages through channels, and queue pairs", Goal.atMost(1.15), Parameter.NONE),
     /** What c/count.c counts while other rows' programs run; has the goals of those rows. */
     INSTRUCTIONS(
             "Instructions executed for a packet",

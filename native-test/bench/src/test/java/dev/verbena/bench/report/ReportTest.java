@@ -126,12 +126,19 @@ class ReportTest {
                 .given(Row.INSTRUCTIONS, "events", Side.JAVA, 119)
                 .given(Row.INSTRUCTIONS, "message-rate", Side.C, 100)
                 .given(Row.INSTRUCTIONS, "message-rate", Side.JAVA, 106)
+                .given(Row.INSTRUCTIONS, "channel-latency", Side.C, 100)
+                .given(Row.INSTRUCTIONS, "channel-latency", Side.JAVA, 115)
+                .given(Row.INSTRUCTIONS, "channel-rate", Side.C, 100)
+                .given(Row.INSTRUCTIONS, "channel-rate", Side.JAVA, 116)
                 .given(Row.INSTRUCTIONS_IN_KERNEL, "read-bandwidth", Side.C, 100)
                 .given(Row.INSTRUCTIONS_IN_KERNEL, "read-bandwidth", Side.JAVA, 103)
                 .given(Row.INSTRUCTIONS_IN_PROCESSES, "events", Side.C, 100)
                 .given(Row.INSTRUCTIONS_IN_PROCESSES, "events", Side.JAVA, 300);
         assertThat(compared(Row.INSTRUCTIONS, "events").verdict()).isEqualTo(Verdict.REACHED);
         assertThat(compared(Row.INSTRUCTIONS, "message-rate").verdict()).isEqualTo(Verdict.MISSED);
+        assertThat(compared(Row.INSTRUCTIONS, "channel-latency").verdict())
+                .isEqualTo(Verdict.REACHED);
+        assertThat(compared(Row.INSTRUCTIONS, "channel-rate").verdict()).isEqualTo(Verdict.MISSED);
         assertThat(compared(Row.INSTRUCTIONS_IN_KERNEL, "read-bandwidth").verdict())
                 .isEqualTo(Verdict.REACHED);
         assertThat(compared(Row.INSTRUCTIONS_IN_PROCESSES, "events").verdict())

@@ -1,0 +1,350 @@
+package dev.verbena.tools;
+
+import dev.verbena.Adapter;
+import dev.verbena.AdapterInfo;
+import dev.verbena.ConnectionOptions;
+import dev.verbena.Status;
+import dev.verbena.channel.Channel;
+import dev.verbena.channel.ChannelException;
+import dev.verbena.channel.ChannelOptions;
+import dev.verbena.channel.ChannelServer;
+import dev.verbena.channel.IdleStrategy;
+import dev.verbena.channel.Message;
+import dev.verbena.channel.Poller;
+import dev.verbena.channel.SendCallback;
+
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.net.InetSocketAddress;
+import java.util.ArrayDeque;
+import java.util.Deque;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
+
+/**
+ * Messages through channels instead of queue pairs, of either side and for latency and bandwidth:
+ * as a service would send them, by the handler and the callback on the poller's thread. The thread
+ * of the measurement sleeps meanwhile.
+ */
+final class PerfChannels implements PerfLoops, AutoCloseable {
+    private static final long MOST_BYTES = 64L << 20; // each way, on each channel
+    private static final int FEWEST = 4;
+    private static final int FRAME_BYTES = 32; // what a channel adds to a message at most
+    private static final int LOOK_EVERY_MILLIS = 200;
+
+    private final PerfPlan plan;
+    private final boolean client;
+    private final String peer;
+    private final Deque<AutoCloseable> made = new ArrayDeque<>();
+    private final Poller poller;
+    private final ChannelOptions options;
+    private final List<Channel> channels = new CopyOnWriteArrayList<>();
+    private final CompletableFuture<Void> connected = new CompletableFuture<>();
+    private final CompletableFuture<Status> left = new CompletableFuture<>();
+    private final SendCallback ended = this::ended;
+    private int port; // of the server's side
+    private MemorySegment data = MemorySegment.NULL;
+    private volatile Round round = new Round(0, 0, MemorySegment.NULL, 0);
+
+    /** What one measurement counts; but for {@link #done}, by the poller's thread. */
+    private static final class Round {
+        final int size;
+        final long all; // messages over all channels
+        final MemorySegment data;
+        final long[] times; // of latency, each message
+        final CompletableFuture<Void> done = new CompletableFuture<>();
+        long posted;
+        long completed;
+        long arrived;
+        byte[] last = {};
+
+        Round(int size, long all, MemorySegment data, int times) {
+            this.size = size;
+            this.all = all;
+            this.data = data;
+            this.times = new long[times];
+        }
+    }
+
+    private PerfChannels(Adapter adapter, PerfPlan plan, PerfTerms terms, boolean server) {
+        this.plan = plan;
+        this.client = !server;
+        this.peer = server ? "client" : "server";
+        poller =
+                Poller.start(
+                        adapter, plan.events() ? IdleStrategy.events() : IdleStrategy.busySpin());
+        made.push(poller);
+        options =
+                ChannelOptions.DEFAULTS
+                        .withMaxMessage(terms.largest())
+                        .withReceives(terms.receives())
+                        .withOutstanding(
+                                plan.latency() ? FEWEST : buffers(terms.largest(), plan.depth()))
+                        .withExposures(0)
+                        .withTimeout(plan.timeout());
+        made.push(PerfStop.waking(() -> left.complete(Status.SUCCESS)));
+    }
+
+    /** The largest message, on a device that takes so much at once. */
+    static long largest(AdapterInfo info) {
+        return info.maxTransferBytes() - FRAME_BYTES;
+    }
+
+    /** How many messages of that size each channel has room for, one way. */
+    static int buffers(int largest, int usual) {
+        return Math.clamp(MOST_BYTES / largest, Math.min(FEWEST, usual), usual);
+    }
+
+    /** The server's side, which listens on a port of its own. */
+    static PerfChannels server(
+            Adapter adapter, PerfPlan plan, PerfTerms terms, InetSocketAddress address) {
+        PerfChannels made = new PerfChannels(adapter, plan, terms, true);
+        try {
+            made.made.push(made.listen(new InetSocketAddress(address.getAddress(), 0)));
+            return made;
+        } catch (Throwable t) {
+            made.close();
+            throw t;
+        }
+    }
+
+    private ChannelServer listen(InetSocketAddress address) {
+        ChannelServer server =
+                ChannelServer.listen(
+                        poller,
+                        address,
+                        options.withConnection(plan.connection(new byte[0])),
+                        plan.queuePairs(),
+                        this::received,
+                        this::add);
+        port = server.localAddress().getPort();
+        return server;
+    }
+
+    /** Where the server's side listens. */
+    int port() {
+        return port;
+    }
+
+    /** The client's side. */
+    static PerfChannels client(
+            Adapter adapter,
+            PerfPlan plan,
+            PerfTerms terms,
+            InetSocketAddress address,
+            ConnectionOptions how) {
+        PerfChannels made = new PerfChannels(adapter, plan, terms, false);
+        try {
+            for (int i = 0; i < plan.queuePairs(); i++) {
+                made.add(
+                        Channel.connect(
+                                made.poller,
+                                address,
+                                made.options.withConnection(how),
+                                made::received));
+            }
+            return made;
+        } catch (Throwable t) {
+            made.close();
+            throw t;
+        }
+    }
+
+    private void add(Channel channel) {
+        channels.add(channel);
+        var _ = channel.closed().thenAccept(left::complete);
+        if (channels.size() == plan.queuePairs()) {
+            connected.complete(null);
+        }
+    }
+
+    /** Waits until the client has connected all channels. */
+    void awaitConnected() {
+        await(connected, null);
+    }
+
+    // ---- the measurement's thread
+
+    @Override
+    public void prepare(int size, int seed) {
+        data = MemorySegment.ofArray(PerfData.of(size, seed));
+    }
+
+    @Override
+    public long address() {
+        return 0;
+    }
+
+    @Override
+    public int token() {
+        return 0;
+    }
+
+    @Override
+    public int firstWindow() {
+        return 0;
+    }
+
+    /** The client's first message may come before the server's {@link #serve}. */
+    @Override
+    public void begin(
+            int size, int count, long address, int token, int firstWindow, int outstanding) {
+        int times = client && plan.latency() ? count + 1 : 0;
+        round = new Round(size, (long) count * channels.size(), data, times);
+    }
+
+    @Override
+    public PerfResult measure(int size, int count, PerfProgress progress) {
+        Round begun = round;
+        long start = System.nanoTime();
+        poller.execute(
+                () -> {
+                    for (Channel channel : channels) {
+                        next(channel, begun);
+                    }
+                });
+        await(begun.done, progress);
+        long stop = System.nanoTime();
+        return plan.latency()
+                ? PerfResult.ofLatency(size, begun.times, 2)
+                : PerfResult.ofBandwidth(size, begun.all, stop - start, 0);
+    }
+
+    @Override
+    public void serve(int count) {
+        await(round.done, null);
+    }
+
+    private void await(CompletableFuture<Void> what, PerfProgress progress) {
+        long before = -1;
+        long since = System.nanoTime();
+        while (true) {
+            try {
+                what.get(LOOK_EVERY_MILLIS, TimeUnit.MILLISECONDS);
+                return;
+            } catch (TimeoutException e) {
+                Round now = round;
+                long reached = now.arrived + now.completed + channels.size(); // or a moment ago
+                if (progress != null) {
+                    progress.reached(plan.latency() ? now.arrived : now.completed);
+                }
+                if (reached != before) {
+                    before = reached;
+                    since = System.nanoTime();
+                } else if (System.nanoTime() - since > plan.timeout().toNanos()) {
+                    throw new ToolFailure(
+                            "Nothing came from the %s for %d s (--timeout)", peer, plan.seconds());
+                }
+            } catch (ExecutionException e) {
+                throw new ToolFailure("%s", e.getCause().getMessage());
+            } catch (InterruptedException e) {
+                Thread.currentThread().interrupt();
+                throw new ToolFailure("Interrupted while waiting for the %s", peer);
+            }
+            if (left.isDone() && !what.isDone()) {
+                throw gone();
+            }
+        }
+    }
+
+    private ToolFailure gone() {
+        for (Channel channel : channels) {
+            ChannelException why = channel.closeReason();
+            if (why != null && why.status() != Status.CONNECTION_INVALID) {
+                return new ToolFailure("%s", why.getMessage());
+            }
+        }
+        return new ToolFailure("The %s disconnected in the middle of a measurement", peer);
+    }
+
+    @Override
+    public long mismatch(int size, int count, int seed, boolean server) {
+        return server || plan.latency()
+                ? MemorySegment.ofArray(round.last)
+                        .mismatch(MemorySegment.ofArray(PerfData.of(size, seed)))
+                : -1;
+    }
+
+    // ---- the poller's thread
+
+    /** Of the client: sends the next message of latency, or what there is room for. */
+    private void next(Channel channel, Round now) {
+        if (plan.latency()) {
+            now.times[(int) now.posted++] = System.nanoTime();
+            post(channel, now);
+            return;
+        }
+        while (now.posted < now.all) {
+            now.posted++;
+            Status status = channel.trySend(now.data, 0, now.size, ended, now);
+            if (status == Status.NO_MORE_ENTRIES) {
+                // This one is sent when there is room, and the next ones after it.
+                var _ =
+                        channel.sendAsync(now.data)
+                                .whenComplete((nothing, thrown) -> sent(channel, now, thrown));
+                return;
+            }
+            check(status, now);
+        }
+    }
+
+    private void sent(Channel channel, Round now, Throwable thrown) {
+        if (thrown == null) {
+            completed(now);
+            next(channel, now);
+        }
+    }
+
+    private void ended(Channel channel, Object of, Status status) {
+        if (status.isSuccess()) {
+            completed((Round) of);
+        }
+    }
+
+    private void completed(Round now) {
+        if (++now.completed == now.all && !plan.latency()) {
+            now.done.complete(null);
+        }
+    }
+
+    private void received(Channel channel, Message message) {
+        Round now = round;
+        now.arrived++;
+        boolean last = now.arrived == now.all;
+        if (last) {
+            now.last = message.data().toArray(ValueLayout.JAVA_BYTE);
+        }
+        if (plan.latency() && client && last) {
+            now.times[(int) now.all] = System.nanoTime();
+        } else if (plan.latency() && client) {
+            next(channel, now);
+        } else if (plan.latency()) {
+            post(channel, now);
+        }
+        if (last) {
+            now.done.complete(null);
+        }
+    }
+
+    private void post(Channel channel, Round now) {
+        check(channel.trySend(now.data, 0, now.size, ended, now), now);
+    }
+
+    private static void check(Status status, Round now) {
+        if (!status.isSuccess()) {
+            now.done.completeExceptionally(
+                    new ToolFailure("A message was refused: %s", status.toString()));
+        }
+    }
+
+    /** Closes the channels, then what they were made from. */
+    @Override
+    public void close() {
+        channels.forEach(Channel::close);
+        PerfControl.closeAll(made);
+    }
+}
