@@ -164,7 +164,7 @@ demo() {
 }
 
 # All unit tests here, then those of native-test/tests on devices; one line of numbers at the end.
-run_tests() { # [FILTER] : Class (with those nested in it), Class#method, with * as in Maven's -Dtest
+run_tests() { # [FILTER] : Class (with those nested in it), Class#method, with * and commas as in Maven's -Dtest
     local options=() code=0
     FILTER=${1-}
     need_writable_checkout
@@ -331,11 +331,17 @@ junit() { # REPORTS PROPERTY JUNIT_OPTION…
     [ -n "$FILTER" ] || echo --fail-if-no-tests
 }
 
+# A regular expression for the names of methods, with their classes.
 method_pattern() { # FILTER
-    local class=${1%%#*} method='*'
-    [[ $1 != *#* ]] || method=${1#*#}
-    class=${class:-*}
-    printf '^(.*[.$])?%s([$][^#]*)?#%s$' "${class//\*/.*}" "${method//\*/.*}"
+    local all one class method patterns=''
+    IFS=, read -ra all <<<"${1:-*}"
+    for one in "${all[@]}"; do
+        class=${one%%#*} method='*'
+        [[ $one != *#* ]] || method=${one#*#}
+        class=${class:-*}
+        patterns+="${patterns:+|}^(.*[.$])?${class//\*/.*}([$][^#]*)?#${method//\*/.*}$"
+    done
+    printf '%s' "$patterns"
 }
 
 COUNTED=(0 0 0) # passed, failed, skipped

@@ -62,3 +62,23 @@ test_a_build_that_fails_ends_test() {
     exits_with 1
     says "the build failed"
 }
+
+# As Maven takes them: a class with those nested in it, a method, stars, several; and no more than that.
+test_a_filter_names_the_same_methods_on_devices_as_in_unit_tests() {
+    local filter expected
+    while IFS='|' read -r filter expected; do
+        with_lib <<LINES
+pattern=\$(method_pattern '$filter')
+for method in x.AbcTest#m 'x.AbcTest\$Nested#m' x.AbcTest#k x.AbcdTest#m x.XAbcTest#m y.OtherTest#m; do
+    if [[ \$method =~ \$pattern ]]; then printf '%s ' "\$method"; fi
+done
+LINES
+        [ "$(<"$BOX/out")" = "$expected" ] || { echo "$filter: $(<"$BOX/out")"; return 1; }
+    done <<'LINES'
+|x.AbcTest#m x.AbcTest$Nested#m x.AbcTest#k x.AbcdTest#m x.XAbcTest#m y.OtherTest#m 
+AbcTest|x.AbcTest#m x.AbcTest$Nested#m x.AbcTest#k 
+AbcTest#k|x.AbcTest#k 
+Abc*#m|x.AbcTest#m x.AbcTest$Nested#m x.AbcdTest#m 
+AbcTest#k,Other*|x.AbcTest#k y.OtherTest#m 
+LINES
+}

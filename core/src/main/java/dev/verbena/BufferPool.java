@@ -112,12 +112,12 @@ public final class BufferPool extends NativeObject {
      *
      * @param timeout how long to wait at most
      * @return a buffer, to be given back
-     * @throws VerbenaException IO_TIMEOUT if none was given back in time, CANCELLED if interrupted
-     *     (the thread stays interrupted)
+     * @throws InterruptedException when the thread is interrupted while it waits
+     * @throws VerbenaException IO_TIMEOUT if none was given back in time
      * @throws IllegalStateException if the pool is closed, or is closed during the wait
      */
     @CheckReturnValue
-    public PooledBuffer take(Duration timeout) {
+    public PooledBuffer take(Duration timeout) throws InterruptedException {
         acquire();
         int index = NONE;
         try {
@@ -160,7 +160,7 @@ public final class BufferPool extends NativeObject {
         return buffers.get(index);
     }
 
-    private int await(Duration timeout) {
+    private int await(Duration timeout) throws InterruptedException {
         long left = TimeUnit.NANOSECONDS.convert(timeout);
         waits.increment();
         lock.lock();
@@ -178,10 +178,6 @@ public final class BufferPool extends NativeObject {
                 }
                 left = givenBack.awaitNanos(left);
             }
-        } catch (InterruptedException e) {
-            Thread.currentThread().interrupt();
-            throw new VerbenaException(
-                    Status.CANCELLED, "Interrupted while waiting for a buffer of " + describe());
         } finally {
             waiting.decrementAndGet();
             lock.unlock();

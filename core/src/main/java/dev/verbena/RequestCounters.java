@@ -4,12 +4,13 @@ import com.google.errorprone.annotations.CheckReturnValue;
 
 import dev.verbena.internal.queue.RequestCounts;
 import dev.verbena.internal.queue.RequestLedger;
+import dev.verbena.internal.queue.SharedReceives;
 
 import org.jspecify.annotations.Nullable;
 
 /**
- * What one queue of a queue pair has counted since it was made, from {@link QueuePairCounters}: its
- * initiator requests, or its receives. Immutable.
+ * What one queue has counted since it was made: the initiator requests or the receives of a queue
+ * pair, from {@link QueuePairCounters}, or the receives of a {@link SharedReceiveQueue}. Immutable.
  *
  * <p>{@code posted - outstanding} requests have ended: {@link #failed} and {@link #cancelled} of
  * them with such a completion, all others with success.
@@ -41,6 +42,23 @@ public final class RequestCounters {
             this.outstanding = ledger.outstandingPosted();
             this.posted = ledger.posted();
         }
+    }
+
+    private RequestCounters(SharedReceives receives) {
+        RequestCounts counts = receives.counts();
+        this.failed = 0;
+        this.cancelled = 0;
+        this.internalSignals = 0;
+        this.refusedAsFull = counts.full();
+        this.refused = counts.refused();
+        this.bytes = 0;
+        this.outstanding = receives.outstanding();
+        this.posted = receives.posted();
+    }
+
+    /** A snapshot of a shared receive queue. */
+    static RequestCounters ofShared(SharedReceives receives) {
+        return new RequestCounters(receives);
     }
 
     /** A snapshot of a queue, or of what a queue pair took from a shared receive queue. */

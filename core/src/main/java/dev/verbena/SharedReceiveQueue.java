@@ -2,6 +2,7 @@ package dev.verbena;
 
 import com.google.errorprone.annotations.CheckReturnValue;
 
+import dev.verbena.internal.queue.Refusal;
 import dev.verbena.internal.queue.SharedQueues;
 import dev.verbena.internal.queue.SharedReceives;
 import dev.verbena.internal.runtime.AdapterEvents;
@@ -144,7 +145,12 @@ public final class SharedReceiveQueue extends NativeObject {
      *     may not be written to or whose arena is closed, or the status for the provider's error
      */
     public Status receive(long context, BufferList buffers) {
-        return Refusals.status(receives.post(context, buffers.buffers));
+        int code = receives.post(context, buffers.buffers);
+        if (code == Refusal.NONE) {
+            return Status.SUCCESS;
+        }
+        receives.counts().refused(code);
+        return Refusals.status(code);
     }
 
     /**
@@ -191,6 +197,17 @@ public final class SharedReceiveQueue extends NativeObject {
      */
     public int outstanding() {
         return receives.outstanding();
+    }
+
+    /**
+     * What its posts have counted since it was made. From any thread, also after the close. What
+     * became of the receives, and bytes, are counted by the queue pairs whose messages took them
+     * ({@link QueuePair#counters}).
+     *
+     * @return a snapshot
+     */
+    public RequestCounters counters() {
+        return RequestCounters.ofShared(receives);
     }
 
     /**

@@ -4,10 +4,15 @@ import dev.verbena.internal.connect.Failure;
 import dev.verbena.internal.verbs.CallFailure;
 import dev.verbena.internal.verbs.Errno;
 
+import org.jspecify.annotations.Nullable;
+
 import java.time.Duration;
 
-/** A control call failed. The message states what failed, why, and what to do about it. */
-public final class VerbenaException extends RuntimeException {
+/**
+ * A call failed. The message states what failed, why, and what to do about it. One that concerns a
+ * channel is a {@link dev.verbena.channel.ChannelException}.
+ */
+public class VerbenaException extends RuntimeException {
     private static final long serialVersionUID = 1L;
 
     /** The NDK status. */
@@ -20,7 +25,18 @@ public final class VerbenaException extends RuntimeException {
     private final int errno;
 
     VerbenaException(Status status, String message) {
-        super(message);
+        this(status, message, null);
+    }
+
+    /**
+     * For what is built on this package and reports as it does.
+     *
+     * @param status any but SUCCESS
+     * @param message what failed, why, and what to do about it
+     * @param cause what is behind it, or null
+     */
+    protected VerbenaException(Status status, String message, @Nullable Throwable cause) {
+        super(message, cause);
         this.status = status;
         this.verb = "";
         this.errno = 0;
@@ -74,13 +90,11 @@ public final class VerbenaException extends RuntimeException {
      * with the stack trace of that caller.
      */
     static VerbenaException ofDestroy(NativeObject object, Throwable failure) {
-        VerbenaException exception =
-                new VerbenaException(
-                        failure instanceof VerbenaException v ? v.status : Status.INTERNAL_ERROR,
-                        "%s could not be destroyed, and its memory must stay allocated: %s"
-                                .formatted(object, failure));
-        exception.initCause(failure);
-        return exception;
+        return new VerbenaException(
+                failure instanceof VerbenaException v ? v.status : Status.INTERNAL_ERROR,
+                "%s could not be destroyed, and its memory must stay allocated: %s"
+                        .formatted(object, failure),
+                failure);
     }
 
     /** For a call that failed in an internal package. */
@@ -128,7 +142,7 @@ public final class VerbenaException extends RuntimeException {
      *
      * @return a status for which {@link Status#isSuccess} is false
      */
-    public Status status() {
+    public final Status status() {
         return status;
     }
 
@@ -137,7 +151,7 @@ public final class VerbenaException extends RuntimeException {
      *
      * @return its name, or "" when no C function was called
      */
-    public String verb() {
+    public final String verb() {
         return verb;
     }
 
@@ -146,7 +160,7 @@ public final class VerbenaException extends RuntimeException {
      *
      * @return a positive number, or 0 when no C function was called
      */
-    public int errno() {
+    public final int errno() {
         return errno;
     }
 }

@@ -11,7 +11,13 @@
  *
  * Posting returns a {@link dev.verbena.Status} and neither throws nor allocates, because a full
  * queue or a lost connection is an ordinary result there. Everything else throws {@link
- * dev.verbena.VerbenaException}.
+ * dev.verbena.VerbenaException}; so do channels, whose {@link dev.verbena.channel.ChannelException}
+ * is one.
+ *
+ * <p>An interrupt ends calls that only wait for something of the program's or the peer's, such as a
+ * buffer, a message, or room for one, with {@link java.lang.InterruptedException}. Control calls
+ * that are interrupted throw a {@link dev.verbena.VerbenaException} with CANCELLED, and the thread
+ * stays interrupted. Waits for a completion queue go on: {@link dev.verbena.CompletionQueue#await}.
  *
  * <h2>Lifetime</h2>
  *

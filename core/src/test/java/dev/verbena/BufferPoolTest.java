@@ -12,7 +12,6 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Nested;
 import org.junit.jupiter.api.Test;
 
-import java.io.IOException;
 import java.lang.foreign.MemorySegment;
 import java.lang.management.ManagementFactory;
 import java.time.Duration;
@@ -70,7 +69,7 @@ class BufferPoolTest {
     }
 
     @Test
-    void aBufferIsSentAsAWholeOrInPart() {
+    void aBufferIsSentAsAWholeOrInPart() throws InterruptedException {
         try (PooledBuffer buffer = pool.take(SOON)) {
             rig.a.send(1, buffer.buffers()).orThrow();
             assertThat(length()).isEqualTo(100);
@@ -83,13 +82,22 @@ class BufferPoolTest {
         }
     }
 
+    /** For threads that nobody interrupts. */
+    private PooledBuffer taken() {
+        try {
+            return pool.take(SOON);
+        } catch (InterruptedException e) {
+            throw new AssertionError(e);
+        }
+    }
+
     private int length() {
         return MemorySegment.ofArray(rig.device.sends.getLast().sges())
                 .get(JAVA_INT.withByteAlignment(1), 8);
     }
 
     @Test
-    void aBufferThatWasGivenBackIsNotUsed() {
+    void aBufferThatWasGivenBackIsNotUsed() throws InterruptedException {
         PooledBuffer buffer = pool.take(SOON);
         buffer.giveBack();
         for (Runnable use :
@@ -116,7 +124,7 @@ class BufferPoolTest {
                         e -> assertThat(e.status()).isEqualTo(Status.IO_TIMEOUT))
                 .hasMessageContaining("withTracking");
         AtomicReference<PooledBuffer> waited = new AtomicReference<>();
-        Thread waiter = Thread.ofVirtual().start(() -> waited.set(pool.take(SOON)));
+        Thread waiter = Thread.ofVirtual().start(() -> waited.set(taken()));
         while (pool.counters().waits() < 2) {
             Thread.onSpinWait();
         }
@@ -141,22 +149,18 @@ class BufferPoolTest {
                                 () -> {
                                     try {
                                         thrown.set(new AssertionError(pool.take(SOON)));
-                                    } catch (VerbenaException e) {
+                                    } catch (InterruptedException e) {
                                         thrown.set(e);
-                                        assertThat(Thread.currentThread().isInterrupted()).isTrue();
                                     }
                                 });
         waiter.interrupt();
         waiter.join();
-        assertThat(thrown.get())
-                .isInstanceOfSatisfying(
-                        VerbenaException.class,
-                        e -> assertThat(e.status()).isEqualTo(Status.CANCELLED));
+        assertThat(thrown.get()).isInstanceOf(InterruptedException.class);
         all.forEach(PooledBuffer::giveBack);
     }
 
     @Test
-    void takingAndGivingBackAllocateNothing() {
+    void takingAndGivingBackAllocateNothing() throws InterruptedException {
         var threads = (com.sun.management.ThreadMXBean) ManagementFactory.getThreadMXBean();
         long least = Long.MAX_VALUE;
         for (int round = 0; round < 20 && least > 0; round++) {
@@ -181,7 +185,7 @@ class BufferPoolTest {
             Runnable work =
                     () -> {
                         for (int i = 0; i < 20_000; i++) {
-                            PooledBuffer buffer = pool.take(SOON);
+                            PooledBuffer buffer = taken();
                             if (users[buffer.index()].incrementAndGet() != 1) {
                                 problems.add("two users of " + buffer);
                             }
@@ -201,7 +205,7 @@ class BufferPoolTest {
     }
 
     @Test
-    void closedWhileBuffersAreTakenItKeepsTheirMemory() throws IOException {
+    void closedWhileBuffersAreTakenItKeepsTheirMemory() throws Exception {
         PooledBuffer buffer = pool.take(SOON);
         MemorySegment memory = buffer.memory();
         pool.close();
@@ -218,7 +222,7 @@ class BufferPoolTest {
     }
 
     @Test
-    void itsRegionIsClosedWithItOnly() throws IOException {
+    void itsRegionIsClosedWithItOnly() throws Exception {
         PooledBuffer buffer = pool.take(SOON);
         for (int round = 0; round < 2; round++) {
             assertThatIllegalStateException()
@@ -240,7 +244,7 @@ class BufferPoolTest {
                         .start(
                                 () -> {
                                     try {
-                                        thrown.set(new AssertionError(pool.take(SOON)));
+                                        thrown.set(new AssertionError(taken()));
                                     } catch (IllegalStateException e) {
                                         thrown.set(e);
                                     }
@@ -280,7 +284,7 @@ class BufferPoolTest {
             tracked.close();
         }
 
-        private PooledBuffer takenHere() {
+        private PooledBuffer takenHere() throws InterruptedException {
             return tracked.take(SOON);
         }
 
@@ -289,7 +293,7 @@ class BufferPoolTest {
         }
 
         @Test
-        void aBufferGivenBackTwiceSaysWhere() {
+        void aBufferGivenBackTwiceSaysWhere() throws InterruptedException {
             PooledBuffer buffer = takenHere();
             givenBackHere(buffer);
             PooledBuffer next = tracked.take(SOON); // the same bytes
@@ -311,7 +315,7 @@ class BufferPoolTest {
         }
 
         @Test
-        void aBufferUsedAfterItWasGivenBackIsFound() {
+        void aBufferUsedAfterItWasGivenBackIsFound() throws InterruptedException {
             PooledBuffer buffer = takenHere();
             MemorySegment memory = buffer.memory();
             BufferList list = buffer.buffers();
@@ -327,7 +331,7 @@ class BufferPoolTest {
         }
 
         @Test
-        void whatWasNeverGivenBackIsListed() {
+        void whatWasNeverGivenBackIsListed() throws InterruptedException {
             PooledBuffer first = takenHere();
             PooledBuffer second = takenHere();
             assertThat(tracked.outstanding())
@@ -344,7 +348,7 @@ class BufferPoolTest {
         }
 
         @Test
-        void aCloseReportsThem() {
+        void aCloseReportsThem() throws InterruptedException {
             List<String> reports = new ArrayList<>();
             var logger = java.util.logging.Logger.getLogger("dev.verbena");
             var handler =

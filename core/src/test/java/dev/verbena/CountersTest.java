@@ -260,6 +260,31 @@ class CountersTest {
     }
 
     @Test
+    void aSharedReceiveQueueCountsItsPosts() {
+        SharedReceiveQueue shared;
+        try (Rig rig = new Rig(LIMITS);
+                SharedReceiveQueue made = rig.domain.createSharedReceiveQueue(2, 1, s -> {});
+                QueuePair c = rig.domain.createQueuePair(rig.queue, rig.queue, made, LIMITS)) {
+            shared = made;
+            rig.a.connect(c.address());
+            c.connect(rig.a.address());
+            shared.receive(1, rig.bytes(64)).orThrow();
+            shared.receive(2, rig.bytes(64)).orThrow();
+            refused(shared.receive(3, rig.bytes(64)));
+            refused(
+                    shared.receive(
+                            3, new BufferList(2).add(rig.memory, 0, 8).add(rig.memory, 8, 8)));
+            rig.a.send(3, rig.bytes(40)).orThrow();
+            assertThat(rig.poll()).hasSize(2);
+            assertThat(of(shared.counters()))
+                    .isEqualTo("posted 2 outstanding 1 ended 1 refused 2 full 1");
+        }
+        refused(shared.receive(3, new BufferList(1)));
+        assertThat(shared.counters().posted()).isEqualTo(2);
+        assertThat(shared.counters().refused()).isEqualTo(3);
+    }
+
+    @Test
     void waitsAndTimeoutsAreCounted() {
         try (Rig rig = rig()) {
             rig.queue.arm(NotifyType.ANY);

@@ -264,8 +264,9 @@ class MemoryAbuseTest {
                 Thread.yield();
                 users.decrementAndGet(buffer.index());
             } catch (VerbenaException e) {
-                boolean _ = Thread.interrupted();
-                assertThat(e.status()).isIn(Status.IO_TIMEOUT, Status.CANCELLED);
+                assertThat(e.status()).isEqualTo(Status.IO_TIMEOUT);
+            } catch (InterruptedException e) {
+                continue;
             } catch (IllegalStateException e) {
                 assertThat(e).hasMessageContaining("closed");
                 return;
@@ -283,7 +284,7 @@ class MemoryAbuseTest {
     }
 
     @Test
-    void nothingGrowsWithPoolCycles() throws IOException {
+    void nothingGrowsWithPoolCycles() throws Exception {
         try (BufferPool pool = rig.domain.createBufferPool(BufferPoolOptions.of(16, 4096), GIVEN)) {
             Completions completions = new Completions(16);
             int objects = rig.device.objects();
@@ -315,7 +316,7 @@ class MemoryAbuseTest {
     }
 
     @Test
-    void nothingGrowsWithAllocations() throws IOException {
+    void nothingGrowsWithAllocations() throws Exception {
         int objects = rig.device.objects();
         long before = addressSpace();
         long mappings = mappings();

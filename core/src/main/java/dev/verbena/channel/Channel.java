@@ -55,7 +55,7 @@ public final class Channel extends Polled implements AutoCloseable {
     final Poller poller;
     final ChannelOptions options;
     final @Nullable MessageHandler handler;
-    private final PollerQueue queue;
+    final PollerQueue queue;
     private final int completions; // of the queue, that are reserved for this channel
     final MemoryRegion region;
     final QueuePair pair;
@@ -65,7 +65,7 @@ public final class Channel extends Polled implements AutoCloseable {
     final ChannelEnd end = new ChannelEnd(this);
     final ChannelCounts counts = new ChannelCounts();
     private final RoomWait roomWait;
-    private final Dispatch dispatch;
+    final Dispatch dispatch;
     private final PeerMemory peerMemory;
 
     // Guarded by the lock.
@@ -114,22 +114,9 @@ public final class Channel extends Polled implements AutoCloseable {
                                             .withInlineBytes(inline));
             this.pair = madePair;
             this.exposures = new Exposures(this, options.exposures, Poller.ticks(options.timeout));
-            this.outbox =
-                    new Outbox(
-                            this,
-                            poller,
-                            pair,
-                            credits,
-                            exposures,
-                            region,
-                            (long) receiveCount * stride,
-                            stride,
-                            inline,
-                            options.outstanding,
-                            options.exposures,
-                            Poller.ticks(options.timeout));
+            this.outbox = new Outbox(this, (long) receiveCount * stride, stride, inline);
             pair.attach(this);
-            this.inbox = new Inbox(this, lock, pair, credits, region, receiveCount, stride);
+            this.inbox = new Inbox(this, receiveCount, stride);
             this.roomWait = new RoomWait(this, outbox);
             this.dispatch = new Dispatch(this, outbox, inbox);
             this.peerMemory = new PeerMemory(this, roomWait);
@@ -157,9 +144,9 @@ public final class Channel extends Polled implements AutoCloseable {
      * @param handler receives its messages; null for {@link #receive}: until then they are kept,
      *     and count against the peer's credit
      * @return the channel, to be closed by the caller
-     * @throws VerbenaException as {@link Connector#connect} does, CANCELLED when interrupted
-     * @throws ChannelException CONNECTION_REFUSED when the server says why it refuses for now;
-     *     NOT_SUPPORTED when the peer is no channel of this version
+     * @throws VerbenaException as {@link Connector#connect} does, CANCELLED when interrupted; a
+     *     {@link ChannelException} with CONNECTION_REFUSED when the server says why it refuses for
+     *     now; and NOT_SUPPORTED when the peer is no channel of this version
      */
     @CheckReturnValue
     public static Channel connect(
@@ -198,10 +185,6 @@ public final class Channel extends Polled implements AutoCloseable {
 
     Handshake handshake() {
         return new Handshake(options.maxMessage, options.receives, options.exposures);
-    }
-
-    PollerQueue queue() {
-        return queue;
     }
 
     QueuePair pair() {
@@ -446,6 +429,34 @@ public final class Channel extends Polled implements AutoCloseable {
     }
 
     /**
+     * Exposes a buffer of a pool to the peer, as {@link #tryExpose(MemoryRegion, long, long,
+     * OpFlags, Duration, ExposureCallback, Object)} does.
+     *
+     * @param buffer of a pool of the poller's domain; not given back before the callback was called
+     * @param rights {@link OpFlags#ALLOW_REMOTE_READ}, {@link OpFlags#ALLOW_REMOTE_WRITE} or both
+     * @param within how long the peer has
+     * @param callback gets the end, and the peer's message
+     * @param attachment what {@link Exposure#attachment} returns
+     * @return null when all exposures are in use, or the channel is closed
+     */
+    @CheckReturnValue
+    public @Nullable Exposure tryExpose(
+            PooledBuffer buffer,
+            OpFlags rights,
+            Duration within,
+            ExposureCallback callback,
+            @Nullable Object attachment) {
+        return tryExpose(
+                buffer.region(),
+                buffer.offset(),
+                buffer.memory().byteSize(),
+                rights,
+                within,
+                callback,
+                attachment);
+    }
+
+    /**
      * The memory that the peer exposes: writes, reads, and messages that take it back.
      *
      * @return always the same object
@@ -461,16 +472,6 @@ public final class Channel extends Polled implements AutoCloseable {
     @Override
     void completed(Completions from, int index) {
         dispatch.completed(from, index);
-    }
-
-    /** Calls a callback, which may throw. */
-    void call(SendCallback callback, @Nullable Object attachment, Status status) {
-        dispatch.call(callback, attachment, status);
-    }
-
-    /** A message is not needed any more. From any thread. */
-    void release(Message message) {
-        dispatch.release(message);
     }
 
     /** Looks at deadlines, and at whether the peer is to be asked. */

@@ -189,12 +189,7 @@ public final class ChannelClient implements AutoCloseable {
     }
 
     private void failed(Throwable thrown) {
-        Status status =
-                switch (thrown) {
-                    case VerbenaException e -> e.status();
-                    case ChannelException e -> e.status();
-                    default -> null;
-                };
+        Status status = thrown instanceof VerbenaException e ? e.status() : null;
         if (status == null) { // no network's doing: the adapter was closed, say
             end(Status.INTERNAL_ERROR, "cannot connect: " + thrown, thrown);
         } else if (reconnect.isLast(status)) {

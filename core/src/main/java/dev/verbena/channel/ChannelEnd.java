@@ -18,7 +18,6 @@ import java.util.concurrent.TimeoutException;
  * callbacks, futures and waiting threads get the reason, and everything is freed.
  */
 final class ChannelEnd {
-    private static final String CLOSED_HERE = "this side closed it";
     private static final Duration CLOSE_WITHIN = Duration.ofSeconds(30);
 
     private final Channel channel;
@@ -27,10 +26,7 @@ final class ChannelEnd {
     // Guarded by the lock of the channel.
     private @Nullable Connector connector;
     private boolean freed;
-    private boolean draining; // it has ended, but what had come before is still delivered
-
-    private volatile boolean closing; // by close()
-    private volatile @Nullable ChannelException reason; // null while it is open
+    private final EndReason reason = new EndReason();
 
     ChannelEnd(Channel channel) {
         this.channel = channel;
@@ -42,28 +38,12 @@ final class ChannelEnd {
     }
 
     void disconnected(Status status) {
-        end(
-                true,
-                status.isSuccess() ? Status.CANCELLED : status,
-                switch (status) {
-                    case SUCCESS -> CLOSED_HERE;
-                    case CONNECTION_INVALID -> "the peer closed it, or its process has ended";
-                    default -> "the connection was lost";
-                },
-                null);
+        end(true, EndReason.statusOfDisconnect(status), EndReason.textOfDisconnect(status), null);
     }
 
     /** A request has failed. */
     void requestFailed(Status status) {
-        if (status == Status.CANCELLED && closing) {
-            fail(status, CLOSED_HERE, null);
-        } else {
-            // What is cancelled was flushed behind a failure, which is known or comes first.
-            fail(
-                    status == Status.CANCELLED ? Status.CONNECTION_ABORTED : status,
-                    "a request ended with " + status,
-                    null);
-        }
+        fail(reason.statusOfFailed(status), reason.textOfFailed("a request", status), null);
     }
 
     /** Ends the channel, if it has not ended before. From any thread; does not wait. */
@@ -76,17 +56,17 @@ final class ChannelEnd {
         end(true, status, "a send was refused with " + status, null);
     }
 
+    /** A receive could not be posted again. What has come before is delivered. */
+    void receiveRefused(Status status) {
+        end(true, status, "a receive was refused with " + status, null);
+    }
+
     private void end(boolean drains, Status status, String why, @Nullable Throwable cause) {
         channel.lock.lock();
         try {
-            if (reason != null) {
-                draining &= drains; // a handler that throws gets no more
+            if (!reason.set(channel.describe(), drains, status, why, cause)) {
                 return;
             }
-            reason =
-                    new ChannelException(
-                            status, "%s is closed: %s".formatted(channel.describe(), why), cause);
-            draining = drains;
             channel.inbox.wakeAll();
             channel.exposures.wakeAll();
         } finally {
@@ -97,7 +77,7 @@ final class ChannelEnd {
 
     /** By the polling thread: calls all callbacks, and frees everything. */
     private void tearDown() {
-        Status status = reason == null ? Status.CANCELLED : exception(null).status();
+        Status status = isOpen() ? Status.CANCELLED : exception(null).status();
         drain();
         channel.pair.flush();
         List<Outbox.Outstanding> called;
@@ -112,7 +92,7 @@ final class ChannelEnd {
         }
         for (Outbox.Outstanding one : called) {
             if (one.callback() != null) {
-                channel.call(one.callback(), one.attachment(), status);
+                channel.dispatch.call(one.callback(), one.attachment(), status);
             }
         }
         for (Outbox.Pending one : waited) {
@@ -162,16 +142,13 @@ final class ChannelEnd {
         }
     }
 
-    /**
-     * Delivers what had come, and reports what had been acknowledged, before the connection ended:
-     * the peer may have closed it in good order, and its end overtakes completions.
-     */
+    /** Delivers what had come, and reports what had been acknowledged, before the end. */
     private void drain() {
-        if (draining) {
-            channel.poller.drain(channel.queue());
+        if (reason.isDraining()) {
+            channel.poller.drain(channel.queue);
             channel.lock.lock();
             try {
-                draining = false;
+                reason.drained();
             } finally {
                 channel.lock.unlock();
             }
@@ -180,7 +157,7 @@ final class ChannelEnd {
 
     /** Whether what has come is delivered: until its end, or for a moment longer. */
     boolean takesCompletions() {
-        return reason == null || draining;
+        return reason.takesCompletions();
     }
 
     private void free(Status status) {
@@ -204,16 +181,16 @@ final class ChannelEnd {
 
     /** Why it has ended; null while it is open. */
     @Nullable ChannelException reason() {
-        return reason;
+        return reason.get();
     }
 
     boolean isOpen() {
-        return reason == null;
+        return reason.isOpen();
     }
 
     /** What a call throws that came too late: the reason, or what it was refused with. */
     ChannelException exception(@Nullable Status refused) {
-        ChannelException why = reason;
+        ChannelException why = reason.get();
         return why != null
                 ? new ChannelException(
                         why.status(), String.valueOf(why.getMessage()), why.getCause())
@@ -231,19 +208,19 @@ final class ChannelEnd {
         Connector by;
         channel.lock.lock();
         try {
-            by = reason == null ? connector : null;
-            closing = true;
+            by = isOpen() ? connector : null;
+            reason.closing();
         } finally {
             channel.lock.unlock();
         }
         if (by == null) {
-            fail(Status.CANCELLED, CLOSED_HERE, null);
+            fail(Status.CANCELLED, EndReason.CLOSED_HERE, null);
             return;
         }
         Polled.disconnect(
                 by,
                 channel.options.connection.withDeadline(channel.options.timeout),
-                () -> fail(Status.CANCELLED, CLOSED_HERE, null));
+                () -> fail(Status.CANCELLED, EndReason.CLOSED_HERE, null));
     }
 
     void awaitClosed() {

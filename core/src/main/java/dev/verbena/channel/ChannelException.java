@@ -3,39 +3,28 @@ package dev.verbena.channel;
 import com.google.errorprone.annotations.CheckReturnValue;
 
 import dev.verbena.Status;
+import dev.verbena.VerbenaException;
 
 import org.jspecify.annotations.Nullable;
 
 /**
  * A channel cannot do what was asked; {@link #status} and the message say why. {@link
  * Channel#isOpen} tells whether the channel goes on.
+ *
+ * <p>The status, while the channel is open: IO_TIMEOUT when the time was over, NO_MORE_ENTRIES when
+ * too many wait for room, ACCESS_VIOLATION for peer memory that was taken back, CANCELLED for an
+ * exposure that was revoked. Before it stands: CONNECTION_REFUSED, NOT_SUPPORTED. Otherwise why it
+ * is closed: CANCELLED by this side, CONNECTION_INVALID by the peer, or the status of what failed.
  */
 @CheckReturnValue
-public final class ChannelException extends RuntimeException {
+public final class ChannelException extends VerbenaException {
     private static final long serialVersionUID = 1;
-
-    /** Why. */
-    private final Status status;
 
     ChannelException(Status status, String message) {
         this(status, message, null);
     }
 
     ChannelException(Status status, String message, @Nullable Throwable cause) {
-        super(message, cause);
-        this.status = status;
-    }
-
-    /**
-     * Why.
-     *
-     * @return while the channel is open: IO_TIMEOUT when the time was over, NO_MORE_ENTRIES when
-     *     too many wait for room, ACCESS_VIOLATION for peer memory that was taken back, CANCELLED
-     *     for an exposure that was revoked. Before it stands: CONNECTION_REFUSED, NOT_SUPPORTED.
-     *     Otherwise why it is closed: CANCELLED by this side, CONNECTION_INVALID by the peer, or
-     *     the status of what failed
-     */
-    public Status status() {
-        return status;
+        super(status, message, cause);
     }
 }

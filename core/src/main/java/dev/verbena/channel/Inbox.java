@@ -12,13 +12,13 @@ import java.util.ArrayDeque;
 import java.util.Deque;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.Condition;
-import java.util.concurrent.locks.ReentrantLock;
 
 /**
  * What a {@link Channel} receives: its posted receives, and the messages that wait for a thread or
  * are kept by one. Guarded by the lock of the channel.
  */
 final class Inbox {
+    private final ChannelEnd end;
     private final QueuePair pair;
     private final Credits credits;
     private final BufferList[] receives;
@@ -28,17 +28,12 @@ final class Inbox {
     private int unreleased; // messages
 
     /** Posts all receives; their buffers are at the start of the region. */
-    Inbox(
-            Channel channel,
-            ReentrantLock lock,
-            QueuePair pair,
-            Credits credits,
-            MemoryRegion region,
-            int count,
-            int stride) {
-        this.pair = pair;
-        this.credits = credits;
-        this.changed = lock.newCondition();
+    Inbox(Channel channel, int count, int stride) {
+        this.end = channel.end;
+        this.pair = channel.pair;
+        this.credits = channel.credits;
+        this.changed = channel.lock.newCondition();
+        MemoryRegion region = channel.region;
         this.receives = new BufferList[count];
         this.messages = new Message[count];
         for (int i = 0; i < count; i++) {
@@ -63,10 +58,13 @@ final class Inbox {
         }
     }
 
-    /** Posts a receive again. */
+    /** Posts a receive again. One that is refused would be missing for ever: the channel ends. */
     void repost(int slot, boolean control) {
-        if (pair.receive(slot, receives[slot]).isSuccess()) {
+        Status status = pair.receive(slot, receives[slot]);
+        if (status.isSuccess()) {
             credits.returnOne(control);
+        } else {
+            end.receiveRefused(status);
         }
     }
 

@@ -114,7 +114,7 @@ public final class Message implements AutoCloseable {
      * does nothing.
      */
     public void release() {
-        channel.release(this);
+        channel.dispatch.release(this);
     }
 
     /** Releases it. */

@@ -92,37 +92,33 @@ final class Outbox {
     private int futuresPending;
     private int readsOutstanding;
 
-    Outbox(
-            Channel channel,
-            Poller poller,
-            QueuePair pair,
-            Credits credits,
-            Exposures exposures,
-            MemoryRegion region,
-            long start,
-            int stride,
-            int inline,
-            int slots,
-            int ownExposures,
-            int timeoutTicks) {
+    /**
+     * Makes one for a channel that has its region and queue pair.
+     *
+     * @param start of the buffers, in the region
+     * @param stride from one to the next
+     * @param inline frames of up to so many bytes are sent inline
+     */
+    Outbox(Channel channel, long start, int stride, int inline) {
         this.channel = channel;
-        this.poller = poller;
-        this.pair = pair;
-        this.credits = credits;
-        this.exposures = exposures;
-        this.region = region;
+        this.poller = channel.poller;
+        this.pair = channel.pair;
+        this.credits = channel.credits;
+        this.exposures = channel.exposures;
+        this.region = channel.region;
         this.memory = region.memory();
         this.start = start;
         this.stride = stride;
         this.inline = inline;
-        this.timeoutTicks = timeoutTicks;
+        this.timeoutTicks = Poller.ticks(channel.options.timeout);
+        int slots = channel.options.outstanding;
         this.callbacks = new SendCallback[slots];
         this.attachments = new Object[slots];
         this.kinds = new RequestKind[slots];
         this.expires = new int[slots];
         this.binds = new int[slots];
         this.controlBinds = new int[Credits.RESERVE];
-        this.notes = new Notes(2 * ownExposures);
+        this.notes = new Notes(2 * channel.options.exposures);
         this.lastSent = poller.tick();
         this.lastHeard = lastSent;
     }

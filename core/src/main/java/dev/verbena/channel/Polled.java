@@ -24,15 +24,16 @@ abstract class Polled {
     abstract void fail(Status status, String why, @Nullable Throwable cause);
 
     /**
-     * Disconnects the peer, which waits for what is outstanding, then does the rest of a close.
-     * Does nothing if the connection has ended meanwhile for another reason, which closed its
-     * connector.
+     * Disconnects the peer, which waits for what is outstanding, then does the rest of a close: at
+     * once if the connector is closed, by the program or by an end for another reason, which was
+     * noted before.
      */
     static void disconnect(Connector by, ConnectionOptions options, Runnable then) {
         CompletableFuture<Void> ended;
         try {
             ended = by.disconnectAsync(options);
         } catch (IllegalStateException closed) {
+            then.run();
             return;
         }
         var _ = ended.whenComplete((nothing, thrown) -> then.run());

@@ -72,6 +72,7 @@ public final class Poller implements AutoCloseable {
 
     // Of the polling thread.
     private boolean dispatching;
+    private boolean ranTasks; // in the last round
     private int emptyPolls;
     private long idleSince;
     private long nextTick;
@@ -161,11 +162,12 @@ public final class Poller implements AutoCloseable {
     }
 
     /**
-     * Waits until something was dispatched, as the {@link IdleStrategy} says. For a poller of
-     * {@link #onThisThread}; not from a handler or callback.
+     * Waits until something was dispatched, as the {@link IdleStrategy} says, or a task of {@link
+     * #execute} or the end of a channel was. For a poller of {@link #onThisThread}; not from a
+     * handler or callback.
      *
      * @param timeout how long at most
-     * @return how many completions there were; 0 when the time is over
+     * @return how many completions there were; 0 for a task, or when the time is over
      */
     public int await(Duration timeout) {
         checkMayPoll();
@@ -173,7 +175,7 @@ public final class Poller implements AutoCloseable {
         while (true) {
             int count = round();
             long left = deadline - System.nanoTime();
-            if (count > 0 || left <= 0 || closed) {
+            if (count > 0 || ranTasks || left <= 0 || closed) {
                 return count;
             }
             rest(left);
@@ -209,13 +211,14 @@ public final class Poller implements AutoCloseable {
     /** Polls until a future is done or the time is over; does nothing on another thread. */
     void awaitDone(CompletableFuture<?> future, long deadline) {
         while (onPollingThread() && !future.isDone() && deadline - System.nanoTime() > 0) {
-            int ignored = await(SHORT); // tasks do not end it, and may complete the future
+            int ignored = await(SHORT); // other threads may complete it
         }
     }
 
     private int round() {
         dispatching = true;
         try {
+            ranTasks = !tasks.isEmpty();
             runTasks();
             int count = 0;
             for (PollerQueue queue : queues) {

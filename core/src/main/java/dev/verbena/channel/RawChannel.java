@@ -37,8 +37,6 @@ import java.util.concurrent.locks.ReentrantLock;
  * thread.
  */
 public final class RawChannel extends Polled implements AutoCloseable {
-    private static final String CLOSED_HERE = "this side closed it";
-
     private final Poller poller;
     private final RawHandler handler;
     private final PollerQueue queue;
@@ -51,8 +49,7 @@ public final class RawChannel extends Polled implements AutoCloseable {
     private final CompletableFuture<Status> closed = new CompletableFuture<>();
 
     private volatile @Nullable Connector connector;
-    private volatile boolean closing; // by close()
-    private volatile @Nullable ChannelException reason; // null while it is open
+    private final EndReason reason = new EndReason(); // written with the lock
 
     private RawChannel(
             Poller poller,
@@ -141,7 +138,7 @@ public final class RawChannel extends Polled implements AutoCloseable {
     public void open(Connector by) {
         connector = by;
         by.onDisconnect(this::disconnected);
-        if (reason != null) {
+        if (!reason.isOpen()) {
             by.close(); // it has ended meanwhile
         }
     }
@@ -362,21 +359,21 @@ public final class RawChannel extends Polled implements AutoCloseable {
     void completed(Completions from, int index) {
         Status status = from.status(index);
         boolean receive = isReceive(from.type(index));
-        if (receive && (reason != null || !status.isSuccess())) {
+        boolean taken = reason.takesCompletions();
+        if (receive && (!taken || !status.isSuccess())) {
             if (receives.isShared()) {
                 Status ignored = receives.post((int) from.context(index)); // for the others
             }
         }
-        if (status == Status.CANCELLED && closing) {
-            fail(status, CLOSED_HERE, null);
-        } else if (!status.isSuccess()) {
-            // What is cancelled was flushed behind a failure, which is known or comes first.
+        if (!status.isSuccess()) {
             fail(
-                    status == Status.CANCELLED ? Status.CONNECTION_ABORTED : status,
-                    "a %s ended with %s".formatted(from.type(index), status),
+                    reason.statusOfFailed(status),
+                    reason.textOfFailed("a " + from.type(index), status),
                     null);
         } else if (receive) {
-            received(receives.message((int) from.context(index)), from, index);
+            if (taken) {
+                received(receives.message((int) from.context(index)), from, index);
+            }
         } else {
             requestEnded((int) from.context(index)); // silent ones have no completion like this
         }
@@ -390,9 +387,6 @@ public final class RawChannel extends Polled implements AutoCloseable {
     }
 
     private void received(RawMessage message, Completions from, int index) {
-        if (reason != null) {
-            return; // nobody reads it any more
-        }
         message.arrived(from, index);
         try {
             handler.received(this, message);
@@ -406,7 +400,7 @@ public final class RawChannel extends Polled implements AutoCloseable {
         Object attachment;
         lock.lock();
         try {
-            if (reason != null) {
+            if (!reason.takesCompletions()) {
                 return; // the end calls it
             }
             callback = requests.callback(slot);
@@ -450,26 +444,20 @@ public final class RawChannel extends Polled implements AutoCloseable {
     // ---- the end
 
     private void disconnected(Status status) {
-        fail(
-                status.isSuccess() ? Status.CANCELLED : status,
-                switch (status) {
-                    case SUCCESS -> CLOSED_HERE;
-                    case CONNECTION_INVALID -> "the peer closed it, or its process has ended";
-                    default -> "the connection was lost";
-                },
-                null);
+        end(true, EndReason.statusOfDisconnect(status), EndReason.textOfDisconnect(status), null);
     }
 
     @Override
     void fail(Status status, String why, @Nullable Throwable cause) {
+        end(false, status, why, cause);
+    }
+
+    private void end(boolean drains, Status status, String why, @Nullable Throwable cause) {
         lock.lock();
         try {
-            if (reason != null) {
+            if (!reason.set(describe(), drains, status, why, cause)) {
                 return;
             }
-            reason =
-                    new ChannelException(
-                            status, "%s is closed: %s".formatted(describe(), why), cause);
         } finally {
             lock.unlock();
         }
@@ -477,10 +465,11 @@ public final class RawChannel extends Polled implements AutoCloseable {
     }
 
     /**
-     * By the polling thread: once the device has let go of all memory, calls all callbacks. Nothing
-     * is posted any more: the queue pair is closed.
+     * By the polling thread: delivers what had come before the end and, once the device has let go
+     * of all memory, calls all callbacks. Nothing is posted any more: the queue pair is closed.
      */
     private void tearDown() {
+        drain();
         ChannelException why = closeReason();
         Connector by = connector;
         try {
@@ -499,6 +488,21 @@ public final class RawChannel extends Polled implements AutoCloseable {
                 } finally {
                     free(why == null ? Status.CANCELLED : why.status());
                 }
+            }
+        }
+    }
+
+    private void drain() {
+        if (reason.isDraining()) {
+            poller.drain(queue);
+            if (receives.queue() != queue) {
+                poller.drain(receives.queue());
+            }
+            lock.lock();
+            try {
+                reason.drained();
+            } finally {
+                lock.unlock();
             }
         }
     }
@@ -537,15 +541,15 @@ public final class RawChannel extends Polled implements AutoCloseable {
      */
     @Override
     public void close() {
-        closing = true;
+        reason.closing();
         Connector by = connector;
-        if (by != null && reason == null) {
+        if (by != null && reason.isOpen()) {
             disconnect(
                     by,
                     ConnectionOptions.DEFAULTS,
-                    () -> fail(Status.CANCELLED, CLOSED_HERE, null));
+                    () -> fail(Status.CANCELLED, EndReason.CLOSED_HERE, null));
         } else {
-            fail(Status.CANCELLED, CLOSED_HERE, null);
+            fail(Status.CANCELLED, EndReason.CLOSED_HERE, null);
         }
     }
 
@@ -556,7 +560,7 @@ public final class RawChannel extends Polled implements AutoCloseable {
      */
     @CheckReturnValue
     public @Nullable ChannelException closeReason() {
-        return reason;
+        return reason.get();
     }
 
     /**
@@ -575,6 +579,6 @@ public final class RawChannel extends Polled implements AutoCloseable {
 
     @Override
     public String toString() {
-        return reason == null ? describe() : describe() + ", closed";
+        return reason.isOpen() ? describe() : describe() + ", closed";
     }
 }

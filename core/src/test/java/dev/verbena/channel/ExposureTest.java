@@ -559,6 +559,39 @@ class ExposureTest {
         }
     }
 
+    @Test
+    void aBufferOfAPoolIsExposedWithACallback() throws Exception {
+        try (OneThread two = open();
+                BufferPool pool =
+                        two.poller
+                                .domain()
+                                .createBufferPool(
+                                        BufferPoolOptions.of(1, 100), Access.LOCAL_WRITE)) {
+            PooledBuffer buffer = pool.take(LONG);
+            Exposure exposure =
+                    two.a.tryExpose(
+                            buffer,
+                            WRITE,
+                            LONG,
+                            (ended, status, message) -> {
+                                two.log.add(status.name() + " " + OneThread.text(message));
+                                ((PooledBuffer) ended.attachment()).giveBack();
+                            },
+                            buffer);
+            RemoteMemory remote = two.announce(exposure);
+            assertThat(remote)
+                    .isEqualTo(RemoteMemory.of(buffer.memory().address(), remote.token(), 100));
+            assertThat(
+                            two.b
+                                    .peerMemory()
+                                    .trySendAndInvalidate(text("done"), 0, 4, remote, null, null))
+                    .isEqualTo(Status.SUCCESS);
+            two.run();
+            assertThat(two.log).containsExactly("SUCCESS done");
+            assertThat(pool.counters().free()).isEqualTo(1);
+        }
+    }
+
     /** The close of a region that is exposed frees its memory only after the end. */
     @Test
     void aRegionThatIsClosedWhileItIsExposedStaysUntilTheEnd() throws Exception {

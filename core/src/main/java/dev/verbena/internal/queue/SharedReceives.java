@@ -3,6 +3,7 @@ package dev.verbena.internal.queue;
 import dev.verbena.internal.verbs.ReceiveRequest;
 
 import java.lang.ref.Reference;
+import java.util.concurrent.atomic.AtomicLong;
 
 /**
  * The receives in one shared receive queue. They end in any order, on the completion queues of any
@@ -22,6 +23,10 @@ public final class SharedReceives implements Credit {
     private final int[] free;
     private int freeCount;
     private int undelivered;
+
+    // Written with the lock, read without.
+    private final AtomicLong posted = new AtomicLong();
+    private final RequestCounts counts = new RequestCounts();
 
     /**
      * Makes an empty one.
@@ -83,6 +88,7 @@ public final class SharedReceives implements Credit {
                 return answer;
             }
             undelivered++;
+            posted.setOpaque(posted.getPlain() + 1);
             return Refusal.NONE;
         } finally {
             lock.release();
@@ -103,6 +109,24 @@ public final class SharedReceives implements Credit {
         int outstanding = depth - freeCount;
         lock.release();
         return outstanding;
+    }
+
+    /**
+     * How many receives were accepted since it was made.
+     *
+     * @return as of a moment ago
+     */
+    public long posted() {
+        return posted.getOpaque();
+    }
+
+    /**
+     * What is counted of its posts beside that: refusals.
+     *
+     * @return always the same
+     */
+    public RequestCounts counts() {
+        return counts;
     }
 
     /** Refuses posts from now on. */

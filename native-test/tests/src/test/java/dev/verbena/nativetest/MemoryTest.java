@@ -60,7 +60,7 @@ class MemoryTest {
     }
 
     @Test
-    void allocatedMemoryArenasAndPoolsCarryData() {
+    void allocatedMemoryArenasAndPoolsCarryData() throws InterruptedException {
         try (Pair pair = pair();
                 MemoryRegion source = pair.left.domain.allocate(5000, ALL);
                 RegisteredArena arena = pair.right.domain.createArena(ALL);
@@ -271,7 +271,7 @@ class MemoryTest {
 
     /** The peer has the token and the address, and goes on writing. */
     @Test
-    void memoryThatWasFreedIsNobodysForThePeer() {
+    void memoryThatWasFreedIsNobodysForThePeer() throws InterruptedException {
         for (String kind : List.of("region", "arena", "pool")) {
             for (int round = 0; round < 4; round++) {
                 try (Pair pair = pair();
@@ -283,8 +283,8 @@ class MemoryTest {
         }
     }
 
-    private static void writeWhileItIsClosed(
-            Pair pair, String kind, MemoryRegion source, int round) {
+    private static void writeWhileItIsClosed(Pair pair, String kind, MemoryRegion source, int round)
+            throws InterruptedException {
         RemoteMemory target;
         List<AutoCloseable> owners;
         switch (kind) {
@@ -337,7 +337,7 @@ class MemoryTest {
     }
 
     @Test
-    void nothingGrowsWithCycles() {
+    void nothingGrowsWithCycles() throws InterruptedException {
         int cycles = Integer.getInteger("verbena.pool.cycles", 10_000);
         try (Pair pair = pair();
                 MemoryRegion target = pair.right.domain.allocate(4096, ALL);
@@ -361,7 +361,8 @@ class MemoryTest {
         }
     }
 
-    private static void cycle(Pair pair, BufferPool pool, MemoryRegion target, int cycles) {
+    private static void cycle(Pair pair, BufferPool pool, MemoryRegion target, int cycles)
+            throws InterruptedException {
         Completions completions = new Completions(16);
         for (int i = 0; i < cycles; i++) {
             PooledBuffer buffer = pool.take(Duration.ZERO);
@@ -404,7 +405,7 @@ class MemoryTest {
     }
 
     @Test
-    void aSlabOrAPoolsRegionIsNotClosedAlone() {
+    void aSlabOrAPoolsRegionIsNotClosedAlone() throws InterruptedException {
         try (Pair pair = pair();
                 RegisteredArena arena = pair.left.domain.createArena(ALL);
                 BufferPool pool =

@@ -85,7 +85,6 @@ final class PingClient implements Callable<Integer> {
                 out.printf("%s of %s is connected to %s%n", from, adapter.name(), to);
             }
             RoundTrips times = rounds(end);
-            connector.disconnect(options.connection());
             if (json) {
                 out.println(Json.of(json(adapter.name(), from, to, times)));
             } else {
@@ -117,9 +116,8 @@ final class PingClient implements Callable<Integer> {
         if (from != null) {
             how = how.withLocalAddress(new InetSocketAddress(from, 0));
         }
-        connector.connect(end.queuePair(), new InetSocketAddress(server, options.port), how);
+        connector.connect(end.open(connector), new InetSocketAddress(server, options.port), how);
         connector.completeConnect();
-        end.watch(connector);
     }
 
     private RoundTrips rounds(PingEnd end) {
@@ -147,7 +145,7 @@ final class PingClient implements Callable<Integer> {
     private static BufferList message(PingEnd end, MemoryRegion region) {
         MemoryRegion message = end.register(RpingMessage.BYTES, Access.LOCAL_WRITE);
         RpingMessage.write(region.remoteMemory(), message.memory());
-        return PingEnd.whole(message);
+        return BufferList.of(message);
     }
 
     private static void awaitGoAhead(PingEnd end, int round) {

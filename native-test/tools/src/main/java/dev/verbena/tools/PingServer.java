@@ -102,8 +102,7 @@ final class PingServer implements Callable<Integer> {
                 request) {
             String peer = ToolDevices.describe(request.peerAddress());
             MemoryRegion data = end.register(size, Access.LOCAL_WRITE);
-            request.accept(end.queuePair(), options.connection());
-            end.watch(request);
+            request.accept(end.open(request), options.connection());
             Served served = rounds(end, data);
             if (served.rounds() == 0) {
                 throw new ToolFailure("The client disconnected before the first round");
@@ -126,7 +125,7 @@ final class PingServer implements Callable<Integer> {
 
     /** Goes round until the client leaves. */
     private Served rounds(PingEnd end, MemoryRegion data) {
-        BufferList goAhead = PingEnd.whole(end.register(RpingMessage.BYTES));
+        BufferList goAhead = BufferList.of(end.register(RpingMessage.BYTES));
         long bytes = 0;
         for (int round = 0; ; round++) {
             RemoteMemory source = end.receive();

@@ -1,0 +1,170 @@
+package dev.verbena.channel;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.verbena.BufferList;
+import dev.verbena.Connector;
+import dev.verbena.Listener;
+import dev.verbena.MemoryRegion;
+import dev.verbena.OpFlags;
+import dev.verbena.QueuePairLimits;
+import dev.verbena.Status;
+
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+import java.net.InetSocketAddress;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.TimeUnit;
+
+/** How a {@link RawChannel} is closed while its connection ends for another reason. */
+@Timeout(60)
+class RawChannelCloseTest {
+    private static final int PORT = 7472;
+
+    private final FakeFabric fabric = new FakeFabric();
+    private final Poller poller = Poller.start(fabric.adapter, IdleStrategy.events());
+    private final BlockingQueue<Status> ends = new LinkedBlockingQueue<>();
+
+    @AfterEach
+    void close() {
+        poller.close();
+        fabric.close();
+    }
+
+    private RawChannel create() {
+        return RawChannel.create(
+                poller,
+                QueuePairLimits.depths(4, 4),
+                64,
+                null,
+                new RawHandler() {
+                    @Override
+                    public void received(RawChannel channel, RawMessage message) {}
+
+                    @Override
+                    public void ended(RawChannel channel, ChannelException reason) {
+                        ends.add(reason.status());
+                    }
+                });
+    }
+
+    /** A connection that did not come about: the program closes the connector, and the channel. */
+    @Test
+    void afterItsConnectorWasClosedItEndsAllTheSame() throws Exception {
+        RawChannel channel = create();
+        Connector connector = fabric.adapter.createConnector();
+        channel.open(connector);
+        connector.close();
+        channel.close();
+        assertThat(channel.closed().get(30, TimeUnit.SECONDS)).isEqualTo(Status.CANCELLED);
+        assertThat(ends).containsExactly(Status.CANCELLED);
+    }
+
+    /** The peer's end overtakes what it has sent before, which is delivered all the same. */
+    @Test
+    void whatCameBeforeTheEndIsDelivered() throws Exception {
+        InetSocketAddress address = FakeFabric.port(PORT);
+        CompletableFuture<RawChannel> accepted = new CompletableFuture<>();
+        List<String> log = new ArrayList<>();
+        try (Listener listener =
+                        fabric.adapter.listen(
+                                address,
+                                4,
+                                request -> {
+                                    RawChannel channel = create();
+                                    channel.open(request);
+                                    request.accept(channel.queuePair());
+                                    accepted.complete(channel);
+                                });
+                Poller here = Poller.onThisThread(fabric.adapter, IdleStrategy.busySpin());
+                MemoryRegion memory = poller.domain().allocate(64);
+                MemoryRegion mine = here.domain().allocate(64)) {
+            RawChannel channel =
+                    RawChannel.create(
+                            here,
+                            QueuePairLimits.depths(4, 4),
+                            64,
+                            null,
+                            new RawHandler() {
+                                @Override
+                                public void received(RawChannel of, RawMessage message) {
+                                    log.add("%d bytes".formatted(message.length()));
+                                }
+
+                                @Override
+                                public void ended(RawChannel of, ChannelException reason) {
+                                    log.add("ended " + reason.status().name());
+                                }
+                            });
+            Connector connector = fabric.adapter.createConnector();
+            connector.connect(channel.queuePair(), listener.localAddress());
+            channel.open(connector);
+            connector.completeConnect();
+            channel.send(
+                            BufferList.of(mine),
+                            OpFlags.NONE,
+                            (of, nothing, status) -> log.add("sent " + status.name()),
+                            null)
+                    .orThrow();
+            RawChannel peer = accepted.get(30, TimeUnit.SECONDS);
+            CompletableFuture<Status> sent = new CompletableFuture<>();
+            peer.send(
+                            BufferList.of(memory),
+                            OpFlags.NONE,
+                            (of, nothing, status) -> sent.complete(status),
+                            null)
+                    .orThrow();
+            assertThat(sent.get(30, TimeUnit.SECONDS)).isEqualTo(Status.SUCCESS);
+            peer.close();
+            FakeFabric.until(() -> channel.closeReason() != null);
+            while (!channel.closed().isDone()) {
+                int ignored = here.poll();
+            }
+            assertThat(log)
+                    .containsExactlyInAnyOrder(
+                            "sent SUCCESS", "64 bytes", "ended CONNECTION_INVALID")
+                    .endsWith("ended CONNECTION_INVALID");
+        }
+    }
+
+    /** Whatever comes first, nothing throws, and the end comes once. */
+    @Test
+    void besideTheEndOfItsConnectionItEndsOnce() throws Exception {
+        InetSocketAddress address = FakeFabric.port(PORT);
+        BlockingQueue<RawChannel> accepted = new LinkedBlockingQueue<>();
+        try (Listener listener =
+                fabric.adapter.listen(
+                        address,
+                        4,
+                        request -> {
+                            RawChannel channel = create();
+                            channel.open(request);
+                            request.accept(channel.queuePair());
+                            accepted.add(channel);
+                        })) {
+            for (int i = 0; i < 200; i++) {
+                RawChannel channel = create();
+                Connector connector = fabric.adapter.createConnector();
+                connector.connect(channel.queuePair(), listener.localAddress());
+                channel.open(connector);
+                connector.completeConnect();
+                RawChannel peer = accepted.poll(30, TimeUnit.SECONDS);
+                CompletableFuture<Void> other =
+                        CompletableFuture.runAsync(i % 2 == 0 ? connector::close : peer::close);
+                channel.close();
+                other.get(30, TimeUnit.SECONDS);
+                peer.close();
+                channel.closed().get(30, TimeUnit.SECONDS);
+                peer.closed().get(30, TimeUnit.SECONDS);
+                assertThat(ends).hasSize(2);
+                ends.clear();
+            }
+        }
+    }
+}

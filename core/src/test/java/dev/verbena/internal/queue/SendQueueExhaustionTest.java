@@ -1,0 +1,110 @@
+package dev.verbena.internal.queue;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.verbena.internal.verbs.FakeDevice;
+import dev.verbena.internal.verbs.Provider;
+import dev.verbena.internal.verbs.QueuePairShape;
+import dev.verbena.internal.verbs.SendChains;
+import dev.verbena.internal.verbs.VerbsContext;
+
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.util.ArrayList;
+import java.util.List;
+
+/** There is no memory for the chain of deferred requests when the first is deferred. */
+class SendQueueExhaustionTest {
+    private static final int DEPTH = 8;
+
+    private final FakeDevice device = new FakeDevice();
+    private final VerbsContext verbs = device.open();
+    private final Arena arena = Arena.ofShared();
+    private final long completions = device.createCq(2 * DEPTH, 0, 0, 0);
+    private final long queuePair =
+            device.createQp(
+                    0, completions, completions, 0, new QueuePairShape(2 * DEPTH, 1, 1, 1, 0));
+    private final CompletionPoller poller =
+            new CompletionPoller(
+                    verbs,
+                    Provider.of(0, 0),
+                    new SharedQueues(),
+                    completions,
+                    Thread.currentThread(),
+                    new Unheard());
+    private final Endpoint endpoint = new Endpoint("queue pair", new WindowTable(), () -> {});
+    private final RequestLedger ledger =
+            new RequestLedger(endpoint, poller.reserve(false), DEPTH, 4);
+    private final Object domain = "domain";
+    private final SendRules rules =
+            new SendRules(domain, 1, 1, 0, 1 << 20, 1 << 20, true, true, true);
+    private boolean exhausted;
+
+    private final SendChains chains =
+            new SendChains(Provider.of(0, 0), 4, 1, 0, this::allocate, poller.sharedChain());
+    private final SendQueue queue =
+            new SendQueue(rules, ledger, chains, verbs, queuePair, poller, 4, () -> {});
+
+    private MemorySegment allocate(long bytes, long alignment) {
+        if (exhausted) {
+            throw new OutOfMemoryError("calloc(" + bytes + ")");
+        }
+        return arena.allocate(bytes, alignment);
+    }
+
+    @AfterEach
+    void free() {
+        device.destroyQp(queuePair);
+        device.destroyCq(completions);
+        device.dispose();
+        arena.close();
+    }
+
+    private int post(long context, int flags) {
+        Buffers buffers = new Buffers(1);
+        MemorySegment memory = arena.allocate(8);
+        buffers.add(
+                new RegisteredMemory(domain, memory, memory.address(), 8, 7, 8, true, true), 0, 8);
+        return queue.post(Operation.SEND, context, buffers, 0, 0, 0, 0, flags);
+    }
+
+    private List<Long> contexts() {
+        CompletionRecords records = new CompletionRecords(DEPTH);
+        assertThat(poller.poll(records)).isTrue();
+        List<Long> contexts = new ArrayList<>();
+        for (int i = 0; i < records.size(); i++) {
+            contexts.add(records.context(i));
+        }
+        return contexts;
+    }
+
+    @Test
+    void thePostThrowsAndLeavesNothingBehind() {
+        poller.enter(ledger);
+        device.toError(queuePair); // which takes requests, and flushes them
+        queue.connect(true, 1);
+        exhausted = true;
+        String thrown = "";
+        try {
+            post(1, RequestFlags.DEFER);
+        } catch (OutOfMemoryError e) { // JUnit would give up
+            thrown = e.getMessage();
+        }
+        assertThat(thrown).startsWith("calloc(");
+        assertThat(ledger.outstanding()).isZero();
+        assertThat(post(2, 0)).isEqualTo(Refusal.NONE);
+        assertThat(contexts()).containsExactly(2L);
+        exhausted = false;
+        queue.connect(true, 1);
+        assertThat(post(3, RequestFlags.DEFER)).isEqualTo(Refusal.NONE);
+        assertThat(contexts()).isEmpty();
+        assertThat(post(4, 0)).isEqualTo(Refusal.NONE);
+        assertThat(device.chains).containsExactly(1, 2);
+        assertThat(contexts()).containsExactly(3L, 4L);
+        assertThat(post(5, 0)).isEqualTo(Refusal.NONE);
+        assertThat(device.chains).containsExactly(1, 2, 1);
+    }
+}
