@@ -1,7 +1,7 @@
 /*
  * The event path in C without a network, on the stand-in for libibverbs (stand_in.c): arm, post a
  * signalled send, wait, take and acknowledge the event, poll. The event is there before the wait,
- * so nobody sleeps: what is measured is the way to be told, and its system calls.
+ * so no thread sleeps: what is measured is the notification, and its system calls.
  * dev.verbena.bench.ArmAndAwait does the same from Java. The wait has a deadline, as has Java's.
  */
 #include "common.h"

@@ -307,7 +307,7 @@ static bool new_pipe(int *reader, int *writer)
 }
 
 /* A pipe takes 4096 bytes at once or not at all. */
-static void tell(int writer, const void *event, size_t size)
+static void notify(int writer, const void *event, size_t size)
 {
 	while (write(writer, event, size) < 0 && errno == EINTR)
 		;
@@ -457,7 +457,7 @@ void ibv_ack_async_event(struct ibv_async_event *event)
 	}
 }
 
-/* What a post has to tell when it has let go of the lock. */
+/* What a post notifies of after it has released the lock. */
 struct news {
 	bool event;
 	bool overrun;
@@ -492,12 +492,12 @@ static inline void complete(struct completion_queue *queue, struct queue_pair *q
 static inline void tell_news(struct completion_queue *queue, struct news news)
 {
 	if (__builtin_expect(news.event && queue->cq.channel != NULL, 0)) {
-		tell(((struct channel *)queue->cq.channel)->writer, &queue, sizeof queue);
+		notify(((struct channel *)queue->cq.channel)->writer, &queue, sizeof queue);
 	}
 	if (__builtin_expect(news.overrun, 0)) {
 		struct ibv_async_event event = {
 			.element.cq = &queue->cq, .event_type = IBV_EVENT_CQ_ERR};
-		tell(context_of(queue->cq.context)->async_writer, &event, sizeof event);
+		notify(context_of(queue->cq.context)->async_writer, &event, sizeof event);
 	}
 }
 
@@ -687,7 +687,7 @@ static uint32_t deliver(struct queue_pair *peer, struct completion_queue *queue,
 		return IBV_WC_RETRY_EXC_ERR;
 	if (ring->flushed == ring->head)
 		return IBV_WC_RNR_RETRY_EXC_ERR;
-	/* One buffer each is what whoever measures has. */
+	/* The benchmarks use one buffer for each request. */
 	room = entry->buffers == 1 ? to->length : 0;
 	if (sent->bytes > room || sent->buffers > 1)
 		return IBV_WC_REM_INV_REQ_ERR;

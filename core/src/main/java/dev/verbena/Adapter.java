@@ -3,7 +3,6 @@ package dev.verbena;
 import com.google.errorprone.annotations.CheckReturnValue;
 
 import dev.verbena.internal.connect.ConnectionEvents;
-import dev.verbena.internal.connect.Failure;
 import dev.verbena.internal.queue.SharedQueues;
 import dev.verbena.internal.runtime.AdapterEvents;
 import dev.verbena.internal.verbs.ConnectionControl;
@@ -12,8 +11,6 @@ import dev.verbena.internal.verbs.DeviceControl;
 import dev.verbena.internal.verbs.Errno;
 import dev.verbena.internal.verbs.Provider;
 import dev.verbena.internal.verbs.VerbsContext;
-
-import org.jspecify.annotations.Nullable;
 
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
@@ -39,23 +36,14 @@ public final class Adapter extends NativeObject {
 
     private final String name;
     private final DeviceControl control;
-    private final Function<Provider, VerbsContext> dataPath;
     private final DeviceAttributes attributes;
     private final Provider provider;
     private final SharedQueues sharedQueues = new SharedQueues();
     private final CompletionVectors vectors;
-    private final Supplier<ConnectionControl> connections;
     private final AdapterPorts ports;
     private final EventListeners listeners = new EventListeners(this);
     private final AtomicBoolean firstPaging = new AtomicBoolean(true);
-    private final Object connectionLock = new Object();
-    private @Nullable ConnectionEvents connectionEvents; // created when needed, under that lock
-
-    // These four are created when they are first needed, under this object's lock.
-    private @Nullable AdapterEvents events;
-    private @Nullable AdapterInfo info;
-    private @Nullable AdapterInfo extendedInfo;
-    private @Nullable VerbsContext context;
+    private final AdapterServices services;
 
     // Each takes ownership of an opened device, and closes it if querying it fails.
 
@@ -76,8 +64,6 @@ public final class Adapter extends NativeObject {
             DeviceControl control,
             Function<Provider, VerbsContext> dataPath,
             Supplier<ConnectionControl> connections) {
-        this.dataPath = dataPath;
-        this.connections = connections;
         this.name = name;
         this.control = control;
         this.attributes = control.queryDevice();
@@ -88,6 +74,16 @@ public final class Adapter extends NativeObject {
         this.ports = new AdapterPorts(name, control, attributes.ports());
         this.provider = Provider.of(attributes.vendorId(), attributes.vendorPartId());
         this.vectors = new CompletionVectors(name, control.completionVectors());
+        this.services =
+                new AdapterServices(
+                        name,
+                        control,
+                        attributes,
+                        provider,
+                        ports,
+                        listeners,
+                        dataPath,
+                        connections);
     }
 
     /**
@@ -126,8 +122,9 @@ public final class Adapter extends NativeObject {
 
     /**
      * Opens the device that has a given address of this machine. Queue pairs and connectors of the
-     * adapter use that address, as if {@link #useGid} had chosen it, except for a link-local
-     * address, which has no meaning without its interface.
+     * adapter use that address, as if {@link #useGid} had chosen it. Where that is not possible (on
+     * InfiniBand, whose GIDs are no IP addresses, and for a link-local address, which has no
+     * meaning without its interface) queue pairs use the port that the address belongs to.
      *
      * @param local an address of a device's network interface, or of a VLAN or bond on it (not of a
      *     bridge); a link-local one with its scope, as in {@code fe80::1%eth0}
@@ -155,10 +152,11 @@ public final class Adapter extends NativeObject {
 
     /**
      * Opens the device that the route to a peer leads through. The connection manager finds it
-     * ({@code rdma_resolve_addr}), so a connection to the peer will use the same device. Connectors
-     * of the adapter use the source address of the route. The peer's host has to be up, as its
-     * link-layer address has to be resolved. For an address of this machine, the result is the
-     * device that has it.
+     * ({@code rdma_resolve_addr}), so a connection to the peer will use the same device and port.
+     * Queue pairs that are connected by address use that port, too, unless {@link #useGid} chooses
+     * another; connectors of the adapter use the source address of the route. The peer's host has
+     * to be up, as its link-layer address has to be resolved. For an address of this machine, the
+     * result is the device that has it.
      *
      * @param remote the peer's address; a link-local one with its scope
      * @param deadline how long to wait for the answer at most
@@ -236,7 +234,8 @@ public final class Adapter extends NativeObject {
 
     /**
      * The GID of new queue pairs of this adapter, and the reason: the one chosen by {@link
-     * #useGid}, or else the {@link Port#preferredGid} of the first port whose link is up.
+     * #useGid}, or else the {@link Port#preferredGid} of the port that {@link #forAddress} or
+     * {@link #forPeer} found, or else of the first port whose link is up.
      *
      * @return the choice for a queue pair created now
      * @throws VerbenaException if no port is up, or the port has no GID
@@ -331,7 +330,7 @@ public final class Adapter extends NativeObject {
      *     refused
      * @param handler called with each request, as there
      * @return the listener, to be closed by the caller
-     * @throws VerbenaException as for {@link #forPeer(InetAddress, Duration)}
+     * @throws VerbenaException as for {@link #listen(InetSocketAddress, int, Consumer)}
      */
     @CheckReturnValue
     public Listener listen(
@@ -395,34 +394,15 @@ public final class Adapter extends NativeObject {
     public AdapterInfo info() {
         acquire();
         try {
-            return queryExtendedInfo();
+            return services.extendedInfo();
         } finally {
             release();
         }
     }
 
-    private synchronized AdapterInfo queryExtendedInfo() {
-        if (extendedInfo == null) {
-            extendedInfo = queryInfo().with(control.extended());
-        }
-        return extendedInfo;
-    }
-
-    /**
-     * Without what only ibv_query_device_ex reports: linking that takes some milliseconds, which no
-     * queue pair needs. The caller must have a reference to this adapter, which may be closed.
-     */
-    synchronized AdapterInfo queryInfo() {
-        if (info == null) {
-            info =
-                    new AdapterInfo(
-                            name,
-                            attributes,
-                            provider,
-                            ports.query(),
-                            AdapterProbe.probe(control, attributes));
-        }
-        return info;
+    /** See {@link AdapterServices#info}. */
+    AdapterInfo queryInfo() {
+        return services.info();
     }
 
     /**
@@ -523,15 +503,9 @@ public final class Adapter extends NativeObject {
         return control;
     }
 
-    /**
-     * The data path. Called only when a queue is about to be created, because the provider of the
-     * first call gets the fast path (constants for the JIT, see {@link VerbsContext}).
-     */
-    synchronized VerbsContext context() {
-        if (context == null) {
-            context = dataPath.apply(provider);
-        }
-        return context;
+    /** See {@link AdapterServices#context}. */
+    VerbsContext context() {
+        return services.context();
     }
 
     Provider provider() {
@@ -551,31 +525,14 @@ public final class Adapter extends NativeObject {
         return sharedQueues;
     }
 
-    /** The event loop, with its thread. The caller must have a reference to this adapter. */
-    synchronized AdapterEvents events() {
-        if (events == null) {
-            events = new AdapterEvents(name, control, VerbenaException::of, listeners);
-        }
-        return events;
+    /** See {@link AdapterServices#events}. */
+    AdapterEvents events() {
+        return services.events();
     }
 
-    /**
-     * The events of rdma_cm, which the event thread handles. The caller must have a reference to
-     * this adapter.
-     */
+    /** See {@link AdapterServices#connectionEvents}. */
     ConnectionEvents connectionEvents() {
-        AdapterEvents loop = events();
-        synchronized (connectionLock) {
-            if (connectionEvents == null) {
-                try {
-                    connectionEvents = new ConnectionEvents(connections.get(), loop.timers());
-                } catch (Failure f) {
-                    throw VerbenaException.of(f);
-                }
-                loop.attach(connectionEvents);
-            }
-            return connectionEvents;
-        }
+        return services.connectionEvents();
     }
 
     /** True when called for the first time: for a warning that is logged once. */
@@ -584,8 +541,9 @@ public final class Adapter extends NativeObject {
     }
 
     /** Whether the device reported that it failed or was removed. */
-    synchronized boolean failed() {
-        return events != null && events.deviceFailed();
+    boolean failed() {
+        AdapterEvents running = services.runningEvents();
+        return running != null && running.deviceFailed();
     }
 
     /**
@@ -598,10 +556,7 @@ public final class Adapter extends NativeObject {
 
     @Override
     void destroy() {
-        AdapterEvents running;
-        synchronized (this) {
-            running = events;
-        }
+        AdapterEvents running = services.runningEvents();
         Teardown end = new Teardown(this, this);
         if (running != null) {
             end.run(() -> stop(running));

@@ -52,6 +52,12 @@ public final class AdapterEvent {
          */
         DEVICE_REMOVED,
         /**
+         * The speed of one or several ports changed while their links stayed up, as that of a bond
+         * does: IBV_EVENT_DEVICE_SPEED_CHANGE, of rdma-core 62 and newer. {@link Adapter#ports} has
+         * the speeds.
+         */
+        DEVICE_SPEED_CHANGED,
+        /**
          * A {@linkplain #queuePair queue pair} failed: IBV_EVENT_QP_FATAL. Its outstanding requests
          * end with a status.
          */
@@ -161,6 +167,7 @@ public final class AdapterEvent {
             case CLIENT_REREGISTER -> Type.CLIENT_REREGISTER;
             case DEVICE_BROKEN -> Type.DEVICE_FAILED;
             case DEVICE_DISASSOCIATED -> Type.DEVICE_REMOVED;
+            case SPEED_CHANGED -> Type.DEVICE_SPEED_CHANGED;
             case QUEUE_PAIR_BROKEN -> Type.QUEUE_PAIR_FAILED;
             case INVALID_REQUEST -> Type.QUEUE_PAIR_REQUEST_ERROR;
             case ACCESS_VIOLATION -> Type.QUEUE_PAIR_ACCESS_ERROR;

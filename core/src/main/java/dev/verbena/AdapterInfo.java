@@ -6,13 +6,10 @@ import dev.verbena.internal.connect.Announcement;
 import dev.verbena.internal.connect.PrivateData;
 import dev.verbena.internal.verbs.DeviceAttributes;
 import dev.verbena.internal.verbs.ExtendedAttributes;
-import dev.verbena.internal.verbs.Provider;
 
 import org.jspecify.annotations.Nullable;
 
 import java.time.Duration;
-import java.util.List;
-import java.util.Objects;
 
 /**
  * The identity, limits and abilities of a device: NDK_ADAPTER_INFO and further fields of {@code
@@ -88,72 +85,18 @@ public final class AdapterInfo {
         GLOBAL
     }
 
-    private final String name;
+    private final AdapterFacts facts;
     private final DeviceAttributes device;
-    private final String providerName;
-    private final long maxWindowBytes;
-    private final Technology technology;
-    private final long maxTransferBytes;
     private final AdapterProbe.Found found;
-    private final ExtendedAttributes extended;
 
-    AdapterInfo(
-            String name,
-            DeviceAttributes device,
-            Provider provider,
-            List<Port> ports,
-            AdapterProbe.Found found) {
-        this.name = name;
-        this.device = device;
-        this.providerName = provider.name();
-        this.maxWindowBytes =
-                found.windows() ? Math.min(device.maxRegistration(), provider.maxWindowBytes()) : 0;
-        this.technology = technology(device, ports);
-        this.maxTransferBytes = longestMessage(ports);
-        this.found = found;
-        this.extended = ExtendedAttributes.NONE;
-    }
-
-    private AdapterInfo(AdapterInfo plain, ExtendedAttributes extended) {
-        this.name = plain.name;
-        this.device = plain.device;
-        this.providerName = plain.providerName;
-        this.maxWindowBytes = plain.maxWindowBytes;
-        this.technology = plain.technology;
-        this.maxTransferBytes = plain.maxTransferBytes;
-        this.found = plain.found;
-        this.extended = extended;
+    AdapterInfo(AdapterFacts facts) {
+        this.facts = facts;
+        this.device = facts.device();
+        this.found = facts.found();
     }
 
     AdapterInfo with(ExtendedAttributes attributes) {
-        return new AdapterInfo(this, attributes);
-    }
-
-    private static Technology technology(DeviceAttributes device, List<Port> ports) {
-        if (device.iwarp()) {
-            return Technology.IWARP;
-        }
-        if (!device.infiniband()) {
-            return Technology.OTHER;
-        }
-        // A device may have ports of both kinds: use the port that queue pairs get by default.
-        Port.LinkLayer first = null;
-        for (Port port : ports) {
-            if (port.active()) {
-                first = port.linkLayer();
-                break;
-            }
-            first = first == null ? port.linkLayer() : first;
-        }
-        return first == Port.LinkLayer.ETHERNET ? Technology.ROCE : Technology.INFINIBAND;
-    }
-
-    private static long longestMessage(List<Port> ports) {
-        long longest = 0;
-        for (Port port : ports) {
-            longest = Math.max(longest, port.maxMessageBytes());
-        }
-        return longest;
+        return new AdapterInfo(facts.with(attributes));
     }
 
     // ---- identity
@@ -164,7 +107,7 @@ public final class AdapterInfo {
      * @return the name that {@code ibv_devices} prints
      */
     public String name() {
-        return name;
+        return facts.name();
     }
 
     /**
@@ -220,7 +163,7 @@ public final class AdapterInfo {
      * @return InfiniBand, RoCE or iWARP
      */
     public Technology technology() {
-        return technology;
+        return facts.technology();
     }
 
     /**
@@ -230,7 +173,7 @@ public final class AdapterInfo {
      *     treatment
      */
     public String providerName() {
-        return providerName;
+        return facts.providerName();
     }
 
     /**
@@ -259,7 +202,7 @@ public final class AdapterInfo {
      * @return in bytes; 0 without windows
      */
     public long maxWindowBytes() {
-        return maxWindowBytes;
+        return facts.maxWindowBytes();
     }
 
     /**
@@ -297,7 +240,7 @@ public final class AdapterInfo {
      * @return in bytes
      */
     public long maxTransferBytes() {
-        return maxTransferBytes;
+        return facts.maxTransferBytes();
     }
 
     /**
@@ -381,7 +324,7 @@ public final class AdapterInfo {
      * @return the operations, none on a device without on-demand paging
      */
     public OnDemandPaging onDemandPaging() {
-        return new OnDemandPaging(extended.paging());
+        return new OnDemandPaging(facts.extended().paging());
     }
 
     // ---- how many objects the device has
@@ -576,7 +519,7 @@ public final class AdapterInfo {
      * @return 0 where it does not work, and where library or provider are too old to say
      */
     public int maxModerationCount() {
-        return extended.moderationCount();
+        return facts.extended().moderationCount();
     }
 
     /**
@@ -585,7 +528,7 @@ public final class AdapterInfo {
      * @return zero where it does not work, and where library or provider are too old to say
      */
     public Duration maxModerationInterval() {
-        return Duration.ofNanos(1000L * extended.moderationMicroseconds());
+        return Duration.ofNanos(1000L * facts.extended().moderationMicroseconds());
     }
 
     /**
@@ -599,20 +542,12 @@ public final class AdapterInfo {
 
     @Override
     public boolean equals(@Nullable Object other) {
-        return other instanceof AdapterInfo that
-                && name.equals(that.name)
-                && device.equals(that.device)
-                && providerName.equals(that.providerName)
-                && maxWindowBytes == that.maxWindowBytes
-                && technology == that.technology
-                && maxTransferBytes == that.maxTransferBytes
-                && found.equals(that.found)
-                && extended.equals(that.extended);
+        return other instanceof AdapterInfo that && facts.equals(that.facts);
     }
 
     @Override
     public int hashCode() {
-        return Objects.hash(name, device, found);
+        return facts.hashCode();
     }
 
     /** The identity and the most important limits, in one line. */
@@ -620,9 +555,9 @@ public final class AdapterInfo {
     public String toString() {
         return "AdapterInfo(%s: %s, provider %s, vendor 0x%x, part 0x%x, hardware 0x%x, firmware %s, GUID %s, %d port%s; queues up to %d deep with %d buffers and %d inline bytes, completion queues up to %d; windows %s, sends with invalidate %s, atomics %s)"
                 .formatted(
-                        name,
-                        technology,
-                        providerName,
+                        name(),
+                        technology(),
+                        providerName(),
                         vendorId(),
                         vendorPartId(),
                         hardwareVersion(),

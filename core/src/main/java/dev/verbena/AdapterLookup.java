@@ -125,7 +125,9 @@ final class AdapterLookup {
         checkUsable(remote, "a peer on this machine is reached by an address of a device");
         try {
             IdentifierInfo route = RouteLookup.find(connections.get(), remote, deadline);
-            return devices.open(route.device());
+            Adapter adapter = devices.open(route.device());
+            adapter.portTable().prefer(route.port());
+            return adapter;
         } catch (Failure f) {
             if (f.kind() == Failure.Kind.INVALID_ADDRESS) {
                 throw none(throughNoDevice(remote));
@@ -199,7 +201,9 @@ final class AdapterLookup {
         if (best == null) {
             return false;
         }
-        if (!local.isLinkLocalAddress()) { // connectors cannot bind that without an interface
+        if (local.isLinkLocalAddress()) { // connectors cannot bind that without an interface
+            adapter.portTable().prefer(best.port());
+        } else {
             adapter.useGid(best.port(), best.index());
         }
         return true;
@@ -207,13 +211,27 @@ final class AdapterLookup {
 
     /** The device behind a network interface of InfiniBand or iWARP. */
     private @Nullable Adapter behind(String networkInterface) {
-        Path folder = interfaces.resolve(networkInterface).resolve("device/infiniband");
-        try (Stream<Path> found = Files.list(folder)) {
-            String name =
-                    found.map(f -> f.getFileName().toString()).sorted().findFirst().orElse("");
-            return devices.names().contains(name) ? devices.open(name) : null;
+        Path folder = interfaces.resolve(networkInterface);
+        String name;
+        try (Stream<Path> found = Files.list(folder.resolve("device/infiniband"))) {
+            name = found.map(f -> f.getFileName().toString()).sorted().findFirst().orElse("");
         } catch (IOException | UncheckedIOException e) {
             return null; // an interface without RDMA, or virtual
+        }
+        if (!devices.names().contains(name)) {
+            return null;
+        }
+        Adapter adapter = devices.open(name);
+        adapter.portTable().prefer(portBehind(folder));
+        return adapter;
+    }
+
+    /** The port of a network interface, which the kernel counts from 0; 0 if it cannot be read. */
+    private static int portBehind(Path folder) {
+        try {
+            return Integer.parseInt(Files.readString(folder.resolve("dev_port")).strip()) + 1;
+        } catch (IOException | NumberFormatException e) {
+            return 0;
         }
     }
 

@@ -18,6 +18,7 @@ final class AdapterPorts {
     private final DeviceControl control;
     private final int count;
     private volatile @Nullable GidChoice chosen; // by the caller
+    private volatile int preferred; // the port while no GID is chosen; 0: the first that is up
     private volatile @Nullable GidChoice used; // most recently
 
     AdapterPorts(String device, DeviceControl control, int count) {
@@ -109,6 +110,10 @@ final class AdapterPorts {
         if (choice != null) {
             return new Port(choice.port(), query(choice.port()), List.of());
         }
+        int only = preferred;
+        if (only != 0) {
+            return new Port(only, query(only), List.of());
+        }
         for (int number = 1; number <= count; number++) {
             PortAttributes port = query(number);
             if (port.active()) {
@@ -126,14 +131,18 @@ final class AdapterPorts {
     private GidChoice gid(List<Port> ports) {
         GidChoice now = chosen;
         if (now == null) {
-            Port port = firstActive(ports);
+            int only = preferred;
+            Port port = only != 0 ? ports.get(only - 1) : firstActive(ports);
             now =
                     new GidChoice(
                             port.number(),
                             port.preferredGid(),
-                            "RoCE v2 before v1, IPv4 before IPv6, link-local last, of "
-                                    + port.gids().size()
-                                    + " on the first port that is up");
+                            "RoCE v2 before v1, IPv4 before IPv6, link-local last, of %d on %s"
+                                    .formatted(
+                                            port.gids().size(),
+                                            only != 0
+                                                    ? "port " + only
+                                                    : "the first port that is up"));
         }
         used = now;
         return now;
@@ -160,6 +169,16 @@ final class AdapterPorts {
     /** The preferred GID of a port, for a queue pair that was created without a chosen GID. */
     Port.GidEntry preferredGidOf(int port) {
         return query().get(port - 1).preferredGid();
+    }
+
+    /**
+     * Uses this port for queue pairs that are created while no GID is chosen. Does nothing if there
+     * is no such port.
+     */
+    void prefer(int port) {
+        if (port >= 1 && port <= count) {
+            preferred = port;
+        }
     }
 
     /** Chooses the GID of queue pairs that are created from now on. */

@@ -52,6 +52,7 @@ public final class BufferPool extends NativeObject {
 
     private final ProtectionDomain domain;
     private final BufferPoolOptions options;
+    private final Tracking tracking;
     private final MemoryRegion region;
     private final AtomicReferenceArray<PooledBuffer> buffers;
     private final AtomicIntegerArray states;
@@ -72,10 +73,24 @@ public final class BufferPool extends NativeObject {
     private final LongAdder waits = new LongAdder();
     private final LongAdder refusals = new LongAdder();
 
+    /** Makes the buffer of one take, in a pool with tracking. */
+    interface Tracking {
+        PooledBuffer take(BufferPool pool, int index, MemorySegment memory);
+    }
+
     BufferPool(ProtectionDomain domain, BufferPoolOptions options, Access... rights) {
+        this(domain, options, PooledBuffer::tracked, rights);
+    }
+
+    BufferPool(
+            ProtectionDomain domain,
+            BufferPoolOptions options,
+            Tracking tracking,
+            Access... rights) {
         super(domain);
         this.domain = domain;
         this.options = options;
+        this.tracking = tracking;
         int count = options.count();
         try {
             this.region =
@@ -153,7 +168,13 @@ public final class BufferPool extends NativeObject {
 
     private PooledBuffer hand(int index) {
         if (options.tracking()) {
-            buffers.set(index, PooledBuffer.tracked(this, index, memory(index)));
+            try {
+                buffers.set(index, tracking.take(this, index, memory(index)));
+            } catch (Throwable t) { // no memory for it
+                pushAndWake(index);
+                release();
+                throw t;
+            }
         }
         states.set(index, TAKEN);
         taken.increment();
@@ -205,12 +226,16 @@ public final class BufferPool extends NativeObject {
             return false;
         }
         returned.increment();
+        pushAndWake(index);
+        release();
+        return true;
+    }
+
+    private void pushAndWake(int index) {
         push(index);
         if (waiting.get() > 0) {
             wake(false);
         }
-        release();
-        return true;
     }
 
     boolean isTaken(int index) {

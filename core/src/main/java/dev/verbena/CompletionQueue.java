@@ -27,19 +27,21 @@ import java.util.function.Consumer;
  * Where completions of requests are delivered: NDK's CQ, verbs' {@code ibv_cq} with a completion
  * channel.
  *
- * <p>Polling and arming are to be serialised by the caller, as NDK asks; everything else may be
- * done from any thread.
+ * <p><b>Threads.</b> The caller serialises polls and arms, as NDK asks; all other methods may be
+ * called from any thread, at any time. A queue that is {@linkplain
+ * Adapter#createConfinedCompletionQueue confined} is polled, armed, awaited and closed by its owner
+ * thread only.
  *
- * <p>To sleep until there is something, arm it and then poll until nothing comes: what arrives
- * after that last poll fires. How the program hears of it depends on how it was made: by a
- * callback, by {@link #await}, or by a loop of its own over {@link #eventDescriptor}.
+ * <p><b>Waiting.</b> Arm the queue, then poll until it is empty; a completion that arrives after
+ * that makes the queue fire. The program is notified by a callback if the queue was created with
+ * one; otherwise by {@link #await}, or by a loop of its own over {@link #eventDescriptor}.
  *
  * {@snippet file="dev/verbena/examples/Hello.java" region="await"}
  */
 public final class CompletionQueue extends NativeObject {
     /**
-     * The native queue is so many times as deep: signals of silent requests, which are for this
-     * layer only, are never more than the requests themselves.
+     * The native queue is deeper by this factor, for the internal signals of silent requests: there
+     * are never more of them than requests.
      */
     static final int DEPTH_FACTOR = 2;
 
@@ -239,17 +241,17 @@ public final class CompletionQueue extends NativeObject {
     }
 
     /**
-     * Takes completions out of the queue (NdkGetCqResultsEx). Those of one queue pair's initiator
-     * queue come in posting order, and so do those of its receives; between the two, and between
-     * queue pairs, there is no order.
+     * Takes completions out of the queue (NdkGetCqResultsEx, {@code ibv_poll_cq}). Completions of
+     * one send queue come in posting order, and so do those of one receive queue; between different
+     * queues there is no order.
      *
      * <p>Returns at once. Allocates nothing.
      *
-     * @param completions where they go; what it held before is forgotten
-     * @return how many came, 0 when there was none
+     * @param completions receives the completions, and replaces those of the poll before
+     * @return the number of completions, 0 when there was none
      * @throws IllegalStateException when this queue is closed
-     * @throws VerbenaException when the queue is broken, with BUFFER_OVERFLOW after an overrun, and
-     *     all that could be saved was polled
+     * @throws VerbenaException when the queue has failed and no completion is left to poll, with
+     *     BUFFER_OVERFLOW after an overrun
      */
     public int poll(Completions completions) {
         CompletionRecords records = completions.records();
@@ -311,19 +313,21 @@ public final class CompletionQueue extends NativeObject {
     }
 
     /**
-     * Asks for one notification of completions to come (NdkArmCq). Arming again before the
-     * notification combines the two types: ANY includes all, SOLICITED includes ERRORS.
+     * Requests one notification of the next completion (NdkArmCq, {@code ibv_req_notify_cq}).
+     * Arming again before the notification combines the two types: ANY includes all, SOLICITED
+     * includes ERRORS.
      *
-     * <p>The queue fires at once if there are completions that came after the last notification,
-     * and under every type when the queue breaks. A callback may come without a completion to poll;
-     * none is ever missing.
+     * <p>The queue fires at once if completions arrived since the last notification, and under
+     * every type when the queue fails. A notification may come without a completion to poll; none
+     * is ever missing.
      *
      * <p>Without a callback, arming again drops a notification that was not taken: a caller that
      * always finds something to poll may arm each time and never wait.
      *
-     * @param type what to be notified of
-     * @return whether it has fired already: then the callback is called; {@link #await} returns at
-     *     once, unless all completions are polled before; and a loop of the caller's need not wait
+     * @param type which completions to be notified of
+     * @return true if the queue has fired already: then the callback is called; {@link #await}
+     *     returns at once, unless all completions are polled before; and a loop of the caller's own
+     *     need not wait
      * @throws IllegalStateException when this queue is closed
      */
     public boolean arm(NotifyType type) {
@@ -340,9 +344,10 @@ public final class CompletionQueue extends NativeObject {
     }
 
     /**
-     * Blocks until this armed queue fires and there is something to poll. For queues without a
-     * callback, and one thread at a time. Interrupts do not end it; closing the queue does. A
-     * virtual thread keeps its carrier meanwhile: use a queue with a callback for those.
+     * Blocks until this armed queue fires and there is a completion to poll. For queues without a
+     * callback, and one thread at a time. Interrupts do not end the wait; closing the queue does. A
+     * virtual thread keeps its carrier thread while it waits: give virtual threads a queue with a
+     * callback.
      *
      * @param timeout how long to wait at most
      * @return SUCCESS when there is something to poll, IO_TIMEOUT when nothing came in time (the
@@ -424,12 +429,12 @@ public final class CompletionQueue extends NativeObject {
     }
 
     /**
-     * Changes how many completions it holds (NdkResizeCq). Requests may be outstanding.
+     * Changes how many completions it can hold (NdkResizeCq). Requests may be outstanding.
      *
-     * @param depth how many; not fewer than are there
+     * @param depth the new depth; not less than the number of completions in the queue
      * @throws IllegalStateException when this queue is closed
-     * @throws VerbenaException with NOT_SUPPORTED when the device cannot do it ({@link
-     *     AdapterInfo#completionQueueResize}), INVALID_PARAMETER when it does not take the depth
+     * @throws VerbenaException with NOT_SUPPORTED when the device does not support it ({@link
+     *     AdapterInfo#completionQueueResize}), INVALID_PARAMETER when it refuses the depth
      */
     public void resize(int depth) {
         acquire();
@@ -480,11 +485,7 @@ public final class CompletionQueue extends NativeObject {
         }
     }
 
-    /**
-     * The device said that the queue is of no use any more; neither are its queue pairs. What they
-     * have outstanding ends first: a consumer that hears of the broken queue finds all completions
-     * there.
-     */
+    /** Fails the queue pairs first: a notified consumer finds all their completions here. */
     private void breakDown(Status status) {
         boolean overrun = status == Status.BUFFER_OVERFLOW; // otherwise the device has failed
         queuePairs.breakDown(this, overrun);
@@ -504,19 +505,19 @@ public final class CompletionQueue extends NativeObject {
     }
 
     /**
-     * How many completions it holds.
+     * How many completions it can hold.
      *
-     * @return the depth it was made with, or was {@linkplain #resize resized} to last
+     * @return the depth it was created with, or was last {@linkplain #resize resized} to
      */
     public int depth() {
         return depth;
     }
 
     /**
-     * What it has counted since it was made. From any thread, also of a {@linkplain
-     * Adapter#createConfinedCompletionQueue confined} queue and after the close; takes no lock.
-     * While others poll, each count is as of a moment ago, and not all are of the same moment; each
-     * only grows.
+     * The counters of this queue since it was created. May be called from any thread, also for a
+     * {@linkplain Adapter#createConfinedCompletionQueue confined} queue, and after the close. Takes
+     * no lock: while another thread polls, the counts may be slightly behind, and from different
+     * moments. Counts only grow.
      *
      * @return a snapshot
      */
@@ -535,9 +536,9 @@ public final class CompletionQueue extends NativeObject {
     }
 
     /**
-     * The adapter it was made from.
+     * The adapter it was created from.
      *
-     * @return it may be closed
+     * @return the adapter, which may be closed by now
      */
     public Adapter adapter() {
         return adapter;

@@ -5,7 +5,7 @@ import com.google.errorprone.annotations.CheckReturnValue;
 import dev.verbena.internal.queue.CompletionCounts;
 
 /**
- * What a completion queue has counted since it was made: a snapshot from {@link
+ * The counters of a completion queue since it was created: a snapshot from {@link
  * CompletionQueue#counters}. Immutable.
  */
 @CheckReturnValue
@@ -79,8 +79,8 @@ public final class CompletionQueueCounters {
     }
 
     /**
-     * How many completions this library polled on its own, and kept for the next poll: for a post
-     * that found its queue full, for an arm, for a close.
+     * How many completions this library polled on its own and kept for the next poll of the
+     * program: when a post found its queue full, at an arm, at a close.
      *
      * @return completions
      */

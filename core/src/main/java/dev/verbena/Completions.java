@@ -11,19 +11,19 @@ import org.jspecify.annotations.Nullable;
 import java.util.Objects;
 
 /**
- * What {@link CompletionQueue#poll} found: an array of NDK_RESULT_EX, made once and filled anew by
- * each poll.
+ * The completions of a {@link CompletionQueue#poll}: an array of NDK_RESULT_EX (verbs: {@code
+ * ibv_wc}), created once and filled anew by each poll.
  *
- * <p>For one thread at a time. What it says holds until the next poll.
+ * <p>For one thread at a time. The values are valid until the next poll with it.
  */
 @CheckReturnValue
 public final class Completions {
     private final CompletionRecords records;
 
     /**
-     * Makes an empty array.
+     * Creates an empty array.
      *
-     * @param capacity how many completions one poll may bring, at least 1
+     * @param capacity how many completions one poll may return, at least 1
      */
     public Completions(int capacity) {
         if (capacity < 1) {
@@ -34,7 +34,7 @@ public final class Completions {
     }
 
     /**
-     * How many completions the last poll brought.
+     * How many completions the last poll returned.
      *
      * @return 0 or more
      */
@@ -43,11 +43,11 @@ public final class Completions {
     }
 
     /**
-     * Whose request it was.
+     * The queue pair of the request.
      *
      * @param index below {@link #size}
-     * @return the queue pair it was posted to, or whose message it received from a shared queue; it
-     *     may be closed
+     * @return the queue pair that the request was posted to or, for a receive of a shared queue,
+     *     that got the message; it may be closed by now
      */
     public QueuePair queuePair(int index) {
         return (QueuePair) records.queuePair(checked(index));
@@ -57,37 +57,38 @@ public final class Completions {
      * The caller's object for that queue pair (QPContext).
      *
      * @param index below {@link #size}
-     * @return what {@link QueuePair#attach} was given last, as of now; null when there is none
+     * @return the current {@link QueuePair#attachment}; null when there is none
      */
     public @Nullable Object attachment(int index) {
         return queuePair(index).attachment();
     }
 
     /**
-     * What the request was posted with (RequestContext).
+     * The context that the request was posted with (RequestContext).
      *
      * @param index below {@link #size}
-     * @return the caller's context
+     * @return the number that the caller chose
      */
     public long context(int index) {
         return records.context(checked(index));
     }
 
     /**
-     * What kind of request it was (Type).
+     * The operation of the request (Type).
      *
      * @param index below {@link #size}
-     * @return from the layer's own records, so it is right for failures too
+     * @return the operation, also for a failed request (this library records it, because verbs does
+     *     not report it then)
      */
     public OperationType type(int index) {
         return OperationType.of(records.type(checked(index)));
     }
 
     /**
-     * What became of it (Status).
+     * How the request ended (Status).
      *
      * @param index below {@link #size}
-     * @return SUCCESS, CANCELLED, or why it failed
+     * @return SUCCESS, CANCELLED, or the reason of the failure
      */
     public Status status(int index) {
         int raw = records.status(checked(index));
@@ -97,7 +98,7 @@ public final class Completions {
     }
 
     /**
-     * How many bytes came (BytesTransferred).
+     * How many bytes a receive got (BytesTransferred).
      *
      * @param index below {@link #size}
      * @return the message's length for a successful receive, otherwise 0
@@ -107,10 +108,10 @@ public final class Completions {
     }
 
     /**
-     * Which token (remote key) the peer's message invalidated (TypeSpecificCompletionOutput).
+     * The token (remote key) that the peer's message invalidated (TypeSpecificCompletionOutput).
      *
      * @param index below {@link #size}
-     * @return 32 opaque bits, which may be any
+     * @return 32 opaque bits
      * @throws IllegalStateException when its type is not {@link
      *     OperationType#RECEIVE_AND_INVALIDATE}
      */
@@ -147,13 +148,13 @@ public final class Completions {
     }
 
     /**
-     * What the provider said of a failure (ProviderErrorCode).
+     * The provider's codes for a failure (ProviderErrorCode).
      *
      * @param index below {@link #size}
      * @return 0 on success; otherwise {@code enum ibv_wc_status} in the upper half and {@code
-     *     vendor_err} in the lower. A request that was cancelled or failed without having reached
-     *     the provider has 5 (WR_FLUSH_ERR) or 21 (GENERAL_ERR) there, and one whose completion the
-     *     device has lost 255, which is none of the provider's.
+     *     vendor_err} in the lower. The upper half of a completion that this library synthesized is
+     *     5 (WR_FLUSH_ERR), 21 (GENERAL_ERR) or, if the device lost the completion, 255, which no
+     *     provider uses.
      */
     public long providerCode(int index) {
         int status = records.status(checked(index));

@@ -3,42 +3,28 @@ package dev.verbena;
 import com.google.errorprone.annotations.CanIgnoreReturnValue;
 
 import dev.verbena.internal.events.FlightRecording;
-import dev.verbena.internal.queue.CompletionPoller;
 import dev.verbena.internal.queue.Endpoint;
 import dev.verbena.internal.queue.ReceiveQueue;
-import dev.verbena.internal.queue.RequestLedger;
 import dev.verbena.internal.queue.RequestType;
 import dev.verbena.internal.queue.SendQueue;
-import dev.verbena.internal.queue.SendRules;
 import dev.verbena.internal.queue.WindowRequests;
-import dev.verbena.internal.queue.WindowTable;
 import dev.verbena.internal.verbs.DeviceControl;
-import dev.verbena.internal.verbs.NativeMemory;
 import dev.verbena.internal.verbs.PathAttributes;
-import dev.verbena.internal.verbs.QueuePairShape;
-import dev.verbena.internal.verbs.ReceiveRequest;
-import dev.verbena.internal.verbs.Rights;
-import dev.verbena.internal.verbs.SendChains;
 import dev.verbena.internal.verbs.StateChange;
-import dev.verbena.internal.verbs.StateQuery;
 import dev.verbena.internal.verbs.VerbsContext;
 
 import org.jspecify.annotations.Nullable;
 
-import java.util.ArrayDeque;
-import java.util.ArrayList;
-import java.util.Deque;
-import java.util.List;
-import java.util.Objects;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
 
 /**
- * The native half of a {@link QueuePair}: creates the {@code ibv_qp} and its two queues, moves it
- * through its states, and ends it. How requests are posted is in {@link SendQueue} and {@link
- * ReceiveQueue}, and what a connector does with it in {@link ConnectionEnd}.
+ * The native half of a {@link QueuePair}: moves it through its states, connects it by address, and
+ * ends it. What it consists of, and how that is created and destroyed, is in {@link
+ * QueuePairParts}; how requests are posted in {@link SendQueue} and {@link ReceiveQueue}; what a
+ * connector does with it in {@link ConnectionEnd}.
  *
  * <p>Any thread may call it; the queues have rules of their own.
  */
@@ -52,25 +38,19 @@ final class NativeQueuePair implements Endpoint.Listener {
     private final QueuePair owner;
     private final Adapter adapter;
     private final DeviceControl control;
-    private final ProtectionDomain domain;
     private final CompletionQueue sendCompletions;
     private final CompletionQueue receiveCompletions;
     private final @Nullable SharedReceiveQueue sharedReceives;
     private final QueuePairLimits limits;
-    private final AdapterInfo info;
-    private final int inboundReads;
+    private final Endpoint endpoint;
+    private final QueuePairParts parts;
     private final Port port;
     private volatile Port.@Nullable GidEntry gid; // null until it is asked for
     private final long address;
     private final int number;
-    private final int firstSequence = ThreadLocalRandom.current().nextInt() & SEQUENCE_BITS;
-    private final NativeMemory memory;
-    private final StateQuery stateQuery;
-    private final Endpoint endpoint;
-    private final long sendSlot;
-    private final long receiveSlot;
     private final SendQueue sends;
     private final @Nullable ReceiveQueue receives; // null with a shared receive queue
+    private final int firstSequence = ThreadLocalRandom.current().nextInt() & SEQUENCE_BITS;
     private final CountDownLatch lastReceive = new CountDownLatch(1); // with a shared one
 
     private final AtomicBoolean connecting = new AtomicBoolean(); // or connected, or flushed
@@ -82,10 +62,6 @@ final class NativeQueuePair implements Endpoint.Listener {
     private volatile @Nullable Peer peer; // null until it was connected, and where it is not known
     private volatile Runnable onFailure = () -> {}; // the connector's
 
-    // Windows and regions that were closed while requests of this queue pair named them; null when
-    // the queue pair is destroyed.
-    private @Nullable List<MemoryWindow.PendingFree> remains = new ArrayList<>();
-
     /** Creates the queue pair; when that fails, nothing of it is left. */
     NativeQueuePair(
             QueuePair owner,
@@ -95,7 +71,6 @@ final class NativeQueuePair implements Endpoint.Listener {
             @Nullable SharedReceiveQueue sharedReceives,
             QueuePairLimits limits) {
         this.owner = owner;
-        this.domain = domain;
         this.adapter = domain.adapter();
         this.control = adapter.control();
         this.sendCompletions = sendCompletions;
@@ -103,41 +78,21 @@ final class NativeQueuePair implements Endpoint.Listener {
         this.sharedReceives = sharedReceives;
         this.limits = limits;
         this.endpoint = new Endpoint(owner, domain.windows(), this);
-        Deque<Runnable> undo = new ArrayDeque<>();
-        try {
-            this.info = adapter.queryInfo();
-            checkLimits();
-            this.inboundReads = Math.min(limits.inboundReads(), info.maxInboundReads());
-            GidChoice chosen = adapter.portTable().chosen();
-            this.gid = chosen == null ? null : chosen.gid();
-            this.port = adapter.portTable().portOf(chosen);
-            this.sendSlot = reserve(sendCompletions, false);
-            undo.push(() -> sendCompletions.poller().release(sendSlot));
-            this.receiveSlot = reserve(receiveCompletions, true);
-            undo.push(() -> receiveCompletions.poller().release(receiveSlot));
-            int interval = SendQueue.interval(limits.initiatorDepth());
-            long made = create(interval);
-            undo.push(() -> control.destroyQp(made));
-            this.address = made;
-            VerbenaException.check(
-                    control.toInit(made, port.number(), remoteRights()), "ibv_modify_qp(INIT)", "");
-            this.number = control.queuePairNumber(made);
-            this.memory = new NativeMemory();
-            undo.push(memory::free);
-            this.stateQuery = new StateQuery(memory);
-            this.sends = createSendQueue(interval);
-            this.receives = sharedReceives == null ? createReceiveQueue() : null;
-            if (sharedReceives != null) {
-                CompletionPoller poller = receiveCompletions.poller();
-                undo.push(() -> poller.share(number, null));
-                poller.share(number, endpoint);
-                undo.push(() -> adapter.events().removeSharingQueuePair(made));
-                adapter.events().addSharingQueuePair(made, lastReceive::countDown);
-            }
-        } catch (Throwable t) {
-            undo.forEach(Runnable::run);
-            throw t;
-        }
+        this.parts =
+                new QueuePairParts(
+                        domain,
+                        sendCompletions,
+                        receiveCompletions,
+                        sharedReceives,
+                        limits,
+                        endpoint,
+                        lastReceive::countDown);
+        this.port = parts.port;
+        this.gid = parts.gid == null ? null : parts.gid.gid();
+        this.address = parts.address;
+        this.number = parts.number;
+        this.sends = parts.sends;
+        this.receives = parts.receives;
     }
 
     /**
@@ -148,140 +103,6 @@ final class NativeQueuePair implements Endpoint.Listener {
         adapter.listeners().know(address, owner);
         sendCompletions.add(owner);
         receiveCompletions.add(owner);
-    }
-
-    private void checkLimits() {
-        if (sendCompletions.adapter() != adapter
-                || receiveCompletions.adapter() != adapter
-                || (sharedReceives != null && sharedReceives.domain() != domain)) {
-            throw new VerbenaException(
-                    Status.INVALID_PARAMETER_MIX,
-                    "A queue pair and its completion queues are of one adapter, and it and its shared receives of one domain; this domain is of "
-                            + adapter.name());
-        }
-        if (sendCompletions.owner() != receiveCompletions.owner()) {
-            throw new VerbenaException(
-                    Status.INVALID_PARAMETER_MIX,
-                    "Both completion queues of a queue pair are shared, or both are confined to one thread");
-        }
-        boolean receivesFit =
-                sharedReceives != null
-                        || (limits.receiveDepth() <= info.maxReceiveDepth()
-                                && limits.maxReceiveBuffers() <= info.maxReceiveBuffers());
-        if (!receivesFit
-                || limits.initiatorDepth() > info.maxInitiatorDepth()
-                || limits.maxInitiatorBuffers() > info.maxInitiatorBuffers()
-                || limits.maxInlineBytes() > info.maxInlineBytes()) {
-            throw new VerbenaException(
-                    Status.INVALID_PARAMETER,
-                    "%s has queues of %d initiator requests with %d buffers and %d bytes inline, and %d receives with %d buffers, at most; asked for: %s"
-                            .formatted(
-                                    adapter.name(),
-                                    info.maxInitiatorDepth(),
-                                    info.maxInitiatorBuffers(),
-                                    info.maxInlineBytes(),
-                                    info.maxReceiveDepth(),
-                                    info.maxReceiveBuffers(),
-                                    limits));
-        }
-    }
-
-    private static long reserve(CompletionQueue queue, boolean receive) {
-        long slot = queue.poller().reserve(receive);
-        if (slot == CompletionPoller.NO_SLOT) {
-            throw new VerbenaException(
-                    Status.INSUFFICIENT_RESOURCES,
-                    "One completion queue serves 65536 queues at most");
-        }
-        if (slot == CompletionPoller.CLOSED) {
-            throw new ClosedException(queue);
-        }
-        return slot;
-    }
-
-    private long create(int interval) {
-        boolean shared = sharedReceives != null;
-        long made =
-                control.createQp(
-                        domain.address(),
-                        sendCompletions.address(),
-                        receiveCompletions.address(),
-                        sharedReceives != null ? sharedReceives.address() : 0,
-                        new QueuePairShape(
-                                // Requests take one less: a disconnect and a close post one of
-                                // their own.
-                                limits.initiatorDepth() + interval,
-                                shared ? 0 : limits.receiveDepth(),
-                                limits.maxInitiatorBuffers(),
-                                shared ? 0 : limits.maxReceiveBuffers(),
-                                limits.maxInlineBytes()));
-        if (made < 0) {
-            throw VerbenaException.of(
-                    "ibv_create_qp",
-                    made,
-                    "The device takes each of these limits, perhaps not with the memory there is: "
-                            + limits);
-        }
-        return made;
-    }
-
-    private SendQueue createSendQueue(int interval) {
-        RequestLedger ledger =
-                new RequestLedger(endpoint, sendSlot, limits.initiatorDepth(), interval);
-        SendChains chains =
-                new SendChains(
-                        adapter.provider(),
-                        Math.min(limits.maxDeferred(), limits.initiatorDepth()),
-                        limits.maxInitiatorBuffers(),
-                        limits.maxInlineBytes(),
-                        memory,
-                        sendCompletions.poller().sharedChain());
-        SendRules rules =
-                domain.rules(
-                        new SendRules(
-                                domain,
-                                limits.maxInitiatorBuffers(),
-                                Math.min(limits.maxInitiatorBuffers(), info.maxReadBuffers()),
-                                limits.maxInlineBytes(),
-                                port.maxMessageBytes(),
-                                info.maxWindowBytes(),
-                                info.sendsWithInvalidate(),
-                                info.immediateData(),
-                                info.atomics()));
-        SendQueue queue =
-                new SendQueue(
-                        rules,
-                        ledger,
-                        chains,
-                        adapter.context(),
-                        address,
-                        sendCompletions.poller(),
-                        interval,
-                        this::toError);
-        sendCompletions.poller().enter(ledger);
-        return queue;
-    }
-
-    private ReceiveQueue createReceiveQueue() {
-        CompletionPoller poller = receiveCompletions.poller();
-        RequestLedger ledger = new RequestLedger(endpoint, receiveSlot, limits.receiveDepth(), 1);
-        ReceiveQueue queue =
-                new ReceiveQueue(
-                        ledger,
-                        address,
-                        new ReceiveRequest(adapter.context(), memory),
-                        poller,
-                        domain,
-                        limits.maxReceiveBuffers());
-        poller.enter(ledger);
-        return queue;
-    }
-
-    /** What the peer may do through this queue pair. */
-    int remoteRights() {
-        return Rights.REMOTE_WRITE
-                | (inboundReads > 0 ? Rights.REMOTE_READ : 0)
-                | (inboundReads > 0 && info.atomics() ? Rights.REMOTE_ATOMIC : 0);
     }
 
     // ---- what the public half and a connector ask for
@@ -299,7 +120,7 @@ final class NativeQueuePair implements Endpoint.Listener {
     }
 
     AdapterInfo info() {
-        return info;
+        return parts.info;
     }
 
     SendQueue sends() {
@@ -335,12 +156,17 @@ final class NativeQueuePair implements Endpoint.Listener {
         return number;
     }
 
+    /** What the peer may do through this queue pair. */
+    int remoteRights() {
+        return parts.remoteRights();
+    }
+
     int inboundReads() {
-        return inboundReads;
+        return parts.inboundReads;
     }
 
     int outboundReads() {
-        return Math.min(limits.outboundReads(), info.maxOutboundReads());
+        return Math.min(limits.outboundReads(), parts.info.maxOutboundReads());
     }
 
     boolean sharesReceives() {
@@ -381,8 +207,8 @@ final class NativeQueuePair implements Endpoint.Listener {
                         own == null ? new Gid(0, 0) : own.gid(),
                         port.mtuBytes())
                 .withLid(port.lid())
-                .withInboundReads(inboundReads)
-                .withInvalidatable(info.invalidatableWindows())
+                .withInboundReads(parts.inboundReads)
+                .withInvalidatable(parts.info.invalidatableWindows())
                 .withSharedReceives(sharedReceives != null);
     }
 
@@ -438,7 +264,7 @@ final class NativeQueuePair implements Endpoint.Listener {
                                 to.lid(),
                                 to.gid().high(),
                                 to.gid().low(),
-                                inboundReads));
+                                parts.inboundReads));
         options.applyTo(toReceive);
         int error = control.change(address, toReceive);
         if (error < 0) {
@@ -477,11 +303,6 @@ final class NativeQueuePair implements Endpoint.Listener {
 
     // ---- its end
 
-    @CanIgnoreReturnValue
-    private int toError() {
-        return control.toError(address);
-    }
-
     /** Cancels everything that is posted; 0, or a negative errno. */
     @CanIgnoreReturnValue
     int flush() {
@@ -495,9 +316,9 @@ final class NativeQueuePair implements Endpoint.Listener {
     private int cancel() {
         sends.disconnect();
         if (receives != null) {
-            receives.flush(this::toError);
+            receives.flush(parts::toError);
         }
-        return toError();
+        return parts.toError();
     }
 
     /**
@@ -568,7 +389,7 @@ final class NativeQueuePair implements Endpoint.Listener {
     void lookForFailure() {
         if (receives != null && receives.waiting() && holdUnlessClosed()) {
             try {
-                if (control.inError(address, stateQuery)) {
+                if (control.inError(address, parts.stateQuery)) {
                     fail();
                 }
             } finally {
@@ -624,12 +445,12 @@ final class NativeQueuePair implements Endpoint.Listener {
         if (receives == null) {
             // In the error state it takes no more of the shared receives; what it has used up is
             // reported.
-            if (toError() == 0) {
+            if (parts.toError() == 0) {
                 awaitLastReceive();
             }
             receiveCompletions.poller().drain();
         } else {
-            receives.close(closeTimeout(), this::toError);
+            receives.close(closeTimeout(), parts::toError);
         }
     }
 
@@ -660,15 +481,9 @@ final class NativeQueuePair implements Endpoint.Listener {
         return adapter.failed() ? FAILED_DEVICE_TIMEOUT : CLOSE_TIMEOUT;
     }
 
-    /** Keeps something until no request can name it any more; false when that is so already. */
-    synchronized boolean keep(MemoryWindow.PendingFree left) {
-        return remains != null && remains.add(left);
-    }
-
-    private synchronized List<MemoryWindow.PendingFree> takeRemains() {
-        List<MemoryWindow.PendingFree> taken = Objects.requireNonNull(remains, "destroyed twice");
-        remains = null;
-        return taken;
+    /** See {@link QueuePairParts#keep}. */
+    boolean keep(MemoryWindow.PendingFree left) {
+        return parts.keep(left);
     }
 
     void destroy() {
@@ -676,23 +491,7 @@ final class NativeQueuePair implements Endpoint.Listener {
         end.run(() -> adapter.listeners().forget(address));
         end.run(() -> sendCompletions.remove(owner));
         end.run(() -> receiveCompletions.remove(owner));
-        if (receives == null) {
-            end.run(() -> adapter.events().removeSharingQueuePair(address));
-            end.run(() -> receiveCompletions.poller().share(number, null));
-        }
-        end.run(() -> sendCompletions.poller().release(sendSlot));
-        end.run(() -> receiveCompletions.poller().release(receiveSlot));
-        end.run(memory::free);
-        // Before the queue pair: rxe waits for the windows that are bound on it.
-        end.run(
-                () -> {
-                    for (WindowTable.Lost lost : domain.windows().lost(endpoint)) {
-                        end.check(control.freeWindow(lost.address()), "ibv_dealloc_mw");
-                        end.run(lost.window()::freeFormer);
-                    }
-                });
-        takeRemains().forEach(left -> left.free(control, end));
-        end.check(control.destroyQp(address), "ibv_destroy_qp");
+        parts.destroy(end);
         end.finish();
     }
 }

@@ -41,7 +41,10 @@ public final class OpFlags {
     /** No flags. */
     public static final OpFlags NONE = of(0);
 
-    /** No completion if the request succeeds (verbs: unsignaled). A failure is always reported. */
+    /**
+     * No completion if the request succeeds (verbs: unsignaled). If it fails, the device reports
+     * its completion nevertheless, at the next poll of the completion queue.
+     */
     public static final OpFlags SILENT_SUCCESS = of(RequestFlags.SILENT_SUCCESS);
 
     /**

@@ -18,8 +18,8 @@ import java.util.Objects;
 import java.util.Optional;
 
 /**
- * One end of a reliable connection, with an initiator queue and a receive queue: NDK's QP, verbs'
- * {@code ibv_qp} of type RC.
+ * One end of a reliable connection, with a send queue (NDK: initiator queue) and a receive queue:
+ * NDK's QP, verbs' {@code ibv_qp} of type RC.
  *
  * <p>A write, and a message behind it that invalidates the peer's token, as one chain of work
  * requests:
@@ -27,7 +27,7 @@ import java.util.Optional;
  * {@snippet file="dev/verbena/examples/WindowTransfer.java" region="fill"}
  *
  * <table>
- *   <caption>What stands where</caption>
+ *   <caption>Operations</caption>
  *   <tr><th>NDK</th><th>here</th><th>verbs</th></tr>
  *   <tr><td>NdkSend</td><td>{@link #send}</td><td>IBV_WR_SEND</td></tr>
  *   <tr><td>NdkSendAndInvalidate</td><td>{@link #sendAndInvalidate}</td><td>IBV_WR_SEND_WITH_INV</td></tr>
@@ -41,24 +41,24 @@ import java.util.Optional;
  *   <tr><td>–</td><td>{@link #compareAndSwap}, {@link #fetchAndAdd}</td><td>IBV_WR_ATOMIC_CMP_AND_SWP, IBV_WR_ATOMIC_FETCH_AND_ADD</td></tr>
  * </table>
  *
- * <p>Its initiator queue is what verbs calls the send queue.
+ * <p><b>Threads.</b> With completion queues of {@link Adapter#createCompletionQueue}, any thread
+ * may call any method. The caller serialises posts to one of the two queues, as NDK asks; a post to
+ * the other queue, a flush or a close may run at the same time. With {@linkplain
+ * Adapter#createConfinedCompletionQueue confined} completion queues, only their owner thread may
+ * post, bind, invalidate and close, and other threads get a {@link WrongThreadException}; {@link
+ * #flush}, {@link #connect} and the getters may be called from any thread.
  *
- * <p><b>Threads.</b> With completion queues of {@link Adapter#createCompletionQueue}: posts to one
- * of the two queues are to be serialised by the caller, as NDK asks; an initiator request and a
- * receive may be posted at the same time, and flushing and closing may run beside both. With
- * {@linkplain Adapter#createConfinedCompletionQueue confined} ones: posts, binds, invalidates and
- * the close are for the thread that owns them, and others get a {@link WrongThreadException};
- * {@link #flush}, {@link #connect} and whatever only asks may be called from any thread.
+ * <p><b>What a post returns.</b> SUCCESS: the request was accepted, and exactly one completion
+ * follows, or none if it is {@link OpFlags#SILENT_SUCCESS silent} and succeeds. (The completion of
+ * a silent request that fails comes from the device, like all others: verbs reports every failure.)
+ * Any other status: the request had no effect and has no completion, and the connection is
+ * unchanged, unless {@link #connected} returns false now. Requests that were {@linkplain
+ * OpFlags#DEFER deferred} are posted before a later post is refused or throws. A post does not
+ * block, does not allocate, and does not throw for an error of the device.
  *
- * <p><b>What a post returns.</b> SUCCESS: exactly one completion follows, or none if it was {@link
- * OpFlags#SILENT_SUCCESS silent} and succeeds. Anything else: it had no effect, no completion
- * follows, and the connection is as it was, unless {@link #connected} says otherwise. What was
- * {@link OpFlags#DEFER deferred} before is posted before any refusal, an exception included. No
- * post blocks, throws for what the device says, or allocates.
- *
- * <p><b>Memory.</b> A request's bytes are the device's until its completion (inline ones: until the
- * post has returned); a {@link BufferList} is the caller's again when the post has returned, also
- * when the request is {@link OpFlags#DEFER deferred}.
+ * <p><b>Memory.</b> From an accepted post to its completion, the memory of the buffers belongs to
+ * the device (of an inline request: until the post returns). The {@link BufferList} itself may be
+ * changed as soon as the post returns, also if the request is deferred.
  */
 @CheckReturnValue
 public final class QueuePair extends NativeObject {
@@ -126,25 +126,28 @@ public final class QueuePair extends NativeObject {
     // ---- the connection
 
     /**
-     * Where this queue pair can be reached: what the peer's {@link #connect} takes. Its GID is the
-     * one that {@link Adapter#useGid} had chosen when it was made, or else the {@link
-     * Port#preferredGid} of its port when this or {@link #connect} is first called; it stays so.
+     * The address of this queue pair, for the {@link #connect} of the peer. Its GID is the one that
+     * {@link Adapter#useGid} had chosen when this queue pair was created, or else the {@link
+     * Port#preferredGid} of its port when this method or {@link #connect} is first called. It does
+     * not change after that.
      *
-     * @return its address
+     * @return the address
      * @throws VerbenaException INVALID_ADDRESS when its port has no GID
-     * @throws IllegalStateException for a closed queue pair that was never asked before
+     * @throws IllegalStateException for a closed queue pair whose GID is not known
      */
     public QueuePairAddress address() {
         return half.address();
     }
 
     /**
-     * Connects to a queue pair whose address came over a channel of the caller's own. The other
-     * side does the same with this one's {@link #address}; a side may send once both have.
+     * Connects to a queue pair whose address the program received over a channel of its own, such
+     * as TCP. The peer connects to this side's {@link #address} in the same way; send when both
+     * have connected.
      *
-     * <p>A peer that does not answer any more makes a request fail with IO_TIMEOUT after half a
-     * second or more, one that answers and has no receive for a message after about 4 s (never,
-     * when its receives are shared). {@link #connect(QueuePairAddress, PathOptions)} changes that.
+     * <p>A request fails with IO_TIMEOUT after half a second or more if the peer does not
+     * acknowledge it, and a message after about 4 s if the peer has no receive for it (without
+     * limit if its receives are shared). {@link #connect(QueuePairAddress, PathOptions)} changes
+     * these timeouts.
      *
      * @param peer the other queue pair's address
      * @throws IllegalStateException when it was connected or flushed already, or is closed
@@ -155,9 +158,9 @@ public final class QueuePair extends NativeObject {
     }
 
     /**
-     * Connects to a queue pair whose address came over a channel of the caller's own, with a
-     * traffic class, timeouts and retries of the caller's choice (attributes of {@code
-     * ibv_modify_qp}). They apply to what this side sends; the peer chooses its own.
+     * Connects to a queue pair whose address the program received over a channel of its own, with a
+     * chosen traffic class, timeouts and retry counts (attributes of {@code ibv_modify_qp}). They
+     * apply to the packets of this side; the peer chooses its own.
      *
      * @param peer the other queue pair's address
      * @param options how packets travel, and when they are sent again
@@ -194,48 +197,48 @@ public final class QueuePair extends NativeObject {
     }
 
     /**
-     * Whether initiator requests are let through.
+     * Whether the send queue (NDK: initiator queue) accepts requests.
      *
-     * @return true from {@link #connect}, or {@link Connector#completeConnect} or {@link
-     *     Connector#accept}, until a {@link Connector#disconnect} from either side, a {@link
-     *     #flush}, the close, a poll that brought the failure of one of its requests, or a post
-     *     that the provider refused after others had been accepted
+     * @return true from {@link #connect}, {@link Connector#completeConnect} or {@link
+     *     Connector#accept} on, until the first of these: a {@link Connector#disconnect} from
+     *     either side, a {@link #flush}, the close, a poll that found a failed request of this
+     *     queue pair, a post that the provider refused after it had accepted others
      */
     public boolean connected() {
         return sends.connected();
     }
 
     /**
-     * How far it has come. Does not ask the device, and never throws.
+     * The state of this queue pair. Does not query the device, and never throws.
      *
-     * @return as of now; another thread, the peer or a poll may change it at any time
+     * @return the current state, which another thread, the peer or a poll may change at any time
      */
     public QueuePairState state() {
         return isClosed() ? QueuePairState.CLOSED : half.state();
     }
 
     /**
-     * Whom it is connected to, or was connected to.
+     * The peer that it is, or was, connected to.
      *
      * @return empty before {@link #connect}, {@link Connector#completeConnect} or {@link
-     *     Connector#accept} has succeeded; afterwards the peer, also when the connection is over
+     *     Connector#accept} has succeeded; afterwards the peer, also when the connection has ended
      */
     public Optional<Peer> peer() {
         return Optional.ofNullable(half.peer());
     }
 
     /**
-     * The limits it was made with.
+     * The limits it was created with.
      *
-     * @return the limits; those of receives have no meaning with a shared receive queue
+     * @return the limits; those of receives have no effect with a shared receive queue
      */
     public QueuePairLimits limits() {
         return limits;
     }
 
     /**
-     * How many initiator requests are outstanding: accepted, and not known to have ended. Of silent
-     * requests that is known when a later completion was polled.
+     * How many requests of the send queue are outstanding: accepted, and not known to have ended. A
+     * silent request that succeeds is known to have ended when a later completion was polled.
      *
      * @return 0 to the depth, and some more while silent requests are outstanding
      */
@@ -244,7 +247,7 @@ public final class QueuePair extends NativeObject {
     }
 
     /**
-     * How many receives of its own are outstanding.
+     * How many receives of its own receive queue are outstanding.
      *
      * @return 0 to the depth; 0 with a shared receive queue
      */
@@ -253,10 +256,10 @@ public final class QueuePair extends NativeObject {
     }
 
     /**
-     * What it has counted since it was made. From any thread, also of a {@linkplain
-     * Adapter#createConfinedCompletionQueue confined} queue pair and after the close; takes no
-     * lock. While others post or poll, each count is as of a moment ago, and not all are of the
-     * same moment: exact when nobody does.
+     * The counters of this queue pair since it was created. May be called from any thread, also for
+     * a {@linkplain Adapter#createConfinedCompletionQueue confined} queue pair, and after the
+     * close. Takes no lock: while other threads post or poll, the counts may be slightly behind,
+     * and from different moments.
      *
      * @return a snapshot
      */
@@ -265,36 +268,37 @@ public final class QueuePair extends NativeObject {
     }
 
     /**
-     * The domain it was made from.
+     * The domain it was created from.
      *
-     * @return it may be closed
+     * @return the domain, which may be closed by now
      */
     public ProtectionDomain domain() {
         return domain;
     }
 
     /**
-     * Where the completions of its initiator requests go.
+     * The completion queue of its send queue (NDK: initiator queue).
      *
-     * @return it may be closed
+     * @return the completion queue, which may be closed by now
      */
     public CompletionQueue initiatorCompletions() {
         return initiatorCompletions;
     }
 
     /**
-     * Where the completions of its receives go.
+     * The completion queue of its receives.
      *
-     * @return it may be closed; may be the same as {@link #initiatorCompletions}
+     * @return the completion queue, which may be closed by now; may be the same as {@link
+     *     #initiatorCompletions}
      */
     public CompletionQueue receiveCompletions() {
         return receiveCompletions;
     }
 
     /**
-     * The shared queue that its receives come from.
+     * The shared queue that it takes its receives from.
      *
-     * @return empty with a receive queue of its own
+     * @return empty if it has a receive queue of its own
      */
     public Optional<SharedReceiveQueue> sharedReceives() {
         return Optional.ofNullable(sharedReceives);
@@ -350,18 +354,18 @@ public final class QueuePair extends NativeObject {
     // ---- NDK's requests
 
     /**
-     * Sends a message (NdkSend). It goes into one receive of the peer's, in order. Ends in a
-     * completion of type {@link OperationType#SEND} on the initiator's completion queue.
+     * Sends a message (NdkSend), which fills the next receive of the peer. Ends in a completion of
+     * type {@link OperationType#SEND} on {@link #initiatorCompletions}.
      *
      * @param context what the completion will carry
      * @param buffers the message's bytes; an empty list sends an empty message
      * @param flags {@link OpFlags}: SILENT_SUCCESS, READ_FENCE, SEND_AND_SOLICIT_EVENT, INLINE,
      *     DEFER
      * @return SUCCESS; or, with no effect: CONNECTION_INVALID when not connected, flushed or
-     *     closed, NO_MORE_ENTRIES when as many requests as the queue is deep are outstanding,
-     *     INVALID_PARAMETER for flags it does not know, too many buffers or too many bytes,
-     *     ACCESS_VIOLATION for memory that has no token, whose arena is closed or, inline, that is
-     *     confined to another thread, or the provider's refusal
+     *     closed, NO_MORE_ENTRIES when the queue is full of outstanding requests, INVALID_PARAMETER
+     *     for flags that it does not support, too many buffers or too many bytes, ACCESS_VIOLATION
+     *     for memory that is not registered, whose arena is closed or, inline, that is confined to
+     *     another thread, or the status for the provider's error
      */
     public Status send(long context, BufferList buffers, OpFlags flags) {
         return post(Operation.SEND, context, buffers, 0, 0, 0, 0, flags);
@@ -384,17 +388,17 @@ public final class QueuePair extends NativeObject {
      * OperationType#RECEIVE_AND_INVALIDATE}, no access through the token is possible any more. Ends
      * in a completion of type {@link OperationType#SEND} here.
      *
-     * <p>With an invalid token, the peer's side ends the connection: this side's request may still
-     * end in SUCCESS, and its next one fails. Never send a token a second time: kernels with
-     * Soft-RoCE as of 6.12 at the other end panic.
+     * <p>If the token is not valid, the peer's device ends the connection: this request may still
+     * end in SUCCESS, and the next one fails. Never send a token twice: a peer with Soft-RoCE
+     * panics then (kernels up to 6.12).
      *
      * @param context what the completion will carry
      * @param buffers the message's bytes
      * @param remoteToken the token, as the peer handed it out
      * @param flags {@link OpFlags}: SILENT_SUCCESS, READ_FENCE, SEND_AND_SOLICIT_EVENT, INLINE,
      *     DEFER
-     * @return as {@link #send(long, BufferList, OpFlags)}; and NOT_SUPPORTED when this device
-     *     cannot, or the peer did not announce that it can be invalidated ({@link
+     * @return as {@link #send(long, BufferList, OpFlags)}; and NOT_SUPPORTED when this device does
+     *     not support it, or the peer did not announce tokens that can be invalidated ({@link
      *     QueuePairAddress#invalidatable})
      */
     public Status sendAndInvalidate(
@@ -403,8 +407,8 @@ public final class QueuePair extends NativeObject {
     }
 
     /**
-     * Writes into the peer's memory (NdkWrite). The peer does not notice. Ends in a completion of
-     * type {@link OperationType#WRITE}.
+     * Writes into the peer's memory (NdkWrite). The peer gets no completion. Ends in a completion
+     * of type {@link OperationType#WRITE}.
      *
      * @param context what the completion will carry
      * @param buffers the bytes
@@ -436,8 +440,8 @@ public final class QueuePair extends NativeObject {
     }
 
     /**
-     * Reads from the peer's memory (NdkRead). The peer does not notice. Ends in a completion of
-     * type {@link OperationType#READ}, and the bytes are here then.
+     * Reads from the peer's memory (NdkRead). The peer gets no completion. Ends in a completion of
+     * type {@link OperationType#READ}: the bytes have arrived then.
      *
      * @param context what the completion will carry
      * @param buffers where the bytes go; at most {@link AdapterInfo#maxReadBuffers}
@@ -447,8 +451,8 @@ public final class QueuePair extends NativeObject {
      * @param flags {@link OpFlags}: SILENT_SUCCESS, READ_FENCE, DEFER, and
      *     RDMA_READ_LOCAL_INVALIDATE without effect
      * @return as {@link #send(long, BufferList, OpFlags)}; ACCESS_VIOLATION also for memory that
-     *     may not be written to, NOT_SUPPORTED when the peer lets no reads in or this side asked
-     *     for none
+     *     may not be written to, NOT_SUPPORTED when the peer serves no reads or the limits of this
+     *     queue pair allow none
      */
     public Status read(
             long context, BufferList buffers, long remoteAddress, int remoteToken, OpFlags flags) {
@@ -481,11 +485,11 @@ public final class QueuePair extends NativeObject {
      *
      * @param context what the completion will carry
      * @param buffers where the message goes, filled in order
-     * @return SUCCESS; or, with no effect: CONNECTION_INVALID when closed, NO_MORE_ENTRIES when as
-     *     many receives as the queue is deep are posted, INVALID_PARAMETER for too many buffers,
+     * @return SUCCESS; or, with no effect: CONNECTION_INVALID when closed, NO_MORE_ENTRIES when the
+     *     queue is full of outstanding receives, INVALID_PARAMETER for too many buffers,
      *     ACCESS_VIOLATION for memory that may not be written to or whose arena is closed,
      *     INVALID_DEVICE_REQUEST when this queue pair takes its receives from a {@link
-     *     SharedReceiveQueue}, or the provider's refusal
+     *     SharedReceiveQueue}, or the status for the provider's error
      */
     public Status receive(long context, BufferList buffers) {
         int code =
@@ -498,15 +502,16 @@ public final class QueuePair extends NativeObject {
     }
 
     /**
-     * Gives a window's next token to a part of a region (NdkBind), for the peer of this queue pair.
-     * The token, {@link MemoryWindow#remoteToken}, is known when this returns, and may travel in
-     * the next message of this queue pair without waiting; over any other way only after the
-     * completion, of type {@link OperationType#BIND}.
+     * Binds a window to a part of a region (NdkBind): it gets a new token (remote key), with which
+     * the peer of this queue pair may access that part. {@link MemoryWindow#remoteToken} returns
+     * the token as soon as this returns. It may be sent in the next message of this queue pair
+     * without waiting; over any other connection only after the completion of the bind, of type
+     * {@link OperationType#BIND}.
      *
-     * <p>The peer's addresses are those of the region's memory, not counted from the window's
-     * start. Soft-RoCE checks the region's bounds only, not the window's. A window that is bound
-     * takes an invalidate before it is bound again; both may be posted at once: {@code
-     * invalidate(…, DEFER)} and {@code bind}.
+     * <p>The peer uses the addresses of the region's memory, not offsets in the window. Soft-RoCE
+     * checks the bounds of the region only, not those of the window. A bound window must be
+     * invalidated before it is bound again; both may be posted together: {@code invalidate(…,
+     * DEFER)} and {@code bind}.
      *
      * @param context what the completion will carry
      * @param window a window of this domain that is not bound
@@ -516,8 +521,8 @@ public final class QueuePair extends NativeObject {
      * @param flags {@link OpFlags}: ALLOW_REMOTE_READ, ALLOW_REMOTE_WRITE, SILENT_SUCCESS,
      *     READ_FENCE, DEFER
      * @return SUCCESS; or, with no effect: CONNECTION_INVALID, NO_MORE_ENTRIES and the provider's
-     *     refusal as {@link #send(long, BufferList, OpFlags)}; INVALID_PARAMETER for a range
-     *     outside the region, or flags it does not know; INVALID_PARAMETER_MIX for objects of
+     *     error as {@link #send(long, BufferList, OpFlags)}; INVALID_PARAMETER for a range outside
+     *     the region, or flags that it does not support; INVALID_PARAMETER_MIX for objects of
      *     another domain; ACCESS_VIOLATION for ALLOW_REMOTE_WRITE on a region without LOCAL_WRITE,
      *     and for a region that is not {@linkplain MemoryRegion#bindable bindable} or whose
      *     memory's arena is closed; INVALID_DEVICE_REQUEST for a window that is bound; DEVICE_BUSY
@@ -568,17 +573,17 @@ public final class QueuePair extends NativeObject {
      * completion of type {@link OperationType#INVALIDATE}; from then on the peer's reads and writes
      * through it fail.
      *
-     * <p>Looks for receives first that have invalidated the window already. One that arrives
-     * between this look and the invalidate makes the request fail, and with it the connection, as
-     * NDK has it; the kernel of a Soft-RoCE device panics then (seen on 6.1), so agree with the
-     * peer on who invalidates.
+     * <p>Polls receives first, to see whether the peer has invalidated the window already. If such
+     * a message arrives between this poll and the invalidate, the request fails, and with it the
+     * connection, as in NDK; the kernel of a Soft-RoCE device panics then (seen on 6.1). So agree
+     * with the peer which side invalidates.
      *
      * @param context what the completion will carry
      * @param window a window that is bound on this queue pair
      * @param flags {@link OpFlags}: SILENT_SUCCESS, READ_FENCE, DEFER
      * @return SUCCESS; or, with no effect: INVALID_DEVICE_REQUEST when it is not bound on this
      *     queue pair, also because it was invalidated before, by either side; CONNECTION_INVALID,
-     *     NO_MORE_ENTRIES, INVALID_PARAMETER and the provider's refusal as {@link #send(long,
+     *     NO_MORE_ENTRIES, INVALID_PARAMETER and the provider's error as {@link #send(long,
      *     BufferList, OpFlags)}
      * @throws IllegalStateException for a closed window
      */
@@ -600,12 +605,13 @@ public final class QueuePair extends NativeObject {
     }
 
     /**
-     * Cancels what is outstanding (NdkFlush): each request and receive ends in CANCELLED, silent
-     * and deferred ones too, unless it was over already. Returns at once; poll to see the ends. In
-     * verbs this ends the connection: initiator requests posted later are refused with
-     * CONNECTION_INVALID, receives end in CANCELLED. Receives in a {@link SharedReceiveQueue} stay.
+     * Cancels all outstanding requests and receives (NdkFlush, {@code ibv_modify_qp} to the error
+     * state): each ends in CANCELLED, also silent and deferred ones, unless it has completed
+     * already. Returns at once; poll for the completions. In verbs this ends the connection:
+     * requests that are posted later are refused with CONNECTION_INVALID, and receives end in
+     * CANCELLED. Receives in a {@link SharedReceiveQueue} are not cancelled.
      *
-     * <p>Works on a queue pair that was never connected, too. May run beside posts.
+     * <p>Also works on a queue pair that was never connected. May run at the same time as posts.
      *
      * @throws IllegalStateException when closed
      * @throws VerbenaException when the device refuses
@@ -622,14 +628,15 @@ public final class QueuePair extends NativeObject {
     // ---- what verbs has beyond NDK
 
     /**
-     * Beyond NDK: sends a message with 32 bits of its own, which the peer's receive completion
-     * carries ({@link Completions#immediate}).
+     * Beyond NDK: sends a message with 32 bits of immediate data, which the completion of the
+     * peer's receive carries ({@link Completions#immediate}).
      *
      * @param context what the completion will carry
      * @param buffers the message's bytes
      * @param immediate the 32 bits; a peer in C sees {@code ntohl(wc.imm_data)}
      * @param flags as {@link #send(long, BufferList, OpFlags)}
-     * @return as {@link #send(long, BufferList, OpFlags)}; and NOT_SUPPORTED when the device cannot
+     * @return as {@link #send(long, BufferList, OpFlags)}; and NOT_SUPPORTED when the device does
+     *     not support it
      */
     public Status sendWithImmediate(
             long context, BufferList buffers, int immediate, OpFlags flags) {
@@ -637,8 +644,9 @@ public final class QueuePair extends NativeObject {
     }
 
     /**
-     * Beyond NDK: writes into the peer's memory and notifies the peer: one of its receives ends,
-     * with {@link OperationType#RECEIVE_OF_WRITE} and the 32 bits, its buffers untouched.
+     * Beyond NDK: writes into the peer's memory and notifies the peer: its next receive completes,
+     * with type {@link OperationType#RECEIVE_OF_WRITE} and 32 bits of immediate data, and with its
+     * buffers unchanged.
      *
      * @param context what the completion will carry
      * @param buffers the bytes
@@ -646,7 +654,8 @@ public final class QueuePair extends NativeObject {
      * @param remoteToken the peer's token for that memory
      * @param immediate the 32 bits; a peer in C sees {@code ntohl(wc.imm_data)}
      * @param flags as {@link #send(long, BufferList, OpFlags)}
-     * @return as {@link #send(long, BufferList, OpFlags)}; and NOT_SUPPORTED when the device cannot
+     * @return as {@link #send(long, BufferList, OpFlags)}; and NOT_SUPPORTED when the device does
+     *     not support it
      */
     public Status writeWithImmediate(
             long context,
@@ -677,7 +686,7 @@ public final class QueuePair extends NativeObject {
      * @param immediate what the peer's completion will carry
      * @param flags {@link OpFlags}: SILENT_SUCCESS, READ_FENCE, SEND_AND_SOLICIT_EVENT, INLINE,
      *     DEFER
-     * @return as that does; INVALID_PARAMETER also for bytes that would go beyond the target
+     * @return as that method; INVALID_PARAMETER also for bytes that would go beyond the target
      */
     public Status writeWithImmediate(
             long context,
@@ -698,10 +707,11 @@ public final class QueuePair extends NativeObject {
     }
 
     /**
-     * Beyond NDK: compares 64 bits at the peer and, if they are as expected, puts others in their
-     * place, as one step for all that go through the peer's device. Ends in a completion of type
-     * {@link OperationType#COMPARE_AND_SWAP}, and what was there before is in the buffer then, as a
-     * long of this machine's byte order.
+     * Beyond NDK: compares 64 bits of the peer's memory and, if they have the expected value,
+     * replaces them. Atomic with respect to other atomics of the peer's device ({@link
+     * AdapterInfo#atomicsLevel}). Ends in a completion of type {@link
+     * OperationType#COMPARE_AND_SWAP}; the buffer then has the previous value, as a long in this
+     * machine's byte order.
      *
      * @param context what the completion will carry
      * @param result where the old value goes: one buffer of 8 bytes
@@ -711,8 +721,8 @@ public final class QueuePair extends NativeObject {
      * @param expected what is compared with
      * @param value what is put there
      * @param flags {@link OpFlags}: SILENT_SUCCESS, READ_FENCE, DEFER
-     * @return as {@link #read}; NOT_SUPPORTED when the device cannot, INVALID_PARAMETER for another
-     *     buffer or address
+     * @return as {@link #read}; NOT_SUPPORTED also when the device has no atomics,
+     *     INVALID_PARAMETER also for another buffer or address
      */
     public Status compareAndSwap(
             long context,
@@ -734,9 +744,10 @@ public final class QueuePair extends NativeObject {
     }
 
     /**
-     * Beyond NDK: adds to 64 bits at the peer, as one step for all that go through the peer's
-     * device. Ends in a completion of type {@link OperationType#FETCH_AND_ADD}, and what was there
-     * before is in the buffer then, as a long of this machine's byte order.
+     * Beyond NDK: adds to 64 bits of the peer's memory. Atomic with respect to other atomics of the
+     * peer's device ({@link AdapterInfo#atomicsLevel}). Ends in a completion of type {@link
+     * OperationType#FETCH_AND_ADD}; the buffer then has the previous value, as a long in this
+     * machine's byte order.
      *
      * @param context what the completion will carry
      * @param result where the old value goes: one buffer of 8 bytes
@@ -776,7 +787,7 @@ public final class QueuePair extends NativeObject {
      * @param expected what is compared with
      * @param value what is put there
      * @param flags {@link OpFlags}: SILENT_SUCCESS, READ_FENCE, DEFER
-     * @return as that does; INVALID_PARAMETER also for bytes beyond the target
+     * @return as that method; INVALID_PARAMETER also for bytes beyond the target
      */
     public Status compareAndSwap(
             long context,
@@ -806,7 +817,7 @@ public final class QueuePair extends NativeObject {
      * @param offset where in it; the address is a multiple of 8
      * @param added what is added
      * @param flags {@link OpFlags}: SILENT_SUCCESS, READ_FENCE, DEFER
-     * @return as that does; INVALID_PARAMETER also for bytes beyond the target
+     * @return as that method; INVALID_PARAMETER also for bytes beyond the target
      */
     public Status fetchAndAdd(
             long context,

@@ -3,7 +3,7 @@ package dev.verbena;
 import com.google.errorprone.annotations.CheckReturnValue;
 
 /**
- * What a queue pair has counted since it was made: a snapshot from {@link QueuePair#counters}.
+ * The counters of a queue pair since it was created: a snapshot from {@link QueuePair#counters}.
  * Immutable.
  */
 @CheckReturnValue
@@ -17,7 +17,7 @@ public final class QueuePairCounters {
     }
 
     /**
-     * The counters of its initiator queue (verbs: send queue).
+     * The counters of its send queue (NDK: initiator queue).
      *
      * @return sends, writes, reads, binds, invalidates, atomics
      */
@@ -28,7 +28,8 @@ public final class QueuePairCounters {
     /**
      * The counters of its receives.
      *
-     * @return of its own receive queue, or what it took from a {@link SharedReceiveQueue}
+     * @return those of its own receive queue, or of the receives that it took from a {@link
+     *     SharedReceiveQueue}
      */
     public RequestCounters receives() {
         return receives;

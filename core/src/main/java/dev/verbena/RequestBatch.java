@@ -8,20 +8,20 @@ import dev.verbena.internal.queue.Operation;
 import dev.verbena.internal.queue.Refusal;
 
 /**
- * Requests of one queue pair that are recorded first, and then posted together, by one call of
- * {@code ibv_post_send}; as often as the caller likes. Costs less than posting them one by one, or
- * with {@link OpFlags#DEFER}: each is checked and written when it is recorded, and the post does
- * only what differs each time. (NDK has no such call; its way is DEFER.)
+ * Requests of one queue pair that are recorded once, and then posted together by one call of {@code
+ * ibv_post_send}, as often as needed. Costs less than posting them one by one, or with {@link
+ * OpFlags#DEFER}: each request is checked and written when it is recorded, and a post does only
+ * what differs each time. (NDK has no such call; it has DEFER.)
  *
  * {@snippet file="dev/verbena/examples/Batches.java" region="batch"}
  *
  * <p><b>Recording</b> takes the same parameters as the methods of {@link QueuePair} of the same
  * name, and returns the same refusals; a request that was refused is not part of the batch. What
  * depends on the connection is checked by the post. Buffers of {@link OpFlags#INLINE} requests are
- * copied when they are recorded, for all posts to come; other buffers belong to the device from
- * each post until the completion, as always, and a {@link BufferList} may be changed as soon as a
- * request was recorded. DEFER has no effect here. Binds and invalidates, whose tokens differ each
- * time, are posted to the queue pair itself: with DEFER they go out right before the batch.
+ * copied when they are recorded, for all later posts; other buffers belong to the device from each
+ * post until the completion, and a {@link BufferList} may be changed as soon as the request is
+ * recorded. DEFER has no effect here. Binds and invalidates, whose tokens differ each time, are
+ * posted to the queue pair itself: with DEFER they go out right before the batch.
  *
  * <p><b>Posting</b> is all or nothing. {@link #post} returns SUCCESS, and each request ends in its
  * own completion; or something else, and none of them has any effect. They keep their order, and
@@ -38,8 +38,8 @@ import dev.verbena.internal.queue.Refusal;
  *
  * {@snippet file="dev/verbena/examples/Batches.java" region="again"}
  *
- * <p>For one thread at a time; with confined completion queues, {@link #post} is for their thread.
- * Allocates nothing but when it is made.
+ * <p>For one thread at a time; with confined completion queues, only their owner thread may call
+ * {@link #post}. Only the constructor allocates.
  */
 @CheckReturnValue
 public final class RequestBatch {
@@ -48,7 +48,7 @@ public final class RequestBatch {
     private final int capacity;
 
     /**
-     * Makes an empty batch.
+     * Creates an empty batch.
      *
      * @param queuePair where its requests are posted; not closed
      * @param capacity how many requests it holds, from 1 to the {@linkplain
@@ -102,9 +102,9 @@ public final class RequestBatch {
      * batch posts what was deferred before, and nothing else.
      *
      * @return SUCCESS; or, with no effect of any of them: CONNECTION_INVALID when not connected,
-     *     flushed or closed, NO_MORE_ENTRIES when the queue has not room for all of them,
+     *     flushed or closed, NO_MORE_ENTRIES when the queue has no room for all of them,
      *     NOT_SUPPORTED when one needs what the peer did not announce, ACCESS_VIOLATION when an
-     *     arena of their buffers was closed, or the provider's refusal
+     *     arena of their buffers was closed, or the status for the provider's error
      * @throws WrongThreadException when the queue pair is confined to another thread
      */
     public Status post() {
@@ -112,7 +112,7 @@ public final class RequestBatch {
     }
 
     /**
-     * Replaces what the completion of a recorded request will carry, for posts to come.
+     * Replaces the context of a recorded request, for later posts.
      *
      * @param index which request: 0 is the one that was recorded first
      * @param context what the completion will carry
@@ -212,8 +212,8 @@ public final class RequestBatch {
      * @param context what the completion will carry
      * @param buffers the message's bytes
      * @param flags {@link OpFlags}: SILENT_SUCCESS, READ_FENCE, SEND_AND_SOLICIT_EVENT, INLINE
-     * @return SUCCESS; or, and then it is not recorded: NO_MORE_ENTRIES when the batch is full, or
-     *     a refusal of the method that it stands for
+     * @return SUCCESS; or, if it was not recorded: NO_MORE_ENTRIES when the batch is full, or
+     *     another status of the method of the queue pair
      */
     public Status send(long context, BufferList buffers, OpFlags flags) {
         return add(Operation.SEND, context, buffers, 0, 0, 0, 0, flags);

@@ -9,8 +9,8 @@ import dev.verbena.internal.queue.SharedReceives;
 import org.jspecify.annotations.Nullable;
 
 /**
- * What one queue has counted since it was made: the initiator requests or the receives of a queue
- * pair, from {@link QueuePairCounters}, or the receives of a {@link SharedReceiveQueue}. Immutable.
+ * The counters of one queue since it was created: the send queue or the receives of a queue pair,
+ * from {@link QueuePairCounters}, or the receives of a {@link SharedReceiveQueue}. Immutable.
  *
  * <p>{@code posted - outstanding} requests have ended: {@link #failed} and {@link #cancelled} of
  * them with such a completion, all others with success.
@@ -80,9 +80,9 @@ public final class RequestCounters {
 
     /**
      * How many accepted requests are not known to have ended, as {@link
-     * QueuePair#outstandingRequests}: a request ends when its completion was polled, by the program
-     * or by this library, or for a {@linkplain OpFlags#SILENT_SUCCESS silent} one when a later
-     * completion was.
+     * QueuePair#outstandingRequests}. A request counts as ended when its completion was polled, by
+     * the program or by this library; a {@linkplain OpFlags#SILENT_SUCCESS silent} one when a later
+     * completion was polled.
      *
      * @return 0 to the depth, and some more while silent requests are outstanding; 0 for the
      *     receives of a queue pair with a {@link SharedReceiveQueue}
@@ -149,8 +149,8 @@ public final class RequestCounters {
     }
 
     /**
-     * How many bytes: of initiator requests those that accepted requests send, write or read; of
-     * receives those of the messages that came.
+     * How many bytes: of a send queue, those that accepted requests send, write or read; of
+     * receives, those of the messages that arrived.
      *
      * @return bytes of data, without any header
      */

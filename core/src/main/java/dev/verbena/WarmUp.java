@@ -12,7 +12,7 @@ import java.util.concurrent.ThreadLocalRandom;
 /**
  * Makes a JVM that has just started ready for its first connection.
  *
- * <p>The first connection of a JVM loads and links what all others find ready, and its first
+ * <p>The first connection of a JVM loads and links classes and native functions, and its first
  * messages run in the interpreter: it takes ten to a hundred times as long as the second. A program
  * whose peers have little time for a step (Linux' NVMe initiator waits 3 s), or that measures, runs
  * this once after it has opened an adapter, and then listens or connects:
@@ -49,8 +49,8 @@ public final class WarmUp {
 
     /**
      * Connects a device to itself, sends messages, and disconnects; blocks meanwhile. Never changes
-     * the adapter. For a moment it listens on a port of the system's choice, where it rejects
-     * others.
+     * the adapter. For a moment it listens on a port of the system's choice, where it rejects other
+     * peers.
      *
      * @param adapter the device, with a port whose link is up
      * @param limit when to stop sending, and the deadline of each step of the connection

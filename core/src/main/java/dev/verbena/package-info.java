@@ -19,6 +19,16 @@
  * that are interrupted throw a {@link dev.verbena.VerbenaException} with CANCELLED, and the thread
  * stays interrupted. Waits for a completion queue go on: {@link dev.verbena.CompletionQueue#await}.
  *
+ * <h2>Completions</h2>
+ *
+ * A request whose post returned SUCCESS has exactly one completion, or none if it is {@linkplain
+ * dev.verbena.OpFlags#SILENT_SUCCESS silent} and succeeds. The completion of a silent request that
+ * fails comes from the device, as that of any failed request: the next polls return it, and
+ * CANCELLED for the requests behind it. This library synthesizes a completion only where the device
+ * gives none: for a request that the provider refused after its post had returned SUCCESS, for
+ * receives posted to a queue pair that has failed, and for requests that the device does not end
+ * within a second after a close.
+ *
  * <h2>Lifetime</h2>
  *
  * Close every object once, in any order. The native object behind an object is destroyed when the
@@ -31,12 +41,19 @@
  *
  * <h2>Threads</h2>
  *
- * Objects may be created and closed on any thread. Posts to one queue, and polls of one completion
- * queue, are to be serialised by the caller, as NDK asks; when they are not, they wait for each
- * other and nothing breaks but speed.
+ * <table>
+ *   <caption>What may be called from which thread</caption>
+ *   <tr><th></th><th>shared queues</th><th>confined queues</th></tr>
+ *   <tr><td>created by</td><td>{@code createCompletionQueue}</td><td>{@link dev.verbena.Adapter#createConfinedCompletionQueue createConfinedCompletionQueue}</td></tr>
+ *   <tr><td>posts, binds, invalidates; polls, arms, waits; close of queue pair and completion queue</td><td>any thread</td><td>the thread that created the completion queue; another one gets a {@link java.lang.WrongThreadException}</td></tr>
+ *   <tr><td>connecting, disconnecting, {@link dev.verbena.QueuePair#flush flush}, getters, counters</td><td>any thread</td><td>any thread</td></tr>
+ *   <tr><td>all other objects</td><td>any thread</td><td>any thread</td></tr>
+ *   <tr><td>{@link dev.verbena.BufferList}, {@link dev.verbena.Completions}, {@link dev.verbena.RequestBatch}</td><td colspan="2">one thread at a time</td></tr>
+ * </table>
  *
- * <p>A program whose thread owns its queues says so, and they take no locks: {@link
- * dev.verbena.Adapter#createConfinedCompletionQueue} has the rules.
+ * <p>The caller serialises posts to one queue and polls of one completion queue, as NDK asks. If it
+ * does not, they wait for a lock, which costs time only. Callbacks run on threads of this library,
+ * without a lock held; they may block and close any object.
  */
 @NullMarked
 package dev.verbena;

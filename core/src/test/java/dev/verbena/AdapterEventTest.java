@@ -9,10 +9,10 @@ import dev.verbena.internal.verbs.FakeConnections;
 import dev.verbena.internal.verbs.FakeDevice;
 
 import org.junit.jupiter.api.AfterEach;
-import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Nested;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.extension.RegisterExtension;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
@@ -36,18 +36,11 @@ class AdapterEventTest {
     private final FakeDevice device = new FakeDevice();
     private final Adapter adapter = new Adapter("fake0", device, device.open());
     private final BlockingQueue<AdapterEvent> events = new LinkedBlockingQueue<>();
-    private final BlockingQueue<Throwable> reported = new LinkedBlockingQueue<>();
-    private Thread.UncaughtExceptionHandler usual;
-
-    @BeforeEach
-    void collectReports() {
-        usual = Thread.getDefaultUncaughtExceptionHandler();
-        Thread.setDefaultUncaughtExceptionHandler((thread, thrown) -> reported.add(thrown));
-    }
+    @RegisterExtension final UncaughtReports uncaught = new UncaughtReports();
+    private final BlockingQueue<Throwable> reported = uncaught.reports();
 
     @AfterEach
     void close() {
-        Thread.setDefaultUncaughtExceptionHandler(usual);
         adapter.close();
         device.dispose();
     }
@@ -153,6 +146,11 @@ class AdapterEventTest {
             assertThat(event.type()).isEqualTo(Type.DEVICE_FAILED);
             assertThat(event.number()).isEqualTo(8);
             assertThat(event).hasToString("DEVICE_FAILED of fake0");
+            device.raise(Kind.of(20), 20, 0);
+            AdapterEvent faster = next();
+            assertThat(faster.type()).isEqualTo(Type.DEVICE_SPEED_CHANGED);
+            assertThat(faster.number()).isEqualTo(20);
+            assertThat(faster.port()).isZero();
             device.unplug();
             AdapterEvent last = next();
             assertThat(last.type()).isEqualTo(Type.DEVICE_REMOVED);
@@ -190,6 +188,10 @@ class AdapterEventTest {
                 seen.add(kind.number());
             }
             assertThat(seen).hasSize(19);
+            assertThat(Kind.of(19))
+                    .as("of a work queue, which this library never makes")
+                    .isEqualTo(Kind.OTHER);
+            assertThat(Kind.of(20).number()).isEqualTo(20);
             assertThat(Kind.of(-1)).isEqualTo(Kind.OTHER);
         }
     }

@@ -9,9 +9,9 @@ import dev.verbena.internal.verbs.Errno;
 import dev.verbena.internal.verbs.FakeDevice;
 
 import org.junit.jupiter.api.AfterEach;
-import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.extension.RegisterExtension;
 
 import java.time.Duration;
 import java.util.concurrent.BlockingQueue;
@@ -39,18 +39,11 @@ class AdapterEventsTest {
             };
 
     private final FakeDevice device = new FakeDevice();
-    private final BlockingQueue<Throwable> reported = new LinkedBlockingQueue<>();
-    private Thread.UncaughtExceptionHandler usual;
-
-    @BeforeEach
-    void collectReports() {
-        usual = Thread.getDefaultUncaughtExceptionHandler();
-        Thread.setDefaultUncaughtExceptionHandler((thread, thrown) -> reported.add(thrown));
-    }
+    @RegisterExtension final UncaughtReports uncaught = new UncaughtReports();
+    private final BlockingQueue<Throwable> reported = uncaught.reports();
 
     @AfterEach
     void close() {
-        Thread.setDefaultUncaughtExceptionHandler(usual);
         device.dispose();
     }
 

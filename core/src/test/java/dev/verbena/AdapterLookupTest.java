@@ -90,6 +90,15 @@ class AdapterLookupTest implements AdapterLookup.Devices, AdapterLookup.Network 
         made.add(device);
     }
 
+    private void infiniBandWithTwoPorts(String name) {
+        device(
+                name,
+                new GidTableEntry(1, 0, 0, 0xFE80_0000_0000_0000L, 7, 0),
+                new GidTableEntry(2, 0, 0, 0xFE80_0000_0000_0000L, 8, 0));
+        devices.get(name).ports = 2;
+        devices.get(name).ethernet = false;
+    }
+
     private GidTableEntry gid(int index, int type, String address, String networkInterface) {
         at(address, networkInterface);
         Gid gid = Gid.of(InetAddress.ofLiteral(address));
@@ -185,6 +194,26 @@ class AdapterLookupTest implements AdapterLookup.Devices, AdapterLookup.Network 
                     .isEqualTo(InetAddress.ofLiteral(address));
         }
 
+        @Test
+        void aLinkLocalOneHasItsPort() throws Exception {
+            FakeDevice two = devices.get("roce1");
+            two.ports = 2;
+            GidTableEntry first = two.gids.getFirst();
+            two.gids =
+                    List.of(
+                            first,
+                            new GidTableEntry(
+                                    2,
+                                    0,
+                                    ROCE_V2,
+                                    0xFE80_0000_0000_0000L,
+                                    1,
+                                    names.indexOf("eth1")));
+            Adapter found = forAddress(linkLocal(2));
+            assertThat(found.portTable().chosen()).isNull();
+            assertThat(found.gid().port()).isEqualTo(2);
+        }
+
         @ParameterizedTest
         @CsvSource({"1, roce0", "2, roce1"})
         void aLinkLocalOneIsDistinguishedByItsScope(int scope, String device) throws Exception {
@@ -245,6 +274,29 @@ class AdapterLookupTest implements AdapterLookup.Devices, AdapterLookup.Network 
                     .contains("; mlx5_0 is on no interface (no address), roce0 is");
         }
 
+        @ParameterizedTest
+        @CsvSource({
+            "0, 1, port 1",
+            "1, 2, port 2",
+            "7, 1, the first port that is up",
+            "'', 1, the first port that is up",
+            "x, 1, the first port that is up"
+        })
+        void onInfiniBandTheInterfaceLeadsToThePort(String devPort, int port, String reason)
+                throws IOException {
+            Path folder = interfaces.resolve("ib0");
+            Files.createDirectories(folder.resolve("device/infiniband/mlx5_0"));
+            Files.writeString(folder.resolve("dev_port"), devPort + "\n");
+            infiniBandWithTwoPorts("mlx5_0");
+            at("192.0.2.50", "ib0");
+            Adapter found = forAddress("192.0.2.50");
+            assertThat(found.gid().port()).isEqualTo(port);
+            assertThat(found.gid().reason()).endsWith(" on " + reason);
+            assertThat(found.portTable().portOf(null).number()).isEqualTo(port);
+            found.useGid(1, 0);
+            assertThat(found.gid().port()).isOne();
+        }
+
         @Test
         void aDeviceThatThisProcessWasNotGivenIsNone() throws IOException {
             Files.createDirectories(interfaces.resolve("ib0/device/infiniband/mlx5_0"));
@@ -292,6 +344,17 @@ class AdapterLookupTest implements AdapterLookup.Devices, AdapterLookup.Network 
         void theDeviceIsThatOfTheRoute() {
             Adapter found = forPeer("198.51.100.9");
             assertThat(found.name()).isEqualTo("roce1");
+            assertThat(found.portTable().chosen()).isNull();
+        }
+
+        @Test
+        void thePortIsThatOfTheRoute() {
+            infiniBandWithTwoPorts("mlx5_0");
+            network.routeBy = "mlx5_0";
+            network.port = 2;
+            Adapter found = forPeer("198.51.100.9");
+            assertThat(found.gid().port()).isEqualTo(2);
+            assertThat(found.portTable().portOf(null).number()).isEqualTo(2);
             assertThat(found.portTable().chosen()).isNull();
         }
 

@@ -171,7 +171,7 @@ class ArmTest {
     }
 
     @Test
-    void thisLayersOwnSignalsWakeNobody() {
+    void internalSignalsWakeNoThread() {
         try (Rig rig = rig(FakeDevice.PLAIN)) {
             rig.queue.arm(NotifyType.ANY);
             for (int i = 0; i < 100; i++) {

@@ -65,7 +65,7 @@ class BufferListTest {
         }
     }
 
-    /** One thread may use a list at a time; who breaks that breaks nothing but the own message. */
+    /** One thread may use a list at a time; a second one damages nothing but the message. */
     @Nested
     class ChangedByAnotherThread {
         private static final int INLINE_BYTES = 50;

@@ -68,6 +68,31 @@ class BufferPoolTest {
         }
     }
 
+    /** Tracking allocates; where it finds no memory the buffer stays in the pool. */
+    @Test
+    void aTakeThatCannotBeTrackedLosesNoBuffer() throws Exception {
+        int[] failures = {2};
+        BufferPool tracked =
+                new BufferPool(
+                        rig.domain,
+                        BufferPoolOptions.of(1, 100).withTracking(true),
+                        (of, index, memory) -> {
+                            if (failures[0]-- > 0) {
+                                throw new OutOfMemoryError("Java heap space");
+                            }
+                            return PooledBuffer.tracked(of, index, memory);
+                        },
+                        Access.LOCAL_WRITE);
+        assertThatThrownBy(tracked::tryTake).isInstanceOf(OutOfMemoryError.class);
+        assertThatThrownBy(() -> tracked.take(SOON)).isInstanceOf(OutOfMemoryError.class);
+        assertThat(tracked.counters().free()).isOne();
+        try (PooledBuffer buffer = tracked.take(Duration.ZERO)) {
+            assertThat(buffer.index()).isZero();
+        }
+        tracked.close();
+        tracked.awaitClosed(Duration.ZERO); // no take holds it
+    }
+
     @Test
     void aBufferIsSentAsAWholeOrInPart() throws InterruptedException {
         try (PooledBuffer buffer = pool.take(SOON)) {

@@ -73,7 +73,7 @@ class CloseTest {
         }
 
         @Test
-        void everythingClosesAfterItSaidSo() throws InterruptedException {
+        void everythingClosesAfterItsEvent() throws InterruptedException {
             rig.a.bind(1, window, rig.memory, 0, 64, RW).orThrow();
             rig.a.receive(2, rig.bytes(8)).orThrow();
             rig.queue.arm(NotifyType.ERRORS);
@@ -84,7 +84,7 @@ class CloseTest {
         }
 
         @Test
-        void itsWordIsEnoughAlthoughItStillAnswers() throws InterruptedException {
+        void itsEventIsEnoughAlthoughItStillAnswers() throws InterruptedException {
             rig.queue.arm(NotifyType.ERRORS);
             rig.device.raise(AsyncEvent.Kind.DEVICE_BROKEN);
             assertThat(called.poll(30, TimeUnit.SECONDS)).isEqualTo(Status.INTERNAL_ERROR);
@@ -94,13 +94,13 @@ class CloseTest {
         }
 
         @Test
-        void everythingClosesAlthoughNobodySaidSo() {
+        void everythingClosesWithoutAnEvent() {
             rig.device.gone = true;
             everythingCloses();
         }
 
         @Test
-        void whoWaitsHearsOfItAlthoughNoEventCame() throws InterruptedException {
+        void theCallbackIsNotifiedWithoutAnEvent() throws InterruptedException {
             rig.queue.arm(NotifyType.ERRORS);
             rig.device.unplug();
             assertThat(called.poll(30, TimeUnit.SECONDS)).isEqualTo(Status.INTERNAL_ERROR);
@@ -374,7 +374,7 @@ class CloseTest {
         }
 
         @Test
-        void whoWaitsIsWoken() throws Exception {
+        void aWaitingThreadIsWoken() throws Exception {
             closeRegionWhileAWindowIsBoundToIt();
             FutureTask<Void> waiting =
                     new FutureTask<>(

@@ -9,10 +9,10 @@ import dev.verbena.internal.verbs.FakeConnections;
 import dev.verbena.internal.verbs.FakeDevice;
 
 import org.junit.jupiter.api.AfterEach;
-import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Nested;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.extension.RegisterExtension;
 
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
@@ -42,19 +42,13 @@ class ListenerTest {
     private final FakeConnections network = new FakeConnections();
     private final Adapter adapter = new Adapter("fake0", device, device.open(), () -> network);
     private final BlockingQueue<Connector> requests = new LinkedBlockingQueue<>();
-    private final BlockingQueue<Throwable> reported = new LinkedBlockingQueue<>();
+    @RegisterExtension final UncaughtReports uncaught = new UncaughtReports();
+    private final BlockingQueue<Throwable> reported = uncaught.reports();
     private final List<AutoCloseable> opened = new ArrayList<>();
     private final CountDownLatch thinking = new CountDownLatch(1);
-    private Thread.UncaughtExceptionHandler usual;
 
     ListenerTest() {
         network.devices.put(HERE, "fake0");
-    }
-
-    @BeforeEach
-    void collectReports() {
-        usual = Thread.getDefaultUncaughtExceptionHandler();
-        Thread.setDefaultUncaughtExceptionHandler((thread, thrown) -> reported.add(thrown));
     }
 
     @AfterEach
@@ -73,7 +67,6 @@ class ListenerTest {
                             });
                     return device.objects() == 0 && network.identifiers() == 0;
                 });
-        Thread.setDefaultUncaughtExceptionHandler(usual);
         device.dispose();
     }
 

@@ -8,35 +8,22 @@ import dev.verbena.internal.verbs.AsyncEvent;
 import dev.verbena.internal.verbs.Errno;
 import dev.verbena.internal.verbs.FakeDevice;
 
-import org.junit.jupiter.api.AfterEach;
-import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.extension.RegisterExtension;
 
 import java.io.ByteArrayOutputStream;
 import java.io.PrintStream;
 import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.BlockingQueue;
-import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 
-/** What nobody asked for and somebody should know is logged; the list is in production.md. */
+/** What no call can report is logged; the list is in production.md. */
 @Timeout(60)
 class LogTest {
-    private final BlockingQueue<Throwable> reported = new LinkedBlockingQueue<>();
-    private Thread.UncaughtExceptionHandler usual;
-
-    @BeforeEach
-    void collectReports() {
-        usual = Thread.getDefaultUncaughtExceptionHandler();
-        Thread.setDefaultUncaughtExceptionHandler((thread, thrown) -> reported.add(thrown));
-    }
-
-    @AfterEach
-    void restore() {
-        Thread.setDefaultUncaughtExceptionHandler(usual);
-    }
+    @RegisterExtension final UncaughtReports uncaught = new UncaughtReports();
+    private final BlockingQueue<Throwable> reported = uncaught.reports();
 
     private void awaitReport() {
         try {

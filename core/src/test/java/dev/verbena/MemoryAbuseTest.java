@@ -48,12 +48,12 @@ class MemoryAbuseTest {
 
     /** Tracked pools report each buffer that is out when they are closed: hundreds here. */
     @BeforeAll
-    static void quiet() {
+    static void switchTheLogOff() {
         LOGGER.setLevel(Level.OFF);
     }
 
     @AfterAll
-    static void loud() {
+    static void switchTheLogOn() {
         LOGGER.setLevel(null);
     }
 

@@ -103,7 +103,7 @@ class RandomProgramTest {
 
     /**
      * Runs a program on one side of a connection, and looks at the ledger: what was accepted and
-     * loud ends once, what was accepted and silent at most once, and only by failing; what was
+     * signaled ends once, what was accepted and silent at most once, and only by failing; what was
      * refused never.
      */
     private static Outcome run(
@@ -134,7 +134,7 @@ class RandomProgramTest {
         List<Status> answers = new ArrayList<>();
         List<String> initiator = new ArrayList<>();
         List<String> receives = new ArrayList<>();
-        Set<Long> loud = new HashSet<>();
+        Set<Long> signaled = new HashSet<>();
         Set<Long> silent = new HashSet<>();
         try (Rig rig = confined ? Rig.confined(limits) : Rig.connected(limits);
                 MemoryWindow window = rig.domain.createMemoryWindow()) {
@@ -146,7 +146,7 @@ class RandomProgramTest {
                 rig.b.receive(-1, rig.bytes(64)).orThrow();
             }
             RequestBatch batch = batchSize == 0 ? null : new RequestBatch(rig.a, batchSize);
-            Set<Long> loudInBatch = new HashSet<>();
+            Set<Long> signaledInBatch = new HashSet<>();
             Set<Long> silentInBatch = new HashSet<>();
             long context = 0;
             for (Step step : program) {
@@ -154,11 +154,11 @@ class RandomProgramTest {
                 // Order is that of the program: what is not recorded comes after what is.
                 if (batch != null && (!recorded || batch.size() == batchSize)) {
                     if (batch.post() == Status.SUCCESS) {
-                        loud.addAll(loudInBatch);
+                        signaled.addAll(signaledInBatch);
                         silent.addAll(silentInBatch);
                     }
                     batch.clear();
-                    loudInBatch.clear();
+                    signaledInBatch.clear();
                     silentInBatch.clear();
                 }
                 Status answer =
@@ -171,7 +171,7 @@ class RandomProgramTest {
                         if (step.silent() && step.kind() != Kind.RECEIVE) {
                             (recorded ? silentInBatch : silent).add(context);
                         } else {
-                            (recorded ? loudInBatch : loud).add(context);
+                            (recorded ? signaledInBatch : signaled).add(context);
                         }
                     }
                 } else {
@@ -180,7 +180,7 @@ class RandomProgramTest {
                 context++;
             }
             if (batch != null && batch.post() == Status.SUCCESS) {
-                loud.addAll(loudInBatch);
+                signaled.addAll(signaledInBatch);
                 silent.addAll(silentInBatch);
             }
             // A program ends its chains.
@@ -199,7 +199,7 @@ class RandomProgramTest {
         for (String end : initiator) {
             long context = Long.parseLong(end.split(" ")[1]);
             assertThat(ended.add(context)).as("%s ends once", end).isTrue();
-            assertThat(loud.contains(context) || silent.contains(context))
+            assertThat(signaled.contains(context) || silent.contains(context))
                     .as("%s was accepted", end)
                     .isTrue();
             assertThat(silent.contains(context) && end.endsWith("SUCCESS"))
@@ -207,7 +207,7 @@ class RandomProgramTest {
                     .isFalse();
         }
         receives.stream().map(end -> Long.parseLong(end.split(" ")[1])).forEach(ended::add);
-        assertThat(ended).as("everything loud that was accepted ended").containsAll(loud);
+        assertThat(ended).as("everything signaled that was accepted ended").containsAll(signaled);
         return new Outcome(answers, initiator, receives);
     }
 

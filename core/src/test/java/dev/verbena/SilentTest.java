@@ -16,7 +16,7 @@ import java.util.List;
 class SilentTest {
     @ParameterizedTest
     @ValueSource(ints = {1, 2, 3, 4, 5, 7, 64, 200})
-    void silentRequestsForEverAndOneLoudOneAreOneCompletion(int depth) {
+    void silentRequestsForEverAndOneSignaledAreOneCompletion(int depth) {
         try (Rig rig = Rig.connected(QueuePairLimits.depths(depth, 1))) {
             BufferList bytes = rig.bytes(8);
             for (int i = 0; i < 10 * depth; i++) {
@@ -109,7 +109,7 @@ class SilentTest {
     }
 
     @Test
-    void theCompletionQueueHasRoomForHiddenSignals() {
+    void theCompletionQueueHasSpaceForInternalSignals() {
         // Depth 1: every silent request is signaled. The completion queue is made for its requests
         // and not one more; Rig looks for overruns when it closes.
         try (Rig rig = Rig.connected(QueuePairLimits.depths(1, 1))) {
@@ -121,21 +121,21 @@ class SilentTest {
     }
 
     @Test
-    void silentAndLoudMixedKeepTheirOrderAndCount() {
+    void silentAndSignaledMixedKeepTheirOrderAndCount() {
         try (Rig rig = Rig.connected(QueuePairLimits.depths(6, 1))) {
             List<String> expected = new ArrayList<>();
             List<String> seen = new ArrayList<>();
             for (int i = 0; i < 200; i++) {
-                boolean loud = i % 7 == 0 || i % 11 == 3;
+                boolean signaled = i % 7 == 0 || i % 11 == 3;
                 rig.a
                         .write(
                                 i,
                                 rig.bytes(8),
                                 Rig.REMOTE,
                                 1,
-                                loud ? OpFlags.NONE : OpFlags.SILENT_SUCCESS)
+                                signaled ? OpFlags.NONE : OpFlags.SILENT_SUCCESS)
                         .orThrow();
-                if (loud) {
+                if (signaled) {
                     expected.add("WRITE " + i + " SUCCESS");
                 }
                 if (i % 5 == 4) {

@@ -9,7 +9,7 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * A channel cannot do what was asked; {@link #status} and the message say why. {@link
- * Channel#isOpen} tells whether the channel goes on.
+ * Channel#isOpen} says whether the channel goes on.
  *
  * <p>The status, while the channel is open: IO_TIMEOUT when the time was over, NO_MORE_ENTRIES when
  * too many wait for room, ACCESS_VIOLATION for peer memory that was taken back, CANCELLED for an

@@ -54,7 +54,7 @@ public final class Exposure implements AutoCloseable {
         ASKED_BACK,
         /** The local invalidate is outstanding. */
         INVALIDATED,
-        /** Nobody can use it. */
+        /** The peer can no longer use it. */
         ENDED
     }
 
@@ -190,7 +190,7 @@ public final class Exposure implements AutoCloseable {
     }
 
     /**
-     * Whether nobody can use the memory by it any more.
+     * Whether it has ended: the peer can no longer access the memory by it.
      *
      * @return true from the end on
      */

@@ -1,9 +1,9 @@
 package dev.verbena.internal.runtime;
 
 /**
- * What nobody asked for and somebody should know, for the {@link System.Logger} {@code
- * dev.verbena}. The logger is looked for when there is something to log: a process that has nothing
- * to log does not start its logging here. Never on the way of a request.
+ * Logs what no call can report, by the {@link System.Logger} {@code dev.verbena}. The logger is
+ * looked up when there is a first message: a process without messages does not initialize its
+ * logging here. Never called while a request is posted or polled.
  */
 public final class Log {
     private Log() {}

@@ -29,6 +29,11 @@ public record AsyncEvent(Kind kind, int number, long element, @Nullable Object n
         SHARED_QUEUE
     }
 
+    /** Numbers that the headers of the oldest supported rdma-core do not have. */
+    private static final class Numbers {
+        static final int IBV_EVENT_DEVICE_SPEED_CHANGE = 20;
+    }
+
     /** The events of verbs, and what this library learns by other means. */
     public enum Kind {
         /** No event was pending. */
@@ -42,6 +47,8 @@ public record AsyncEvent(Kind kind, int number, long element, @Nullable Object n
          * nevertheless stays readable, so the event loop must stop polling it.
          */
         DEVICE_DISASSOCIATED(-1, Subject.DEVICE),
+        /** The speed of one or several ports changed, with rdma-core 62 and newer. */
+        SPEED_CHANGED(Numbers.IBV_EVENT_DEVICE_SPEED_CHANGE, Subject.DEVICE),
         /** A shared receive queue has fewer receives posted than its limit. */
         RECEIVES_RAN_LOW(Verbs.IBV_EVENT_SRQ_LIMIT_REACHED, Subject.SHARED_QUEUE),
         /** A shared receive queue failed. */
@@ -130,7 +137,7 @@ public record AsyncEvent(Kind kind, int number, long element, @Nullable Object n
     private static final Kind[] ALL = Kind.values();
 
     /**
-     * An event of no object, or of one that nobody registered.
+     * An event without an object, or whose object is not known.
      *
      * @param kind the event
      */

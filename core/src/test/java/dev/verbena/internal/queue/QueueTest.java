@@ -101,7 +101,7 @@ class QueueTest {
     }
 
     @Test
-    void aPumpThatIsShutAnswersThatItIs() {
+    void aClosedPollerAnswersThatItIs() {
         FakeDevice device = new FakeDevice();
         CompletionPoller poller =
                 new CompletionPoller(

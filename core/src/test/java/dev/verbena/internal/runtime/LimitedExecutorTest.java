@@ -3,11 +3,12 @@ package dev.verbena.internal.runtime;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import org.junit.jupiter.api.AfterEach;
-import org.junit.jupiter.api.BeforeEach;
+import dev.verbena.UncaughtReports;
+
 import org.junit.jupiter.api.Nested;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.extension.RegisterExtension;
 
 import java.time.Duration;
 import java.util.ArrayDeque;
@@ -17,7 +18,6 @@ import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.Executor;
-import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.RejectedExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
@@ -28,21 +28,10 @@ class LimitedExecutorTest {
     // Not an OutOfMemoryError, which JUnit passes on.
     private static final Error NO_THREAD = new Error("unable to create native thread");
 
-    private final BlockingQueue<Throwable> reported = new LinkedBlockingQueue<>();
+    @RegisterExtension final UncaughtReports uncaught = new UncaughtReports();
+    private final BlockingQueue<Throwable> reported = uncaught.reports();
     private final List<Integer> ran = new CopyOnWriteArrayList<>();
     private final AtomicInteger threadsToFail = new AtomicInteger();
-    private Thread.UncaughtExceptionHandler usual;
-
-    @BeforeEach
-    void collectReports() {
-        usual = Thread.getDefaultUncaughtExceptionHandler();
-        Thread.setDefaultUncaughtExceptionHandler((thread, thrown) -> reported.add(thrown));
-    }
-
-    @AfterEach
-    void reportAsUsual() {
-        Thread.setDefaultUncaughtExceptionHandler(usual);
-    }
 
     /** Starts threads, but for the first ones. */
     private void thread(Runnable task) {

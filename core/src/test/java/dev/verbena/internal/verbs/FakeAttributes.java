@@ -15,7 +15,7 @@ final class FakeAttributes {
             MemorySegment a = ibv_device_attr.allocate(call);
             ibv_device_attr.fw_ver(a).setString(0, "1.0");
             ibv_device_attr.node_guid(a, Long.reverseBytes(FakeSettings.NODE_GUID));
-            ibv_device_attr.phys_port_cnt(a, (byte) 1);
+            ibv_device_attr.phys_port_cnt(a, (byte) of.ports);
             ibv_device_attr.vendor_id(a, of.vendorId);
             ibv_device_attr.vendor_part_id(a, of.vendorPartId);
             ibv_device_attr.hw_ver(a, 3);

@@ -81,6 +81,8 @@ public final class FakeConnections implements ConnectionControl {
     /** The device that the route to a peer goes by when no local address is named. */
     public volatile String routeBy = "fake0";
 
+    public volatile int port = 1; // of each device that an identifier is bound to
+
     /** Where each device is. */
     public final Map<InetAddress, String> devices = new ConcurrentHashMap<>();
 
@@ -492,7 +494,7 @@ public final class FakeConnections implements ConnectionControl {
             throw error;
         }
         Id id = ids.get(address);
-        return new IdentifierInfo(id.device, id.device.isEmpty() ? 0 : 1, id.local, id.peer);
+        return new IdentifierInfo(id.device, id.device.isEmpty() ? 0 : port, id.local, id.peer);
     }
 
     @Override

@@ -55,7 +55,8 @@ abstract class FakeSettings {
     public boolean globalAtomics;
     public boolean sharedQueues = true;
 
-    public boolean portUp = true;
+    public int ports = 1;
+    public boolean portUp = true; // each of them
     public boolean ethernet = true;
     public int portError; // of each query of a port
     public int speed = 32; // EDR

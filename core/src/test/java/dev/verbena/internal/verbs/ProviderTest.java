@@ -47,14 +47,14 @@ class ProviderTest {
         "0x626d74, 3, false",
         "0, 0, false",
     })
-    void whoAnnouncesTheLastReceive(String vendor, String part, boolean announces) {
+    void someProvidersReportTheLastReceive(String vendor, String part, boolean announces) {
         assertThat(Provider.of(Integer.decode(vendor), Integer.decode(part)).reportsLastReceive())
                 .isEqualTo(announces);
     }
 
     @ParameterizedTest
     @CsvSource({"0xFFFFFF, true", "0x02c9, false", "0x626d74, false"})
-    void whoHidesReasons(String vendor, boolean hides) {
+    void someProvidersHideReasons(String vendor, boolean hides) {
         Provider provider = Provider.of(Integer.decode(vendor), 0x1017);
         assertThat(provider.isOverlongReceive(2)).isEqualTo(hides);
         assertThat(provider.isBadLocalMemory(2)).isEqualTo(hides);

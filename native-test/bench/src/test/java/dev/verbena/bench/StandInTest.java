@@ -32,7 +32,7 @@ import java.util.stream.Stream;
 
 /**
  * The stand-in provider, made by the C compiler of this machine: what the benchmarks run on.
- * Without a compiler or headers it is skipped, loudly, and fails with {@code
+ * Without a compiler or headers it is skipped, with a message, and fails with {@code
  * -Dverbena.headers=required}.
  */
 @Timeout(300)

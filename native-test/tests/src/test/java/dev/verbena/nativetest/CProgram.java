@@ -45,7 +45,7 @@ final class CProgram implements AutoCloseable {
         }
     }
 
-    /** Starts one. Without it the test is skipped, with one loud line, or fails. */
+    /** Starts one. Without it the test is skipped, with a message, or fails. */
     static CProgram start(String debianPackage, String... command) {
         need(command[0], debianPackage);
         return new CProgram(command);

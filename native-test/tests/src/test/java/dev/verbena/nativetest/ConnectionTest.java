@@ -345,7 +345,7 @@ class ConnectionTest {
 
     /** As soon as it polls: its queue pair failed by the peer's mistake. */
     @Test
-    void theSideThatABadTokenWasSentToHearsOfItByItsReceivesToo() throws Exception {
+    void aBadTokenFailsTheReceivesOfTheSideThatGotIt() throws Exception {
         try (Listener listener = server.adapter.listen(any(server), 0, requests::add)) {
             Connector[] both = connect(listener, client.queuePair, server.queuePair);
             BlockingQueue<Status> heardByClient = new LinkedBlockingQueue<>();

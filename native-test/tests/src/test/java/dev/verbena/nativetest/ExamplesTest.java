@@ -218,7 +218,7 @@ class ExamplesTest {
                         .isInstanceOf(ChannelException.class)
                         .hasMessageContaining("is closed");
             }
-            try (ChannelServer mute =
+            try (ChannelServer silent =
                             ChannelServer.listen(
                                     far,
                                     anyPort(there),
@@ -226,7 +226,7 @@ class ExamplesTest {
                                     1,
                                     (channel, message) -> {},
                                     channel -> {});
-                    ThousandThreads client = new ThousandThreads(near, mute.localAddress())) {
+                    ThousandThreads client = new ThousandThreads(near, silent.localAddress())) {
                 assertThatThrownBy(() -> client.ask("anybody there?", Duration.ofMillis(50)))
                         .isInstanceOf(TimeoutException.class);
             }

@@ -8,7 +8,7 @@ import java.lang.annotation.RetentionPolicy;
 import java.lang.annotation.Target;
 
 /**
- * Marks tests that need a real RDMA device. Without one they are skipped, with one loud line; with
+ * Marks tests that need a real RDMA device. Without one they are skipped, with a message; with
  * {@code -Dverbena.device=required} they fail.
  */
 @Target(ElementType.TYPE)

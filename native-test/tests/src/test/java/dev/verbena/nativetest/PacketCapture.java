@@ -106,7 +106,7 @@ final class PacketCapture implements AutoCloseable {
                 Linker.Option.captureCallState("errno"));
     }
 
-    /** Begins to capture; skips the test, loudly, where the kernel does not allow it. */
+    /** Begins to capture; skips the test, with a message, where the kernel does not allow it. */
     PacketCapture(NetworkInterface on) {
         socket =
                 check(

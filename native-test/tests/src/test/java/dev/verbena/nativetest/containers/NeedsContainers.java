@@ -11,7 +11,7 @@ import java.lang.annotation.Target;
 
 /**
  * Marks tests that need a container engine on a kernel with RDMA devices, and the image of {@code
- * ci/Dockerfile}. Without them they are skipped, with one loud line; with {@code
+ * ci/Dockerfile}. Without them they are skipped, with a message; with {@code
  * -Dverbena.containers=required} they fail.
  */
 @Target(ElementType.TYPE)

@@ -1,0 +1,257 @@
+package dev.verbena.channel;
+
+import static dev.verbena.channel.OneThread.BIND;
+import static dev.verbena.channel.OneThread.INVALIDATE;
+import static dev.verbena.channel.OneThread.LONG;
+import static dev.verbena.channel.OneThread.WRITE;
+import static dev.verbena.channel.OneThread.text;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.verbena.RemoteMemory;
+import dev.verbena.Status;
+
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
+import org.junit.jupiter.params.provider.ValueSource;
+
+import java.time.Duration;
+import java.util.concurrent.CompletableFuture;
+
+/** How the exposure of memory ends on this side: revoked, by its deadline, or with its channel. */
+@Timeout(120)
+class ExposureEndTest {
+    private static final ChannelOptions SMALL =
+            ChannelOptions.DEFAULTS
+                    .withMaxMessage(1000)
+                    .withOutstanding(4)
+                    .withReceives(4)
+                    .withExposures(4);
+
+    private static OneThread open() {
+        return new OneThread(SMALL, (channel, message) -> {});
+    }
+
+    @Test
+    void whatThePeerHasNotHeardOfIsInvalidatedAtOnce() {
+        try (OneThread two = open()) {
+            Exposure exposure = two.expose(WRITE, LONG);
+            int token = exposure.token;
+            exposure.revoke();
+            exposure.revoke();
+            two.run();
+            assertThat(two.log).containsExactly("CANCELLED");
+            assertThat(two.posted(BIND)).isOne();
+            assertThat(two.posted(INVALIDATE)).isOne();
+            assertThat(two.device.sends).hasSize(2); // no frame
+            RemoteMemory remote = RemoteMemory.of(two.region.memory().address(), token, 1000);
+            assertThat(two.b.peerMemory().tryWrite(two.bytes("x"), remote, 0, null, null))
+                    .isEqualTo(Status.ACCESS_VIOLATION);
+        }
+    }
+
+    @Test
+    void thePeerIsAskedBeforeAKeyIsInvalidatedHere() {
+        try (OneThread two = open()) {
+            Exposure exposure = two.expose(WRITE, LONG);
+            RemoteMemory remote = two.announce(exposure);
+            // What it has posted by then is carried out.
+            two.device.running = false;
+            assertThat(two.b.peerMemory().tryWrite(two.bytes("late"), remote, 0, null, null))
+                    .isEqualTo(Status.SUCCESS);
+            exposure.revoke();
+            two.run();
+            assertThat(two.posted(INVALIDATE)).isZero();
+            assertThat(two.log).isEmpty();
+            two.device.running = true;
+            two.run();
+            assertThat(two.log).containsExactly("CANCELLED");
+            assertThat(two.region.memory().getString(0)).isEqualTo("late");
+            assertThat(two.posted(INVALIDATE)).isOne();
+            assertThat(two.b.peerMemory().trySendAndInvalidate(text("x"), 0, 1, remote, null, null))
+                    .isEqualTo(Status.ACCESS_VIOLATION);
+            assertThat(two.a.isOpen()).isTrue();
+            assertThat(two.b.isOpen()).isTrue();
+        }
+    }
+
+    /** The deadline, and the peer's message: whichever is first, in every order that there is. */
+    @ParameterizedTest
+    @ValueSource(strings = {"deadline", "message", "message, not polled", "both at once"})
+    void theDeadlineAndThePeersMessageMeet(String first) {
+        try (OneThread two = open()) {
+            Exposure exposure = two.expose(WRITE, Duration.ofSeconds(1));
+            RemoteMemory remote = two.announce(exposure);
+            int late = two.poller.tick() + 20;
+            two.device.running = !first.equals("both at once");
+            if (first.equals("deadline")) {
+                two.a.tick(late);
+                two.run();
+            }
+            Status status =
+                    two.b
+                            .peerMemory()
+                            .tryWriteAndInvalidate(
+                                    two.bytes("value"),
+                                    remote,
+                                    0,
+                                    text("answer"),
+                                    0,
+                                    6,
+                                    null,
+                                    null);
+            switch (first) {
+                case "deadline" -> assertThat(status).isEqualTo(Status.ACCESS_VIOLATION);
+                case "message" -> {
+                    two.run();
+                    two.a.tick(late);
+                }
+                case "message, not polled" -> {
+                    two.device.run(); // the completion is there, and nobody has seen it
+                    two.a.tick(late);
+                }
+                default -> two.a.tick(late);
+            }
+            two.device.running = true;
+            two.run();
+            boolean revoked = first.equals("deadline");
+            assertThat(two.log).containsExactly(revoked ? "IO_TIMEOUT" : "SUCCESS answer");
+            assertThat(two.posted(INVALIDATE)).isEqualTo(revoked ? 1 : 0);
+            assertThat(two.a.isOpen()).isTrue();
+            assertThat(two.b.isOpen()).isTrue();
+            // All windows are free again.
+            for (int i = 0; i < 4; i++) {
+                two.announce(two.expose(WRITE, LONG));
+            }
+            assertThat(two.device.windowCount()).isEqualTo(4);
+        }
+    }
+
+    @Test
+    void answersThatWaitForRoomAreRefusedOnceAskedBack() {
+        try (OneThread two = open()) {
+            Exposure exposure = two.expose(WRITE, LONG);
+            RemoteMemory remote = two.announce(exposure);
+            two.keeps = true;
+            for (int i = 0; i < 4; i++) {
+                assertThat(two.b.trySend(text("m")).isSuccess()).isTrue();
+            }
+            CompletableFuture<Void> answer =
+                    two.b.peerMemory().writeAndInvalidateAsync(two.bytes("x"), remote, text("y"));
+            CompletableFuture<Void> behind = two.b.sendAsync(text("z"));
+            two.run();
+            exposure.revoke();
+            two.run();
+            assertThat(answer).isNotDone();
+            two.log.clear();
+            two.keeps = false;
+            two.kept.forEach(Message::release);
+            two.run();
+            assertThatThrownBy(answer::get)
+                    .hasCauseInstanceOf(ChannelException.class)
+                    .hasMessageContaining("ACCESS_VIOLATION");
+            assertThat(behind).isCompleted();
+            assertThat(two.log).containsExactly("a got z");
+            assertThat(two.b.isOpen()).isTrue();
+        }
+    }
+
+    @Test
+    void aPeerThatDoesNotAnswerEndsTheChannel() {
+        try (OneThread two = open()) {
+            Exposure exposure = two.expose(WRITE, LONG);
+            two.announce(exposure);
+            two.device.running = false;
+            exposure.revoke();
+            two.run();
+            assertThat(two.log).isEmpty();
+            two.a.tick(two.poller.tick() + 90);
+            two.run();
+            assertThat(two.a.isOpen()).isTrue();
+            two.a.tick(two.poller.tick() + 110);
+            two.run();
+            assertThat(two.log).containsExactly("IO_TIMEOUT"); // and nobody can use the key
+            assertThat(two.a.closeReason().status()).isEqualTo(Status.IO_TIMEOUT);
+        }
+    }
+
+    /** Acknowledged by its device, but not answered by its program. */
+    @Test
+    void aPeerThatHangsEndsTheChannel() {
+        try (OneThread two = open()) {
+            Exposure exposure = two.expose(WRITE, LONG);
+            two.announce(exposure);
+            two.hangs = true;
+            exposure.revoke();
+            two.run();
+            two.a.tick(two.poller.tick() + 90);
+            two.run();
+            assertThat(two.a.isOpen()).isTrue();
+            two.a.tick(two.poller.tick() + 110);
+            assertThat(two.a.closeReason())
+                    .hasMessageContaining(
+                            "memory that was asked back was not given back within PT10S");
+            assertThat(two.log).isEmpty(); // the peer can still write
+            two.run();
+            assertThat(two.log).containsExactly("IO_TIMEOUT");
+        }
+    }
+
+    enum End {
+        CLOSE,
+        FAIL,
+        CALLBACK_THROWS
+    }
+
+    @ParameterizedTest
+    @EnumSource(End.class)
+    void theEndOfTheChannelReachesEveryExposureOnce(End how) throws Exception {
+        try (OneThread two = open()) {
+            Exposure announced = two.expose(WRITE, LONG);
+            two.announce(announced);
+            Exposure asked = two.expose(WRITE, LONG);
+            two.announce(asked);
+            Exposure waiting = two.a.expose(two.region, WRITE, LONG);
+            CompletableFuture<Message> future = waiting.returned();
+            two.device.running = false;
+            asked.revoke();
+            Exposure unannounced = two.expose(WRITE, LONG);
+            unannounced.revoke(); // its invalidate is outstanding
+            switch (how) {
+                case CLOSE -> two.a.close();
+                case FAIL -> two.a.fail(Status.CONNECTION_ABORTED, "of a test", null);
+                default -> {
+                    two.device.running = true;
+                    RuntimeException thrown = new IllegalStateException("of a test");
+                    assertThat(
+                                    two.a.trySend(
+                                            text("x"),
+                                            0,
+                                            1,
+                                            (channel, attachment, status) -> {
+                                                throw thrown;
+                                            },
+                                            null))
+                            .isEqualTo(Status.SUCCESS);
+                }
+            }
+            two.run();
+            assertThat(two.log).hasSize(3).noneMatch(line -> line.contains("in use"));
+            assertThatThrownBy(future::get)
+                    .hasCauseInstanceOf(ChannelException.class)
+                    .hasMessageContaining("is closed");
+            assertThatThrownBy(waiting::await)
+                    .isInstanceOf(ChannelException.class)
+                    .hasMessageContaining("is closed");
+            waiting.close();
+            assertThat(two.a.closed()).isDone();
+            assertThat(two.a.tryExpose(two.region, 0, 1, WRITE, LONG, (e, status, m) -> {}, null))
+                    .isNull();
+            assertThatThrownBy(() -> two.a.expose(two.region, WRITE, LONG))
+                    .isInstanceOf(ChannelException.class);
+        }
+    }
+}
