@@ -144,8 +144,8 @@ here_is() { # ROW…
 
 # Measures rows on the stand-in for libibverbs, fork by fork: C, Java, C, Java.
 bench_here() {
-    local fork row benchmarks jmh=(-f 1 -wi 3 -w 1 -i 3 -r 1) short=(--rounds 3 --ms 500) load=(--rounds 3)
-    [ "$QUICK" = no ] || jmh=(-f 1 -wi 2 -w 1 -i 3 -r 500ms) load=(--ms 30 --rounds 3)
+    local fork row benchmarks jmh=(-f 1 -wi 3 -w 1 -i 3 -r 1) short=(--rounds 3 --ms 500) load=(--rounds 3 --clock cpu)
+    [ "$QUICK" = no ] || jmh=(-f 1 -wi 2 -w 1 -i 3 -r 500ms) load+=(--ms 30)
     for row in "${here[@]}"; do
         case $row in
             allocation) printf "$row\t%s\n" one one-confined chain chain-confined batch-confined prepared-confined message ;;
@@ -216,8 +216,8 @@ bench_peers() { # ROW FORK
         peers-chain) shape=(1 16) c=(post_poll --chain 16) verbena=(Turns CONFINED chain) ;;
         peers-queue-pairs) shape=(1024 1) c=(load --pairs 1024) verbena=(Load --pairs 1024 --clock cpu) ;;
     esac
-    peer c c "$programs/${c[0]}" "${c[@]:1}" --cpu "${brief[@]}"
-    peer tuned-c java "$programs/${c[0]}" "${c[@]:1}" --cpu --tuned "${brief[@]}"
+    peer c c "$programs/${c[0]}" "${c[@]:1}" --clock cpu "${brief[@]}"
+    peer tuned-c java "$programs/${c[0]}" "${c[@]:1}" --clock cpu --tuned "${brief[@]}"
     peer raw-ffm java "${java[@]}" -cp "$class_path" dev.verbena.bench.RawLoop ffm "${shape[@]}" "${brief[@]}"
     [ -e "$programs/bare_jni.missing" ] ||
         peer bare-jni java "${java[@]}" -cp "$class_path" dev.verbena.bench.RawLoop "$programs/libbare_jni.so" "${shape[@]}" "${brief[@]}"

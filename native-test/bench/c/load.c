@@ -4,7 +4,7 @@
  * queue a send is posted on each and all completions are polled; for each depth so many sends are
  * posted on one queue pair, one by one, and polled. One line for each number: the median of the
  * rounds, in ns per request. With --pairs that number of queue pairs alone; with --tuned a request that
- * was filled in once, and a post writes its id only; with --cpu time is the thread's on a processor.
+ * was filled in once, and a post writes its id only; with --clock cpu time is the thread's on a processor.
  */
 #include "device.h"
 
@@ -106,8 +106,8 @@ int main(int argc, char **argv)
 	for (int i = 1; i < argc; i++) {
 		if (!strcmp(argv[i], "--tuned"))
 			tuned = true;
-		else if (!strcmp(argv[i], "--cpu"))
-			measured = CLOCK_THREAD_CPUTIME_ID;
+		else if (i + 1 < argc && !strcmp(argv[i], "--clock") && !strcmp(argv[i + 1], "cpu"))
+			measured = CLOCK_THREAD_CPUTIME_ID, i++;
 		else if (i + 1 < argc && !strcmp(argv[i], "--ms"))
 			milliseconds = number(argv[i], argv[i + 1]), i++;
 		else if (i + 1 < argc && !strcmp(argv[i], "--rounds"))
@@ -115,7 +115,7 @@ int main(int argc, char **argv)
 		else if (i + 1 < argc && !strcmp(argv[i], "--pairs"))
 			alone = number(argv[i], argv[i + 1]), i++;
 		else
-			fail("usage: load [--ms N] [--rounds N] [--pairs N] [--tuned] [--cpu]");
+			fail("usage: load [--ms N] [--rounds N] [--pairs N] [--tuned] [--clock cpu]");
 	}
 	if (alone > MOST_PAIRS)
 		fail("--pairs is %d at most", MOST_PAIRS);

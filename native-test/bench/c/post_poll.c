@@ -4,7 +4,7 @@
  *
  * The buffer list is built once, as in Java; the request is filled in for each post, as in a
  * program whose messages differ. With --tuned requests are filled in once and linked, and a post
- * writes what differs from the one before: the id. With --cpu time is the thread's on a processor.
+ * writes what differs from the one before: the id. With --clock cpu time is the thread's on a processor.
  */
 #include "device.h"
 
@@ -95,8 +95,8 @@ int main(int argc, char **argv)
 	for (int i = 1; i < argc; i++) {
 		if (!strcmp(argv[i], "--tuned"))
 			build_once = true;
-		else if (!strcmp(argv[i], "--cpu"))
-			measured = CLOCK_THREAD_CPUTIME_ID;
+		else if (i + 1 < argc && !strcmp(argv[i], "--clock") && !strcmp(argv[i + 1], "cpu"))
+			measured = CLOCK_THREAD_CPUTIME_ID, i++;
 		else if (!strcmp(argv[i], "--chain") && i + 1 < argc)
 			chain = number(argv[i], argv[i + 1]), i++;
 		else if (!strcmp(argv[i], "--ms") && i + 1 < argc)
@@ -104,7 +104,7 @@ int main(int argc, char **argv)
 		else if (!strcmp(argv[i], "--rounds") && i + 1 < argc)
 			rounds = number(argv[i], argv[i + 1]), i++;
 		else
-			fail("usage: post_poll [--chain N] [--ms N] [--rounds N] [--tuned] [--cpu]");
+			fail("usage: post_poll [--chain N] [--ms N] [--rounds N] [--tuned] [--clock cpu]");
 	}
 	if (chain > MOST)
 		fail("--chain is %d at most", MOST);

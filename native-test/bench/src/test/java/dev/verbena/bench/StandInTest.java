@@ -142,11 +142,11 @@ class StandInTest {
     /** Names of options, and lines that the report reads: the same in C and in Java. */
     @Test
     void theSidesInCMeasureWhatTheReportReads() throws Exception {
-        assertThat(c("post_poll", "--cpu", "--ms", "1", "--rounds", "1"))
+        assertThat(c("post_poll", "--clock", "cpu", "--ms", "1", "--rounds", "1"))
                 .matches(NANOS.formatted(1));
         assertThat(c("post_poll", "--tuned", "--chain", "16", "--ms", "1", "--rounds", "1"))
                 .matches(NANOS.formatted(16));
-        String[] load = {"--pairs", "8", "--ms", "1", "--rounds", "1", "--cpu"};
+        String[] load = {"--pairs", "8", "--ms", "1", "--rounds", "1", "--clock", "cpu"};
         assertThat(c("load", load)).matches(OF_MANY);
         assertThat(c("load", append(load, "--tuned"))).matches(OF_MANY);
         assertThat(c("two_threads", "--ms", "1", "--rounds", "1"))
