@@ -25,7 +25,7 @@ import javax.xml.parsers.DocumentBuilderFactory;
  * found is reported.
  */
 class Mutation {
-    private static final String SEPARATOR = " \\| ";
+    private static final String SEPARATOR = " | ";
 
     private final Path sources;
     private final Map<Path, List<String>> read = new HashMap<>();
@@ -60,8 +60,8 @@ class Mutation {
     private void readExplanations(Path file) throws IOException {
         for (String line : Files.readAllLines(file)) {
             if (!line.isBlank() && !line.startsWith("#")) {
-                String[] parts = line.split(SEPARATOR, 4);
-                whys.put(String.join(" | ", parts[0], parts[1], parts[2]), parts[3]);
+                int why = line.lastIndexOf(SEPARATOR); // the line of source may have some, too
+                whys.put(line.substring(0, why), line.substring(why + SEPARATOR.length()));
             }
         }
     }

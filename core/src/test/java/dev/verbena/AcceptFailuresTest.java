@@ -23,18 +23,21 @@ class AcceptFailuresTest extends ConnectorRig {
 
     @ParameterizedTest
     @CsvSource({
-        "UNREACHABLE, -110, IO_TIMEOUT",
-        "REJECTED, 28, CONNECTION_ABORTED",
-        "CONNECT_ERROR, 0, CONNECTION_ABORTED",
-        "DISCONNECTED, 0, CONNECTION_ABORTED",
-        "DEVICE_REMOVED, 0, DEVICE_REMOVED"
+        "UNREACHABLE, -110, IO_TIMEOUT, did not establish the connection",
+        "REJECTED, 28, CONNECTION_ABORTED, refused after it had been accepted (reason 28)",
+        "REJECTED, 4, CONNECTION_ABORTED, gave up waiting",
+        "CONNECT_ERROR, 0, CONNECTION_ABORTED, broke off",
+        "DISCONNECTED, 0, CONNECTION_ABORTED, broke off",
+        "DEVICE_REMOVED, 0, DEVICE_REMOVED, gone"
     })
-    void eachEventEndsItWithAStatus(ConnectionEvent.Kind kind, int code, Status status)
-            throws Exception {
+    void eachEventEndsItWithAStatusAndASentence(
+            ConnectionEvent.Kind kind, int code, Status status, String part) throws Exception {
         network.silent.add("accept");
         CompletableFuture<Void> accepting = asked().acceptAsync(far, DEFAULTS);
         assertThat(network.emit("ACCEPTED", kind, code)).isEqualTo(1);
-        assertThat(failure(accepting).status()).isEqualTo(status);
+        VerbenaException e = failure(accepting);
+        assertThat(e.status()).isEqualTo(status);
+        assertThat(e).hasMessageContaining(part);
         assertThat(far.connected()).isFalse();
         assertThat(device.inError(far.nativeAddress())).isTrue();
     }

@@ -53,7 +53,7 @@ class ConnectFailuresTest extends ConnectorRig {
     @ParameterizedTest
     @CsvSource({
         "RESOLVING, ADDRESS_ERROR, -1, INVALID_ADDRESS, uverbs",
-        "RESOLVING, ADDRESS_ERROR, -12, NETWORK_UNREACHABLE, ip route get",
+        "RESOLVING, ADDRESS_ERROR, -12, NETWORK_UNREACHABLE, no route from device fake0 (ip route get)",
         "RESOLVING, ADDRESS_ERROR, -113, HOST_UNREACHABLE, ip neighbour",
         "RESOLVING, ADDRESS_ERROR, -101, NETWORK_UNREACHABLE, ip route get",
         "RESOLVING, ADDRESS_ERROR, -19, INVALID_ADDRESS, rdma link",

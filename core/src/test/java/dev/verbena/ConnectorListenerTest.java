@@ -77,8 +77,10 @@ class ConnectorListenerTest extends ConnectorRig {
     void pausesAsIfNobodyListenedAndKeepsTheAddress() throws Exception {
         Listener listener = listener();
         InetSocketAddress address = listener.localAddress();
+        assertThat(listener.toString()).doesNotContain("paused");
         listener.pause();
         listener.pause();
+        assertThat(listener.toString()).contains("paused");
         assertThat(failure(() -> connector().connect(near, address)))
                 .hasMessageContaining("nobody listens");
         assertThat(failure(() -> adapter.listen(address, 0, c -> {})).status())

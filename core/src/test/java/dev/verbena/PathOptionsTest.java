@@ -439,6 +439,13 @@ class PathOptionsTest {
                     .isEqualTo(changed(defaultToReceive(far), a -> trafficClass(a, 104)));
         }
 
+        /** The kernel may have another default for the device. */
+        @Test
+        void theTrafficClassOfZeroIsOneToo() throws Exception {
+            connect(NONE.withTrafficClass(0), NONE);
+            assertThat(network.calls).contains("trafficClass 0");
+        }
+
         @Test
         void aRefusedTrafficClassFailsTheConnectAndLeavesTheQueuePairFresh() throws Exception {
             network.errors.put("trafficClass 104", 22); // EINVAL

@@ -7,11 +7,15 @@ import dev.verbena.bindings.ibv_send_wr;
 import dev.verbena.internal.verbs.PostedRequest;
 
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 
 import java.lang.foreign.Arena;
 import java.lang.foreign.ValueLayout;
 import java.util.Arrays;
 import java.util.List;
+import java.util.concurrent.FutureTask;
+import java.util.concurrent.TimeUnit;
 
 /** Recorded requests of a batch of which a part is replaced between two posts. */
 class PreparedRequestsTest {
@@ -155,6 +159,133 @@ class PreparedRequestsTest {
             }
             assertThat(rig.poll()).hasSize(6).allMatch(end -> end.endsWith(" SUCCESS"));
             assertThat(rig.a.counters().requests().bytes()).isEqualTo(2 * (40 + 8 + 8));
+        }
+    }
+
+    @Test
+    void whatIsReplacedTwiceIsStillInlineAndHasItsLength() {
+        RemoteMemory peer = RemoteMemory.of(Rig.REMOTE, 7, 8);
+        try (Rig rig = rig()) {
+            RequestBatch batch = new RequestBatch(rig.a, 1);
+            batch.write(1, rig.bytes(8), Rig.REMOTE, 1, OpFlags.INLINE).orThrow();
+            batch.buffers(0, rig.bytes(2)).orThrow();
+            batch.buffers(0, rig.bytes(4)).orThrow();
+            assertThat(batch.remote(0, peer, 5)).isEqualTo(Status.INVALID_PARAMETER);
+            batch.remote(0, peer, 4).orThrow();
+            batch.post().orThrow();
+            List<Object> seen = last(rig);
+            rig.a.write(1, rig.bytes(4), peer, 4, OpFlags.INLINE).orThrow();
+            assertThat(seen).isEqualTo(last(rig));
+            rig.poll();
+        }
+    }
+
+    @Test
+    void eachHasItsOwnContextAndCallsMayBeChained() {
+        try (Rig rig = rig()) {
+            RequestBatch batch = new RequestBatch(rig.a, 4);
+            for (int i = 0; i < 4; i++) {
+                batch.write(i, rig.bytes(8), Rig.REMOTE, 1, OpFlags.NONE).orThrow();
+            }
+            for (int i = 0; i < 4; i++) {
+                assertThat(batch.context(i, 10 + i)).isSameAs(batch);
+                assertThat(batch.remote(i, Rig.REMOTE, 2)).isSameAs(batch);
+            }
+            batch.post().orThrow();
+            assertThat(rig.poll())
+                    .containsExactly(
+                            "WRITE 10 SUCCESS",
+                            "WRITE 11 SUCCESS",
+                            "WRITE 12 SUCCESS",
+                            "WRITE 13 SUCCESS");
+            batch.clear();
+            batch.sendAndInvalidate(1, rig.bytes(8), 1, OpFlags.NONE).orThrow();
+            assertThat(batch.remoteToken(0, 2)).isSameAs(batch);
+        }
+    }
+
+    @Test
+    void bytesOfAnotherThreadsMemoryAreNotCopied() throws Exception {
+        try (Rig rig = rig()) {
+            FutureTask<MemoryRegion> elsewhere =
+                    new FutureTask<>(
+                            () ->
+                                    rig.domain.register(
+                                            Arena.ofConfined().allocate(8), Access.REMOTE_WRITE));
+            Thread thread = Thread.ofPlatform().start(elsewhere);
+            try (MemoryRegion confined = elsewhere.get(30, TimeUnit.SECONDS)) {
+                thread.join();
+                BufferList list = new BufferList(1).add(confined, 0, 8);
+                RequestBatch batch = new RequestBatch(rig.a, 2);
+                assertThat(batch.write(1, list, Rig.REMOTE, 1, OpFlags.INLINE))
+                        .isEqualTo(Status.ACCESS_VIOLATION);
+                assertThat(batch.size()).isZero();
+                batch.write(1, rig.bytes(8), Rig.REMOTE, 1, OpFlags.INLINE).orThrow();
+                assertThat(batch.buffers(0, list)).isEqualTo(Status.ACCESS_VIOLATION);
+            }
+        }
+    }
+
+    /** Whichever of two arenas it is, and however many buffers a request may have. */
+    @ParameterizedTest
+    @CsvSource({"1, true", "1, false", "4, true", "4, false"})
+    void memoryOfEachArenaIsLookedAt(int buffers, boolean first) {
+        QueuePairLimits limits = QueuePairLimits.depths(DEPTH, 16).withBuffers(buffers, 1);
+        try (Rig rig = Rig.connected(limits);
+                Arena stays = Arena.ofShared()) {
+            Arena goes = Arena.ofShared();
+            try (MemoryRegion lasting = rig.domain.register(stays.allocate(8));
+                    MemoryRegion gone = rig.domain.register(goes.allocate(8))) {
+                RequestBatch batch = new RequestBatch(rig.a, 2);
+                for (MemoryRegion region :
+                        first ? List.of(gone, lasting) : List.of(lasting, gone)) {
+                    BufferList list = new BufferList(1).add(region, 0, 8);
+                    batch.write(1, list, Rig.REMOTE, 1, OpFlags.NONE).orThrow();
+                }
+                batch.post().orThrow();
+                assertThat(rig.poll()).hasSize(2);
+                goes.close();
+                assertThat(batch.post()).isEqualTo(Status.ACCESS_VIOLATION);
+            }
+        }
+    }
+
+    @Test
+    void arenasThatWereForgottenMayGo() {
+        try (Rig rig = rig();
+                Arena one = Arena.ofShared();
+                Arena two = Arena.ofShared()) {
+            Arena goes = Arena.ofShared();
+            try (MemoryRegion gone = rig.domain.register(goes.allocate(8));
+                    MemoryRegion first = rig.domain.register(one.allocate(8));
+                    MemoryRegion second = rig.domain.register(two.allocate(8))) {
+                RequestBatch batch = new RequestBatch(rig.a, 3);
+                BufferList list = new BufferList(1).add(gone, 0, 8);
+                batch.write(1, list, Rig.REMOTE, 1, OpFlags.NONE).orThrow();
+                batch.clear();
+                goes.close();
+                batch.write(1, rig.bytes(8), Rig.REMOTE, 1, OpFlags.INLINE).orThrow();
+                for (MemoryRegion region : List.of(first, second)) {
+                    BufferList lasting = new BufferList(1).add(region, 0, 8);
+                    batch.write(2, lasting, Rig.REMOTE, 1, OpFlags.NONE).orThrow();
+                }
+                batch.post().orThrow();
+                assertThat(rig.poll()).hasSize(3);
+            }
+        }
+    }
+
+    @Test
+    void theLastMayHaveAsManyBuffersAsThereAre() {
+        try (Rig rig = rig()) {
+            RequestBatch batch = new RequestBatch(rig.a, 1);
+            BufferList four = new BufferList(4);
+            for (int i = 0; i < 4; i++) {
+                four.add(rig.memory, i, 1);
+            }
+            batch.write(1, four, Rig.REMOTE, 1, OpFlags.NONE).orThrow();
+            batch.post().orThrow();
+            assertThat(rig.poll()).containsExactly("WRITE 1 SUCCESS");
         }
     }
 

@@ -13,6 +13,7 @@ class SharedEndpointTest extends ConnectorRig {
     void connectorsHaveTheSameAddressAndOtherPeers() throws Exception {
         SharedEndpoint endpoint =
                 keep(adapter.createSharedEndpoint(new InetSocketAddress(HERE, 0)));
+        assertThat(network.calls).contains("shareAddress"); // else nobody connects from there
         InetSocketAddress one = listener().localAddress();
         InetSocketAddress two = listener().localAddress();
         Connector first = connector();

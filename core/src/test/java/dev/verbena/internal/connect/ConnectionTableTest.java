@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.verbena.internal.runtime.Timers;
+import dev.verbena.internal.verbs.ConnectionEvent;
 import dev.verbena.internal.verbs.ConnectionEvent.Kind;
 import dev.verbena.internal.verbs.Errno;
 import dev.verbena.internal.verbs.FakeConnections;
@@ -22,6 +23,7 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.EnumSet;
+import java.util.Iterator;
 import java.util.List;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
@@ -148,8 +150,46 @@ class ConnectionTableTest {
         nothingIsLeftHanging();
     }
 
+    /** What it has begun is released by its close. */
+    @Test
+    void aConnectThatAnErrorHasEndedHalfwayIsNotTriedAgain() throws Failure {
+        enter(ConnectionState.IDLE);
+        Error error = new Error("no memory");
+        Iterator<InetSocketAddress> sources =
+                Stream.generate(
+                                () -> {
+                                    throw error;
+                                })
+                        .map(InetSocketAddress.class::cast)
+                        .iterator();
+        assertThatThrownBy(() -> machine.connect(queuePair(), sources, false, PEER, NO_DATA, LONG))
+                .isSameAs(error);
+        assertThat(network.identifiers()).isOne();
+        assertThat(machine.state()).isEqualTo(ConnectionState.RESOLVING_ADDRESS);
+        nothingIsLeftHanging();
+    }
+
+    @Test
+    void eventsAreWaitedForWhereTheyCome() {
+        assertThat(events.descriptor()).as("no standard stream").isGreaterThan(2);
+    }
+
+    /** It was taken from the channel before its identifier was destroyed. */
+    @Test
+    void anEventOfTheAttemptBeforeChangesNothing() throws Failure {
+        enter(ConnectionState.CONNECTING);
+        machine.handle(
+                new ConnectionEvent(Kind.RESPONSE, Long.MAX_VALUE, 0, 0, new byte[56], 1, 1));
+        assertThat(machine.state()).isEqualTo(ConnectionState.CONNECTING);
+        nothingIsLeftHanging();
+    }
+
     /** After the trigger, and after a close that the peer confirms. */
     private void nothingIsLeftHanging() {
+        if (machine.state() == ConnectionState.ENDED) {
+            assertThat(network.identifiers()).as("identifiers").isZero();
+            assertThat(queuePairs.getFirst().releases).as("releases").isEqualTo(1);
+        }
         if (!STEPS.contains(machine.state())) {
             assertThat(steps).allMatch(CompletableFuture::isDone);
         }
