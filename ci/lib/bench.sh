@@ -172,8 +172,11 @@ bench_here() {
         if here_is two-threads; then
             bench_both two-threads two_threads TwoThreads --rounds 3 --ms 300
         fi
-        # Counted, not timed: as good in one fork as in nine.
-        if here_is idle-queue-pair && [ "$fork" = 1 ]; then bench_both idle-queue-pair idle_pairs IdlePairs; fi
+        # Counted, not timed: as good in one fork as in nine. Without compilers, which take of the C heap, too.
+        if here_is idle-queue-pair && [ "$fork" = 1 ]; then
+            bench_one idle-queue-pair-c-1.txt "$programs/idle_pairs"
+            bench_one idle-queue-pair-java-1.txt "${java[@]}" -Xint -cp "$class_path" dev.verbena.bench.IdlePairs
+        fi
         if here_is cold-start; then
             bench_one cold-start-java-$fork.txt "${java[@]}" -cp "$class_path" dev.verbena.bench.Startup "${EPOCHREALTIME/[^0-9]/}"
         fi

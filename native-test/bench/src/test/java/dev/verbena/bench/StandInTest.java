@@ -47,10 +47,9 @@ class StandInTest {
     private static final int MOST_OF_VERBENA = 150;
     private static final int MOST_HIDDEN = 230;
 
-    // 3,315 and 10,900 today, with depth 16 on both sides. The provider takes 4,600 of the second
-    // in C.
-    private static final int MOST_HEAP = 3_600;
-    private static final int MOST_NATIVE = 12_000;
+    // 1,570 and 6,947 today, with depth 16 on both sides; 3,315 and 10,100 before ADR 27.
+    private static final int MOST_HEAP = 1_800;
+    private static final int MOST_NATIVE = 7_500;
 
     @TempDir static Path folder;
 
@@ -224,7 +223,7 @@ class StandInTest {
      */
     @Test
     void measuresTheMemoryOfIdleQueuePairs() throws Exception {
-        String output = java(IdlePairs.class, List.of(), "--count", "2000");
+        String output = java(IdlePairs.class, List.of("-Xint"), "--count", "1000");
         Matcher found =
                 Pattern.compile(
                                 "RESULT\tidle-queue-pair\theap\t(-?\\d+)\\.\\d\\d\tB\n"
