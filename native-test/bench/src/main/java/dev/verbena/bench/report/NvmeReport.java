@@ -6,6 +6,7 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Arrays;
+import java.util.Comparator;
 import java.util.List;
 import java.util.Locale;
 import java.util.function.ToDoubleFunction;
@@ -146,12 +147,13 @@ public final class NvmeReport {
             List<Job> jobs,
             String row,
             ToDoubleFunction<Job> x) {
+        List<Job> ordered = jobs.stream().sorted(Comparator.comparingDouble(x)).toList();
         double unit = row.equals("instructions") ? 1e3 : row.equals("bandwidth") ? 1e6 : 1;
         List<Plot.Point> points =
                 Arrays.stream(Side.values())
                         .flatMap(
                                 side ->
-                                        jobs.stream()
+                                        ordered.stream()
                                                 .map(
                                                         job ->
                                                                 new Plot.Point(
@@ -160,7 +162,7 @@ public final class NvmeReport {
                                                                         values(row, job, side)
                                                                                 .dividedBy(unit))))
                         .toList();
-        List<Double> ticks = jobs.stream().map(x::applyAsDouble).toList();
+        List<Double> ticks = ordered.stream().map(x::applyAsDouble).toList();
         return new Plot.Panel(title, xTitle, yTitle, Math::log, ticks, points);
     }
 
