@@ -13,8 +13,6 @@ import org.junit.jupiter.api.Timeout;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.List;
-import java.util.concurrent.FutureTask;
-import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.Supplier;
 
@@ -246,14 +244,7 @@ class BufferListTest {
 
         @Test
         void orAnotherThreadsIsReadByItsThreadOnly() throws Exception {
-            FutureTask<MemoryRegion> elsewhere =
-                    new FutureTask<>(
-                            () ->
-                                    rig.domain.register(
-                                            Arena.ofConfined().allocate(8), Access.REMOTE_WRITE));
-            Thread thread = Thread.ofPlatform().start(elsewhere);
-            try (MemoryRegion confined = elsewhere.get(30, TimeUnit.SECONDS)) {
-                thread.join();
+            try (MemoryRegion confined = rig.memoryOfAnotherThread()) {
                 assertThatThrownBy(() -> new BufferList(1).addUnregistered(confined.memory()))
                         .isInstanceOf(WrongThreadException.class)
                         .hasMessageContaining("Arena.ofShared()");

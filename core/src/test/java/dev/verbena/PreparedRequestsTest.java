@@ -14,8 +14,6 @@ import java.lang.foreign.Arena;
 import java.lang.foreign.ValueLayout;
 import java.util.Arrays;
 import java.util.List;
-import java.util.concurrent.FutureTask;
-import java.util.concurrent.TimeUnit;
 
 /** Recorded requests of a batch of which a part is replaced between two posts. */
 class PreparedRequestsTest {
@@ -207,14 +205,7 @@ class PreparedRequestsTest {
     @Test
     void bytesOfAnotherThreadsMemoryAreNotCopied() throws Exception {
         try (Rig rig = rig()) {
-            FutureTask<MemoryRegion> elsewhere =
-                    new FutureTask<>(
-                            () ->
-                                    rig.domain.register(
-                                            Arena.ofConfined().allocate(8), Access.REMOTE_WRITE));
-            Thread thread = Thread.ofPlatform().start(elsewhere);
-            try (MemoryRegion confined = elsewhere.get(30, TimeUnit.SECONDS)) {
-                thread.join();
+            try (MemoryRegion confined = rig.memoryOfAnotherThread()) {
                 BufferList list = new BufferList(1).add(confined, 0, 8);
                 RequestBatch batch = new RequestBatch(rig.a, 2);
                 assertThat(batch.write(1, list, Rig.REMOTE, 1, OpFlags.INLINE))

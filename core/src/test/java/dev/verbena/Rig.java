@@ -9,6 +9,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Queue;
 import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.concurrent.FutureTask;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
 
@@ -85,6 +86,17 @@ final class Rig implements AutoCloseable {
     /** One buffer of so many bytes. */
     BufferList bytes(int bytes) {
         return new BufferList(1).add(memory, 0, bytes);
+    }
+
+    /** Eight bytes that only a thread that has ended may access. */
+    MemoryRegion memoryOfAnotherThread() throws Exception {
+        FutureTask<MemoryRegion> elsewhere =
+                new FutureTask<>(
+                        () -> domain.register(Arena.ofConfined().allocate(8), Access.REMOTE_WRITE));
+        Thread thread = Thread.ofPlatform().start(elsewhere);
+        MemoryRegion confined = elsewhere.get(30, TimeUnit.SECONDS);
+        thread.join();
+        return confined;
     }
 
     /** What is there now, as in "SEND 5 SUCCESS". */

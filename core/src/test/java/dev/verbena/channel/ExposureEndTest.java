@@ -24,20 +24,9 @@ import java.util.concurrent.CompletableFuture;
 /** How the exposure of memory ends on this side: revoked, by its deadline, or with its channel. */
 @Timeout(120)
 class ExposureEndTest {
-    private static final ChannelOptions SMALL =
-            ChannelOptions.DEFAULTS
-                    .withMaxMessage(1000)
-                    .withOutstanding(4)
-                    .withReceives(4)
-                    .withExposures(4);
-
-    private static OneThread open() {
-        return new OneThread(SMALL, (channel, message) -> {});
-    }
-
     @Test
     void whatThePeerHasNotHeardOfIsInvalidatedAtOnce() {
-        try (OneThread two = open()) {
+        try (OneThread two = OneThread.open()) {
             Exposure exposure = two.expose(WRITE, LONG);
             int token = exposure.token;
             exposure.revoke();
@@ -55,7 +44,7 @@ class ExposureEndTest {
 
     @Test
     void thePeerIsAskedBeforeAKeyIsInvalidatedHere() {
-        try (OneThread two = open()) {
+        try (OneThread two = OneThread.open()) {
             Exposure exposure = two.expose(WRITE, LONG);
             RemoteMemory remote = two.announce(exposure);
             // What it has posted by then is carried out.
@@ -82,7 +71,7 @@ class ExposureEndTest {
     @ParameterizedTest
     @ValueSource(strings = {"deadline", "message", "message, not polled", "both at once"})
     void theDeadlineAndThePeersMessageMeet(String first) {
-        try (OneThread two = open()) {
+        try (OneThread two = OneThread.open()) {
             Exposure exposure = two.expose(WRITE, Duration.ofSeconds(1));
             RemoteMemory remote = two.announce(exposure);
             int late = two.poller.tick() + 20;
@@ -132,7 +121,7 @@ class ExposureEndTest {
 
     @Test
     void answersThatWaitForRoomAreRefusedOnceAskedBack() {
-        try (OneThread two = open()) {
+        try (OneThread two = OneThread.open()) {
             Exposure exposure = two.expose(WRITE, LONG);
             RemoteMemory remote = two.announce(exposure);
             two.keeps = true;
@@ -161,7 +150,7 @@ class ExposureEndTest {
 
     @Test
     void aPeerThatDoesNotAnswerEndsTheChannel() {
-        try (OneThread two = open()) {
+        try (OneThread two = OneThread.open()) {
             Exposure exposure = two.expose(WRITE, LONG);
             two.announce(exposure);
             two.device.running = false;
@@ -181,7 +170,7 @@ class ExposureEndTest {
     /** Acknowledged by its device, but not answered by its program. */
     @Test
     void aPeerThatHangsEndsTheChannel() {
-        try (OneThread two = open()) {
+        try (OneThread two = OneThread.open()) {
             Exposure exposure = two.expose(WRITE, LONG);
             two.announce(exposure);
             two.hangs = true;
@@ -209,7 +198,7 @@ class ExposureEndTest {
     @ParameterizedTest
     @EnumSource(End.class)
     void theEndOfTheChannelReachesEveryExposureOnce(End how) throws Exception {
-        try (OneThread two = open()) {
+        try (OneThread two = OneThread.open()) {
             Exposure announced = two.expose(WRITE, LONG);
             two.announce(announced);
             Exposure asked = two.expose(WRITE, LONG);

@@ -38,20 +38,9 @@ import java.util.concurrent.atomic.AtomicInteger;
 /** Memory that is exposed to the peer of a channel, and given back by its messages. */
 @Timeout(120)
 class ExposureTest {
-    private static final ChannelOptions SMALL =
-            ChannelOptions.DEFAULTS
-                    .withMaxMessage(1000)
-                    .withOutstanding(4)
-                    .withReceives(4)
-                    .withExposures(4);
-
-    private static OneThread open() {
-        return new OneThread(SMALL, (channel, message) -> {});
-    }
-
     @Test
     void thePeerWritesAndItsMessageTakesTheKeyBack() {
-        try (OneThread two = open()) {
+        try (OneThread two = OneThread.open()) {
             RemoteMemory remote = two.announce(two.expose(WRITE, LONG));
             int chains = two.device.chains.size();
             assertThat(
@@ -86,7 +75,7 @@ class ExposureTest {
 
     @Test
     void thePeerWritesReadsAndGivesBackByAMessageOnly() {
-        try (OneThread two = open()) {
+        try (OneThread two = OneThread.open()) {
             PeerMemory memory = two.b.peerMemory();
             RemoteMemory remote =
                     two.announce(two.expose(WRITE.and(READ), LONG)); // ends with the message only
@@ -113,7 +102,7 @@ class ExposureTest {
 
     @Test
     void futuresAreDoneWithTheMessage() throws Exception {
-        try (OneThread two = open();
+        try (OneThread two = OneThread.open();
                 Exposure exposure = two.a.expose(two.region, WRITE, LONG)) {
             RemoteMemory remote = two.announce(exposure);
             long messages = two.b.counters().sent();
@@ -140,7 +129,7 @@ class ExposureTest {
     /** Only as many answers as there are receives can be kept; closing gives them back. */
     @Test
     void anAnswerThatNobodyAskedForIsReleased() throws Exception {
-        try (OneThread two = open()) {
+        try (OneThread two = OneThread.open()) {
             for (int i = 0; i < 20; i++) {
                 try (Exposure exposure = two.a.expose(two.region, WRITE, LONG)) {
                     RemoteMemory remote = two.announce(exposure);
@@ -158,7 +147,7 @@ class ExposureTest {
 
     @Test
     void aStrangersTokenEndsTheChannel() {
-        try (OneThread two = open()) {
+        try (OneThread two = OneThread.open()) {
             two.announce(two.expose(WRITE, LONG));
             int token = 0x1234_5678;
             BufferList frame = new BufferList(1).add(two.other, 0, 16);
@@ -178,7 +167,7 @@ class ExposureTest {
     @ParameterizedTest
     @ValueSource(bytes = {Frame.CREDIT, Frame.KEEP_ALIVE})
     void aControlFrameTakesNothingBack(byte kind) {
-        try (OneThread two = open()) {
+        try (OneThread two = OneThread.open()) {
             RemoteMemory remote = two.announce(two.expose(WRITE, LONG));
             BufferList frame = new BufferList(1).add(two.other, 0, 16);
             Frame.write(two.other.memory(), 0, kind, two.b.credits, 0, 0);
@@ -192,7 +181,7 @@ class ExposureTest {
     void notesThatCannotBeTrueEndTheChannel() {
         int[][] wrong = {{3, 7}, {4, 7}, {0, 7}, {1, 7}}; // kind and token
         for (int[] note : wrong) {
-            try (OneThread two = open()) {
+            try (OneThread two = OneThread.open()) {
                 BufferList frame = new BufferList(1).add(two.other, 0, 32);
                 Frame.write(two.other.memory(), 0, Frame.CREDIT, two.b.credits, 0, 2);
                 Frame.writeNote(two.other.memory(), 16, 0, (byte) note[0], note[1]);
@@ -208,7 +197,8 @@ class ExposureTest {
     /** More keys than a frame has room for: the message waits until the peer knows them all. */
     @Test
     void aMessageArrivesAfterTheKeysThatItMayHold() {
-        try (OneThread two = new OneThread(SMALL.withExposures(16), (channel, message) -> {})) {
+        try (OneThread two =
+                new OneThread(OneThread.SMALL.withExposures(16), (channel, message) -> {})) {
             List<Exposure> all = new ArrayList<>();
             for (int i = 0; i < 16; i++) {
                 all.add(two.expose(WRITE, LONG));
@@ -233,7 +223,7 @@ class ExposureTest {
 
     @Test
     void windowsAreUsedAgainAndKeysAreNot() {
-        try (OneThread two = open()) {
+        try (OneThread two = OneThread.open()) {
             Set<Integer> tokens = new HashSet<>();
             for (int i = 0; i < 600; i++) {
                 Exposure exposure = two.expose(WRITE, LONG);
@@ -258,7 +248,7 @@ class ExposureTest {
 
     @Test
     void thereAreAsManyExposuresAsTheOptionsSay() throws Exception {
-        try (OneThread two = open()) {
+        try (OneThread two = OneThread.open()) {
             Exposure first = two.expose(WRITE, LONG);
             for (int i = 1; i < 4; i++) {
                 two.announce(two.expose(WRITE, LONG));
@@ -280,8 +270,8 @@ class ExposureTest {
 
     @Test
     void mistakesAreRefusedAndNothingElseHappens() throws Exception {
-        try (OneThread two = open();
-                OneThread none = new OneThread(SMALL.withExposures(0), null)) {
+        try (OneThread two = OneThread.open();
+                OneThread none = new OneThread(OneThread.SMALL.withExposures(0), null)) {
             assertThatThrownBy(() -> two.a.expose(two.region, OpFlags.NONE, LONG))
                     .isInstanceOf(IllegalArgumentException.class)
                     .hasMessageContaining("ALLOW_REMOTE_READ, ALLOW_REMOTE_WRITE or both");
@@ -317,7 +307,7 @@ class ExposureTest {
 
     @Test
     void aBufferOfAPoolIsExposed() throws Exception {
-        try (OneThread two = open();
+        try (OneThread two = OneThread.open();
                 BufferPool pool =
                         two.poller
                                 .domain()
@@ -339,7 +329,7 @@ class ExposureTest {
 
     @Test
     void aBufferOfAPoolIsExposedWithACallback() throws Exception {
-        try (OneThread two = open();
+        try (OneThread two = OneThread.open();
                 BufferPool pool =
                         two.poller
                                 .domain()
@@ -373,7 +363,7 @@ class ExposureTest {
     /** The close of a region that is exposed frees its memory only after the end. */
     @Test
     void aRegionThatIsClosedWhileItIsExposedStaysUntilTheEnd() throws Exception {
-        try (OneThread two = open()) {
+        try (OneThread two = OneThread.open()) {
             MemoryRegion mine = two.poller.domain().allocate(100, Access.LOCAL_WRITE);
             Exposure exposure = two.a.expose(mine, WRITE, LONG);
             two.announce(exposure);
@@ -390,7 +380,7 @@ class ExposureTest {
     @Test
     void aHandlerMustNotWaitForAnExposure() throws Exception {
         List<Throwable> thrown = new ArrayList<>();
-        try (OneThread two = open()) {
+        try (OneThread two = OneThread.open()) {
             Exposure exposure = two.a.expose(two.region, WRITE, LONG);
             SendCallback callback =
                     (channel, attachment, status) -> {
@@ -436,7 +426,7 @@ class ExposureTest {
                                     .writeAndInvalidateAsync(
                                             none, remote, MemorySegment.ofArray(number));
                 };
-        try (Two two = new Two(SMALL, null, fill);
+        try (Two two = new Two(OneThread.SMALL, null, fill);
                 MemoryRegion region = two.poller.domain().allocate(1000, Access.LOCAL_WRITE)) {
             List<Thread> all = new ArrayList<>();
             for (int i = 0; i < threads; i++) {
@@ -474,7 +464,7 @@ class ExposureTest {
     /** A frame, byte by byte, as the package's description has it. */
     @Test
     void aFrameHasItsNotesBehindTheMessage() {
-        try (OneThread two = open()) {
+        try (OneThread two = OneThread.open()) {
             Exposure exposure = two.expose(WRITE, LONG);
             RemoteMemory remote = exposure.remoteMemory();
             assertThat(two.a.trySend(text("abc"))).isEqualTo(Status.SUCCESS);

@@ -25,6 +25,12 @@ final class OneThread implements AutoCloseable {
     static final OpFlags READ = OpFlags.ALLOW_REMOTE_READ;
     static final OpFlags WRITE = OpFlags.ALLOW_REMOTE_WRITE;
     static final Duration LONG = Duration.ofSeconds(30);
+    static final ChannelOptions SMALL =
+            ChannelOptions.DEFAULTS
+                    .withMaxMessage(1000)
+                    .withOutstanding(4)
+                    .withReceives(4)
+                    .withExposures(4);
     static final int BIND = 8; // opcodes
     static final int INVALIDATE = 7;
 
@@ -40,6 +46,11 @@ final class OneThread implements AutoCloseable {
     final MemoryRegion region;
     final MemoryRegion other;
     final List<String> log = new ArrayList<>(); // of ends, at either side
+
+    /** Two small ones; B's messages go nowhere. */
+    static OneThread open() {
+        return new OneThread(SMALL, (channel, message) -> {});
+    }
 
     /** B's messages go to the handler; those of A are logged. */
     OneThread(ChannelOptions options, @Nullable MessageHandler ofB) {

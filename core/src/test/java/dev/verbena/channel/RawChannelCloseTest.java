@@ -14,13 +14,13 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
-import java.net.InetSocketAddress;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
+import java.util.function.Consumer;
 
 /** How a {@link RawChannel} is closed while its connection ends for another reason. */
 @Timeout(60)
@@ -54,6 +54,19 @@ class RawChannelCloseTest {
                 });
     }
 
+    /** Accepts each request, by a channel that is handed on. */
+    private Listener listen(Consumer<RawChannel> accepted) {
+        return fabric.adapter.listen(
+                FakeFabric.port(PORT),
+                4,
+                request -> {
+                    RawChannel channel = create();
+                    channel.open(request);
+                    request.accept(channel.queuePair());
+                    accepted.accept(channel);
+                });
+    }
+
     /** A connection that did not come about: the program closes the connector, and the channel. */
     @Test
     void afterItsConnectorWasClosedItEndsAllTheSame() throws Exception {
@@ -69,19 +82,9 @@ class RawChannelCloseTest {
     /** The peer's end overtakes what it has sent before, which is delivered all the same. */
     @Test
     void whatCameBeforeTheEndIsDelivered() throws Exception {
-        InetSocketAddress address = FakeFabric.port(PORT);
         CompletableFuture<RawChannel> accepted = new CompletableFuture<>();
         List<String> log = new ArrayList<>();
-        try (Listener listener =
-                        fabric.adapter.listen(
-                                address,
-                                4,
-                                request -> {
-                                    RawChannel channel = create();
-                                    channel.open(request);
-                                    request.accept(channel.queuePair());
-                                    accepted.complete(channel);
-                                });
+        try (Listener listener = listen(accepted::complete);
                 Poller here = Poller.onThisThread(fabric.adapter, IdleStrategy.busySpin());
                 MemoryRegion memory = poller.domain().allocate(64);
                 MemoryRegion mine = here.domain().allocate(64)) {
@@ -136,18 +139,8 @@ class RawChannelCloseTest {
     /** Whatever comes first, nothing throws, and the end comes once. */
     @Test
     void besideTheEndOfItsConnectionItEndsOnce() throws Exception {
-        InetSocketAddress address = FakeFabric.port(PORT);
         BlockingQueue<RawChannel> accepted = new LinkedBlockingQueue<>();
-        try (Listener listener =
-                fabric.adapter.listen(
-                        address,
-                        4,
-                        request -> {
-                            RawChannel channel = create();
-                            channel.open(request);
-                            request.accept(channel.queuePair());
-                            accepted.add(channel);
-                        })) {
+        try (Listener listener = listen(accepted::add)) {
             for (int i = 0; i < 200; i++) {
                 RawChannel channel = create();
                 Connector connector = fabric.adapter.createConnector();

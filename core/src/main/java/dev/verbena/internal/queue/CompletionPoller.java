@@ -276,9 +276,9 @@ public final class CompletionPoller {
     }
 
     /**
-     * The short poll, enough for almost all: nothing is there, or plain successes. Apart from the
-     * long one, which does the same and more, because what the JIT prepares for that costs more
-     * than all there is to do here.
+     * The short poll, enough for almost all: nothing is there, or plain successes of one queue.
+     * Apart from the long one, which does the same and more, because what the JIT prepares for that
+     * costs more than all there is to do here.
      *
      * @return whether there is no more to do
      */
@@ -288,33 +288,10 @@ public final class CompletionPoller {
         int plain =
                 came > 0 && guess != null ? guess.deliverPlain(raw, 0, came, provider, into) : 0;
         if (plain < came) {
-            plain = pollPlainOfSeveral(plain, came, into);
-        }
-        if (plain < came) {
             take(plain, came, into);
             noteUnsettled();
         }
         return came < asked || into.remaining() == 0;
-    }
-
-    /** Goes on with other queue pairs; the guess stays with the last of them. */
-    private int pollPlainOfSeveral(int first, int came, CompletionRecords into) {
-        RequestLedger last = null;
-        int next = first;
-        while (next < came) {
-            long id = raw.id(next);
-            RequestLedger ledger = WorkId.isShared(id) ? null : registry.find(id);
-            int plain = ledger == null ? 0 : ledger.deliverPlain(raw, next, came, provider, into);
-            if (plain == 0) {
-                break;
-            }
-            last = ledger;
-            next += plain;
-        }
-        if (last != null) {
-            guess = last;
-        }
-        return next;
     }
 
     private void pollAll(CompletionRecords into) {

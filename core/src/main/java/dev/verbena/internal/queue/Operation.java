@@ -48,19 +48,13 @@ public record Operation(String name, int opcode, RequestType type, int flags, Ne
 
     /** Writes the fields that it has beside its buffers into a request that was begun. */
     void fill(SendChain request, long remoteAddress, int remoteKey, long operand, long swap) {
+        fillRemote(request, remoteAddress, remoteKey);
         switch (opcode) {
-            case SendChain.SEND_WITH_INVALIDATE -> request.invalidate(remoteKey);
-            case SendChain.SEND_WITH_IMMEDIATE -> request.immediate((int) operand);
-            case SendChain.WRITE_WITH_IMMEDIATE -> {
-                request.remote(remoteAddress, remoteKey);
-                request.immediate((int) operand);
-            }
-            case SendChain.WRITE, SendChain.READ -> request.remote(remoteAddress, remoteKey);
-            case SendChain.COMPARE_AND_SWAP, SendChain.FETCH_AND_ADD -> {
-                request.remoteOfAtomic(remoteAddress, remoteKey);
-                request.operands(operand, swap);
-            }
-            default -> {} // SEND
+            case SendChain.SEND_WITH_IMMEDIATE, SendChain.WRITE_WITH_IMMEDIATE ->
+                    request.immediate((int) operand);
+            case SendChain.COMPARE_AND_SWAP, SendChain.FETCH_AND_ADD ->
+                    request.operands(operand, swap);
+            default -> {} // those without operands
         }
     }
 

@@ -9,7 +9,7 @@ import org.jspecify.annotations.Nullable;
  *
  * <p>Guarded by the lock of its {@link WindowTable}.
  */
-@SuppressWarnings("NonAtomicVolatileUpdate") // changed under the gate, only read without it
+@SuppressWarnings("NonAtomicVolatileUpdate") // changed under the lock, only read without it
 public final class Window {
     /**
      * A token's low 8 bits count binds; after 256 of them a stale token would fit again, so a

@@ -227,7 +227,7 @@ enum Row {
         BYTES,
         /** A number of something, the key of the row whose programs run, or what is measured. */
         WORD,
-        /** Who is in Java's place: the key of a {@link Peer}. */
+        /** The key of a {@link Peer}, which ran in Java's place. */
         PEER
     }
 
