@@ -1,0 +1,261 @@
+package dev.verbena;
+
+import static dev.verbena.PathSteps.ALL;
+import static dev.verbena.PathSteps.NONE;
+import static dev.verbena.PathSteps.SMALL;
+import static dev.verbena.PathSteps.changed;
+import static dev.verbena.PathSteps.made;
+import static dev.verbena.PathSteps.trafficClass;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.verbena.bindings.Verbs;
+import dev.verbena.bindings.ibv_ah_attr;
+import dev.verbena.bindings.ibv_global_route;
+import dev.verbena.bindings.ibv_qp_attr;
+import dev.verbena.internal.verbs.FakeConnections;
+import dev.verbena.internal.verbs.FakeDevice;
+import dev.verbena.internal.verbs.StateChange;
+
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+
+import java.lang.foreign.MemorySegment;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.util.ArrayDeque;
+import java.util.ArrayList;
+import java.util.Deque;
+import java.util.List;
+import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.TimeUnit;
+
+/** Which attribute of which side's queue pair each path option of a connector changes. */
+class PathByConnectorTest {
+    private static final InetAddress HERE = InetAddress.ofLiteral("10.0.0.1");
+    private static final ConnectionOptions DEFAULTS = ConnectionOptions.DEFAULTS;
+
+    private final FakeDevice device = new FakeDevice();
+    private final FakeConnections network = new FakeConnections();
+    private final Adapter adapter = new Adapter("fake0", device, device.open(), () -> network);
+    private final ProtectionDomain domain = adapter.createProtectionDomain();
+    private final CompletionQueue queue = adapter.createCompletionQueue(64);
+    private final BlockingQueue<Connector> requests = new LinkedBlockingQueue<>();
+    private final Deque<AutoCloseable> opened = new ArrayDeque<>();
+    private final List<StateChange> near = new ArrayList<>(); // of the connecting side
+    private final List<StateChange> far = new ArrayList<>();
+    private final QueuePair connecting = queuePair();
+    private final QueuePair accepting = queuePair();
+
+    PathByConnectorTest() {
+        network.devices.put(HERE, "fake0");
+        network.devices.put(InetAddress.ofLiteral("10.0.0.2"), "fake1");
+    }
+
+    @AfterEach
+    void close() throws Exception {
+        for (AutoCloseable object : opened) {
+            object.close();
+        }
+        queue.close();
+        domain.close();
+        adapter.close();
+        device.dispose();
+        Rig.nobodyThrew();
+    }
+
+    private <T extends AutoCloseable> T keep(T object) {
+        opened.push(object);
+        return object;
+    }
+
+    private QueuePair queuePair() {
+        return keep(domain.createQueuePair(queue, queue, SMALL));
+    }
+
+    /** Connects two queue pairs, and notes the steps of each. */
+    private void connect(PathOptions here, PathOptions there) throws Exception {
+        Listener listener = keep(adapter.listen(new InetSocketAddress(HERE, 0), 0, requests::add));
+        Connector connector = keep(adapter.createConnector());
+        CompletableFuture<Void> connected =
+                connector.connectAsync(
+                        connecting, listener.localAddress(), DEFAULTS.withPath(here));
+        Connector request = requests.poll(30, TimeUnit.SECONDS);
+        assertThat(request).as("a request").isNotNull();
+        keep(request);
+        CompletableFuture<Void> accepted = request.acceptAsync(accepting, DEFAULTS.withPath(there));
+        connected.get(30, TimeUnit.SECONDS);
+        far.addAll(device.changes);
+        device.changes.clear();
+        connector.completeConnect();
+        accepted.get(30, TimeUnit.SECONDS);
+        near.addAll(device.changes);
+        device.changes.clear();
+        assertThat(near).hasSize(3);
+        assertThat(far).hasSize(3);
+    }
+
+    private static byte[] toReceive(List<StateChange> side) {
+        return FakeDevice.bytes(side.get(1));
+    }
+
+    private static byte[] toSend(List<StateChange> side) {
+        return FakeDevice.bytes(side.get(2));
+    }
+
+    /** What the fake connection manager says, with what this library always changes. */
+    private byte[] defaultToReceive(List<StateChange> side) {
+        QueuePair peer = side == near ? accepting : connecting;
+        return changed(
+                made(a -> ibv_qp_attr.qp_state(a, Verbs.IBV_QPS_RTR)),
+                a -> {
+                    MemorySegment address = ibv_qp_attr.ah_attr(a);
+                    ibv_ah_attr.is_global(address, (byte) 1);
+                    ibv_ah_attr.sl(address, FakeConnections.PATH_SERVICE_LEVEL);
+                    ibv_global_route.flow_label(
+                            ibv_ah_attr.grh(address), FakeConnections.PATH_FLOW_LABEL);
+                    ibv_qp_attr.max_dest_rd_atomic(a, (byte) 2);
+                    ibv_qp_attr.dest_qp_num(a, peer.address().queuePairNumber());
+                });
+    }
+
+    private static byte[] defaultToSend() {
+        return made(
+                a -> {
+                    ibv_qp_attr.qp_state(a, Verbs.IBV_QPS_RTS);
+                    ibv_qp_attr.timeout(a, (byte) FakeConnections.PATH_ACK_TIMEOUT);
+                    ibv_qp_attr.retry_cnt(a, (byte) 6);
+                    ibv_qp_attr.rnr_retry(a, (byte) 6);
+                    ibv_qp_attr.max_rd_atomic(a, (byte) 2);
+                });
+    }
+
+    private void masksAreThoseOfTheConnectionManager() {
+        for (List<StateChange> side : List.of(near, far)) {
+            assertThat(side)
+                    .extracting(FakeDevice::mask)
+                    .containsExactly(
+                            Verbs.IBV_QP_STATE
+                                    | Verbs.IBV_QP_PKEY_INDEX
+                                    | Verbs.IBV_QP_PORT
+                                    | Verbs.IBV_QP_ACCESS_FLAGS,
+                            Verbs.IBV_QP_STATE
+                                    | Verbs.IBV_QP_AV
+                                    | Verbs.IBV_QP_PATH_MTU
+                                    | Verbs.IBV_QP_DEST_QPN
+                                    | Verbs.IBV_QP_RQ_PSN
+                                    | Verbs.IBV_QP_MAX_DEST_RD_ATOMIC
+                                    | Verbs.IBV_QP_MIN_RNR_TIMER,
+                            Verbs.IBV_QP_STATE
+                                    | Verbs.IBV_QP_TIMEOUT
+                                    | Verbs.IBV_QP_RETRY_CNT
+                                    | Verbs.IBV_QP_RNR_RETRY
+                                    | Verbs.IBV_QP_SQ_PSN
+                                    | Verbs.IBV_QP_MAX_QP_RD_ATOMIC);
+        }
+    }
+
+    @Test
+    void defaultsLeaveItToTheConnectionManager() throws Exception {
+        connect(NONE, NONE);
+        assertThat(network.calls).noneMatch(call -> call.startsWith("trafficClass"));
+        for (List<StateChange> side : List.of(near, far)) {
+            assertThat(toReceive(side)).isEqualTo(defaultToReceive(side));
+            assertThat(toSend(side)).isEqualTo(defaultToSend());
+        }
+        masksAreThoseOfTheConnectionManager();
+        assertThat(network.lastConnect.retries()).isEqualTo(6);
+        assertThat(network.lastConnect.rnrRetries()).isEqualTo(6);
+        assertThat(network.lastAccept.retries()).isEqualTo(6);
+        assertThat(network.lastAccept.rnrRetries()).isEqualTo(6);
+    }
+
+    @Test
+    void optionsOfTheConnectingSideAreOnItsQueuePairAndInItsRequest() throws Exception {
+        connect(ALL, NONE);
+        assertThat(toReceive(near))
+                .isEqualTo(changed(defaultToReceive(near), PathSteps::allToReceive));
+        assertThat(toSend(near)).isEqualTo(changed(defaultToSend(), PathSteps::allToSend));
+        // The other has the traffic class of the request, and nothing else.
+        assertThat(toReceive(far))
+                .isEqualTo(changed(defaultToReceive(far), a -> trafficClass(a, 0xFE)));
+        assertThat(toSend(far)).isEqualTo(defaultToSend());
+        masksAreThoseOfTheConnectionManager();
+        assertThat(network.lastConnect.retries()).isEqualTo(3);
+        // How often the peer waits for receives of this side is no option of this side's.
+        assertThat(network.lastConnect.rnrRetries()).isEqualTo(6);
+    }
+
+    @Test
+    void optionsOfTheAcceptingSideAreOnItsQueuePair() throws Exception {
+        connect(NONE, ALL);
+        assertThat(network.calls).noneMatch(call -> call.startsWith("trafficClass"));
+        assertThat(toReceive(near)).isEqualTo(defaultToReceive(near));
+        assertThat(toSend(near)).isEqualTo(defaultToSend());
+        assertThat(toReceive(far))
+                .isEqualTo(changed(defaultToReceive(far), PathSteps::allToReceive));
+        assertThat(toSend(far)).isEqualTo(changed(defaultToSend(), PathSteps::allToSend));
+        masksAreThoseOfTheConnectionManager();
+    }
+
+    @Test
+    void eachSideMayHaveATrafficClassOfItsOwn() throws Exception {
+        connect(NONE.withDscp(26), NONE.withTrafficClass(0));
+        assertThat(toReceive(near))
+                .isEqualTo(changed(defaultToReceive(near), a -> trafficClass(a, 104)));
+        assertThat(toReceive(far)).isEqualTo(defaultToReceive(far));
+    }
+
+    @Test
+    void theTrafficClassIsSetBeforeTheRouteIsResolvedFromEachAddress() throws Exception {
+        // The route leads by another device: the device's own address is tried next, which
+        // takes another identifier.
+        network.routeBy = "fake1";
+        connect(NONE.withTrafficClass(104), NONE);
+        assertThat(network.calls)
+                .filteredOn(call -> call.startsWith("trafficClass") || call.startsWith("resolve"))
+                .containsExactly(
+                        "trafficClass 104",
+                        "resolveAddress",
+                        "trafficClass 104",
+                        "resolveAddress",
+                        "resolveRoute");
+        assertThat(toReceive(far))
+                .isEqualTo(changed(defaultToReceive(far), a -> trafficClass(a, 104)));
+    }
+
+    /** The kernel may have another default for the device. */
+    @Test
+    void theTrafficClassOfZeroIsOneToo() throws Exception {
+        connect(NONE.withTrafficClass(0), NONE);
+        assertThat(network.calls).contains("trafficClass 0");
+    }
+
+    @Test
+    void aRefusedTrafficClassFailsTheConnectAndLeavesTheQueuePairFresh() throws Exception {
+        network.errors.put("trafficClass 104", 22); // EINVAL
+        Connector connector = keep(adapter.createConnector());
+        assertThatThrownBy(
+                        () ->
+                                connector.connect(
+                                        connecting,
+                                        new InetSocketAddress(HERE, 1),
+                                        DEFAULTS.withPath(NONE.withDscp(26))))
+                .isInstanceOf(VerbenaException.class)
+                .hasMessageContaining("rdma_set_option(TOS 104)")
+                .hasMessageContaining("EINVAL");
+        assertThat(connecting.state()).isEqualTo(QueuePairState.INITIALIZED);
+        assertThat(network.identifiers()).isZero();
+    }
+
+    @Test
+    void sevenRetriesAreSevenIfAskedFor() throws Exception {
+        connect(NONE.withRetries(7), NONE);
+        assertThat(network.lastConnect.retries()).isEqualTo(7);
+        assertThat(near.getLast().retries()).isEqualTo(7);
+        assertThat(far.getLast().retries()).isEqualTo(6);
+    }
+}
