@@ -331,11 +331,8 @@ public final class Poller implements AutoCloseable {
             if (tasks.isEmpty() && !closed) {
                 CompletionQueue which =
                         events.await(most >= TICK_NANOSECONDS ? TICK : Duration.ofNanos(most));
-                while (which != null) {
-                    for (PollerQueue queue : queues) {
-                        queue.fired(which);
-                    }
-                    which = events.await(Duration.ZERO);
+                for (PollerQueue queue : queues) {
+                    queue.fired(which); // others that have fired, too, end the next wait
                 }
             }
         } catch (VerbenaException e) {
