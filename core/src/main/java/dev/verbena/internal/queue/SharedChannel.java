@@ -98,12 +98,15 @@ public final class SharedChannel<Q extends SharedChannel.Queue> {
         /**
          * {@inheritDoc}
          *
-         * <p>Takes the events of other queues, too, for the thread that waits.
+         * <p>Takes the events of other queues that stand before, too, for the thread that waits.
          */
         @Override
         public void takeUnread(int unread) {
             synchronized (SharedChannel.this) {
-                takeEvents(Integer.MAX_VALUE);
+                boolean any = true;
+                while (any && arrived < unread) {
+                    any = takeEvents(1);
+                }
                 arrived = 0;
             }
         }
