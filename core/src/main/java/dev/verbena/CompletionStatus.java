@@ -1,7 +1,7 @@
 package dev.verbena;
 
-import dev.verbena.internal.queue.CompletionPoller;
 import dev.verbena.internal.queue.RequestType;
+import dev.verbena.internal.queue.SynthesizedStatus;
 import dev.verbena.internal.verbs.Provider;
 
 /**
@@ -14,7 +14,7 @@ final class CompletionStatus {
     /**
      * The status of a completion.
      *
-     * @param raw the provider's, or {@link CompletionPoller#LOST}
+     * @param raw the provider's, or {@link SynthesizedStatus#LOST}
      * @param provider some of which say more, or less, than verbs asks for
      */
     static Status of(int raw, RequestType type, Provider provider) {
@@ -45,7 +45,7 @@ final class CompletionStatus {
             // same.
             case 9 -> receive ? Status.BUFFER_OVERFLOW : Status.REMOTE_RESOURCES; // REM_INV_REQ_ERR
             case 10 -> Status.ACCESS_VIOLATION; // REM_ACCESS_ERR
-            case CompletionPoller.LOST -> Status.BUFFER_OVERFLOW; // of the completion queue
+            case SynthesizedStatus.LOST -> Status.BUFFER_OVERFLOW; // of the completion queue
             case 11 -> Status.REMOTE_RESOURCES; // REM_OP_ERR
             case 12, 13 -> Status.IO_TIMEOUT; // RETRY_EXC_ERR, RNR_RETRY_EXC_ERR
             default -> Status.INTERNAL_ERROR; // 7 BAD_RESP, 16 REM_ABORT, 19 to 21, and new ones

@@ -5,8 +5,8 @@ import dev.verbena.internal.events.FailedCompletionEvent;
 import dev.verbena.internal.events.RefusedPostEvent;
 import dev.verbena.internal.events.WindowBoundEvent;
 import dev.verbena.internal.events.WindowInvalidatedEvent;
-import dev.verbena.internal.queue.CompletionPoller;
 import dev.verbena.internal.queue.RequestType;
+import dev.verbena.internal.queue.SynthesizedStatus;
 
 /**
  * What happens to queue pairs, for the JDK's Flight Recorder. Only after {@link
@@ -38,7 +38,7 @@ final class QueuePairEvents {
 
     static void failed(
             NativeQueuePair pair, RequestType type, long context, int status, int vendorError) {
-        if (status != CompletionPoller.FLUSHED) {
+        if (status != SynthesizedStatus.FLUSHED) {
             FailedCompletionEvent.record(
                     pair.adapter().name(),
                     pair.number(),

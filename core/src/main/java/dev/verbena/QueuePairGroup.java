@@ -1,6 +1,6 @@
 package dev.verbena;
 
-import dev.verbena.internal.queue.CompletionPoller;
+import dev.verbena.internal.queue.SynthesizedStatus;
 import dev.verbena.internal.verbs.WorkCompletions;
 
 import java.util.Arrays;
@@ -55,7 +55,7 @@ final class QueuePairGroup {
                 continue; // closed meanwhile, or broken with the device
             }
         }
-        int lost = overrun ? CompletionPoller.LOST : WorkCompletions.GENERAL_ERROR;
+        int lost = overrun ? SynthesizedStatus.LOST : WorkCompletions.GENERAL_ERROR;
         long timeout = overrun ? BREAK_DOWN : NativeQueuePair.FAILED_DEVICE_TIMEOUT;
         long start = System.nanoTime();
         for (QueuePair queuePair : queuePairs) {

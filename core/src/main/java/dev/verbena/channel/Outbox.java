@@ -257,15 +257,31 @@ final class Outbox {
         if (status.isSuccess()) {
             next = slot + 1 == callbacks.length ? 0 : slot + 1;
             outstanding++;
-            callbacks[slot] = callback;
-            attachments[slot] = attachment;
-            kinds[slot] = kind;
+            fill(slot, kind, callback, attachment);
             binds[slot] = exposures.bindsPosted();
             readsOutstanding += kind.reads ? 1 : 0;
             lastSent = poller.tick();
             expires[slot] = lastSent + timeoutTicks;
         }
         return status;
+    }
+
+    /** Writes references only where they change: the collector has to learn of each write. */
+    @SuppressWarnings("ReferenceEquality") // it is about the references
+    private void fill(
+            int slot,
+            RequestKind kind,
+            @Nullable SendCallback callback,
+            @Nullable Object attachment) {
+        if (kinds[slot] != kind) {
+            kinds[slot] = kind;
+        }
+        if (callbacks[slot] != callback) {
+            callbacks[slot] = callback;
+        }
+        if (attachments[slot] != attachment) {
+            attachments[slot] = attachment;
+        }
     }
 
     /** Posts a read or write. What is the caller's mistake is refused without effect. */
@@ -324,10 +340,11 @@ final class Outbox {
         return attachments[slot];
     }
 
-    /** Its buffer may be used again. */
+    /** Its buffer may be used again. The callback stays: the next one is often the same. */
     void ended(int slot) {
-        callbacks[slot] = null;
-        attachments[slot] = null;
+        if (attachments[slot] != null) {
+            attachments[slot] = null;
+        }
         outstanding--;
         readsOutstanding -= kinds[slot].reads ? 1 : 0;
         exposures.bindsEnded(binds[slot]);

@@ -75,6 +75,7 @@ public final class Poller implements AutoCloseable {
     private boolean ranTasks; // in the last round
     private int emptyPolls;
     private long idleSince;
+    private boolean dispatched; // just now: idleSince is when, so the clock need not be read
     private long nextTick;
 
     private Poller(Adapter adapter, IdleStrategy idle, @Nullable Thread owner) {
@@ -171,15 +172,21 @@ public final class Poller implements AutoCloseable {
      */
     public int await(Duration timeout) {
         checkMayPoll();
-        long deadline = System.nanoTime() + TimeUnit.NANOSECONDS.convert(timeout);
-        while (true) {
-            int count = round();
+        int count = round();
+        if (nothingToReturnFor(count)) { // most often there is something: then no look at the clock
+            long deadline = System.nanoTime() + TimeUnit.NANOSECONDS.convert(timeout);
             long left = deadline - System.nanoTime();
-            if (count > 0 || ranTasks || left <= 0 || closed) {
-                return count;
+            while (nothingToReturnFor(count) && left > 0) {
+                rest(left);
+                count = round();
+                left = deadline - System.nanoTime();
             }
-            rest(left);
         }
+        return count;
+    }
+
+    private boolean nothingToReturnFor(int count) {
+        return count == 0 && !ranTasks && !closed;
     }
 
     private void checkMayPoll() {
@@ -220,6 +227,9 @@ public final class Poller implements AutoCloseable {
         try {
             ranTasks = !tasks.isEmpty();
             runTasks();
+            if (confined || ranTasks) {
+                dispatched = false; // what ran meanwhile is no handler's time
+            }
             int count = 0;
             for (PollerQueue queue : queues) {
                 if (!queue.broken()) {
@@ -241,13 +251,16 @@ public final class Poller implements AutoCloseable {
         try {
             int count = queue.poll();
             if (count > 0) {
-                long start = System.nanoTime();
+                long start = dispatched ? idleSince : System.nanoTime();
                 queue.dispatch(count);
                 idleSince = System.nanoTime();
+                dispatched = true;
                 if (idleSince - start > SLOW_NANOSECONDS) {
                     slowRounds.incrementAndGet();
                     SlowRound.record(adapter.name(), count, idleSince - start);
                 }
+            } else {
+                dispatched = false;
             }
             return count;
         } catch (VerbenaException e) {
@@ -331,11 +344,8 @@ public final class Poller implements AutoCloseable {
             if (tasks.isEmpty() && !closed) {
                 CompletionQueue which =
                         events.await(most >= TICK_NANOSECONDS ? TICK : Duration.ofNanos(most));
-                while (which != null) {
-                    for (PollerQueue queue : queues) {
-                        queue.fired(which);
-                    }
-                    which = events.await(Duration.ZERO);
+                for (PollerQueue queue : queues) {
+                    queue.fired(which); // others that have fired, too, end the next wait
                 }
             }
         } catch (VerbenaException e) {

@@ -200,9 +200,11 @@ class ChannelCountersTest {
                 Channel a = new Channel(poller, SMALL, (channel, message) -> {});
                 Channel b = new Channel(poller, SMALL, (channel, message) -> {})) {
             Two.connect(a, b);
-            assertThat(a.trySend(text("x"))).isEqualTo(Status.SUCCESS);
-            Thread.sleep(2 * Poller.SLOW.toMillis()); // the caller's own work
-            assertThat(poller.poll()).isPositive();
+            for (int i = 0; i < 2; i++) { // a first round, and one behind it
+                assertThat(a.trySend(text("x"))).isEqualTo(Status.SUCCESS);
+                Thread.sleep(2 * Poller.SLOW.toMillis()); // the caller's own work
+                assertThat(poller.poll()).isPositive();
+            }
             assertThat(poller.slowRounds()).isZero();
         }
         device.dispose();

@@ -1,9 +1,12 @@
 package dev.verbena.channel;
 
+import static dev.verbena.Status.SUCCESS;
+
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.verbena.Adapter;
 import dev.verbena.FakeAdapters;
+import dev.verbena.internal.verbs.EventWait;
 import dev.verbena.internal.verbs.FakeDevice;
 
 import org.junit.jupiter.api.Test;
@@ -24,6 +27,38 @@ class PollerTest {
             poller.execute(() -> done[0] = true);
             assertThat(poller.await(Duration.ofHours(1))).isZero();
             assertThat(done[0]).isTrue();
+        }
+        device.dispose();
+    }
+
+    /** Each wait is a system call: after an event it polls, and asks the channel for no other. */
+    @Test
+    void aMessageEndsOneWait() {
+        FakeDevice device = new FakeDevice();
+        device.carriesBytes = true;
+        try (Adapter adapter = FakeAdapters.open(device);
+                Poller poller = Poller.onThisThread(adapter, IdleStrategy.events());
+                Poller ofPeer = Poller.onThisThread(adapter, IdleStrategy.busySpin())) {
+            int[] arrived = new int[1];
+            Channel channel =
+                    new Channel(poller, ChannelOptions.DEFAULTS, (of, message) -> arrived[0]++);
+            Channel peer = new Channel(ofPeer, ChannelOptions.DEFAULTS, (of, message) -> {});
+            Two.connect(channel, peer);
+            while (poller.poll() > 0) {
+                continue;
+            }
+            for (int i = 1; i <= 3; i++) {
+                device.waits.add(
+                        () -> {
+                            assertThat(peer.trySend(OneThread.text("hello"))).isEqualTo(SUCCESS);
+                            Two.step(device);
+                            return EventWait.EVENT;
+                        });
+                assertThat(poller.await(Duration.ofHours(1))).isOne();
+                assertThat(arrived[0]).isEqualTo(i);
+                assertThat(device.sleeps).hasSize(i);
+                assertThat(device.eventsAskedFor).isEqualTo(i);
+            }
         }
         device.dispose();
     }

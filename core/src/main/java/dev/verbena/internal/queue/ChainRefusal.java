@@ -79,7 +79,7 @@ final class ChainRefusal {
                 answer = Refusal.NOT_CONNECTED.code();
             }
             queue.poller.synthesize(
-                    ledger, first + at, lastSynthesized, CompletionPoller.NOT_POSTED);
+                    ledger, first + at, lastSynthesized, SynthesizedStatus.NOT_POSTED);
         }
         queue.fail();
         return answer;

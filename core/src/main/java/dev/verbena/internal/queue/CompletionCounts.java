@@ -36,7 +36,7 @@ public final class CompletionCounts {
     @SuppressWarnings("NonAtomicVolatileUpdate")
     void failure(int status) {
         failuresEver++;
-        if (status == CompletionPoller.FLUSHED) {
+        if (status == SynthesizedStatus.FLUSHED) {
             cancelledEver++; // last: a reader never sees more of these than failures
         }
     }

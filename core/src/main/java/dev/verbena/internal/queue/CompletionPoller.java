@@ -18,18 +18,6 @@ import org.jspecify.annotations.Nullable;
  * delivered first.
  */
 public final class CompletionPoller {
-    /** {@code IBV_WC_GENERAL_ERR}: the status of a request that never reached the provider. */
-    public static final int NOT_POSTED = WorkCompletions.GENERAL_ERROR;
-
-    /** {@code IBV_WC_WR_FLUSH_ERR}: the status of a request behind one that failed. */
-    public static final int FLUSHED = WorkCompletions.FLUSHED;
-
-    /**
-     * The status of a request whose completion the device has lost: none of {@code enum
-     * ibv_wc_status}, which has no such value.
-     */
-    public static final int LOST = 0xFF;
-
     /** What {@link #reserve} returns when all slots are taken. */
     public static final long NO_SLOT = -1;
 
@@ -491,7 +479,7 @@ public final class CompletionPoller {
     void synthesize(RequestLedger ledger, int first, int last, int status) {
         if (lock.acquire()) {
             try {
-                ledger.synthesize(first, last, status, FLUSHED);
+                ledger.synthesize(first, last, status, SynthesizedStatus.FLUSHED);
                 deliverSynthesized(ledger);
             } finally {
                 lock.release();
@@ -521,7 +509,12 @@ public final class CompletionPoller {
             if (lastIsAsking) {
                 ledger.suppress(last);
             }
-            ledger.synthesize(first, lastIsAsking ? last - 1 : last, NOT_POSTED, FLUSHED);
+            int lastSynthesized = lastIsAsking ? last - 1 : last;
+            ledger.synthesize(
+                    first,
+                    lastSynthesized,
+                    SynthesizedStatus.NOT_POSTED,
+                    SynthesizedStatus.FLUSHED);
             deliverSynthesized(ledger);
             return false;
         } finally {
@@ -542,8 +535,8 @@ public final class CompletionPoller {
      * @param ledger its requests
      * @param nanoseconds how long to wait for the device; not at all when this queue is {@link
      *     #broken}
-     * @param rest the status of those that the device does not end; {@link #LOST} when this queue
-     *     is broken
+     * @param rest the status of those that the device does not end; {@link SynthesizedStatus#LOST}
+     *     when this queue is broken
      */
     public void finish(RequestLedger ledger, long nanoseconds, int rest) {
         long start = System.nanoTime();
@@ -555,7 +548,7 @@ public final class CompletionPoller {
         }
         if (ledger.outstanding() > 0 && lock.acquire()) {
             try {
-                ledger.synthesizeRest(broken ? LOST : rest);
+                ledger.synthesizeRest(broken ? SynthesizedStatus.LOST : rest);
                 deliverSynthesized(ledger);
             } finally {
                 lock.release();

@@ -8,8 +8,7 @@ import dev.verbena.internal.verbs.WorkCompletions;
  */
 public final class CompletionRecords {
     // A record is two words beside each other, as a request is in its queue's RequestLedger, so
-    // that
-    // telling a plain success is copying it, and touches one cache line. The first word is the
+    // delivering a plain success is copying it, and touches one cache line. The first word is the
     // context. The lower half of the second is the request's mark, with its type, its status (0 in
     // a mark, and IBV_WC_SUCCESS is 0), and whether immediate data came; the upper half are the
     // bytes that came, or of a failure the vendor's error. What few have is apart, and whose they
@@ -19,8 +18,7 @@ public final class CompletionRecords {
 
     private long[] words;
     private Endpoint[] endpoints; // whose each is
-    private int[]
-            extras; // invalidated tokens and immediate data, valid only for completions with one
+    private int[] extras; // invalidated tokens and immediate data, of completions that have one
     private int capacity;
     private int size;
 
@@ -151,7 +149,7 @@ public final class CompletionRecords {
      * @return its type
      */
     public RequestType type(int index) {
-        return RequestLedger.type((int) kind(index));
+        return RequestSlots.type((int) kind(index));
     }
 
     /**

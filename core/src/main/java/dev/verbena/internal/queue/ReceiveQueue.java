@@ -96,7 +96,7 @@ public final class ReceiveQueue extends QueueLock {
             int sequence = ledger.add(context, RequestType.RECEIVE, false, true);
             synthesized = flushed;
             if (synthesized) {
-                poller.synthesize(ledger, sequence, sequence, CompletionPoller.FLUSHED);
+                poller.synthesize(ledger, sequence, sequence, SynthesizedStatus.FLUSHED);
             } else {
                 long id = WorkId.of(ledger.queue(), sequence);
                 int answer = request.post(queuePair, id, buffers.address(), count);
@@ -171,7 +171,7 @@ public final class ReceiveQueue extends QueueLock {
         close();
         if (ledger.outstanding() > 0) {
             modifyToError.run();
-            poller.finish(ledger, nanoseconds, CompletionPoller.FLUSHED);
+            poller.finish(ledger, nanoseconds, SynthesizedStatus.FLUSHED);
         }
     }
 

@@ -55,7 +55,7 @@ public final class RequestCounts {
     }
 
     void failed(int status) {
-        counts.getAndIncrement(status == CompletionPoller.FLUSHED ? CANCELLED : FAILED);
+        counts.getAndIncrement(status == SynthesizedStatus.FLUSHED ? CANCELLED : FAILED);
     }
 
     void internalSignal() {

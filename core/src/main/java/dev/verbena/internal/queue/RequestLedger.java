@@ -4,11 +4,8 @@ import dev.verbena.internal.verbs.Provider;
 import dev.verbena.internal.verbs.SendChain;
 import dev.verbena.internal.verbs.WorkCompletions;
 
-import org.jspecify.annotations.Nullable;
-
 import java.lang.invoke.MethodHandles;
 import java.lang.invoke.VarHandle;
-import java.util.Objects;
 
 /**
  * The outstanding requests of one queue, oldest first: what each one was, how it will end, and how
@@ -24,9 +21,7 @@ import java.util.Objects;
  * more as may stand between two internal signals: a post that NDK's way of counting allows is never
  * refused.
  */
-public final class RequestLedger implements Credit {
-    private static final RequestType[] TYPES = RequestType.values();
-
+public final class RequestLedger extends RequestSlots implements Credit {
     /**
      * The first sequence number. They wrap around so soon that each test of some dozen requests
      * passes the wrap; from 0 on, a mistake would show after two thousand million requests.
@@ -35,9 +30,6 @@ public final class RequestLedger implements Credit {
 
     /** How many requests may be added before {@link RequestCounts#added} has to hear of it. */
     private static final int NOTE_EVERY = 1 << 24;
-
-    private static final long[] NOTHING = {};
-    private static final @Nullable Window[] NO_WINDOWS = {};
 
     private static final VarHandle ADDED = counter("added");
     private static final VarHandle RETIRED = counter("retired");
@@ -50,11 +42,6 @@ public final class RequestLedger implements Credit {
     private final long queue;
     private final int depth;
     private final int interval;
-    // Two for each request: its context and its RequestState. Empty until the first is added: most
-    // of many connections may be idle.
-    private long[] requests = NOTHING;
-    // Null but for outstanding requests that name one; empty until the first does.
-    private @Nullable Window[] windows = NO_WINDOWS;
 
     // Written by the posting side.
     private int added = FIRST;
@@ -91,16 +78,12 @@ public final class RequestLedger implements Credit {
      * @param interval how many silent requests may follow each other until one asks for a signal
      */
     public RequestLedger(Endpoint endpoint, long queue, int depth, int interval) {
+        super(depth + interval - 1);
         this.endpoint = endpoint;
         this.counts = WorkId.isReceive(queue) ? endpoint.receiveCounts() : endpoint.sendCounts();
         this.queue = queue;
         this.depth = depth;
         this.interval = interval;
-    }
-
-    /** How many requests there is memory for: as many as may be added, and two internal ones. */
-    private int places() {
-        return Integer.highestOneBit(depth + interval) << 1;
     }
 
     /**
@@ -146,9 +129,7 @@ public final class RequestLedger implements Credit {
     }
 
     private boolean fullNow() {
-        if (requests.length == 0) {
-            requests = new long[2 * places()]; // the first time that one is to be added
-        }
+        ensureRequests();
         int silent = silentAdded - (int) SILENT_RETIRED.getAcquire(this);
         int others = added - silentAdded - (int) DELIVERED.getAcquire(this);
         // Without what is granted on top for silent ones: those may end before the next check.
@@ -158,30 +139,6 @@ public final class RequestLedger implements Credit {
             counts.added(added - FIRST);
         }
         return others + silent >= depth + (silent > 0 ? interval - 1 : 0);
-    }
-
-    // Where a request's context and state are. The JIT checks no index that was masked to its
-    // array's length.
-
-    private int contextAt(int sequence) {
-        return sequence << 1 & requests.length - 1;
-    }
-
-    private int stateAt(int sequence) {
-        return (sequence << 1 | 1) & requests.length - 1;
-    }
-
-    private int windowAt(int sequence) {
-        return sequence & windows.length - 1;
-    }
-
-    private int state(int sequence) {
-        // A provider may report what was never added.
-        return requests.length == 0 ? RequestState.ENDED : (int) requests[stateAt(sequence)];
-    }
-
-    private void mark(int sequence, int marks) {
-        requests[stateAt(sequence)] |= marks;
     }
 
     /**
@@ -261,10 +218,7 @@ public final class RequestLedger implements Credit {
      * @param signaled whether the provider reports success
      */
     void add(Window window, long context, RequestType type, boolean silent, boolean signaled) {
-        if (windows.length == 0) {
-            windows = new Window[places()];
-        }
-        windows[windowAt(added)] = window;
+        putWindow(added, window);
         add(context, type, silent, signaled, RequestState.WINDOW);
     }
 
@@ -310,9 +264,7 @@ public final class RequestLedger implements Credit {
      * @return its sequence number
      */
     int addInternal() {
-        if (requests.length == 0) {
-            fullNow();
-        }
+        ensureRequests();
         counts.internal(1);
         return add(0, RequestType.SEND, true, true, RequestState.INTERNAL);
     }
@@ -321,9 +273,7 @@ public final class RequestLedger implements Credit {
     public void takeBack() {
         int state = state(added - 1);
         if ((state & RequestState.WINDOW) != 0) {
-            int at = windowAt(added - 1);
-            endpoint.windows().takeBack(Objects.requireNonNull(windows[at]), type(state));
-            windows[at] = null;
+            endpoint.windows().takeBack(takeWindow(added - 1), type(state));
         }
         if ((state & RequestState.SILENT) != 0) {
             silentAdded--;
@@ -413,9 +363,7 @@ public final class RequestLedger implements Credit {
     }
 
     private void retireWindow(int sequence, int state, boolean failed) {
-        int at = windowAt(sequence);
-        Window window = Objects.requireNonNull(windows[at]); // the request is marked WINDOW
-        windows[at] = null;
+        Window window = takeWindow(sequence);
         requests[stateAt(sequence)] = state & ~RequestState.WINDOW;
         endpoint.windows().retire(window, failed);
     }
@@ -500,23 +448,6 @@ public final class RequestLedger implements Credit {
         return true;
     }
 
-    long context(int sequence) {
-        return requests.length == 0 ? 0 : requests[contextAt(sequence)];
-    }
-
-    RequestType typeOf(int sequence) {
-        return type(state(sequence));
-    }
-
-    static RequestType type(int state) {
-        return TYPES[RequestState.typeIn(state)];
-    }
-
-    /** Whether a request is silent: delivering its failure frees no slot. */
-    boolean silent(int sequence) {
-        return (state(sequence) & RequestState.SILENT) != 0;
-    }
-
     /**
      * Synthesizes completions of requests that the caller believes posted: the provider did not
      * take them, or it is unknown whether it did.
@@ -584,7 +515,7 @@ public final class RequestLedger implements Credit {
             int oldest = retired;
             int state = state(oldest);
             if ((state & (RequestState.SYNTHESIZED | RequestState.ENDED)) == 0) {
-                mark(oldest, RequestState.ENDED | RequestState.status(CompletionPoller.LOST));
+                mark(oldest, RequestState.ENDED | RequestState.status(SynthesizedStatus.LOST));
                 retire(oldest, false);
                 return true;
             }

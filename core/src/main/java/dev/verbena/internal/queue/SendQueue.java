@@ -561,7 +561,7 @@ public final class SendQueue extends QueueLock {
         if (flush()) {
             close();
             // Without the lock: posts beside the close are not to wait.
-            poller.finish(ledger, nanoseconds, CompletionPoller.FLUSHED);
+            poller.finish(ledger, nanoseconds, SynthesizedStatus.FLUSHED);
         }
     }
 

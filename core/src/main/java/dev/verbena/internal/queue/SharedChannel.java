@@ -98,12 +98,15 @@ public final class SharedChannel<Q extends SharedChannel.Queue> {
         /**
          * {@inheritDoc}
          *
-         * <p>Takes the events of other queues, too, for the thread that waits.
+         * <p>Takes the events of other queues that stand before, too, for the thread that waits.
          */
         @Override
         public void takeUnread(int unread) {
             synchronized (SharedChannel.this) {
-                takeEvents();
+                boolean any = true;
+                while (any && arrived < unread) {
+                    any = takeEvents(1);
+                }
                 arrived = 0;
             }
         }
@@ -115,6 +118,7 @@ public final class SharedChannel<Q extends SharedChannel.Queue> {
                 queue = null;
                 if (entries[slot] == this) {
                     entries[slot] = null;
+                    used--;
                 }
             }
         }
@@ -132,6 +136,7 @@ public final class SharedChannel<Q extends SharedChannel.Queue> {
     @SuppressWarnings("unchecked") // an array of a class with a type parameter
     private @Nullable Entry[] entries = (@Nullable Entry[]) new SharedChannel<?>.Entry[4];
 
+    private int used; // of entries
     private final Deque<Entry> ready = new ArrayDeque<>();
     private boolean lookAtAll; // an error came between taking an event and noting it
     private boolean sleeping;
@@ -188,6 +193,7 @@ public final class SharedChannel<Q extends SharedChannel.Queue> {
         }
         Entry entry = new Entry(slot);
         entries[slot] = entry;
+        used++;
         return entry;
     }
 
@@ -203,19 +209,20 @@ public final class SharedChannel<Q extends SharedChannel.Queue> {
     }
 
     /**
-     * Takes all events that are there. The caller holds the lock.
+     * Takes events that are there. The caller holds the lock.
      *
+     * @param most how many at most
      * @return whether there were any
      */
-    private boolean takeEvents() {
-        boolean any = false;
+    private boolean takeEvents(int most) {
+        int count = 0;
         lookAtAll = true;
-        while (control.takeEventIfThere(channel, wait)) {
+        while (count < most && control.takeEventIfThere(channel, wait)) {
             noteEvent();
-            any = true;
+            count++;
         }
         lookAtAll = false;
-        return any;
+        return count > 0;
     }
 
     /** Whatever the events were for that an error has lost. The caller holds the lock. */
@@ -345,11 +352,15 @@ public final class SharedChannel<Q extends SharedChannel.Queue> {
         }
     }
 
-    /** Takes what made the channel readable, or finds out why it cannot be taken. */
+    /**
+     * Takes what made the channel readable, or finds out why it cannot be taken. Most queues have
+     * one event at most, so with one queue no system call is spent on a look for more. What is left
+     * makes the channel readable again.
+     */
     private void takeEventsOrFail() {
         int error;
         synchronized (this) {
-            error = takeEvents() ? 0 : takeOneOrFail();
+            error = takeEvents(Math.max(1, used)) ? 0 : takeOneOrFail();
         }
         if (error != 0) {
             queues().forEach(queue -> queue.channelFailed(error));

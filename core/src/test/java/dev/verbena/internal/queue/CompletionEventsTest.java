@@ -341,7 +341,7 @@ class CompletionEventsTest {
         events.arm(ArmState.SOLICITED);
         come();
         int last = ledger.add(8, RequestType.RECEIVE, false, true);
-        poller.synthesize(ledger, last, last, CompletionPoller.NOT_POSTED);
+        poller.synthesize(ledger, last, last, SynthesizedStatus.NOT_POSTED);
         poller.announce();
         waitOnce(0, CompletionEvents.SUCCESS);
         assertThat(device.sleeps).isEmpty();

@@ -33,7 +33,7 @@ class CompletionRecordsTest {
         assertThat(records.capacity()).isEqualTo(4);
         records.add(a, RequestType.RECEIVE_OF_WRITE, -7, 0xFFFF_FFFFL, 0, 99, 0x8000_0001, true);
         records.add(a, RequestType.FETCH_AND_ADD, Long.MIN_VALUE, 5, FAILURE, -3, 0, false);
-        records.add(a, RequestType.SEND, 1, 0, CompletionPoller.LOST, 0, 0, false);
+        records.add(a, RequestType.SEND, 1, 0, SynthesizedStatus.LOST, 0, 0, false);
         assertThat(records.size()).isEqualTo(3);
         assertThat(records.remaining()).isEqualTo(1);
         assertThat(records.type(0)).isEqualTo(RequestType.RECEIVE_OF_WRITE);
@@ -50,7 +50,7 @@ class CompletionRecordsTest {
         assertThat(records.immediate(1)).isFalse();
         assertThat(records.extra(1)).isZero();
         assertThat(records.type(2)).isEqualTo(RequestType.SEND);
-        assertThat(records.status(2)).isEqualTo(CompletionPoller.LOST);
+        assertThat(records.status(2)).isEqualTo(SynthesizedStatus.LOST);
         records.clear();
         assertThat(records.size()).isZero();
         assertThat(records.remaining()).isEqualTo(4);

@@ -86,7 +86,7 @@ class ExhaustionTest {
     }
 
     private void synthesize(int first, int last) {
-        survive(() -> poller.synthesize(ledger, first, last, CompletionPoller.NOT_POSTED));
+        survive(() -> poller.synthesize(ledger, first, last, SynthesizedStatus.NOT_POSTED));
     }
 
     private List<Long> poll(int room) {
@@ -96,7 +96,7 @@ class ExhaustionTest {
         for (int i = 0; i < records.size(); i++) {
             contexts.add(records.context(i));
             // In its place, but with this status: the completion was dropped.
-            assertThat(records.status(i)).isNotEqualTo(CompletionPoller.LOST);
+            assertThat(records.status(i)).isNotEqualTo(SynthesizedStatus.LOST);
         }
         return contexts;
     }
@@ -194,7 +194,7 @@ class ExhaustionTest {
             add(RequestType.WRITE);
         }
         exhausted = () -> true;
-        survive(() -> poller.finish(ledger, 0, CompletionPoller.FLUSHED));
+        survive(() -> poller.finish(ledger, 0, SynthesizedStatus.FLUSHED));
         poller.release(ledger.queue());
         queue(false); // in the same slot
         assertThat(pollAll(3)).isEqualTo(upTo(200));

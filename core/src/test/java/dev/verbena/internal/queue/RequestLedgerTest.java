@@ -197,7 +197,7 @@ class RequestLedgerTest {
             lost.add(synthesized(ledger));
         }
         assertThat(lost)
-                .containsExactly("2 " + CompletionPoller.LOST, "4 " + CompletionPoller.LOST);
+                .containsExactly("2 " + SynthesizedStatus.LOST, "4 " + SynthesizedStatus.LOST);
         assertThat(ledger.outstanding()).isEqualTo(1);
         assertThat(ledger.end(last, true)).isTrue();
         assertThat(ledger.nextSynthesizedBefore(last)).isFalse();
