@@ -295,10 +295,10 @@ public final class NvmeTarget implements AutoCloseable {
     /** Ends the connections of hosts whose keep-alive time is over. Runs on the polling thread. */
     private void endSilent() {
         long now = System.nanoTime();
-        for (Controller controller : subsystems.controllers()) {
-            if (controller.isExpired(now)) {
-                controller.end("the host has shown no sign of life");
-            }
+        Controller silent = subsystems.expired(now);
+        while (silent != null) {
+            silent.end("the host has shown no sign of life"); // which also forgets it
+            silent = subsystems.expired(now);
         }
     }
 

@@ -11,24 +11,26 @@ import java.lang.foreign.MemorySegment;
 import java.util.function.Consumer;
 
 /**
- * A command that came over RDMA. The target moves its data: it reads what the host wants to write,
- * and writes what the host wants to read, straight between the disk's memory and the host's. The
- * answer is a send that invalidates the host's key for that memory: when the host has the answer,
- * nobody can reach the memory any more, at no further cost.
+ * A command that came over RDMA. It is the target that moves the data, straight between the disk's
+ * memory and the host's: an RDMA read fetches what the host wants to write, an RDMA write brings
+ * what the host wants to read. The answer is a send that invalidates the host's key for that
+ * memory: once the host has the answer, nobody can reach the memory any more, and the host has
+ * nothing to do for that.
  *
- * <p>Used again and again: there are as many as commands can be outstanding in its queue.
+ * <p>A queue makes its exchanges in advance and uses them again and again.
  */
 final class RdmaExchange implements Exchange {
-    /** Room for one answer, on a cache line of its own. */
+    /** Bytes for one answer: a cache line of its own. */
     private static final int RESPONSE_STRIDE = 64;
 
     static final int BYTES = PAGE_BYTES + RESPONSE_STRIDE;
 
-    /** Data that goes out with the answer behind it, in one call; the answer's end is its end. */
+    /**
+     * For data to the host: posted together with the answer behind it, without a completion of its
+     * own. Requests end in order, so the answer's completion says that the data has arrived.
+     */
     private static final OpFlags BEFORE_ANSWER = OpFlags.DEFER.and(OpFlags.SILENT_SUCCESS);
 
-    private static final RawCallback ANSWER_SENT =
-            (channel, exchange, status) -> ((RdmaExchange) exchange).answerSent();
     private static final RawCallback DATA_FETCHED =
             (channel, exchange, status) -> ((RdmaExchange) exchange).dataFetched(status);
 
@@ -56,7 +58,7 @@ final class RdmaExchange implements Exchange {
         this.answer = new BufferList(1).add(scratch, pageOffset + PAGE_BYTES, Response.BYTES);
     }
 
-    /** Takes a command. Its receive is posted again at once, unless there is data in it. */
+    /** Takes a command. Its receive is posted again at once, unless it has the command's data. */
     void begin(RawMessage message) {
         command.copyFrom(message.buffer());
         capsule = message;
@@ -74,6 +76,10 @@ final class RdmaExchange implements Exchange {
         if (message != null) {
             Status ignored = message.repost(); // refused only where the connection has ended
         }
+    }
+
+    TargetQueue queue() {
+        return queue;
     }
 
     @Override
@@ -95,8 +101,8 @@ final class RdmaExchange implements Exchange {
     @Override
     public void fetchPage(int length, Consumer<Exchange> then) {
         int offered = command.data().length();
-        if (offered >= length && length <= PAGE_BYTES) { // Linux offers a page for few ranges
-            page(); // zeros behind the data
+        if (offered >= length && length <= PAGE_BYTES) { // Linux offers a page for few bytes
+            page(); // clears what the data does not fill
             fetch(scratch, pageOffset, length, then);
         } else {
             fail(NvmeStatus.DATA_LENGTH_INVALID);
@@ -166,7 +172,7 @@ final class RdmaExchange implements Exchange {
 
     @Override
     public void sendPage() {
-        page(); // zeros, where nobody has written
+        page(); // clears it, if nothing was written into it
         DataPointer to = command.data();
         send(scratch, pageOffset, Math.min(to.length(), PAGE_BYTES));
     }
@@ -220,28 +226,18 @@ final class RdmaExchange implements Exchange {
             throw new IllegalStateException(command + " was answered before");
         }
         answered = true;
-        releaseCapsule(); // first: with the answer the host may send its next command
+        releaseCapsule(); // before the answer, with which the host may send its next command
         Response.write(
                 response, result, queue.head(), queue.number(), command.id(), status.value());
         boolean keyed = command.data().kind() == DataPointer.Kind.KEYED_INVALIDATE;
         long key = keyed ? queue.keyReturn().of(command.data().key()) : KeyReturn.NONE;
-        Status posted =
-                key == KeyReturn.NONE
-                        ? queue.channel().send(answer, queue.answerFlags(), ANSWER_SENT, this)
-                        : queue.channel()
-                                .sendAndInvalidate(
-                                        answer, (int) key, queue.answerFlags(), ANSWER_SENT, this);
-        queue.check(posted, "an answer");
+        queue.answer(this, answer, key);
         boolean failed = queue.number() > 0 && status != NvmeStatus.SUCCESS;
         queue.counted(keyed, key != KeyReturn.NONE, failed);
     }
 
     boolean isAnswered() {
         return answered;
-    }
-
-    private void answerSent() {
-        queue.free(this);
     }
 
     @Override

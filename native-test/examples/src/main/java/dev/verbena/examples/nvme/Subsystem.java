@@ -1,6 +1,5 @@
 package dev.verbena.examples.nvme;
 
-import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -70,7 +69,20 @@ final class Subsystem {
         controllers.remove(controller.id(), controller);
     }
 
-    List<Controller> controllers() {
-        return new ArrayList<>(controllers.values());
+    /** A controller whose host has been silent for too long; null when there is none. */
+    Controller expired(long now) {
+        if (controllers.isEmpty()) {
+            return null;
+        }
+        for (Controller controller : controllers.values()) {
+            if (controller.isExpired(now)) {
+                return controller;
+            }
+        }
+        return null;
+    }
+
+    int controllerCount() {
+        return controllers.size();
     }
 }

@@ -1,11 +1,13 @@
 package dev.verbena.examples.nvme;
 
 import dev.verbena.Access;
+import dev.verbena.BufferList;
 import dev.verbena.MemoryRegion;
 import dev.verbena.OpFlags;
 import dev.verbena.QueuePairLimits;
 import dev.verbena.Status;
 import dev.verbena.channel.ChannelException;
+import dev.verbena.channel.RawCallback;
 import dev.verbena.channel.RawChannel;
 import dev.verbena.channel.RawHandler;
 import dev.verbena.channel.RawMessage;
@@ -20,43 +22,56 @@ import java.util.Deque;
  *
  * <p>A host has at most as many commands outstanding as it said when it connected. For each there
  * is a receive, which is posted again before the command is answered, and an {@link RdmaExchange},
- * which is free again when the answer was sent. The next command may come before that is known;
- * then it waits for a moment.
+ * which is free again when a completion says that the answer has arrived. As each completion may
+ * wake the polling thread, only every 16th answer asks for one; it frees the exchanges of the 15
+ * answers before it as well, because requests end in order. So there are 15 more exchanges than
+ * commands.
  */
 final class TargetQueue implements RawHandler, FabricsCommands.Connection {
     private static final int REQUESTS_FOR_COMMAND = 2; // data and answer
     private static final int READS = 16; // of the host's memory, at a time
+    private static final int COMPLETION_EVERY = 16; // answers
+    private static final RawCallback ANSWER_ARRIVED =
+            (channel, exchange, status) -> {
+                RdmaExchange last = (RdmaExchange) exchange;
+                if (status.isSuccess()) {
+                    last.queue().answersArrived(last);
+                }
+            };
 
     private final NvmeTarget target;
     private final QueueRequest request;
     private final MemoryRegion scratch;
     private final RawChannel channel;
-    private final OpFlags answerFlags;
+    private final OpFlags answerWithCompletion;
+    private final OpFlags silentAnswer;
     private final Deque<RdmaExchange> free = new ArrayDeque<>();
+    private final Deque<RdmaExchange> answered = new ArrayDeque<>(); // oldest first
     private final Deque<RawMessage> waiting = new ArrayDeque<>();
     private Controller controller;
     private boolean accepted;
     private int head; // how many commands have come, modulo the queue's size
 
-    /** Makes what the queue needs; the host may send once it is accepted. */
+    /** Makes the queue pair, posts its receives, and makes the exchanges. */
     TargetQueue(NvmeTarget target, QueueRequest request, RawReceives shared) {
         this.target = target;
         this.request = request;
-        int size = request.size();
+        int exchanges = request.size() + COMPLETION_EVERY - 1;
         boolean inline = target.poller().adapter().info().maxInlineBytes() >= Response.BYTES;
-        this.answerFlags = inline ? OpFlags.INLINE : OpFlags.NONE;
+        this.answerWithCompletion = inline ? OpFlags.INLINE : OpFlags.NONE;
+        this.silentAnswer = answerWithCompletion.and(OpFlags.SILENT_SUCCESS);
         this.scratch =
                 target.poller()
                         .domain()
                         .allocate(
-                                (long) size * RdmaExchange.BYTES,
+                                (long) exchanges * RdmaExchange.BYTES,
                                 Access.LOCAL_WRITE,
                                 Access.RDMA_READ_SINK);
-        for (int i = 0; i < size; i++) {
+        for (int i = 0; i < exchanges; i++) {
             free.add(new RdmaExchange(this, scratch, i));
         }
         QueuePairLimits limits =
-                QueuePairLimits.depths(size * REQUESTS_FOR_COMMAND, size)
+                QueuePairLimits.depths(exchanges * REQUESTS_FOR_COMMAND, request.size())
                         .withInlineBytes(inline ? Response.BYTES : 0)
                         .withReads(0, READS);
         try {
@@ -74,7 +89,7 @@ final class TargetQueue implements RawHandler, FabricsCommands.Connection {
         return Command.BYTES + (request.id() == 0 ? 0 : limits().inCapsuleBytes());
     }
 
-    // ---- what exchanges ask for
+    // ---- what exchanges call
 
     RawChannel channel() {
         return channel;
@@ -88,10 +103,6 @@ final class TargetQueue implements RawHandler, FabricsCommands.Connection {
         return target.keyReturn();
     }
 
-    OpFlags answerFlags() {
-        return answerFlags;
-    }
-
     int number() {
         return request.id();
     }
@@ -100,7 +111,7 @@ final class TargetQueue implements RawHandler, FabricsCommands.Connection {
         return head;
     }
 
-    /** A request that cannot be posted ends the connection, unless that is why. */
+    /** Ends the connection if a request was refused, unless it has ended before. */
     void check(Status status, String what) {
         if (!status.isSuccess() && channel.closeReason() == null) {
             channel.abort("%s was refused with %s".formatted(what, status));
@@ -111,8 +122,28 @@ final class TargetQueue implements RawHandler, FabricsCommands.Connection {
         target.counted(keyed, invalidates, failed);
     }
 
-    void free(RdmaExchange exchange) {
-        free.add(exchange);
+    /** Sends an answer, which invalidates a key of the host's or {@link KeyReturn#NONE}. */
+    void answer(RdmaExchange exchange, BufferList answer, long key) {
+        answered.add(exchange);
+        // Each completion takes as many out, so this counts the answers since the last one with
+        // one.
+        boolean silent = answered.size() % COMPLETION_EVERY != 0;
+        OpFlags flags = silent ? silentAnswer : answerWithCompletion;
+        RawCallback callback = silent ? null : ANSWER_ARRIVED;
+        Status posted =
+                key == KeyReturn.NONE
+                        ? channel.send(answer, flags, callback, exchange)
+                        : channel.sendAndInvalidate(answer, (int) key, flags, callback, exchange);
+        check(posted, "an answer");
+    }
+
+    /** The host's device has this exchange's answer, and so all answers before it. */
+    private void answersArrived(RdmaExchange last) {
+        RdmaExchange exchange;
+        do {
+            exchange = answered.remove();
+            free.add(exchange);
+        } while (exchange != last);
         beginWaiting();
     }
 
@@ -132,7 +163,7 @@ final class TargetQueue implements RawHandler, FabricsCommands.Connection {
 
     // ---- commands
 
-    /** Both sides know of the connection: answers can be sent. */
+    /** The connection is established: answers can be sent. */
     void accepted() {
         accepted = true;
         beginWaiting();
@@ -140,7 +171,7 @@ final class TargetQueue implements RawHandler, FabricsCommands.Connection {
 
     @Override
     public void received(RawChannel from, RawMessage message) {
-        if (waiting.size() > request.size()) { // shared receives take more than the host may send
+        if (waiting.size() > request.size()) { // possible where receives are shared
             Status ignored = message.repost();
             channel.abort("the host has sent more commands than it said");
             return;
@@ -168,7 +199,7 @@ final class TargetQueue implements RawHandler, FabricsCommands.Connection {
         }
     }
 
-    /** Whatever a command does to this program, the host gets a status, and others go on. */
+    /** A command has made this program throw. The host gets a status, and other commands go on. */
     void broke(RdmaExchange exchange, Throwable thrown) {
         target.report("%s on queue %d".formatted(exchange.command(), number()), thrown);
         if (!exchange.isAnswered()) {

@@ -283,13 +283,13 @@ class CommandsTest {
         void endWithTheirHostsSilence() {
             FakeConnection connection = connected();
             Controller controller = connection.controller;
-            assertThat(controller.isExpired(9_999_000_000L)).isFalse();
-            assertThat(controller.isExpired(10_001_000_000L)).isTrue();
+            assertThat(subsystems.expired(9_999_000_000L)).isNull();
+            assertThat(subsystems.expired(10_001_000_000L)).isSameAs(controller);
             controller.alive(1_000_000_000);
-            assertThat(controller.isExpired(10_001_000_000L)).isFalse();
+            assertThat(subsystems.expired(10_001_000_000L)).isNull();
             controller.end("test");
             assertThat(connection.aborted).isEqualTo("test");
-            assertThat(subsystems.controllers()).isEmpty();
+            assertThat(subsystem.controllerCount()).isZero();
         }
 
         @Test
@@ -298,12 +298,12 @@ class CommandsTest {
             FakeConnection io = new FakeConnection(1);
             fabrics.execute(io, connect(1, first.controller.id(), NAME), 0);
             io.controller.ended(1);
-            assertThat(subsystems.controllers()).hasSize(1);
+            assertThat(subsystem.controllerCount()).isOne();
             fabrics.execute(io, connect(1, first.controller.id(), NAME), 0); // twice on one
             first.controller.add(2, io);
             first.controller.ended(0);
             assertThat(io.aborted).isEqualTo("its admin queue has ended");
-            assertThat(subsystems.controllers()).isEmpty();
+            assertThat(subsystem.controllerCount()).isZero();
         }
     }
 

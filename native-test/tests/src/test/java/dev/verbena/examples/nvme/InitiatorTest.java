@@ -120,6 +120,23 @@ class InitiatorTest {
         assertThatThrownBy(() -> host.disk(2)).isInstanceOf(IOException.class);
     }
 
+    /** Each completion may wake the target's polling thread. */
+    @Test
+    void sixteenAnswersOfTheTargetHaveOneCompletion() throws Exception {
+        Served served = serve(NvmeTarget.Options.DEFAULTS);
+        NvmeHost host = connect(served, HOST);
+        try (HostQueue.Call call = host.io().call()) {
+            int commands = 160;
+            long before = served.poller.counters().completions();
+            for (int i = 0; i < commands; i++) {
+                host.move(call, Opcode.READ, 1, i, 1, 512);
+            }
+            long completions = served.poller.counters().completions() - before;
+            int received = commands;
+            assertThat(completions - received).isBetween(commands / 16 - 1L, commands / 16 + 1L);
+        }
+    }
+
     @Test
     void invalidatesWhatTheTargetHasLeft() throws Exception {
         Served served = serve(NvmeTarget.Options.DEFAULTS.withKeyReturn(key -> KeyReturn.NONE));
