@@ -2,7 +2,7 @@ package dev.verbena.examples.nvme;
 
 import java.lang.foreign.MemorySegment;
 
-/** What the admin queue carries out: who the controller is, and how it is to behave. */
+/** Commands of the admin queue: Identify, log pages, features, keep-alive, abort. */
 final class AdminCommands {
     private static final long NOT_ABORTED = 1;
 
@@ -19,14 +19,14 @@ final class AdminCommands {
             case Opcode.GET_LOG_PAGE -> logPage(controller, exchange);
             case Opcode.SET_FEATURES -> setFeature(controller, exchange);
             case Opcode.GET_FEATURES -> getFeature(controller, exchange);
-            case Opcode.KEEP_ALIVE -> exchange.succeed(0); // that it came was what counts
+            case Opcode.KEEP_ALIVE -> exchange.succeed(0); // the queue has noted the time
             case Opcode.ASYNC_EVENT_REQUEST -> {
                 if (!controller.keep(exchange)) {
                     exchange.fail(NvmeStatus.ASYNC_EVENT_LIMIT);
                 }
             }
             case Opcode.ABORT -> {
-                // All others end by themselves, and soon.
+                // Only event requests wait for long; all other commands end soon by themselves.
                 boolean ofAdminQueue = (command.dword(10) & 0xffff) == 0;
                 boolean aborted = ofAdminQueue && controller.abort(command.dword(10) >>> 16);
                 exchange.succeed(aborted ? 0 : NOT_ABORTED);

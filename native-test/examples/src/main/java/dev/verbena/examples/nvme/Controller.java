@@ -6,10 +6,11 @@ import java.util.HashMap;
 import java.util.Map;
 
 /**
- * What one host has of a subsystem: a few registers, an admin queue and I/O queues, and the promise
- * to show signs of life. Belongs to the polling thread.
+ * One host's use of a subsystem: its admin queue and I/O queues, a few registers, and how long the
+ * host may be silent. Used by the polling thread only.
  *
- * <p>On PCI its registers are memory; here the host gets and sets them by commands (properties).
+ * <p>On PCI the registers are memory; over fabrics the host reads and writes them by commands
+ * (Property Get and Set).
  */
 final class Controller {
     static final int MOST_ASYNC_EVENTS = 4;
@@ -31,7 +32,7 @@ final class Controller {
     private final Limits limits;
     private final Map<Integer, Queue> queues = new HashMap<>();
     private final Deque<Exchange> asyncEvents = new ArrayDeque<>();
-    private final long keepAliveNanos; // 0: the host promises nothing
+    private final long keepAliveNanos; // 0: the host may be silent for ever
     private long lastCommand;
     private int configuration;
     private int asyncEventConfiguration;
@@ -83,7 +84,7 @@ final class Controller {
         return (configuration & ENABLE) != 0;
     }
 
-    /** Reads a register; -1 when there is none. Eight bytes only the capabilities. */
+    /** Reads a register; -1 when there is none. Only the capabilities have eight bytes. */
     long property(int offset, boolean eightBytes) {
         if (eightBytes != (offset == CAPABILITIES)) {
             return -1;
@@ -111,7 +112,7 @@ final class Controller {
         boolean before = isEnabled();
         configuration = (int) value;
         if (before && !isEnabled()) {
-            for (Exchange kept : asyncEvents) { // a reset: what was asked before is over
+            for (Exchange kept : asyncEvents) { // a reset ends all commands that came before
                 kept.fail(NvmeStatus.ABORT_REQUESTED);
             }
             asyncEvents.clear();
@@ -121,7 +122,7 @@ final class Controller {
 
     // ---- queues
 
-    /** Takes a queue; false when it has one of this number. */
+    /** Adds a queue; false when there is one of this number. */
     boolean add(int number, Queue queue) {
         return queues.putIfAbsent(number, queue) == null;
     }
@@ -130,7 +131,7 @@ final class Controller {
         return queues.containsKey(number);
     }
 
-    /** A queue has ended; without its admin queue the controller is no more. */
+    /** A queue's connection has ended. With the admin queue the controller ends. */
     void ended(int number) {
         queues.remove(number);
         if (number == 0) {
@@ -147,16 +148,16 @@ final class Controller {
         }
     }
 
-    // ---- signs of life
+    // ---- keep-alive
 
-    /** A command has come, on whichever queue. */
+    /** A command has come, on any of its queues. */
     void alive(long now) {
         lastCommand = now;
     }
 
     /**
-     * Whether the host has been silent for twice the time that it promised: its commands travel,
-     * too, and a host that is cut off by mistake has to recover.
+     * Whether the host has sent nothing for twice its keep-alive time. Twice, as commands may be
+     * delayed on their way, and a host that is cut off by mistake has to connect again.
      */
     boolean isExpired(long now) {
         return keepAliveNanos > 0 && now - lastCommand > 2 * keepAliveNanos;
@@ -164,12 +165,12 @@ final class Controller {
 
     // ---- asynchronous events
 
-    /** Keeps a command that is answered when something happens; false when it has enough. */
+    /** Keeps an Asynchronous Event Request, unanswered; false when there are too many. */
     boolean keep(Exchange asyncEvent) {
         return asyncEvents.size() < MOST_ASYNC_EVENTS && asyncEvents.add(asyncEvent);
     }
 
-    /** Ends a command that is kept; false when it is none. */
+    /** Aborts a command that is kept; false when there is none of this id. */
     boolean abort(int commandId) {
         for (Exchange kept : asyncEvents) {
             if (kept.command().id() == commandId) {

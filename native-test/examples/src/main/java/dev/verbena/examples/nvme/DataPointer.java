@@ -3,8 +3,8 @@ package dev.verbena.examples.nvme;
 import java.lang.foreign.MemorySegment;
 
 /**
- * Where a command's data is: 16 bytes of the capsule (SGL descriptor 1). A view: reads and writes
- * them where they are.
+ * Where a command's data is: 16 bytes of the command (SGL descriptor 1). Reads and writes them in
+ * place.
  */
 final class DataPointer {
     static final int BYTES = 16;

@@ -4,46 +4,53 @@ import java.lang.foreign.MemorySegment;
 import java.util.function.Consumer;
 
 /**
- * A command on its way: what it asks, its data, and its answer. Those who carry out commands know
- * no more of the connection than this, so that they can be tested without one.
+ * A command that is being carried out: what it asks for, its data, and its answer. This is all that
+ * {@link FabricsCommands}, {@link AdminCommands} and {@link IoCommands} know of the connection, so
+ * that they can be tested without one.
  *
- * <p>Each command is answered once, by one of the methods that say so. All are called by the
- * polling thread; only {@link #aside} leaves it.
+ * <p>Each command is answered once, by one of the methods that say so. All methods are called by
+ * the polling thread; only the work of {@link #aside} runs on another.
  */
 interface Exchange {
     Command command();
 
-    /** Memory of {@link #PAGE_BYTES} for the data of commands that are about no disk; zeros. */
+    /** Memory of {@link #PAGE_BYTES}, zeros at first, for data that is not a disk's. */
     MemorySegment page();
 
     /** The longest data that goes through {@link #page}. */
     int PAGE_BYTES = 4096;
 
-    /** Answers: done. */
+    /** Answers that the command has succeeded. */
     void succeed(long result);
 
-    /** Answers: not done, and why. */
+    /** Answers that the command has failed, and why. */
     void fail(NvmeStatus status, long result);
 
     default void fail(NvmeStatus status) {
         fail(status, 0);
     }
 
-    /** Writes the beginning of the page into the host's memory, and answers that it is done. */
+    /** Writes as much of the page as the host wants into its memory, and answers with success. */
     void sendPage();
 
     /**
-     * Reads the beginning of the host's data into the page; goes on when it is there. Answers where
-     * it cannot: where the host has less.
+     * Reads the beginning of the host's data into the page, then calls {@code then}. Answers with a
+     * failure if the host offers less data.
      */
     void fetchPage(int length, Consumer<Exchange> then);
 
-    /** Writes a part of a disk into the host's memory, and answers that it is done. */
+    /** Writes a part of a disk into the host's memory, and answers with success. */
     void sendBlocks(Namespace from, long offset, long length);
 
-    /** Reads the host's data into a disk; goes on when it is there. Answers where it cannot. */
+    /**
+     * Reads the host's data into a disk, then calls {@code then}. Answers with a failure if the
+     * data has another length, or the host has none.
+     */
     void fetchBlocks(Namespace to, long offset, long length, Consumer<Exchange> then);
 
-    /** Does work that takes long on another thread, then answers: done, or INTERNAL_ERROR. */
+    /**
+     * Runs work that takes long on another thread, then answers with success, or with
+     * INTERNAL_ERROR if the work has thrown.
+     */
     void aside(Runnable work);
 }

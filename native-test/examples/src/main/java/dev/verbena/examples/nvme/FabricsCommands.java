@@ -2,7 +2,10 @@ package dev.verbena.examples.nvme;
 
 import java.lang.foreign.MemorySegment;
 
-/** Commands that make a connection a queue of a controller, and reach its registers. */
+/**
+ * Fabrics commands: Connect makes a connection a queue of a controller; Property Get and Set read
+ * and write the controller's registers.
+ */
 final class FabricsCommands {
     static final int CONNECT_DATA_BYTES = 1024;
     static final int ANY_CONTROLLER = 0xffff;
@@ -21,17 +24,18 @@ final class FabricsCommands {
     static final int PROPERTY_ATTRIBUTES = 40;
     static final int PROPERTY_OFFSET = 44;
 
-    private static final int IN_DATA =
-            1 << 16; // of a wrong parameter: in the data at, not in the command
+    /** Set beside a wrong parameter's offset when it is one in the data, not in the command. */
+    private static final int IN_DATA = 1 << 16;
 
-    /** The connection that commands come from. */
+    /** The connection that a command has come from. */
     interface Connection extends Controller.Queue {
-        /** What its host has asked for. */
+        /** What the host asked for when it connected. */
         QueueRequest request();
 
-        /** Whose queue it is; null before Connect. */
+        /** The controller that it is a queue of; null before Connect. */
         Controller controller();
 
+        /** Connect has made it a queue of this controller. */
         void belongTo(Controller controller);
     }
 
@@ -95,7 +99,7 @@ final class FabricsCommands {
                                     limits,
                                     exchange.command().get32(CONNECT_KEEP_ALIVE),
                                     now)
-                            : null; // numbers are given by this side only
+                            : null; // the target chooses ids, not the host
         } else {
             controller = subsystem.controller(id);
         }

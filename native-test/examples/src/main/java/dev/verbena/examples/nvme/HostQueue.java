@@ -59,7 +59,7 @@ final class HostQueue implements RawHandler, AutoCloseable {
         FROM_TARGET
     }
 
-    /** One command at a time, and the memory for it. To be closed when its data is not needed. */
+    /** One command at a time, with its memory. To be closed when its data is no longer needed. */
     final class Call implements AutoCloseable {
         private final int id;
         private final long dataOffset;
@@ -78,12 +78,12 @@ final class HostQueue implements RawHandler, AutoCloseable {
             this.window = region.domain().createMemoryWindow();
         }
 
-        /** For what goes out, and with what has come. */
+        /** Memory for the data of the command. */
         MemorySegment data() {
             return data;
         }
 
-        /** Begins a command: the rest is up to the caller. */
+        /** Begins a command; the caller fills in its other fields. */
         Command begin(int opcode, int namespace) {
             return command.begin(opcode, id, namespace);
         }
@@ -133,7 +133,10 @@ final class HostQueue implements RawHandler, AutoCloseable {
             }
         }
 
-        /** By the polling thread. A target that has left the token is spared nothing. */
+        /**
+         * The answer has come; runs on the polling thread. A token that the target has not
+         * invalidated is invalidated here, before the data is used.
+         */
         private void answered(MemorySegment response) {
             if (window.bound()) {
                 MemorySegment copy =
@@ -158,14 +161,14 @@ final class HostQueue implements RawHandler, AutoCloseable {
             }
         }
 
-        /** Gives the memory back. */
+        /** Makes the call free for the next user. */
         @Override
         public void close() {
             free.add(this);
         }
     }
 
-    /** Makes a queue, and connects it; Connect is up to the caller. */
+    /** Makes a queue and connects it. The caller then sends the command Connect. */
     HostQueue(Poller poller, InetSocketAddress target, int number, int size, int dataBytes)
             throws IOException {
         this.request = new QueueRequest(number, size, size);
@@ -174,7 +177,7 @@ final class HostQueue implements RawHandler, AutoCloseable {
         this.calls = new Call[size - 1]; // a full queue would look like an empty one
         this.region =
                 poller.domain()
-                        // No right for the target: windows give it, command by command.
+                        // No rights for the target: each command's window gives them.
                         .allocate((long) calls.length * stride, Access.LOCAL_WRITE);
         this.channel =
                 RawChannel.create(
@@ -213,7 +216,7 @@ final class HostQueue implements RawHandler, AutoCloseable {
         connector.completeConnect();
     }
 
-    /** Waits for a call that nobody uses. */
+    /** Waits for a free call. */
     Call call() throws IOException {
         try {
             Call call = free.poll(TIMEOUT.toSeconds(), TimeUnit.SECONDS);

@@ -3,11 +3,11 @@ package dev.verbena.examples.nvme;
 import java.lang.foreign.MemorySegment;
 import java.util.function.Consumer;
 
-/** What an I/O queue carries out: everything that touches the blocks of a disk. */
+/** Commands of I/O queues: read, write, flush, write zeroes, dataset management. */
 final class IoCommands {
     private static final int RANGE_BYTES = 16;
     private static final int DEALLOCATE = 1 << 2;
-    private static final long QUICK_BYTES = 64 << 10; // zeroed by the polling thread itself
+    private static final long QUICK_BYTES = 64 << 10; // more are zeroed on another thread
 
     private final Subsystem subsystem;
     private final Consumer<Exchange> whenWritten = this::written; // made once, not for each command
@@ -47,7 +47,7 @@ final class IoCommands {
         }
     }
 
-    /** The data of a write is in the disk's memory. */
+    /** The data of a write has arrived in the disk's memory. */
     private void written(Exchange exchange) {
         Command command = exchange.command();
         subsystem.namespace(command.namespace()).written(offset(command), length(command));
@@ -71,7 +71,7 @@ final class IoCommands {
         }
     }
 
-    /** Of one disk, or of all. */
+    /** Flushes one disk, or all. */
     private void flush(Exchange exchange, Namespace disk) {
         if (exchange.command().namespace() == Subsystem.ALL_NAMESPACES) {
             exchange.aside(() -> subsystem.namespaces().forEach(Namespace::flush));
@@ -84,7 +84,7 @@ final class IoCommands {
         }
     }
 
-    /** Ranges that the host does not need any more: they read as zeros from now on. */
+    /** Zeroes the ranges that the host does not need any more; takes no notice of hints. */
     private static void manage(Exchange exchange, Namespace disk) {
         int ranges = (exchange.command().dword(10) & 0xff) + 1;
         boolean deallocate = (exchange.command().dword(11) & DEALLOCATE) != 0;
@@ -99,7 +99,7 @@ final class IoCommands {
                         }
                     }
                     if (!deallocate) {
-                        exchange.succeed(0); // hints about how the host will use them
+                        exchange.succeed(0); // hints about how the host will use the ranges
                         return;
                     }
                     exchange.aside(

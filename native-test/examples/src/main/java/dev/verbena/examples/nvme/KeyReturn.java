@@ -1,12 +1,12 @@
 package dev.verbena.examples.nvme;
 
 /**
- * Which key an answer gives back to the host. Right is only the command's own; tests give others,
- * to see that the host notices.
+ * Which of the host's keys an answer invalidates. Only the command's own key is right; tests choose
+ * others, to see that the host notices.
  */
 @FunctionalInterface
 interface KeyReturn {
-    /** The answer invalidates nothing: the host has to do it. */
+    /** The answer invalidates nothing; the host then has to do it. */
     long NONE = -1;
 
     KeyReturn OF_COMMAND = Integer::toUnsignedLong;

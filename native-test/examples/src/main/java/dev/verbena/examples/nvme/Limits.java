@@ -1,7 +1,7 @@
 package dev.verbena.examples.nvme;
 
 /**
- * What the target has for each host.
+ * What the target grants each host.
  *
  * @param queues how many I/O queues a controller may have
  * @param commands how many commands each queue may have outstanding

@@ -16,13 +16,13 @@ import java.time.Duration;
 import java.util.UUID;
 
 /**
- * A disk: registered memory that blocks are read from and written to, without a copy. Either memory
- * of its own, or a mapped file.
+ * A disk: registered memory, from which and into which the device copies blocks. It is either
+ * memory of its own, or a mapped file.
  *
- * <p><b>Files.</b> The device keeps the pages of the mapping pinned and writes into them behind the
- * processor's back, so the kernel does not learn which ones changed. {@link #written} touches each
- * page that a command has written, and {@link #flush} then finds it. Kernels from 6.5 on refuse to
- * pin a writable mapping of a file on a disk for that reason; there the file has to be on a tmpfs
+ * <p><b>Files.</b> The kernel learns from the processor's page table which pages of a mapping have
+ * changed, and a device's writes do not go through that. So {@link #written} touches each page that
+ * a command has written, and the next {@link #flush} finds it. For the same reason kernels from 6.5
+ * on refuse to register a writable mapping of a file on a disk; there the file has to be on a tmpfs
  * or on huge pages.
  */
 final class Namespace implements AutoCloseable {
@@ -40,7 +40,7 @@ final class Namespace implements AutoCloseable {
         this.region = region;
         this.memory = memory;
         this.mapping = mapping;
-        // The same after a restart: hosts that reconnect look whether it is still the same disk.
+        // Made of the name, to be the same after a restart: hosts that reconnect compare it.
         this.id = UUID.nameUUIDFromBytes(name.getBytes(StandardCharsets.UTF_8));
     }
 
@@ -51,7 +51,7 @@ final class Namespace implements AutoCloseable {
         return new Namespace(region, region.memory(), null, name);
     }
 
-    /** Serves a file, all of whose blocks are in memory from now on. */
+    /** Makes a disk of a file, all of which is kept in memory from now on. */
     @SuppressWarnings("MustBeClosedChecker") // by close(), which has more to do before
     static Namespace ofFile(ProtectionDomain domain, Path file) throws IOException {
         Arena arena = Arena.ofShared();
@@ -104,8 +104,8 @@ final class Namespace implements AutoCloseable {
     }
 
     /**
-     * The device has written here: the kernel is to know. Before the command is answered, so that
-     * nobody else writes these bytes meanwhile.
+     * Marks pages as changed after the device has written them. To be called before the command is
+     * answered, as the host writes nothing else to these bytes until then.
      */
     void written(long offset, long length) {
         if (isVolatile()) {
@@ -119,7 +119,7 @@ final class Namespace implements AutoCloseable {
         memory.asSlice(offset, length).fill((byte) 0);
     }
 
-    /** All that was written is on the disk when this returns. May take long. */
+    /** Writes what has changed back into the file. May take long. */
     void flush() {
         if (isVolatile()) {
             memory.force();
@@ -131,7 +131,7 @@ final class Namespace implements AutoCloseable {
         return mapping != null;
     }
 
-    /** No queue may use it any more. */
+    /** Flushes it and frees its memory. No queue may use it any more. */
     @Override
     public void close() {
         flush();

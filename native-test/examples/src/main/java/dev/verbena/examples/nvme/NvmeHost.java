@@ -10,9 +10,8 @@ import java.util.UUID;
 
 /**
  * Uses disks of an NVMe target over RDMA, such as the Linux kernel's: the other end of {@link
- * NvmeTarget}. One admin queue, one I/O queue, as many commands at a time as threads that ask.
- *
- * <p>Sends no keep-alives, and promises none.
+ * NvmeTarget}. Has one admin queue and one I/O queue; each thread has one command at a time. Sends
+ * no keep-alives, and asks for no keep-alive time.
  */
 public final class NvmeHost implements AutoCloseable {
     private static final int ADMIN_SIZE = 32;
@@ -36,7 +35,7 @@ public final class NvmeHost implements AutoCloseable {
             return new Options(name, id, commands, transferBytes, keepAliveMillis);
         }
 
-        /** This class sends none: the target is to end the connection when the time is over. */
+        /** As this class sends no keep-alives, the target will end the connection. For tests. */
         Options withKeepAlive(int millis) {
             return new Options(name, id, queueSize, transferBytes, millis);
         }
@@ -59,7 +58,7 @@ public final class NvmeHost implements AutoCloseable {
             int controller = connect(admin, FabricsCommands.ANY_CONTROLLER, subsystem, options);
             enable(admin);
             long transfer = mostBytes(admin, options.transferBytes);
-            feature(admin, Opcode.NUMBER_OF_QUEUES, 0); // one of each kind: numbers are less 1
+            feature(admin, Opcode.NUMBER_OF_QUEUES, 0); // one queue: the field is the number less 1
             io = new HostQueue(poller, target, 1, options.queueSize, (int) transfer);
             connect(io, controller, subsystem, options);
             return new NvmeHost(admin, io, (int) transfer, controller);
@@ -111,7 +110,7 @@ public final class NvmeHost implements AutoCloseable {
         }
     }
 
-    /** The longest transfer that the target takes, if it is less than that. */
+    /** The longest transfer: as wanted, or less if the target takes less. */
     private static long mostBytes(HostQueue admin, int wanted) throws IOException {
         try (HostQueue.Call call = admin.call()) {
             int shift = Wire.get8(identify(call, Opcode.CONTROLLER, 0), 77); // MDTS
@@ -165,7 +164,7 @@ public final class NvmeHost implements AutoCloseable {
 
     // ---- blocks
 
-    /** Reads or writes blocks by way of a call's memory. */
+    /** Reads blocks into a call's memory, or writes them from there. */
     void move(HostQueue.Call call, int opcode, int namespace, long first, int blocks, int length)
             throws IOException {
         Objects.checkFromToIndex(0, length, transferBytes);

@@ -28,25 +28,35 @@ import java.util.concurrent.atomic.LongAdder;
 import java.util.function.Consumer;
 
 /**
- * Serves disks over RDMA to any NVMe host, such as the Linux kernel. What to read first:
+ * Serves disks over RDMA to any NVMe host, such as the Linux kernel. Read in this order:
  *
  * <ol>
- *   <li>this class: listens, and makes a {@link TargetQueue} of each connection;
- *   <li>{@link TargetQueue} and {@link RdmaExchange}: all that has to do with RDMA;
- *   <li>{@link FabricsCommands}, {@link AdminCommands} and {@link IoCommands}: what NVMe wants;
- *   <li>{@link Controller} and {@link Namespace}: what is kept for a host, and the disk.
+ *   <li>this class listens, and makes a {@link TargetQueue} of each connection;
+ *   <li>{@link TargetQueue} and {@link RdmaExchange} do everything that has to do with RDMA;
+ *   <li>{@link FabricsCommands}, {@link AdminCommands} and {@link IoCommands} carry out commands as
+ *       the NVMe specifications want it;
+ *   <li>{@link Controller} keeps what the target knows of a host, {@link Namespace} is a disk.
  * </ol>
  *
- * <p><b>Threads.</b> One polls, and carries out all commands; connections are accepted on those of
- * the listener; work that takes long (flushing a file, zeroing much) is done on another, so that it
- * holds up nobody.
+ * <p><b>A read from end to end.</b> The host sends a command of 64 bytes. {@link
+ * TargetQueue#received} gets the message, an {@link RdmaExchange} copies the command out of it, and
+ * {@link IoCommands} checks it and calls {@link Exchange#sendBlocks}. That posts two requests: an
+ * RDMA write from the disk's memory into the host's, and the answer, a send that invalidates the
+ * host's key. For a write the first request is an RDMA read, and its completion posts the answer.
+ *
+ * <p><b>Threads.</b> The poller's thread carries out all commands. The listener's threads accept
+ * connections. Work that takes long (flushing a file, zeroing many blocks) runs on a thread of its
+ * own, so that other commands need not wait for it.
  */
 public final class NvmeTarget implements AutoCloseable {
     /** The port that hosts expect. */
     public static final int PORT = 4420;
 
-    private static final int LOOK_MILLIS = 250; // for hosts that are silent
-    private static final PathOptions PATH = // where shared receives are used up, hosts wait so long
+    /** How often silent hosts are looked for. */
+    private static final int LOOK_MILLIS = 250;
+
+    /** A host whose command finds no receive posted sends it again after 0.64 ms. */
+    private static final PathOptions PATH =
             PathOptions.DEFAULTS.withMinRnrTimer(Duration.ofNanos(640_000));
 
     /** How a target is made. */
@@ -64,7 +74,7 @@ public final class NvmeTarget implements AutoCloseable {
             return new Options(of, sharedReceives, mostConnections, path, keyReturn, log);
         }
 
-        /** I/O queues of all hosts share so many receives; 0: each has its own. */
+        /** The I/O queues of all hosts share this many receives; with 0 each has its own. */
         Options withSharedReceives(int count) {
             return new Options(limits, count, mostConnections, path, keyReturn, log);
         }
@@ -73,7 +83,9 @@ public final class NvmeTarget implements AutoCloseable {
             return new Options(limits, sharedReceives, count, path, keyReturn, log);
         }
 
-        /** How soon packets are sent again; where many are lost, a few round trips are right. */
+        /**
+         * After how long packets are sent again. A few round trips are right where many are lost.
+         */
         Options withAckTimeout(Duration timeout) {
             PathOptions with = path.withAckTimeout(timeout);
             return new Options(limits, sharedReceives, mostConnections, with, keyReturn, log);
@@ -110,11 +122,11 @@ public final class NvmeTarget implements AutoCloseable {
     }
 
     /**
-     * Begins to serve.
+     * Starts to serve.
      *
-     * @param poller polls for it; closed by the caller, after this
-     * @param address of the device; port 0 lets the kernel choose
-     * @param served closed by the caller, after the poller
+     * @param poller of the device; the caller closes it after the target
+     * @param address to listen on, one of the device's; with port 0 the kernel chooses a port
+     * @param served the disks; the caller closes them after the poller
      */
     NvmeTarget(Poller poller, InetSocketAddress address, List<Subsystem> served, Options options) {
         this.poller = poller;
@@ -139,9 +151,9 @@ public final class NvmeTarget implements AutoCloseable {
     }
 
     /**
-     * Connects to itself once, and reads a block. The kernel waits 3 s for each step of a
-     * connection, and what a virtual machine does for the first time takes long: without this, 1.9
-     * s to the first connection were seen under emulation.
+     * Connects to itself once, and reads a block. Hosts wait 3 s for each step of a connection, and
+     * a JVM is slow at what it does for the first time: on emulated processors the first connection
+     * took 1.9 s without this.
      */
     void warmUp(String subsystem) {
         NvmeHost.Options options = NvmeHost.Options.of(UUID.randomUUID()).withQueueSize(2);
@@ -163,7 +175,10 @@ public final class NvmeTarget implements AutoCloseable {
 
     // ---- connections
 
-    /** On a thread of the listener's. The host waits 3 s for the answer. */
+    /**
+     * Accepts or rejects a connection, which is to become a queue. Runs on a thread of the
+     * listener; the host waits 3 s for the answer.
+     */
     private void request(Connector connector) {
         try {
             if (connections.incrementAndGet() > options.mostConnections) {
@@ -179,7 +194,7 @@ public final class NvmeTarget implements AutoCloseable {
             connections.decrementAndGet();
             say("Refused %s: %s".formatted(connector.peerAddress(), e.refusal()));
             reject(connector, e.refusal());
-        } catch (VerbenaException e) { // no queue pair or memory to be had, or the host is gone
+        } catch (VerbenaException e) { // no queue pair or memory is left, or the host is gone
             connections.decrementAndGet();
             report("a connection of " + connector, e);
             reject(connector, QueueRequest.Refusal.NO_RESOURCES);
@@ -189,7 +204,7 @@ public final class NvmeTarget implements AutoCloseable {
     private void accept(Connector connector, QueueRequest request) {
         TargetQueue queue = new TargetQueue(this, request, sharedReceives);
         queues.add(queue);
-        queue.channel().open(connector); // first: commands may come before the accept returns
+        queue.channel().open(connector); // before the accept: commands may come before it returns
         var _ =
                 connector
                         .acceptAsync(
@@ -217,7 +232,7 @@ public final class NvmeTarget implements AutoCloseable {
         }
     }
 
-    // ---- for queues
+    // ---- what queues call
 
     Poller poller() {
         return poller;
@@ -239,7 +254,10 @@ public final class NvmeTarget implements AutoCloseable {
         return admin;
     }
 
-    /** Does something on another thread; then goes on here, with what was thrown or null. */
+    /**
+     * Runs work on another thread, then calls {@code then} on the polling thread with what the work
+     * has thrown, or null.
+     */
     void aside(Runnable work, Consumer<Throwable> then) {
         workers.execute(
                 () -> {
@@ -274,7 +292,7 @@ public final class NvmeTarget implements AutoCloseable {
         options.log.accept("%s: %s".formatted(what, thrown));
     }
 
-    /** By the polling thread. */
+    /** Ends the connections of hosts whose keep-alive time is over. Runs on the polling thread. */
     private void endSilent() {
         long now = System.nanoTime();
         for (Controller controller : subsystems.controllers()) {
@@ -284,7 +302,7 @@ public final class NvmeTarget implements AutoCloseable {
         }
     }
 
-    /** Refuses hosts from now on, and ends the connections of those that there are. */
+    /** Stops listening, and ends all connections. */
     @Override
     public void close() {
         listener.close();

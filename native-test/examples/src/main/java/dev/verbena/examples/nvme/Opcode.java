@@ -1,8 +1,8 @@
 package dev.verbena.examples.nvme;
 
-/** The commands that this target knows, and their features and formats. */
+/** Numbers of commands, and of what Identify, features and log pages name. */
 final class Opcode {
-    // Fabrics commands, on any queue: the type is where others have the namespace.
+    // Fabrics commands, on any queue. Their type stands where others have the namespace.
     static final int FABRICS = 0x7f;
     static final int PROPERTY_SET = 0;
     static final int CONNECT = 1;

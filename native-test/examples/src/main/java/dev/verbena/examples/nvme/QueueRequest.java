@@ -3,8 +3,8 @@ package dev.verbena.examples.nvme;
 import java.lang.foreign.MemorySegment;
 
 /**
- * What a host says of a queue in the private data of its connection request, and what the target
- * answers.
+ * A host's request for a queue: the private data of its connection request. Also has the private
+ * data of the target's reply, which accepts or refuses.
  *
  * @param id 0 for the admin queue
  * @param receives how many responses the host takes at once (HRQSIZE)
@@ -13,7 +13,7 @@ import java.lang.foreign.MemorySegment;
 record QueueRequest(int id, int receives, int size) {
     static final int BYTES = 32;
 
-    /** Why a queue is refused: what the host prints. */
+    /** Why a queue is refused. The host prints the code. */
     enum Refusal {
         INVALID_LENGTH(1),
         INVALID_FORMAT(2),
@@ -47,7 +47,7 @@ record QueueRequest(int id, int receives, int size) {
         }
     }
 
-    /** The host's request is none that can be served. */
+    /** The host's request cannot be served. */
     static final class Refused extends Exception {
         private static final long serialVersionUID = 1;
         private final Refusal refusal;
@@ -85,7 +85,7 @@ record QueueRequest(int id, int receives, int size) {
         return request;
     }
 
-    /** The private data of the acceptance. */
+    /** The private data of the answer that accepts the queue. */
     byte[] acceptance() {
         byte[] bytes = new byte[BYTES];
         Wire.put16(MemorySegment.ofArray(bytes), 2, size);

@@ -7,8 +7,8 @@ import java.nio.channels.ClosedChannelException;
 import java.nio.channels.SeekableByteChannel;
 
 /**
- * A target's disk as a channel of bytes. Where a write does not fill its first and last block, they
- * are read before. One thread at a time; several channels over one disk may be used at once.
+ * A target's disk as a channel of bytes. A write that does not fill its first and last block reads
+ * these first. For one thread at a time; several channels over one disk may be used at once.
  */
 final class RemoteDisk implements SeekableByteChannel {
     private final NvmeHost host;
@@ -25,7 +25,7 @@ final class RemoteDisk implements SeekableByteChannel {
         this.shift = shift;
     }
 
-    /** A part of the disk that goes in one command: whole blocks around what is wanted. */
+    /** What one command moves: whole blocks, and which of their bytes are wanted. */
     private record Part(long firstBlock, int blocks, int skipped, int length) {}
 
     private Part part(int wanted) {
@@ -81,7 +81,7 @@ final class RemoteDisk implements SeekableByteChannel {
         return part.length;
     }
 
-    /** All that was written is on the target's disk when this returns. */
+    /** When this returns, everything that was written before is on the target's disk. */
     void flush() throws IOException {
         ensureOpen();
         host.flush(namespace);
@@ -112,7 +112,7 @@ final class RemoteDisk implements SeekableByteChannel {
         return blocks << shift;
     }
 
-    /** Not of disks. */
+    /** Not supported: a disk's size is fixed. */
     @Override
     public SeekableByteChannel truncate(long size) {
         throw new UnsupportedOperationException("A disk has the size that it has");

@@ -6,8 +6,8 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * What a host connects to by name (NQN): disks, and a controller for each host that uses them. The
- * discovery subsystem has no disks; it says which others there are.
+ * What a host connects to by name (NQN): a set of disks, and a controller for each host that uses
+ * them. The discovery subsystem has no disks; hosts ask it which other subsystems there are.
  */
 final class Subsystem {
     static final String DISCOVERY_NAME = "nqn.2014-08.org.nvmexpress.discovery";

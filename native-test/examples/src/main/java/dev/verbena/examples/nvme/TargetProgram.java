@@ -33,10 +33,11 @@ public final class TargetProgram {
               --address          of the device, to listen on; its first one, if none is named
               --port             4420, if none is named
               --nqn              the subsystem's name
-              --file             an existing file; it is flushed when the host says so, and at the end
-              --memory           a disk of zeros that is gone at the end
-              --shared-receives  I/O queues of all hosts share so many receives
-              --ack-timeout      where packets are lost: after how many ms they are sent again
+              --file             an existing file; flushed when a host wants it, and at the end
+              --memory           a disk of zeros of so many MiB, which is lost at the end
+              --shared-receives  how many receives the I/O queues of all hosts share
+              --ack-timeout      after how many ms packets are sent again that were lost
+              --quiet            prints no line for each host
             """;
     private static final Duration SPIN = Duration.ofNanos(50_000);
 
