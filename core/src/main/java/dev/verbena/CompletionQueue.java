@@ -334,8 +334,8 @@ public final class CompletionQueue extends NativeObject {
         acquire();
         try {
             checkThread();
-            if (events.ownLoop()) {
-                lookForFailures(); // no thread waits in await(), which would do that
+            if (events.isWatchedElsewhere()) {
+                lookForFailures(); // no thread waits here, which would do that
             }
             return events.arm(type.value());
         } finally {

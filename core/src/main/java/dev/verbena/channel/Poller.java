@@ -75,7 +75,7 @@ public final class Poller implements AutoCloseable {
     private boolean ranTasks; // in the last round
     private int emptyPolls;
     private long idleSince;
-    private boolean dispatched; // just now: idleSince is when, so the clock need not be read
+    private boolean clockIsRead; // idleSince is now, but for what the poller itself has done since
     private long nextTick;
 
     private Poller(Adapter adapter, IdleStrategy idle, @Nullable Thread owner) {
@@ -159,6 +159,7 @@ public final class Poller implements AutoCloseable {
      */
     public int poll() {
         checkMayPoll();
+        clockIsRead = false; // what the caller did meanwhile is no handler's time
         return round();
     }
 
@@ -172,6 +173,7 @@ public final class Poller implements AutoCloseable {
      */
     public int await(Duration timeout) {
         checkMayPoll();
+        clockIsRead = false; // as for poll
         int count = round();
         if (nothingToReturnFor(count)) { // most often there is something: then no look at the clock
             long deadline = System.nanoTime() + TimeUnit.NANOSECONDS.convert(timeout);
@@ -227,9 +229,6 @@ public final class Poller implements AutoCloseable {
         try {
             ranTasks = !tasks.isEmpty();
             runTasks();
-            if (confined || ranTasks) {
-                dispatched = false; // what ran meanwhile is no handler's time
-            }
             int count = 0;
             for (PollerQueue queue : queues) {
                 if (!queue.broken()) {
@@ -251,16 +250,16 @@ public final class Poller implements AutoCloseable {
         try {
             int count = queue.poll();
             if (count > 0) {
-                long start = dispatched ? idleSince : System.nanoTime();
+                long start = clockIsRead ? idleSince : System.nanoTime();
                 queue.dispatch(count);
                 idleSince = System.nanoTime();
-                dispatched = true;
+                clockIsRead = true;
                 if (idleSince - start > SLOW_NANOSECONDS) {
                     slowRounds.incrementAndGet();
                     SlowRound.record(adapter.name(), count, idleSince - start);
                 }
             } else {
-                dispatched = false;
+                clockIsRead = false;
             }
             return count;
         } catch (VerbenaException e) {
@@ -291,6 +290,7 @@ public final class Poller implements AutoCloseable {
     private void runTasks() {
         Runnable task = tasks.poll();
         while (task != null) {
+            clockIsRead = false;
             try {
                 task.run();
             } catch (Throwable t) {
@@ -355,6 +355,7 @@ public final class Poller implements AutoCloseable {
             sleeping = false;
         }
         idleSince = System.nanoTime();
+        clockIsRead = true;
         tickIfDue(idleSince);
     }
 

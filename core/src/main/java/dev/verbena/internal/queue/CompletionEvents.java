@@ -349,13 +349,12 @@ public final class CompletionEvents {
     }
 
     /**
-     * Whether the consumer waits by a loop of its own, or by a shared channel: no thread waits in
-     * {@link #waitOnce}.
+     * Whether nobody looks for failures while the consumer waits: it has a loop of its own.
      *
-     * @return true after {@link #descriptor}, and for a queue of a shared channel
+     * @return true after {@link #descriptor}, or after that of a shared channel
      */
-    public boolean ownLoop() {
-        return ownLoop;
+    public boolean isWatchedElsewhere() {
+        return source.isWatchedElsewhere();
     }
 
     /**
@@ -439,7 +438,7 @@ public final class CompletionEvents {
         }
         if (provider.forgetsLateReceives() && !closed) {
             if (eventCame) {
-                schedule.eventCame();
+                schedule.eventCame(lookForFailures);
             } else {
                 schedule.look(lookForFailures); // not under the lock: what it finds may fire
             }

@@ -20,6 +20,12 @@ interface EventSource {
      */
     void takeUnread(int unread);
 
+    /**
+     * Whether the program waits for events by a loop of its own. Otherwise a thread waits here, and
+     * looks from time to time for failures that the device gives no event for.
+     */
+    boolean isWatchedElsewhere();
+
     /** Releases what belongs to this queue alone; no thread waits any more. */
     void free();
 }

@@ -5,7 +5,8 @@ import java.util.function.LongSupplier;
 
 /**
  * When to look for failures that the device gives no event for: soon after a wait that brought
- * nothing, then ever less often, as each look is a system call for each queue pair. For one thread.
+ * nothing, then ever less often, as each look is a system call for each queue pair. While events
+ * come, as seldom as at last: they say that a queue pair works, not that all do. For one thread.
  */
 final class LookSchedule {
     /** The time between two looks while traffic was seen lately. */
@@ -15,7 +16,8 @@ final class LookSchedule {
 
     private final LongSupplier nanoTime;
     private int gap = SHORTEST_MILLISECONDS;
-    private long last;
+    private long last; // look or event
+    private long lastLook;
 
     /**
      * The first look is due after {@link #SHORTEST_MILLISECONDS}.
@@ -25,6 +27,7 @@ final class LookSchedule {
     LookSchedule(LongSupplier nanoTime) {
         this.nanoTime = nanoTime;
         this.last = nanoTime.getAsLong();
+        this.lastLook = last;
     }
 
     /** How long to sleep at most until the next look. */
@@ -32,10 +35,14 @@ final class LookSchedule {
         return gap;
     }
 
-    /** The connection works: no need to look for a while. */
-    void eventCame() {
+    /** An event came. No need to look for a while, unless the last look was long ago. */
+    void eventCame(Runnable look) {
         gap = SHORTEST_MILLISECONDS;
         last = nanoTime.getAsLong();
+        if (last - lastLook >= TimeUnit.MILLISECONDS.toNanos(LONGEST_MILLISECONDS)) {
+            look.run();
+            lastLook = last;
+        }
     }
 
     /** No event came. Looks, if it is time. */
@@ -44,6 +51,7 @@ final class LookSchedule {
             look.run();
             gap = Math.min(2 * gap, LONGEST_MILLISECONDS);
             last = nanoTime.getAsLong();
+            lastLook = last;
         }
     }
 }

@@ -72,6 +72,11 @@ final class PrivateChannel implements EventSource {
         }
     }
 
+    @Override
+    public boolean isWatchedElsewhere() {
+        return joined != NONE;
+    }
+
     /** {@link DeviceControl#takeEventIfThere}. */
     boolean takeIfThere() {
         return control.takeEventIfThere(channel, wait);

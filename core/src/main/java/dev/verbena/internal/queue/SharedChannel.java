@@ -111,6 +111,13 @@ public final class SharedChannel<Q extends SharedChannel.Queue> {
             }
         }
 
+        @Override
+        public boolean isWatchedElsewhere() {
+            synchronized (SharedChannel.this) {
+                return joined != NONE;
+            }
+        }
+
         /** Gives the slot to another queue. The native queue is destroyed, or about to be. */
         @Override
         public void free() {
@@ -147,6 +154,7 @@ public final class SharedChannel<Q extends SharedChannel.Queue> {
     private volatile boolean closed;
     private final LookSchedule schedule =
             new LookSchedule(System::nanoTime); // of the waiting thread
+    private final Runnable look = this::lookForFailures;
 
     /**
      * Uses a channel, which its maker destroys.
@@ -345,11 +353,17 @@ public final class SharedChannel<Q extends SharedChannel.Queue> {
             Descriptors.drain(eventFd); // before the look at what it was raised for
         }
         if ((answer & EventWait.EVENT) != 0) {
-            schedule.eventCame();
             takeEventsOrFail();
+            if (looks) {
+                schedule.eventCame(look);
+            }
         } else if (looks) {
-            schedule.look(() -> queues().forEach(Queue::lookForFailures));
+            schedule.look(look);
         }
+    }
+
+    private void lookForFailures() {
+        queues().forEach(Queue::lookForFailures);
     }
 
     /**

@@ -473,10 +473,10 @@ class CompletionEventsTest {
         @Test
         void isKnownFromTheMomentThatItAsksForTheDescriptor() {
             make(FakeDevice.PLAIN);
-            assertThat(events.ownLoop()).isFalse();
+            assertThat(events.isWatchedElsewhere()).isFalse();
             int descriptor = events.descriptor();
             assertThat(events.descriptor()).isEqualTo(descriptor);
-            assertThat(events.ownLoop()).isTrue();
+            assertThat(events.isWatchedElsewhere()).isTrue();
         }
 
         /** Under SOLICITED failures give no event there, and no thread looks for them. */

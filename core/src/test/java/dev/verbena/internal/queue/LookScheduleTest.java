@@ -36,11 +36,28 @@ class LookScheduleTest {
         after(40 * MILLISECOND);
         assertThat(looks).isEqualTo(2);
         now += 79 * MILLISECOND;
-        schedule.eventCame();
+        schedule.eventCame(() -> looks++);
         assertThat(schedule.gapMilliseconds()).isEqualTo(20);
         after(20 * MILLISECOND - 1);
         assertThat(looks).isEqualTo(2);
         after(1);
         assertThat(looks).isEqualTo(3);
+    }
+
+    /** One queue pair works; another may have failed. */
+    @Test
+    void whileEventsComeItLooksAsSeldomAsAtLast() {
+        for (int i = 0; i < 1279; i++) {
+            now += MILLISECOND;
+            schedule.eventCame(() -> looks++);
+        }
+        assertThat(looks).isZero();
+        for (int i = 0; i < 3 * 1280; i++) {
+            now += MILLISECOND;
+            schedule.eventCame(() -> looks++);
+        }
+        assertThat(looks).isEqualTo(3);
+        after(20 * MILLISECOND);
+        assertThat(looks).isEqualTo(4);
     }
 }
