@@ -210,6 +210,52 @@ class RequestBatchTest {
             }
             assertThat(batched).isEqualTo(single).contains(true, false);
         }
+
+        @Test
+        void staysSilentWhereOneOfItAsksForAnInternalSignal() {
+            try (Rig rig = rig()) {
+                RequestBatch batch = writes(rig, DEPTH, OpFlags.SILENT_SUCCESS);
+                for (int round = 1; round <= 3; round++) {
+                    batch.post().orThrow();
+                    assertThat(rig.poll()).isEmpty();
+                    assertThat(rig.a.outstandingRequests()).isZero();
+                    assertThat(rig.a.counters().requests().internalSignals())
+                            .isEqualTo(2 * round); // one for each half of the depth
+                }
+            }
+        }
+
+        /** Nobody knows which silent ones have ended, so the queue takes some more. */
+        @Test
+        void takesSlotsAsSilentSinglePostsDo() {
+            try (Rig rig = rig()) {
+                rig.device.running = false;
+                writes(rig, DEPTH, OpFlags.SILENT_SUCCESS).post().orThrow();
+                int more = 0;
+                while (rig.a.write(100 + more, rig.bytes(8), Rig.REMOTE, 1, OpFlags.NONE)
+                        == Status.SUCCESS) {
+                    more++;
+                }
+                assertThat(more).isEqualTo(DEPTH / 2 - 1);
+            }
+        }
+
+        @Test
+        void endsBeforeWhatIsSynthesizedBehindIt() {
+            try (Rig rig = Rig.connected(QueuePairLimits.depths(3, 1))) { // each asks for a signal
+                rig.device.running = false;
+                RequestBatch batch = new RequestBatch(rig.a, 1);
+                batch.write(7, rig.bytes(8), Rig.REMOTE, 1, OpFlags.SILENT_SUCCESS).orThrow();
+                batch.post().orThrow();
+                rig.a.write(8, rig.bytes(8), Rig.REMOTE, 1, OpFlags.DEFER).orThrow();
+                rig.device.answer = 22;
+                rig.device.refused = 0;
+                assertThat(rig.a.write(9, rig.bytes(8), Rig.REMOTE, 1, OpFlags.NONE))
+                        .isEqualTo(Status.CONNECTION_INVALID);
+                assertThat(rig.poll())
+                        .containsExactly("WRITE 7 CANCELLED", "WRITE 8 INTERNAL_ERROR");
+            }
+        }
     }
 
     @Nested

@@ -152,6 +152,21 @@ class RequestLedgerTest {
         }
     }
 
+    /** The ledger's own number has 32 bits: a count beyond them has to hear of it in time. */
+    @Test
+    void itsCountsHearOfItsNumberLongBeforeThatWrapsAround() {
+        RequestLedger ledger = ledger(8, 4);
+        for (int i = 0; i < (1 << 24) + 40; i++) {
+            ledger.full();
+            int sequence = write(ledger, i);
+            ledger.readAdded();
+            ledger.end(sequence, true);
+            ledger.delivered();
+        }
+        // Of a count that has not heard of it this would be a negative number.
+        assertThat(endpoint.sendCounts().posted(Integer.MIN_VALUE)).isEqualTo(1L << 31);
+    }
+
     @Test
     void whatIsNotThereOrWasReportedHasNoEnd() {
         RequestLedger ledger = ledger(8, 4);
