@@ -337,7 +337,7 @@ public final class QueuePair extends NativeObject implements SendRequests {
         if (of != adapter) {
             throw new VerbenaException(
                     Status.INVALID_PARAMETER_MIX,
-                    "A connector and its queue pair must be of the same adapter; the connector is of %s, the queue pair of %s"
+                    "A connector and its queue pair must be of the same Adapter object; the connector is of %s, the queue pair of %s"
                             .formatted(of.name(), adapter.name()));
         }
         acquire();
