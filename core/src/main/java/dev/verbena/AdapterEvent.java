@@ -2,6 +2,7 @@ package dev.verbena;
 
 import com.google.errorprone.annotations.CheckReturnValue;
 
+import dev.verbena.internal.events.DeviceEvent;
 import dev.verbena.internal.verbs.AsyncEvent;
 
 import org.jspecify.annotations.Nullable;
@@ -154,6 +155,12 @@ public final class AdapterEvent {
                 event.number(),
                 ofPort ? (int) event.element() : 0,
                 event.named());
+    }
+
+    /** For the Flight Recorder. */
+    void record() {
+        DeviceEvent.record(
+                adapter.name(), port, type.name(), object == null ? "" : object.toString());
     }
 
     private static Type type(AsyncEvent.Kind kind) {

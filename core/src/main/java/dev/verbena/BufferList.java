@@ -119,7 +119,7 @@ public final class BufferList {
     public BufferList add(MemorySegment segment) {
         if (arena == null) {
             throw new IllegalStateException(
-                    "This list was created for no arena: create it by new BufferList(capacity, arena), or name a region, offset and length");
+                    "This list was created without an arena: create it by new BufferList(capacity, arena), or name a region, offset and length");
         }
         MemoryRegion region = arena.regionOf(segment);
         return add(region, segment.address() - region.start(), segment.byteSize());

@@ -61,7 +61,7 @@ public final class CompletionChannel extends NativeObject {
         Thread before = owner;
         if (before != null && before != thread && before.isAlive()) {
             throw new IllegalArgumentException(
-                    "The confined completion queues of one channel belong to one thread: here to %s, not to %s"
+                    "All confined completion queues of a channel must belong to the same thread: those of this channel belong to %s, the new one to %s"
                             .formatted(before, thread));
         }
         owner = thread;

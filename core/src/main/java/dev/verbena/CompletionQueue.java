@@ -171,8 +171,8 @@ public final class CompletionQueue extends NativeObject {
         if (shared.adapter() != adapter) {
             throw new VerbenaException(
                     Status.INVALID_PARAMETER_MIX,
-                    "A completion queue and its channel are of one adapter; this channel is of "
-                            + shared.adapter().name());
+                    "A completion queue and its channel must be of the same Adapter object; the queue is of %s, the channel of %s"
+                            .formatted(adapter.name(), shared.adapter().name()));
         }
         return new NativeObject[] {adapter, shared};
     }
@@ -300,7 +300,7 @@ public final class CompletionQueue extends NativeObject {
     private void checkNoCallback() {
         if (callback != null) {
             throw new IllegalStateException(
-                    "This completion queue has a callback, which is notified instead");
+                    "This completion queue has a callback: it is called instead of waking a thread that waits");
         }
     }
 
@@ -308,7 +308,7 @@ public final class CompletionQueue extends NativeObject {
         int status = events.broken();
         return new VerbenaException(
                 status == CompletionEvents.NOTHING ? Status.BUFFER_OVERFLOW : status(status),
-                "%s is broken, as after an overrun: it and its queue pairs have to be made anew, the queue deeper"
+                "%s is broken, most likely by an overrun: create it and its queue pairs anew, with a greater depth"
                         .formatted(this));
     }
 
@@ -471,7 +471,7 @@ public final class CompletionQueue extends NativeObject {
                 || interval.isNegative()
                 || microseconds > MOST_MODERATION) {
             throw new IllegalArgumentException(
-                    "Interrupts are moderated by 0 to %,d completions and microseconds, not by %,d and %s"
+                    "Interrupts can wait for 0 to %,d completions and as many microseconds, not for %,d and %s"
                             .formatted(MOST_MODERATION, completions, interval));
         }
         acquire();

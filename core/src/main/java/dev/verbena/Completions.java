@@ -28,7 +28,7 @@ public final class Completions {
     public Completions(int capacity) {
         if (capacity < 1) {
             throw new IllegalArgumentException(
-                    "Room for completions is 1 or more, not " + capacity);
+                    "A Completions object has room for 1 or more, not " + capacity);
         }
         records = new CompletionRecords(capacity);
     }
@@ -118,7 +118,8 @@ public final class Completions {
     public int invalidatedToken(int index) {
         if (records.type(checked(index)) != RequestType.RECEIVE_AND_INVALIDATE) {
             throw new IllegalStateException(
-                    "Only a RECEIVE_AND_INVALIDATE has a token, this is a " + type(index));
+                    "Only a RECEIVE_AND_INVALIDATE has a token; this completion is a "
+                            + type(index));
         }
         return records.extra(index);
     }

@@ -478,7 +478,8 @@ public final class Connector extends NativeObject {
     private InetSocketAddress known(@Nullable InetSocketAddress address, String which) {
         if (address == null) {
             throw new VerbenaException(
-                    Status.CONNECTION_INVALID, "There is no %s address: %s".formatted(which, this));
+                    Status.CONNECTION_INVALID,
+                    "The %s address is not known before the connect: %s".formatted(which, this));
         }
         return address;
     }

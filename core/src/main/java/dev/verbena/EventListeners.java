@@ -1,5 +1,6 @@
 package dev.verbena;
 
+import dev.verbena.internal.events.FlightRecording;
 import dev.verbena.internal.runtime.AdapterEvents;
 import dev.verbena.internal.runtime.SerialCallbacks;
 import dev.verbena.internal.runtime.Threads;
@@ -83,9 +84,18 @@ final class EventListeners implements AdapterEvents.Observer {
 
     @Override
     public void arrived(AsyncEvent event) {
-        if (!listeners.isEmpty()) {
-            AdapterEvent delivered = AdapterEvent.of(adapter, event);
-            listeners.forEach(listener -> listener.deliver(delivered));
+        if (!listeners.isEmpty() || FlightRecording.on()) {
+            deliver(AdapterEvent.of(adapter, event));
+        }
+    }
+
+    private void deliver(AdapterEvent event) {
+        try {
+            if (FlightRecording.on()) {
+                event.record();
+            }
+        } finally {
+            listeners.forEach(listener -> listener.deliver(event));
         }
     }
 

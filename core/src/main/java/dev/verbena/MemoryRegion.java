@@ -389,7 +389,8 @@ public final class MemoryRegion extends NativeObject {
     void checkMayClose() {
         if (divider != null && !dividerCloses) {
             throw new IllegalStateException(
-                    "%s is a part of %s, and is closed with it".formatted(this, divider));
+                    "%s cannot be closed by itself: it is a part of %s, and is closed with it"
+                            .formatted(this, divider));
         }
     }
 

@@ -1,6 +1,9 @@
 package dev.verbena;
 
+import dev.verbena.internal.events.FlightRecording;
+import dev.verbena.internal.queue.Refusal;
 import dev.verbena.internal.queue.Window;
+import dev.verbena.internal.queue.WindowRequests;
 import dev.verbena.internal.verbs.DeviceControl;
 
 import org.jspecify.annotations.Nullable;
@@ -205,13 +208,55 @@ public final class MemoryWindow extends NativeObject {
         }
     }
 
+    /** Posts a bind: see {@link QueuePair#bind}. */
+    int bind(
+            NativeQueuePair by,
+            WindowRequests requests,
+            long context,
+            MemoryRegion to,
+            long offset,
+            long length,
+            int flags) {
+        to.acquire();
+        boolean kept = false;
+        try {
+            synchronized (this) {
+                ensureOpen(); // the close waits for this lock
+                int answer = requests.bind(context, window, to.registered(), offset, length, flags);
+                if (answer == Refusal.NONE) {
+                    kept = keep(to, offset, length);
+                    if (FlightRecording.on()) {
+                        QueuePairEvents.bound(by, window.token(), to.start() + offset, length);
+                    }
+                }
+                return answer;
+            }
+        } finally {
+            if (!kept) {
+                to.release();
+            }
+        }
+    }
+
+    /** Posts an invalidate: see {@link QueuePair#invalidate}. */
+    synchronized int invalidate(
+            NativeQueuePair by, WindowRequests requests, long context, int flags) {
+        ensureOpen(); // the close waits for this lock
+        int token = window.token();
+        int answer = requests.invalidate(context, window, flags);
+        if (answer == Refusal.NONE && FlightRecording.on()) {
+            QueuePairEvents.invalidated(by, token, false);
+        }
+        return answer;
+    }
+
     /**
-     * Called when a bind was accepted: keeps its region, and releases the previous one when no
-     * outstanding request uses it.
+     * A bind was accepted: keeps its region, and releases the previous one when no outstanding
+     * request uses it.
      *
      * @return true if this window takes over the caller's hold on the region
      */
-    boolean bind(MemoryRegion bound, long offset, long length) {
+    private boolean keep(MemoryRegion bound, long offset, long length) {
         start = bound.start() + offset;
         bytes = length;
         if (bound == region) {

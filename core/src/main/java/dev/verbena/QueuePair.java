@@ -61,7 +61,7 @@ import java.util.Optional;
  * changed as soon as the post returns, also if the request is deferred.
  */
 @CheckReturnValue
-public final class QueuePair extends NativeObject {
+public final class QueuePair extends NativeObject implements SendRequests {
     private final Adapter adapter;
     private final ProtectionDomain domain;
     private final CompletionQueue initiatorCompletions;
@@ -111,8 +111,8 @@ public final class QueuePair extends NativeObject {
             throw t;
         }
         this.sends = half.sends();
-        this.sendCounts = half.endpoint().sendCounts();
         this.windowRequests = half.windowRequests();
+        this.sendCounts = half.endpoint().sendCounts();
         this.receives = half.receives();
         try {
             half.register();
@@ -337,8 +337,8 @@ public final class QueuePair extends NativeObject {
         if (of != adapter) {
             throw new VerbenaException(
                     Status.INVALID_PARAMETER_MIX,
-                    "Connector and queue pair are of one adapter; this queue pair is of "
-                            + adapter.name());
+                    "A connector and its queue pair must be of the same Adapter object; the connector is of %s, the queue pair of %s"
+                            .formatted(of.name(), adapter.name()));
         }
         acquire();
         if (!half.beginConnecting()) {
@@ -346,136 +346,101 @@ public final class QueuePair extends NativeObject {
             throw new VerbenaException(
                     half.flushed() ? Status.CONNECTION_INVALID : Status.CONNECTION_ACTIVE,
                     this
-                            + " is connected, or was connected or flushed: each serves one connection");
+                            + " is connected, or was connected or flushed. A queue pair serves one connection: create another");
         }
         return new ConnectionEnd(half, options, use);
     }
 
-    // ---- NDK's requests
+    // ---- requests of the send queue: see SendRequests
 
-    /**
-     * Sends a message (NdkSend), which fills the next receive of the peer. Ends in a completion of
-     * type {@link OperationType#SEND} on {@link #initiatorCompletions}.
-     *
-     * @param context what the completion will carry
-     * @param buffers the message's bytes; an empty list sends an empty message
-     * @param flags {@link OpFlags}: SILENT_SUCCESS, READ_FENCE, SEND_AND_SOLICIT_EVENT, INLINE,
-     *     DEFER
-     * @return SUCCESS; or, with no effect: CONNECTION_INVALID when not connected, flushed or
-     *     closed, NO_MORE_ENTRIES when the queue is full of outstanding requests, INVALID_PARAMETER
-     *     for flags that it does not support, too many buffers or too many bytes, ACCESS_VIOLATION
-     *     for memory that is not registered, whose arena is closed or, inline, that is confined to
-     *     another thread, or the status for the provider's error
-     */
+    @Override
     public Status send(long context, BufferList buffers, OpFlags flags) {
         return post(Operation.SEND, context, buffers, 0, 0, 0, 0, flags);
     }
 
-    /**
-     * Sends a message with no flags.
-     *
-     * @param context what the completion will carry
-     * @param buffers the message's bytes; an empty list sends an empty message
-     * @return as {@link #send(long, BufferList, OpFlags)}
-     */
-    public Status send(long context, BufferList buffers) {
-        return send(context, buffers, OpFlags.NONE);
-    }
-
-    /**
-     * Sends a message whose arrival invalidates a token (remote key) of the peer's
-     * (NdkSendAndInvalidate). When the peer's receive completes, with {@link
-     * OperationType#RECEIVE_AND_INVALIDATE}, no access through the token is possible any more. Ends
-     * in a completion of type {@link OperationType#SEND} here.
-     *
-     * <p>If the token is not valid, the peer's device ends the connection: this request may still
-     * end in SUCCESS, and the next one fails. Never send a token twice: a peer with Soft-RoCE
-     * panics then (kernels up to 6.12).
-     *
-     * @param context what the completion will carry
-     * @param buffers the message's bytes
-     * @param remoteToken the token, as the peer handed it out
-     * @param flags {@link OpFlags}: SILENT_SUCCESS, READ_FENCE, SEND_AND_SOLICIT_EVENT, INLINE,
-     *     DEFER
-     * @return as {@link #send(long, BufferList, OpFlags)}; and NOT_SUPPORTED when this device does
-     *     not support it, or the peer did not announce tokens that can be invalidated ({@link
-     *     QueuePairAddress#invalidatable})
-     */
+    @Override
     public Status sendAndInvalidate(
             long context, BufferList buffers, int remoteToken, OpFlags flags) {
         return post(Operation.SEND_AND_INVALIDATE, context, buffers, 0, remoteToken, 0, 0, flags);
     }
 
-    /**
-     * Writes into the peer's memory (NdkWrite). The peer gets no completion. Ends in a completion
-     * of type {@link OperationType#WRITE}.
-     *
-     * @param context what the completion will carry
-     * @param buffers the bytes
-     * @param remoteAddress where they go: the address that the peer handed out, plus an offset
-     * @param remoteToken the peer's token for that memory
-     * @param flags {@link OpFlags}: SILENT_SUCCESS, READ_FENCE, INLINE, DEFER
-     * @return as {@link #send(long, BufferList, OpFlags)}
-     */
+    @Override
     public Status write(
             long context, BufferList buffers, long remoteAddress, int remoteToken, OpFlags flags) {
         return post(Operation.WRITE, context, buffers, remoteAddress, remoteToken, 0, 0, flags);
     }
 
-    /**
-     * Writes into the peer's memory (NdkWrite), as {@link #write(long, BufferList, long, int,
-     * OpFlags)} does.
-     *
-     * @param context what the completion will carry
-     * @param buffers the bytes
-     * @param target the peer's memory
-     * @param offset where in it they go
-     * @param flags {@link OpFlags}: SILENT_SUCCESS, READ_FENCE, INLINE, DEFER
-     * @return as {@link #send(long, BufferList, OpFlags)}; INVALID_PARAMETER also for bytes that
-     *     would go beyond the target
-     */
-    public Status write(
-            long context, BufferList buffers, RemoteMemory target, long offset, OpFlags flags) {
-        return post(Operation.WRITE, context, buffers, target, offset, 0, 0, flags);
-    }
-
-    /**
-     * Reads from the peer's memory (NdkRead). The peer gets no completion. Ends in a completion of
-     * type {@link OperationType#READ}: the bytes have arrived then.
-     *
-     * @param context what the completion will carry
-     * @param buffers where the bytes go; at most {@link AdapterInfo#maxReadBuffers}
-     * @param remoteAddress where they come from: the address that the peer handed out, plus an
-     *     offset
-     * @param remoteToken the peer's token for that memory
-     * @param flags {@link OpFlags}: SILENT_SUCCESS, READ_FENCE, DEFER, and
-     *     RDMA_READ_LOCAL_INVALIDATE without effect
-     * @return as {@link #send(long, BufferList, OpFlags)}; ACCESS_VIOLATION also for memory that
-     *     may not be written to, NOT_SUPPORTED when the peer serves no reads or the limits of this
-     *     queue pair allow none
-     */
+    @Override
     public Status read(
             long context, BufferList buffers, long remoteAddress, int remoteToken, OpFlags flags) {
         return post(Operation.READ, context, buffers, remoteAddress, remoteToken, 0, 0, flags);
     }
 
-    /**
-     * Reads from the peer's memory (NdkRead), as {@link #read(long, BufferList, long, int,
-     * OpFlags)} does.
-     *
-     * @param context what the completion will carry
-     * @param buffers where the bytes go; at most {@link AdapterInfo#maxReadBuffers}
-     * @param source the peer's memory
-     * @param offset where in it they are
-     * @param flags {@link OpFlags}: SILENT_SUCCESS, READ_FENCE, DEFER, and
-     *     RDMA_READ_LOCAL_INVALIDATE without effect
-     * @return as {@link #read(long, BufferList, long, int, OpFlags)}; INVALID_PARAMETER also for
-     *     bytes beyond the source
-     */
-    public Status read(
-            long context, BufferList buffers, RemoteMemory source, long offset, OpFlags flags) {
-        return post(Operation.READ, context, buffers, source, offset, 0, 0, flags);
+    @Override
+    public Status sendWithImmediate(
+            long context, BufferList buffers, int immediate, OpFlags flags) {
+        return post(Operation.SEND_WITH_IMMEDIATE, context, buffers, 0, 0, immediate, 0, flags);
     }
+
+    @Override
+    public Status writeWithImmediate(
+            long context,
+            BufferList buffers,
+            long remoteAddress,
+            int remoteToken,
+            int immediate,
+            OpFlags flags) {
+        return post(
+                Operation.WRITE_WITH_IMMEDIATE,
+                context,
+                buffers,
+                remoteAddress,
+                remoteToken,
+                immediate,
+                0,
+                flags);
+    }
+
+    @Override
+    public Status compareAndSwap(
+            long context,
+            BufferList result,
+            long remoteAddress,
+            int remoteToken,
+            long expected,
+            long value,
+            OpFlags flags) {
+        return post(
+                Operation.COMPARE_AND_SWAP,
+                context,
+                result,
+                remoteAddress,
+                remoteToken,
+                expected,
+                value,
+                flags);
+    }
+
+    @Override
+    public Status fetchAndAdd(
+            long context,
+            BufferList result,
+            long remoteAddress,
+            int remoteToken,
+            long added,
+            OpFlags flags) {
+        return post(
+                Operation.FETCH_AND_ADD,
+                context,
+                result,
+                remoteAddress,
+                remoteToken,
+                added,
+                0,
+                flags);
+    }
+
+    // ---- receives, windows and the flush
 
     /**
      * Posts a receive for one message (NdkReceive). May be posted before the connection exists, and
@@ -537,31 +502,9 @@ public final class QueuePair extends NativeObject {
             long length,
             OpFlags flags) {
         try {
-            region.acquire();
-            boolean kept = false;
-            try {
-                synchronized (window) {
-                    window.ensureOpen(); // its close waits for this lock
-                    int answer =
-                            windowRequests.bind(
-                                    context,
-                                    window.window(),
-                                    region.registered(),
-                                    offset,
-                                    length,
-                                    flags.bits);
-                    kept = answer == Refusal.NONE && window.bind(region, offset, length);
-                    if (answer == Refusal.NONE && FlightRecording.on()) {
-                        QueuePairEvents.bound(
-                                half, window.remoteToken(), region.start() + offset, length);
-                    }
-                    return answer(Operation.BIND.name(), answer);
-                }
-            } finally {
-                if (!kept) {
-                    region.release();
-                }
-            }
+            return answer(
+                    Operation.BIND.name(),
+                    window.bind(half, windowRequests, context, region, offset, length, flags.bits));
         } catch (RuntimeException | Error e) {
             sends.postDeferred();
             throw e;
@@ -589,15 +532,9 @@ public final class QueuePair extends NativeObject {
      */
     public Status invalidate(long context, MemoryWindow window, OpFlags flags) {
         try {
-            synchronized (window) {
-                window.ensureOpen(); // its close waits for this lock
-                int token = window.remoteToken();
-                int answer = windowRequests.invalidate(context, window.window(), flags.bits);
-                if (answer == Refusal.NONE && FlightRecording.on()) {
-                    QueuePairEvents.invalidated(half, token, false);
-                }
-                return answer(Operation.INVALIDATE.name(), answer);
-            }
+            return answer(
+                    Operation.INVALIDATE.name(),
+                    window.invalidate(half, windowRequests, context, flags.bits));
         } catch (RuntimeException | Error e) {
             sends.postDeferred();
             throw e;
@@ -623,210 +560,6 @@ public final class QueuePair extends NativeObject {
         } finally {
             release();
         }
-    }
-
-    // ---- what verbs has beyond NDK
-
-    /**
-     * Beyond NDK: sends a message with 32 bits of immediate data, which the completion of the
-     * peer's receive carries ({@link Completions#immediate}).
-     *
-     * @param context what the completion will carry
-     * @param buffers the message's bytes
-     * @param immediate the 32 bits; a peer in C sees {@code ntohl(wc.imm_data)}
-     * @param flags as {@link #send(long, BufferList, OpFlags)}
-     * @return as {@link #send(long, BufferList, OpFlags)}; and NOT_SUPPORTED when the device does
-     *     not support it
-     */
-    public Status sendWithImmediate(
-            long context, BufferList buffers, int immediate, OpFlags flags) {
-        return post(Operation.SEND_WITH_IMMEDIATE, context, buffers, 0, 0, immediate, 0, flags);
-    }
-
-    /**
-     * Beyond NDK: writes into the peer's memory and notifies the peer: its next receive completes,
-     * with type {@link OperationType#RECEIVE_OF_WRITE} and 32 bits of immediate data, and with its
-     * buffers unchanged.
-     *
-     * @param context what the completion will carry
-     * @param buffers the bytes
-     * @param remoteAddress where they go: the address that the peer handed out, plus an offset
-     * @param remoteToken the peer's token for that memory
-     * @param immediate the 32 bits; a peer in C sees {@code ntohl(wc.imm_data)}
-     * @param flags as {@link #send(long, BufferList, OpFlags)}
-     * @return as {@link #send(long, BufferList, OpFlags)}; and NOT_SUPPORTED when the device does
-     *     not support it
-     */
-    public Status writeWithImmediate(
-            long context,
-            BufferList buffers,
-            long remoteAddress,
-            int remoteToken,
-            int immediate,
-            OpFlags flags) {
-        return post(
-                Operation.WRITE_WITH_IMMEDIATE,
-                context,
-                buffers,
-                remoteAddress,
-                remoteToken,
-                immediate,
-                0,
-                flags);
-    }
-
-    /**
-     * Beyond NDK: writes and notifies the peer, as {@link #writeWithImmediate(long, BufferList,
-     * long, int, int, OpFlags)} does.
-     *
-     * @param context what the completion will carry
-     * @param buffers the bytes
-     * @param target the peer's memory
-     * @param offset where in it they go
-     * @param immediate what the peer's completion will carry
-     * @param flags {@link OpFlags}: SILENT_SUCCESS, READ_FENCE, SEND_AND_SOLICIT_EVENT, INLINE,
-     *     DEFER
-     * @return as that method; INVALID_PARAMETER also for bytes that would go beyond the target
-     */
-    public Status writeWithImmediate(
-            long context,
-            BufferList buffers,
-            RemoteMemory target,
-            long offset,
-            int immediate,
-            OpFlags flags) {
-        return post(
-                Operation.WRITE_WITH_IMMEDIATE,
-                context,
-                buffers,
-                target,
-                offset,
-                immediate,
-                0,
-                flags);
-    }
-
-    /**
-     * Beyond NDK: compares 64 bits of the peer's memory and, if they have the expected value,
-     * replaces them. Atomic with respect to other atomics of the peer's device ({@link
-     * AdapterInfo#atomicsLevel}). Ends in a completion of type {@link
-     * OperationType#COMPARE_AND_SWAP}; the buffer then has the previous value, as a long in this
-     * machine's byte order.
-     *
-     * @param context what the completion will carry
-     * @param result where the old value goes: one buffer of 8 bytes
-     * @param remoteAddress where at the peer, a multiple of 8
-     * @param remoteToken the peer's token for that memory: registered with REMOTE_READ and
-     *     REMOTE_WRITE
-     * @param expected what is compared with
-     * @param value what is put there
-     * @param flags {@link OpFlags}: SILENT_SUCCESS, READ_FENCE, DEFER
-     * @return as {@link #read}; NOT_SUPPORTED also when the device has no atomics,
-     *     INVALID_PARAMETER also for another buffer or address
-     */
-    public Status compareAndSwap(
-            long context,
-            BufferList result,
-            long remoteAddress,
-            int remoteToken,
-            long expected,
-            long value,
-            OpFlags flags) {
-        return post(
-                Operation.COMPARE_AND_SWAP,
-                context,
-                result,
-                remoteAddress,
-                remoteToken,
-                expected,
-                value,
-                flags);
-    }
-
-    /**
-     * Beyond NDK: adds to 64 bits of the peer's memory. Atomic with respect to other atomics of the
-     * peer's device ({@link AdapterInfo#atomicsLevel}). Ends in a completion of type {@link
-     * OperationType#FETCH_AND_ADD}; the buffer then has the previous value, as a long in this
-     * machine's byte order.
-     *
-     * @param context what the completion will carry
-     * @param result where the old value goes: one buffer of 8 bytes
-     * @param remoteAddress where at the peer, a multiple of 8
-     * @param remoteToken the peer's token for that memory: registered with REMOTE_READ and
-     *     REMOTE_WRITE
-     * @param added what is added
-     * @param flags {@link OpFlags}: SILENT_SUCCESS, READ_FENCE, DEFER
-     * @return as {@link #compareAndSwap}
-     */
-    public Status fetchAndAdd(
-            long context,
-            BufferList result,
-            long remoteAddress,
-            int remoteToken,
-            long added,
-            OpFlags flags) {
-        return post(
-                Operation.FETCH_AND_ADD,
-                context,
-                result,
-                remoteAddress,
-                remoteToken,
-                added,
-                0,
-                flags);
-    }
-
-    /**
-     * Beyond NDK: compares and swaps, as {@link #compareAndSwap(long, BufferList, long, int, long,
-     * long, OpFlags)} does.
-     *
-     * @param context what the completion will carry
-     * @param result where the old value goes: one buffer of 8 bytes
-     * @param target the peer's memory
-     * @param offset where in it; the address is a multiple of 8
-     * @param expected what is compared with
-     * @param value what is put there
-     * @param flags {@link OpFlags}: SILENT_SUCCESS, READ_FENCE, DEFER
-     * @return as that method; INVALID_PARAMETER also for bytes beyond the target
-     */
-    public Status compareAndSwap(
-            long context,
-            BufferList result,
-            RemoteMemory target,
-            long offset,
-            long expected,
-            long value,
-            OpFlags flags) {
-        return post(
-                Operation.COMPARE_AND_SWAP,
-                context,
-                result,
-                target,
-                offset,
-                expected,
-                value,
-                flags);
-    }
-
-    /**
-     * Beyond NDK: adds, as {@link #fetchAndAdd(long, BufferList, long, int, long, OpFlags)} does.
-     *
-     * @param context what the completion will carry
-     * @param result where the old value goes: one buffer of 8 bytes
-     * @param target the peer's memory
-     * @param offset where in it; the address is a multiple of 8
-     * @param added what is added
-     * @param flags {@link OpFlags}: SILENT_SUCCESS, READ_FENCE, DEFER
-     * @return as that method; INVALID_PARAMETER also for bytes beyond the target
-     */
-    public Status fetchAndAdd(
-            long context,
-            BufferList result,
-            RemoteMemory target,
-            long offset,
-            long added,
-            OpFlags flags) {
-        return post(Operation.FETCH_AND_ADD, context, result, target, offset, added, 0, flags);
     }
 
     // ---- how a request is posted
@@ -858,32 +591,9 @@ public final class QueuePair extends NativeObject {
                         flags == OpFlags.NONE ? 0 : flags.bits));
     }
 
-    private Status post(
-            Operation operation,
-            long context,
-            BufferList buffers,
-            RemoteMemory memory,
-            long offset,
-            long operand,
-            long swap,
-            OpFlags flags) {
-        if (memory == null || buffers == null) {
-            sends.postDeferred();
-            throw new NullPointerException(memory == null ? "memory" : "buffers");
-        }
-        if (!memory.holds(offset, buffers.bytes())) {
-            return answer(
-                    operation.name(), sends.refuseOutside(Refusal.OUTSIDE_REMOTE_MEMORY.code()));
-        }
-        return post(
-                operation,
-                context,
-                buffers,
-                memory.address() + offset,
-                memory.token(),
-                operand,
-                swap,
-                flags);
+    /** Refuses a request whose bytes are not within the peer's memory. */
+    Status refuseOutside(Operation operation) {
+        return answer(operation.name(), sends.refuseOutside(Refusal.OUTSIDE_REMOTE_MEMORY.code()));
     }
 
     SendQueue sends() {

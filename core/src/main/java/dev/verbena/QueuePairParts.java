@@ -121,13 +121,13 @@ final class QueuePairParts {
                 || (sharedReceives != null && sharedReceives.domain() != domain)) {
             throw new VerbenaException(
                     Status.INVALID_PARAMETER_MIX,
-                    "A queue pair and its completion queues are of one adapter, and it and its shared receives of one domain; this domain is of "
+                    "A queue pair's completion queues must be of the adapter of its domain, and its shared receive queue of that domain; the domain is of "
                             + adapter.name());
         }
         if (sendCompletions.owner() != receiveCompletions.owner()) {
             throw new VerbenaException(
                     Status.INVALID_PARAMETER_MIX,
-                    "Both completion queues of a queue pair are shared, or both are confined to one thread");
+                    "Both completion queues of a queue pair must be shared, or both confined to the same thread");
         }
         boolean receivesFit =
                 sharedReceives != null
@@ -139,7 +139,7 @@ final class QueuePairParts {
                 || limits.maxInlineBytes() > info.maxInlineBytes()) {
             throw new VerbenaException(
                     Status.INVALID_PARAMETER,
-                    "%s has queues of %d initiator requests with %d buffers and %d bytes inline, and %d receives with %d buffers, at most; asked for: %s"
+                    "The limits of %s are %d initiator requests with %d buffers and %d bytes inline, and %d receives with %d buffers; asked for: %s"
                             .formatted(
                                     adapter.name(),
                                     info.maxInitiatorDepth(),
@@ -156,7 +156,7 @@ final class QueuePairParts {
         if (slot == CompletionPoller.NO_SLOT) {
             throw new VerbenaException(
                     Status.INSUFFICIENT_RESOURCES,
-                    "One completion queue serves 65536 queues at most");
+                    "A completion queue serves at most 65536 send and receive queues: create another one");
         }
         if (slot == CompletionPoller.CLOSED) {
             throw new ClosedException(queue);

@@ -66,7 +66,8 @@ public final class RemoteMemory {
      */
     public static RemoteMemory of(long address, int token, long bytes) {
         if (bytes < 0) {
-            throw new IllegalArgumentException("Memory has 0 bytes or more, not " + bytes);
+            throw new IllegalArgumentException(
+                    "Remote memory cannot have %d bytes".formatted(bytes));
         }
         return new RemoteMemory(address, token, bytes);
     }

@@ -15,13 +15,13 @@ import dev.verbena.internal.queue.Refusal;
  *
  * {@snippet file="dev/verbena/examples/Batches.java" region="batch"}
  *
- * <p><b>Recording</b> takes the same parameters as the methods of {@link QueuePair} of the same
- * name, and returns the same refusals; a request that was refused is not part of the batch. What
- * depends on the connection is checked by the post. Buffers of {@link OpFlags#INLINE} requests are
- * copied when they are recorded, for all later posts; other buffers belong to the device from each
- * post until the completion, and a {@link BufferList} may be changed as soon as the request is
- * recorded. DEFER has no effect here. Binds and invalidates, whose tokens differ each time, are
- * posted to the queue pair itself: with DEFER they go out right before the batch.
+ * <p><b>Recording</b> is by the methods of {@link SendRequests}, which say what is refused; a
+ * request that was refused is not part of the batch. What depends on the connection is checked by
+ * the post. Buffers of {@link OpFlags#INLINE} requests are copied when they are recorded, for all
+ * later posts; other buffers belong to the device from each post until the completion, and a {@link
+ * BufferList} may be changed as soon as the request is recorded. DEFER has no effect here. Binds
+ * and invalidates, whose tokens differ each time, are posted to the queue pair itself: with DEFER
+ * they go out right before the batch.
  *
  * <p><b>Posting</b> is all or nothing. {@link #post} returns SUCCESS, and each request ends in its
  * own completion; or something else, and none of them has any effect. They keep their order, and
@@ -42,7 +42,7 @@ import dev.verbena.internal.queue.Refusal;
  * {@link #post}. Only the constructor allocates.
  */
 @CheckReturnValue
-public final class RequestBatch {
+public final class RequestBatch implements SendRequests {
     private final QueuePair queuePair;
     private final Batch batch;
     private final int capacity;
@@ -206,89 +206,30 @@ public final class RequestBatch {
 
     // ---- recording
 
-    /**
-     * Records a send: {@link QueuePair#send(long, BufferList, OpFlags)}.
-     *
-     * @param context what the completion will carry
-     * @param buffers the message's bytes
-     * @param flags {@link OpFlags}: SILENT_SUCCESS, READ_FENCE, SEND_AND_SOLICIT_EVENT, INLINE
-     * @return SUCCESS; or, if it was not recorded: NO_MORE_ENTRIES when the batch is full, or
-     *     another status of the method of the queue pair
-     */
+    @Override
     public Status send(long context, BufferList buffers, OpFlags flags) {
         return add(Operation.SEND, context, buffers, 0, 0, 0, 0, flags);
     }
 
-    /**
-     * Records a send that invalidates a token of the peer's: {@link QueuePair#sendAndInvalidate}.
-     *
-     * @param context what the completion will carry
-     * @param buffers the message's bytes
-     * @param remoteToken the token, as the peer handed it out
-     * @param flags as {@link #send}
-     * @return as {@link #send}
-     */
+    @Override
     public Status sendAndInvalidate(
             long context, BufferList buffers, int remoteToken, OpFlags flags) {
         return add(Operation.SEND_AND_INVALIDATE, context, buffers, 0, remoteToken, 0, 0, flags);
     }
 
-    /**
-     * Records a send with immediate data: {@link QueuePair#sendWithImmediate}.
-     *
-     * @param context what the completion will carry
-     * @param buffers the message's bytes
-     * @param immediate the 32 bits
-     * @param flags as {@link #send}
-     * @return as {@link #send}
-     */
+    @Override
     public Status sendWithImmediate(
             long context, BufferList buffers, int immediate, OpFlags flags) {
         return add(Operation.SEND_WITH_IMMEDIATE, context, buffers, 0, 0, immediate, 0, flags);
     }
 
-    /**
-     * Records a write: {@link QueuePair#write(long, BufferList, long, int, OpFlags)}.
-     *
-     * @param context what the completion will carry
-     * @param buffers the bytes
-     * @param remoteAddress where they go
-     * @param remoteToken the peer's token for that memory
-     * @param flags {@link OpFlags}: SILENT_SUCCESS, READ_FENCE, INLINE
-     * @return as {@link #send}
-     */
+    @Override
     public Status write(
             long context, BufferList buffers, long remoteAddress, int remoteToken, OpFlags flags) {
         return add(Operation.WRITE, context, buffers, remoteAddress, remoteToken, 0, 0, flags);
     }
 
-    /**
-     * Records a write: {@link QueuePair#write(long, BufferList, RemoteMemory, long, OpFlags)}.
-     *
-     * @param context what the completion will carry
-     * @param buffers the bytes
-     * @param target the peer's memory
-     * @param offset where in it they go
-     * @param flags {@link OpFlags}: SILENT_SUCCESS, READ_FENCE, INLINE
-     * @return as {@link #send}; INVALID_PARAMETER also for bytes that would go beyond the target
-     */
-    public Status write(
-            long context, BufferList buffers, RemoteMemory target, long offset, OpFlags flags) {
-        return add(Operation.WRITE, context, buffers, target, offset, 0, 0, flags);
-    }
-
-    /**
-     * Records a write with immediate data: {@link QueuePair#writeWithImmediate(long, BufferList,
-     * long, int, int, OpFlags)}.
-     *
-     * @param context what the completion will carry
-     * @param buffers the bytes
-     * @param remoteAddress where they go
-     * @param remoteToken the peer's token for that memory
-     * @param immediate the 32 bits
-     * @param flags as {@link #send}
-     * @return as {@link #send}
-     */
+    @Override
     public Status writeWithImmediate(
             long context,
             BufferList buffers,
@@ -307,49 +248,13 @@ public final class RequestBatch {
                 flags);
     }
 
-    /**
-     * Records a read: {@link QueuePair#read(long, BufferList, long, int, OpFlags)}.
-     *
-     * @param context what the completion will carry
-     * @param buffers where the bytes go
-     * @param remoteAddress where they come from
-     * @param remoteToken the peer's token for that memory
-     * @param flags {@link OpFlags}: SILENT_SUCCESS, READ_FENCE
-     * @return as {@link #send}
-     */
+    @Override
     public Status read(
             long context, BufferList buffers, long remoteAddress, int remoteToken, OpFlags flags) {
         return add(Operation.READ, context, buffers, remoteAddress, remoteToken, 0, 0, flags);
     }
 
-    /**
-     * Records a read: {@link QueuePair#read(long, BufferList, RemoteMemory, long, OpFlags)}.
-     *
-     * @param context what the completion will carry
-     * @param buffers where the bytes go
-     * @param source the peer's memory
-     * @param offset where in it they are
-     * @param flags {@link OpFlags}: SILENT_SUCCESS, READ_FENCE
-     * @return as {@link #send}; INVALID_PARAMETER also for bytes beyond the source
-     */
-    public Status read(
-            long context, BufferList buffers, RemoteMemory source, long offset, OpFlags flags) {
-        return add(Operation.READ, context, buffers, source, offset, 0, 0, flags);
-    }
-
-    /**
-     * Records a compare and swap: {@link QueuePair#compareAndSwap(long, BufferList, long, int,
-     * long, long, OpFlags)}.
-     *
-     * @param context what the completion will carry
-     * @param result where the old value goes: one buffer of 8 bytes
-     * @param remoteAddress where at the peer, a multiple of 8
-     * @param remoteToken the peer's token for that memory
-     * @param expected what is compared with
-     * @param value what is put there
-     * @param flags {@link OpFlags}: SILENT_SUCCESS, READ_FENCE
-     * @return as {@link #send}
-     */
+    @Override
     public Status compareAndSwap(
             long context,
             BufferList result,
@@ -369,18 +274,7 @@ public final class RequestBatch {
                 flags);
     }
 
-    /**
-     * Records a fetch and add: {@link QueuePair#fetchAndAdd(long, BufferList, long, int, long,
-     * OpFlags)}.
-     *
-     * @param context what the completion will carry
-     * @param result where the old value goes: one buffer of 8 bytes
-     * @param remoteAddress where at the peer, a multiple of 8
-     * @param remoteToken the peer's token for that memory
-     * @param added what is added
-     * @param flags {@link OpFlags}: SILENT_SUCCESS, READ_FENCE
-     * @return as {@link #send}
-     */
+    @Override
     public Status fetchAndAdd(
             long context,
             BufferList result,
@@ -399,27 +293,9 @@ public final class RequestBatch {
                 flags);
     }
 
-    private Status add(
-            Operation operation,
-            long context,
-            BufferList buffers,
-            RemoteMemory memory,
-            long offset,
-            long operand,
-            long swap,
-            OpFlags flags) {
-        if (!memory.holds(offset, buffers.bytes())) {
-            return queuePair.answer(operation.name(), Refusal.OUTSIDE_REMOTE_MEMORY.code());
-        }
-        return add(
-                operation,
-                context,
-                buffers,
-                memory.address() + offset,
-                memory.token(),
-                operand,
-                swap,
-                flags);
+    /** Refuses a request whose bytes are not within the peer's memory. */
+    Status refuseOutside(Operation operation) {
+        return queuePair.answer(operation.name(), Refusal.OUTSIDE_REMOTE_MEMORY.code());
     }
 
     private Status add(

@@ -514,7 +514,7 @@ class CompletionChannelTest {
             assertThatThrownBy(() -> plain.vector(-1)).isInstanceOf(IllegalArgumentException.class);
             assertThatThrownBy(() -> bundle.add(plain.channel(other.channel)))
                     .isInstanceOf(VerbenaException.class)
-                    .hasMessageContaining("of one adapter");
+                    .hasMessageContaining("of the same Adapter object");
             bundle.queues.getFirst().arm(NotifyType.ANY);
             assertThatThrownBy(() -> bundle.queues.getFirst().await(SHORT))
                     .isInstanceOf(IllegalStateException.class)

@@ -186,7 +186,7 @@ class ConfinementTest {
                             new CompletionQueue[] {shared, rig.queue})) {
                 assertThatThrownBy(() -> rig.domain.createQueuePair(mixed[0], mixed[1], LIMITS))
                         .isInstanceOf(VerbenaException.class)
-                        .hasMessageContaining("confined to one thread")
+                        .hasMessageContaining("confined to the same thread")
                         .extracting(thrown -> ((VerbenaException) thrown).status())
                         .isEqualTo(Status.INVALID_PARAMETER_MIX);
             }

@@ -2,12 +2,14 @@ package dev.verbena;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.assertj.core.api.Assertions.tuple;
 
 import com.sun.management.ThreadMXBean;
 
 import dev.verbena.internal.events.FlightRecording;
 import dev.verbena.internal.events.WindowBoundEvent;
 import dev.verbena.internal.events.WindowInvalidatedEvent;
+import dev.verbena.internal.verbs.AsyncEvent;
 
 import jdk.jfr.Configuration;
 import jdk.jfr.Recording;
@@ -27,7 +29,10 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.List;
+import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.TimeUnit;
 import java.util.regex.Pattern;
 import java.util.stream.Stream;
 
@@ -74,6 +79,32 @@ class FlightRecorderTest {
 
     private static int number(QueuePair pair) {
         return pair.address().queuePairNumber();
+    }
+
+    @Test
+    void whatADeviceReports() throws Exception {
+        try (Rig rig = new Rig(LIMITS)) {
+            List<RecordedEvent> events =
+                    recorded(
+                            "Device",
+                            () -> {
+                                BlockingQueue<AdapterEvent> seen = new LinkedBlockingQueue<>();
+                                try (var _ = rig.adapter.onEvent(seen::add)) {
+                                    rig.device.raise(AsyncEvent.Kind.PORT_DOWN, 2);
+                                    rig.device.raise(AsyncEvent.Kind.COMPLETION_QUEUE_BROKEN);
+                                    seen.poll(30, TimeUnit.SECONDS);
+                                    seen.poll(30, TimeUnit.SECONDS);
+                                }
+                            });
+            assertThat(events)
+                    .extracting(
+                            event -> event.getString("type"),
+                            event -> event.getInt("port"),
+                            event -> event.getString("object"))
+                    .containsExactly(
+                            tuple("PORT_DOWN", 2, ""),
+                            tuple("COMPLETION_QUEUE_FAILED", 0, rig.queue.toString()));
+        }
     }
 
     @Test
@@ -354,7 +385,7 @@ class FlightRecorderTest {
                 }
             }
         }
-        assertThat(names).hasSize(9);
+        assertThat(names).hasSize(10);
         Configuration read = Configuration.create(new StringReader(settings));
         try (Rig rig = new Rig(LIMITS)) {
             List<RecordedEvent> events =

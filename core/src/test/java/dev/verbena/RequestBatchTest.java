@@ -317,7 +317,7 @@ class RequestBatchTest {
                     assertThat(batch.post()).isEqualTo(Status.NO_MORE_ENTRIES);
                     assertThatThrownBy(() -> batch.post().orThrow(rig.a))
                             .hasMessageContaining("the post of a batch")
-                            .hasMessageContaining("as many requests are outstanding");
+                            .hasMessageContaining("the queue is full of outstanding requests");
                     assertThat(rig.device.sends).as("what was deferred is posted").hasSize(8);
                     assertThat(rig.poll()).hasSize(8).doesNotContain("WRITE 0 SUCCESS");
                 }

@@ -77,6 +77,7 @@ public final class Channel extends Polled implements AutoCloseable {
 
     /** Makes what it needs, and posts its receives. It may not send before {@link #open}. */
     Channel(Poller poller, ChannelOptions options, @Nullable MessageHandler handler) {
+        options.checkFits(poller.adapter());
         this.poller = poller;
         this.options = options;
         this.handler = handler;
@@ -146,7 +147,8 @@ public final class Channel extends Polled implements AutoCloseable {
      * @return the channel, to be closed by the caller
      * @throws VerbenaException as {@link Connector#connect} does, CANCELLED when interrupted; a
      *     {@link ChannelException} with CONNECTION_REFUSED when the server says why it refuses for
-     *     now; and NOT_SUPPORTED when the peer is no channel of this version
+     *     now; NOT_SUPPORTED when the peer is no channel of this version; and INVALID_PARAMETER
+     *     when the options have longer messages than the device sends
      */
     @CheckReturnValue
     public static Channel connect(

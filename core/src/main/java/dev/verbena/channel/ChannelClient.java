@@ -109,6 +109,8 @@ public final class ChannelClient implements AutoCloseable {
      * @param handler receives the messages of all channels; null for {@link Channel#receive}
      * @param opened is given each channel once it stands, on the polling thread; must not block
      * @return the client, to be closed by the caller
+     * @throws ChannelException INVALID_PARAMETER when the options have longer messages than the
+     *     device sends
      */
     @CheckReturnValue
     public static ChannelClient start(
@@ -118,6 +120,7 @@ public final class ChannelClient implements AutoCloseable {
             ReconnectOptions reconnect,
             @Nullable MessageHandler handler,
             Consumer<Channel> opened) {
+        options.checkFits(poller.adapter());
         ChannelClient client =
                 new ChannelClient(
                         poller,

@@ -196,7 +196,7 @@ final class ChannelEnd {
                         why.status(), String.valueOf(why.getMessage()), why.getCause())
                 : new ChannelException(
                         refused == null ? Status.CONNECTION_INVALID : refused,
-                        "%s refuses this: %s".formatted(channel, refused));
+                        "%s refused a request: %s".formatted(channel, refused));
     }
 
     CompletableFuture<Status> closed() {

@@ -13,8 +13,9 @@ import org.jspecify.annotations.Nullable;
  *
  * <p>The status, while the channel is open: IO_TIMEOUT when the time was over, NO_MORE_ENTRIES when
  * too many wait for room, ACCESS_VIOLATION for peer memory that was taken back, CANCELLED for an
- * exposure that was revoked. Before it stands: CONNECTION_REFUSED, NOT_SUPPORTED. Otherwise why it
- * is closed: CANCELLED by this side, CONNECTION_INVALID by the peer, or the status of what failed.
+ * exposure that was revoked. Before it stands: CONNECTION_REFUSED, NOT_SUPPORTED,
+ * INVALID_PARAMETER. Otherwise why it is closed: CANCELLED by this side, CONNECTION_INVALID by the
+ * peer, or the status of what failed.
  */
 @CheckReturnValue
 public final class ChannelException extends VerbenaException {

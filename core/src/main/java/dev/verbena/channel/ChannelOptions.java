@@ -2,7 +2,9 @@ package dev.verbena.channel;
 
 import com.google.errorprone.annotations.CheckReturnValue;
 
+import dev.verbena.Adapter;
 import dev.verbena.ConnectionOptions;
+import dev.verbena.Status;
 
 import java.time.Duration;
 import java.util.Objects;
@@ -62,7 +64,9 @@ public final class ChannelOptions {
     /**
      * Changes the longest message, of either direction.
      *
-     * @param bytes 1 to 1 GiB
+     * @param bytes 1 to 1 GiB; also at most 32 less than the device sends at once ({@link
+     *     dev.verbena.AdapterInfo#maxTransferBytes}; Soft-RoCE: 8 MiB), or clients and servers
+     *     refuse these options
      * @return a changed copy of these options
      */
     public ChannelOptions withMaxMessage(int bytes) {
@@ -121,7 +125,7 @@ public final class ChannelOptions {
      * @return a changed copy of these options
      */
     public ChannelOptions withTimeout(Duration within) {
-        positive(within, "A message may take");
+        positive(within, "The timeout of messages");
         return new ChannelOptions(
                 maxMessage, outstanding, receives, exposures, within, keepAlive, connection);
     }
@@ -136,7 +140,7 @@ public final class ChannelOptions {
      * @return a changed copy of these options
      */
     public ChannelOptions withKeepAlive(Duration every) {
-        positive(every, "The interval of keep-alives is");
+        positive(every, "The interval of keep-alives");
         return new ChannelOptions(
                 maxMessage, outstanding, receives, exposures, timeout, every, connection);
     }
@@ -159,6 +163,22 @@ public final class ChannelOptions {
                 Objects.requireNonNull(options, "options"));
     }
 
+    /** Refuses messages that would be refused when they are sent: the device has a limit. */
+    void checkFits(Adapter adapter) {
+        long most = adapter.info().maxTransferBytes();
+        if ((long) maxMessage + Frame.MOST_EXTRA_BYTES > most) {
+            throw new ChannelException(
+                    Status.INVALID_PARAMETER,
+                    "Messages of up to %,d bytes are too long for %s: it sends at most %,d bytes at once, and a channel adds up to %d to a message. Use ChannelOptions.withMaxMessage(%d) or less"
+                            .formatted(
+                                    maxMessage,
+                                    adapter.name(),
+                                    most,
+                                    Frame.MOST_EXTRA_BYTES,
+                                    Math.max(1, most - Frame.MOST_EXTRA_BYTES)));
+        }
+    }
+
     private static void check(int value, int most, String sentence) {
         if (value < 1 || value > most) {
             throw new IllegalArgumentException(sentence.formatted(1, most, value));
@@ -168,7 +188,7 @@ public final class ChannelOptions {
     private static void positive(Duration duration, String subject) {
         if (!duration.isPositive()) {
             throw new IllegalArgumentException(
-                    "%s longer than zero, not %s".formatted(subject, duration));
+                    "%s must be longer than zero, not %s".formatted(subject, duration));
         }
     }
 

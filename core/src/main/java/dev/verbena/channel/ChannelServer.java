@@ -48,6 +48,7 @@ public final class ChannelServer implements AutoCloseable {
             int most,
             @Nullable MessageHandler handler,
             Consumer<Channel> opened) {
+        options.checkFits(poller.adapter());
         this.poller = poller;
         this.options = options;
         this.most = most;
@@ -66,7 +67,9 @@ public final class ChannelServer implements AutoCloseable {
      * @param handler receives the messages of all; null for {@link Channel#receive}
      * @param opened is given each channel once it stands, on the polling thread; must not block
      * @return the server, to be closed by the caller
-     * @throws VerbenaException as {@link dev.verbena.Adapter#listen} does
+     * @throws VerbenaException as {@link dev.verbena.Adapter#listen} does; a {@link
+     *     ChannelException} with INVALID_PARAMETER when the options have longer messages than the
+     *     device sends
      */
     @CheckReturnValue
     public static ChannelServer listen(

@@ -119,7 +119,7 @@ final class Dispatch {
             if (!Frame.isValid(first, second, bytes)
                     || !Frame.grant(first, second, channel.credits)
                     || !takeNotes(at, first, second)) {
-                end.fail(Status.INTERNAL_ERROR, "the peer sent a frame that is none", null);
+                end.fail(Status.INTERNAL_ERROR, "the peer sent a frame that is not valid", null);
                 return;
             }
             byte kind = Frame.kind(first);
@@ -129,7 +129,7 @@ final class Dispatch {
             if (takesBack && taken == null) {
                 end.fail(
                         Status.INTERNAL_ERROR,
-                        "the peer invalidated the token 0x%08x, which it had no right to"
+                        "the peer invalidated the token 0x%08x, which is not exposed to it, or must be invalidated by a message"
                                 .formatted(token),
                         null);
                 return;

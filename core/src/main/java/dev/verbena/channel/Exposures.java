@@ -106,16 +106,16 @@ final class Exposures {
     private void check(OpFlags rights, Duration within) {
         if (rights == OpFlags.NONE || rights.and(RIGHTS) != RIGHTS) {
             throw new IllegalArgumentException(
-                    "Memory is exposed with ALLOW_REMOTE_READ, ALLOW_REMOTE_WRITE or both, not with "
+                    "The rights of an exposure are ALLOW_REMOTE_READ, ALLOW_REMOTE_WRITE or both, not "
                             + rights);
         }
         if (!within.isPositive()) {
             throw new IllegalArgumentException(
-                    "Memory is exposed for longer than zero, not for " + within);
+                    "The deadline of an exposure must be longer than zero, not " + within);
         }
         if (most == 0) {
             throw new IllegalStateException(
-                    channel + " exposes no memory: see ChannelOptions.withExposures");
+                    channel + " was made without exposures: see ChannelOptions.withExposures");
         }
     }
 

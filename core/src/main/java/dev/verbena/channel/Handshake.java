@@ -59,7 +59,7 @@ record Handshake(int maxMessage, int receives, int exposures) {
     private static ChannelException foreign(String what) {
         return new ChannelException(
                 Status.NOT_SUPPORTED,
-                "The peer is no channel of this version: it said %s, not magic 0x%08x, version %d"
+                "The peer does not use this version of channels: it sent %s, not magic 0x%08x, version %d"
                         .formatted(what, MAGIC, VERSION));
     }
 }

@@ -33,7 +33,7 @@ public final class IdleStrategy {
      */
     public static IdleStrategy spinThenWait(Duration spin) {
         if (spin.isNegative()) {
-            throw new IllegalArgumentException("A poller spins for zero or longer, not " + spin);
+            throw new IllegalArgumentException("A poller cannot spin for " + spin);
         }
         return new IdleStrategy(spin.toNanos());
     }

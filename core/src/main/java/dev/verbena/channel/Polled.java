@@ -20,6 +20,11 @@ abstract class Polled {
     /** Whether its queue pair reports to that queue. */
     abstract boolean reportsTo(PollerQueue queue);
 
+    /** Whether messages take their receives from there. */
+    boolean takesFrom(RawReceives receives) {
+        return false;
+    }
+
     /** Ends it, if it has not ended before. From any thread; does not wait. */
     abstract void fail(Status status, String why, @Nullable Throwable cause);
 

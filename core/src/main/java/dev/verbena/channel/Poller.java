@@ -198,7 +198,7 @@ public final class Poller implements AutoCloseable {
         }
         if (!confined) {
             throw new IllegalStateException(
-                    "This poller has a thread of its own, which polls: see Poller.onThisThread");
+                    "This poller has a thread of its own, which polls. To poll yourself, make it by Poller.onThisThread");
         }
         if (thread != Thread.currentThread()) {
             throw new WrongThreadException(
@@ -278,8 +278,17 @@ public final class Poller implements AutoCloseable {
         }
     }
 
-    /** Ends all channels that report to a queue. From any thread. */
-    void fail(PollerQueue queue, Status status, String why, @Nullable Throwable cause) {
+    /** Ends all channels that take their receives from a pool. From any thread. */
+    void failAllWith(RawReceives receives, Status status, String why) {
+        for (Polled channel : channels) {
+            if (channel.takesFrom(receives)) {
+                channel.fail(status, why, null);
+            }
+        }
+    }
+
+    /** Ends all channels that report to a queue. */
+    private void fail(PollerQueue queue, Status status, String why, @Nullable Throwable cause) {
         for (Polled channel : channels) {
             if (channel.reportsTo(queue)) {
                 channel.fail(status, why, cause);

@@ -364,9 +364,7 @@ public final class RawChannel extends Polled implements AutoCloseable {
         boolean receive = isReceive(from.type(index));
         boolean taken = reason.takesCompletions();
         if (receive && (!taken || !status.isSuccess())) {
-            if (receives.isShared()) {
-                Status ignored = receives.post((int) from.context(index)); // for the others
-            }
+            receives.giveBack((int) from.context(index));
         }
         if (!status.isSuccess()) {
             fail(
@@ -442,6 +440,11 @@ public final class RawChannel extends Polled implements AutoCloseable {
     @Override
     boolean reportsTo(PollerQueue other) {
         return queue == other || receives.queue() == other;
+    }
+
+    @Override
+    boolean takesFrom(RawReceives from) {
+        return receives == from;
     }
 
     // ---- the end

@@ -120,15 +120,20 @@ public final class RawMessage {
      * Posts its receive again, once for each message, by the polling thread or any other; shared
      * receives also when the channel has ended. The message is not to be read any more.
      *
-     * @return SUCCESS; CONNECTION_INVALID when the channel or the shared pool was closed
+     * @return SUCCESS; or, not posted: CONNECTION_INVALID when the channel or the shared pool was
+     *     closed, or the status for the provider's error, and this may be called again
      * @throws IllegalStateException when it was posted already
      */
     public Status repost() {
         if (!held) {
             throw new IllegalStateException("The receive of this message is posted already");
         }
-        held = false;
-        return receives.post(slot);
+        held = false; // before the post: the next message may come at once
+        Status status = receives.post(slot);
+        if (!status.isSuccess()) {
+            held = true;
+        }
+        return status;
     }
 
     @Override

@@ -20,6 +20,9 @@ import org.jspecify.annotations.Nullable;
  * as all peers together could send. When it is empty, peers' messages wait in their own queues
  * (RNR), so one peer can hold up the others.
  *
+ * <p>When the pool's device fails, or refuses a receive that no message has used, all channels of
+ * the pool end.
+ *
  * <p>The poller that it was made for must be the one of all its channels, which are closed first.
  */
 public final class RawReceives implements AutoCloseable {
@@ -128,6 +131,19 @@ public final class RawReceives implements AutoCloseable {
         return own == null ? Status.CONNECTION_INVALID : own.receive(slot, buffers[slot]);
     }
 
+    /**
+     * A receive was not used: the other channels of the pool may have it. One that is refused would
+     * be missing for ever.
+     */
+    void giveBack(int slot) {
+        if (shared != null) {
+            Status status = post(slot);
+            if (!status.isSuccess()) {
+                poller.failAllWith(this, status, "a shared receive was refused with " + status);
+            }
+        }
+    }
+
     RawMessage message(int slot) {
         return messages[slot];
     }
@@ -142,7 +158,7 @@ public final class RawReceives implements AutoCloseable {
 
     /** By a callback thread: the shared queue or its device has failed. */
     private void broke(Status status) {
-        poller.fail(queue, status, "the shared receive queue has failed", null);
+        poller.failAllWith(this, status, "the shared receive queue has failed");
     }
 
     /**

@@ -69,7 +69,7 @@ public final class ReconnectOptions {
                 || longest.compareTo(first) < 0
                 || longest.compareTo(Duration.ofDays(1)) > 0) {
             throw new IllegalArgumentException(
-                    "Pauses are longer than zero, no longer than a day, and grow, not from %s to %s"
+                    "The first pause must be longer than zero, the longest no shorter than the first and at most a day: these are %s and %s"
                             .formatted(first, longest));
         }
         return new ReconnectOptions(first, longest, attempts, last);

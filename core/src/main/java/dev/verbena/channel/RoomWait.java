@@ -38,7 +38,7 @@ final class RoomWait {
         if (status == Status.NO_MORE_ENTRIES) {
             throw new ChannelException(
                     Status.IO_TIMEOUT,
-                    "No room for a message within %s: the peer of %s releases none"
+                    "There was no room for a message within %s: the peer of %s has not released enough messages"
                             .formatted(timeout, channel));
         }
         if (!status.isSuccess()) {
@@ -132,7 +132,9 @@ final class RoomWait {
             if (status == Status.NO_MORE_ENTRIES && channel.isOpen()) {
                 if (!outbox.enqueue(new Outbox.Pending(kind, data, local, remote, future, false))) {
                     future.completeExceptionally(
-                            new ChannelException(status, "1,024 requests wait already"));
+                            new ChannelException(
+                                    status,
+                                    "1,024 requests wait for room already: wait for some of their futures first"));
                 }
             } else if (!status.isSuccess()) {
                 future.completeExceptionally(channel.end.exception(status));

@@ -426,7 +426,7 @@ class ChannelClientTest {
                 .isInstanceOf(IllegalArgumentException.class);
         assertThatThrownBy(() -> options.withPauses(second, Duration.ofMillis(999)))
                 .isInstanceOf(IllegalArgumentException.class)
-                .hasMessageContaining("from PT1S to PT0.999S");
+                .hasMessageContaining("these are PT1S and PT0.999S");
         assertThatThrownBy(() -> options.withPauses(second, Duration.ofDays(2)))
                 .isInstanceOf(IllegalArgumentException.class);
         assertThatThrownBy(() -> options.withAttempts(0))

@@ -72,7 +72,8 @@ class ChannelServerTest {
                         .hasMessageContaining("refused the connection");
                 Refusal refusal = Refusal.read(foreign.connectionData().privateData());
                 assertThat(refusal.status()).isEqualTo(Status.NOT_SUPPORTED);
-                assertThat(refusal.why()).startsWith("The peer is no channel of this version");
+                assertThat(refusal.why())
+                        .startsWith("The peer does not use this version of channels");
             }
             until(() -> server.channelCount() == 0);
             fabric.network.errors.put("accept", Errno.ENOMEM);

@@ -85,7 +85,7 @@ class ChannelTest {
             assertThat(two.a.trySend(text("one more"))).isEqualTo(Status.NO_MORE_ENTRIES);
             assertThatThrownBy(() -> two.a.send(text("one more"), Duration.ofMillis(50)))
                     .isInstanceOf(ChannelException.class)
-                    .hasMessageContaining("No room for a message within PT0.05S")
+                    .hasMessageContaining("no room for a message within PT0.05S")
                     .extracting(e -> ((ChannelException) e).status())
                     .isEqualTo(Status.IO_TIMEOUT);
             CompletableFuture<Void> waiting =
@@ -448,7 +448,7 @@ class ChannelTest {
                             dev.verbena.OpFlags.INLINE.and(dev.verbena.OpFlags.SILENT_SUCCESS))
                     .orThrow();
             assertThat(two.b.closed().get(30, TimeUnit.SECONDS)).isEqualTo(Status.INTERNAL_ERROR);
-            assertThat(two.b.closeReason()).hasMessageContaining("a frame that is none");
+            assertThat(two.b.closeReason()).hasMessageContaining("a frame that is not valid");
         }
     }
 }

@@ -157,7 +157,7 @@ class ExposureTest {
             assertThat(two.log).containsExactly("INTERNAL_ERROR");
             assertThat(two.a.closeReason())
                     .hasMessageContaining(
-                            "invalidated the token 0x12345678, which it had no right to");
+                            "invalidated the token 0x12345678, which is not exposed to it");
         }
     }
 
@@ -189,7 +189,7 @@ class ExposureTest {
                 two.b.pair().send(2L << 32, frame, OpFlags.NONE).orThrow();
                 two.run();
                 assertThat(two.a.closeReason()).as("note %d", note[0]).isNotNull();
-                assertThat(two.a.closeReason()).hasMessageContaining("a frame that is none");
+                assertThat(two.a.closeReason()).hasMessageContaining("a frame that is not valid");
             }
         }
     }
@@ -334,8 +334,10 @@ class ExposureTest {
                         two.poller
                                 .domain()
                                 .createBufferPool(
-                                        BufferPoolOptions.of(1, 100), Access.LOCAL_WRITE)) {
+                                        BufferPoolOptions.of(2, 100), Access.LOCAL_WRITE);
+                PooledBuffer first = pool.take(LONG)) {
             PooledBuffer buffer = pool.take(LONG);
+            assertThat(buffer.offset()).isNotEqualTo(first.offset());
             Exposure exposure =
                     two.a.tryExpose(
                             buffer,

@@ -49,6 +49,7 @@ final class FakeFabric implements AutoCloseable {
     /** Waits for what has no event of its own; the test's timeout ends it. */
     static void until(BooleanSupplier condition) {
         while (!condition.getAsBoolean()) {
+            assertThat(Thread.currentThread().isInterrupted()).as("timed out").isFalse();
             LockSupport.parkNanos(100_000);
         }
     }

@@ -82,6 +82,26 @@ class RawChannelCloseTest {
     /** The peer's end overtakes what it has sent before, which is delivered all the same. */
     @Test
     void whatCameBeforeTheEndIsDelivered() throws Exception {
+        assertThat(whatIsDeliveredBeforeTheEnd(() -> {}))
+                .containsExactlyInAnyOrder(
+                        "sent SUCCESS", "64 bytes", "64 bytes", "ended CONNECTION_INVALID")
+                .endsWith("ended CONNECTION_INVALID");
+    }
+
+    /** The reason stays, and the handler gets no more. */
+    @Test
+    void aHandlerThatThrowsGetsNoneOfWhatCameBeforeTheEnd() throws Exception {
+        Runnable throwing =
+                () -> {
+                    throw new IllegalStateException("handler");
+                };
+        assertThat(whatIsDeliveredBeforeTheEnd(throwing))
+                .containsOnlyOnce("64 bytes")
+                .endsWith("ended CONNECTION_INVALID");
+    }
+
+    /** The peer sends two messages and closes, before this side polls. */
+    private List<String> whatIsDeliveredBeforeTheEnd(Runnable received) throws Exception {
         CompletableFuture<RawChannel> accepted = new CompletableFuture<>();
         List<String> log = new ArrayList<>();
         try (Listener listener = listen(accepted::complete);
@@ -98,6 +118,7 @@ class RawChannelCloseTest {
                                 @Override
                                 public void received(RawChannel of, RawMessage message) {
                                     log.add("%d bytes".formatted(message.length()));
+                                    received.run();
                                 }
 
                                 @Override
@@ -117,6 +138,7 @@ class RawChannelCloseTest {
                     .orThrow();
             RawChannel peer = accepted.get(30, TimeUnit.SECONDS);
             CompletableFuture<Status> sent = new CompletableFuture<>();
+            peer.send(BufferList.of(memory), OpFlags.SILENT_SUCCESS, null, null).orThrow();
             peer.send(
                             BufferList.of(memory),
                             OpFlags.NONE,
@@ -129,11 +151,8 @@ class RawChannelCloseTest {
             while (!channel.closed().isDone()) {
                 int ignored = here.poll();
             }
-            assertThat(log)
-                    .containsExactlyInAnyOrder(
-                            "sent SUCCESS", "64 bytes", "ended CONNECTION_INVALID")
-                    .endsWith("ended CONNECTION_INVALID");
         }
+        return log;
     }
 
     /** Whatever comes first, nothing throws, and the end comes once. */

@@ -2,14 +2,23 @@ package dev.verbena.channel;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.verbena.Adapter;
+import dev.verbena.BufferList;
+import dev.verbena.FakeAdapters;
+import dev.verbena.MemoryRegion;
+import dev.verbena.OpFlags;
+import dev.verbena.QueuePairLimits;
 import dev.verbena.Status;
 import dev.verbena.VerbenaException;
+import dev.verbena.internal.verbs.AsyncEvent;
 import dev.verbena.internal.verbs.Errno;
 import dev.verbena.internal.verbs.FakeDevice;
 
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
+import java.util.ArrayList;
+import java.util.List;
 import java.util.concurrent.atomic.AtomicReference;
 
 /** A provider that refuses a receive of a channel that stands. */
@@ -34,6 +43,114 @@ class RefusedReceiveTest {
                     .extracting(VerbenaException::status)
                     .isEqualTo(Status.INSUFFICIENT_RESOURCES);
             assertThat(two.b.closed()).isDone();
+        }
+    }
+
+    /** Two channels of a pool; a message that is outstanding when its receiver is aborted. */
+    private static final class Pool implements AutoCloseable {
+        private static final QueuePairLimits LIMITS = QueuePairLimits.depths(4, 4);
+
+        final FakeDevice device = new FakeDevice();
+        private final Adapter adapter = FakeAdapters.open(device);
+        private final Poller poller = Poller.onThisThread(adapter, IdleStrategy.busySpin());
+        private final MemoryRegion memory = poller.domain().allocate(64);
+        private final RawReceives receives = RawReceives.shared(poller, 4, 64);
+        private final List<RawMessage> held = new ArrayList<>();
+        final RawChannel receiver = RawChannel.create(poller, LIMITS, receives, null, holding());
+        final RawChannel other = RawChannel.create(poller, LIMITS, receives, null, holding());
+        final RawChannel sender = RawChannel.create(poller, LIMITS, 64, null, holding());
+
+        Pool() {
+            sender.queuePair().connect(receiver.queuePair().address());
+            receiver.queuePair().connect(sender.queuePair().address());
+        }
+
+        private RawHandler holding() {
+            return new RawHandler() {
+                @Override
+                public void received(RawChannel channel, RawMessage message) {
+                    held.add(message);
+                }
+
+                @Override
+                public void ended(RawChannel channel, ChannelException reason) {}
+            };
+        }
+
+        void send() {
+            sender.send(BufferList.of(memory), OpFlags.SILENT_SUCCESS, null, null).orThrow();
+        }
+
+        RawMessage received() {
+            send();
+            poll();
+            return held.removeFirst();
+        }
+
+        void poll() {
+            for (int i = 0; i < 3; i++) {
+                int ignored = poller.poll();
+            }
+        }
+
+        void refuseTheNextPost() {
+            device.refused = 0;
+            device.answer = Errno.ENOMEM;
+        }
+
+        @Override
+        public void close() {
+            poller.close();
+            receives.close();
+            memory.close();
+            adapter.close();
+            assertThat(device.objects()).as("native objects left").isZero();
+            device.dispose();
+        }
+    }
+
+    /** All channels of a pool would have a receive fewer for ever; others are none the worse. */
+    @Test
+    void aSharedReceiveThatIsRefusedEndsTheChannelsOfThePool() {
+        try (Pool pool = new Pool()) {
+            pool.send();
+            pool.device.run();
+            pool.receiver.abort("test"); // it does not take the message any more
+            pool.refuseTheNextPost();
+            pool.poll();
+            assertThat(pool.other.closeReason())
+                    .hasMessageContaining(
+                            "a shared receive was refused with INSUFFICIENT_RESOURCES")
+                    .extracting(VerbenaException::status)
+                    .isEqualTo(Status.INSUFFICIENT_RESOURCES);
+            assertThat(pool.other.closed()).isDone();
+            assertThat(pool.receiver.closeReason()).hasMessageContaining("test");
+            assertThat(pool.sender.closeReason()).isNull();
+        }
+    }
+
+    /** A failed queue is the affair of those that use it, also if others report to its queue. */
+    @Test
+    void aSharedReceiveQueueThatFailsEndsTheChannelsOfThePool() throws Exception {
+        try (Pool pool = new Pool()) {
+            pool.device.raise(AsyncEvent.Kind.SHARED_QUEUE_BROKEN);
+            FakeFabric.until(() -> pool.other.closeReason() != null);
+            FakeFabric.until(() -> pool.receiver.closeReason() != null);
+            assertThat(pool.other.closeReason())
+                    .hasMessageContaining("the shared receive queue has failed");
+            assertThat(pool.sender.closeReason()).isNull();
+        }
+    }
+
+    /** Who posts a message's receive again learns that it was refused, and may try again. */
+    @Test
+    void aReceiveThatIsRefusedCanBePostedAgain() {
+        try (Pool pool = new Pool()) {
+            RawMessage message = pool.received();
+            pool.refuseTheNextPost();
+            assertThat(message.repost()).isEqualTo(Status.INSUFFICIENT_RESOURCES);
+            assertThat(message.repost()).isEqualTo(Status.SUCCESS);
+            assertThat(pool.other.closeReason()).isNull();
         }
     }
 }

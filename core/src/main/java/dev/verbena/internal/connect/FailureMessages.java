@@ -42,7 +42,7 @@ final class FailureMessages {
             case ADDRESS_RESOLVED_ELSEWHERE ->
                     new Failure(
                             Failure.Kind.INVALID_ADDRESS,
-                            "The way to %s goes by device %s, and this adapter is %s: open that one, or name a local address of %s"
+                            "The route to %s leads through device %s, and this adapter is %s: open that one, or name a local address of %s"
                                     .formatted(
                                             peer,
                                             Objects.requireNonNull(resolved).device(),
@@ -94,7 +94,7 @@ final class FailureMessages {
                                     case HOST_UNREACHABLE ->
                                             "no host answers there (ip neighbour shows who does)";
                                     case INVALID_ADDRESS ->
-                                            "the way there leads by a network interface without an RDMA device (ip route get; rdma link)";
+                                            "the route leads through a network interface without an RDMA device (ip route get; rdma link)";
                                     default ->
                                             "there is no route%s (ip route get)"
                                                     .formatted(
@@ -145,7 +145,8 @@ final class FailureMessages {
         if (accepted) {
             return new Failure(
                     Failure.Kind.ABORTED,
-                    "%s accepted, and gave up before the connection was completed".formatted(peer));
+                    "%s accepted, and gave up before this side had completed the connection"
+                            .formatted(peer));
         }
         if (!connecting) {
             return new Failure(
@@ -158,7 +159,7 @@ final class FailureMessages {
         String why =
                 switch (event.status()) {
                     case ConnectionEvent.REJECTED_BY_PROGRAM, -Errno.ECONNREFUSED ->
-                            "its program refused; connectionData() has what it said";
+                            "its program rejected it; connectionData() has the private data of the rejection";
                     case ConnectionEvent.REJECTED_NO_LISTENER ->
                             "nobody listens on this RDMA port (TCP has ports of its own)";
                     case ConnectionEvent.REJECTED_STALE ->
@@ -176,14 +177,14 @@ final class FailureMessages {
             ConnectionState state, @Nullable InetSocketAddress peer, Duration timeout) {
         String what =
                 switch (state) {
-                    case RESOLVING_ADDRESS, RESOLVING_ROUTE -> "no way to %s was found";
+                    case RESOLVING_ADDRESS, RESOLVING_ROUTE -> "no route to %s was found";
                     case CONNECTING -> "%s did not answer";
                     case ACCEPTING -> "%s did not establish the connection";
                     default -> "%s did not confirm the end of the connection";
                 };
         return new Failure(
                 Failure.Kind.TIMED_OUT,
-                (what + " within %s; the deadline is one of the options")
+                (what + " within %s (ConnectionOptions.withDeadline)")
                         .formatted(peer, seconds(timeout)));
     }
 

@@ -7,15 +7,16 @@ package dev.verbena.internal.queue;
  */
 public enum Refusal {
     /** Not connected, or no longer. */
-    NOT_CONNECTED("the queue pair is not connected, or no longer"),
+    NOT_CONNECTED("the queue pair is not connected, or not any more"),
     /** The queue is full. */
-    FULL("as many requests are outstanding as the queue is deep: poll its completion queue"),
+    FULL("the queue is full of outstanding requests: poll its completion queue"),
     /** A flag that the operation does not know. */
-    UNKNOWN_FLAG("the operation does not know one of the flags"),
+    UNKNOWN_FLAG("the operation does not support one of the flags"),
     /** More bytes than a message may have. */
     TOO_MANY_BYTES("the buffers hold more bytes than one message of this port may have"),
     /** More bytes than fit into the request. */
-    TOO_MANY_INLINE_BYTES("more bytes than the queue pair's maxInlineBytes were to go INLINE"),
+    TOO_MANY_INLINE_BYTES(
+            "the request is INLINE and has more bytes than the queue pair's maxInlineBytes"),
     /** More buffers than the queue pair was made for. */
     TOO_MANY_BUFFERS("the list has more buffers than the queue pair was made for"),
     /** Memory that is not registered. */
@@ -31,7 +32,7 @@ public enum Refusal {
     NOT_WRITABLE("the device may not write to a buffer: register it with LOCAL_WRITE"),
     /** The peer has nothing to invalidate. */
     NO_REMOTE_INVALIDATE(
-            "the device cannot, or the peer did not announce that its tokens can be invalidated"),
+            "the device cannot invalidate at the peer, or the peer did not announce that its tokens can be invalidated"),
     /** No immediate data. */
     NO_IMMEDIATE_DATA("the device carries no immediate data"),
     /** No atomics. */
@@ -48,7 +49,7 @@ public enum Refusal {
     WRONG_WINDOW_RIGHTS("0x20 alone is no right of a window: use ALLOW_REMOTE_WRITE"),
     /** The region takes no window. */
     REGION_NOT_BINDABLE(
-            "the region takes no such window: it was registered without WINDOWS, or without LOCAL_WRITE for a window that may be written to"),
+            "the region cannot have this window: it was registered without WINDOWS, or without LOCAL_WRITE for a window that may be written to"),
     /** The window is bound. */
     WINDOW_BOUND("the window is still bound: invalidate it first"),
     /** The window is not bound. */

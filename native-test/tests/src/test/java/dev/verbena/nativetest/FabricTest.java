@@ -1,6 +1,7 @@
 package dev.verbena.nativetest;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.tuple;
 
 import dev.verbena.Adapter;
 import dev.verbena.AdapterEvent;
@@ -8,11 +9,17 @@ import dev.verbena.AdapterEvent.Type;
 import dev.verbena.QueuePairState;
 import dev.verbena.Status;
 
+import jdk.jfr.Recording;
+import jdk.jfr.consumer.RecordedEvent;
+import jdk.jfr.consumer.RecordingFile;
+
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
 
 import java.net.InetAddress;
+import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -21,6 +28,7 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.stream.Stream;
 
 /**
  * Links that go down, come up and flap, and devices that are deleted, idle and under load: events
@@ -80,6 +88,49 @@ class FabricTest {
             assertThat(await(Type.PORT_UP).port()).isEqualTo(1);
             assertThat(adapter.ports().getFirst().active()).isTrue();
         }
+    }
+
+    /** What a recording says of a connection that a link takes with it, and of that link. */
+    @Test
+    void aLinkThatGoesDownIsInTheRecording(@TempDir Path folder) throws Exception {
+        Path file = folder.resolve("recording.jfr");
+        int number;
+        try (Recording recording = new Recording()) {
+            Stream.of("Device", "FailedCompletion", "Disconnect")
+                    .forEach(name -> recording.enable("dev.verbena." + name));
+            try (WritingEnd a = new WritingEnd(OwnDevices.FIRST);
+                    WritingEnd b = new WritingEnd(OwnDevices.SECOND);
+                    var _ = a.adapter.onEvent(events::add)) {
+                connectAndWrite(a, b);
+                number = a.pair.address().queuePairNumber();
+                recording.start();
+                OwnDevices.run("ip link set vflap0 down");
+                await(Type.PORT_DOWN);
+                assertThat(a.writeUntil(new AtomicBoolean(), b.target))
+                        .isIn(Status.IO_TIMEOUT, Status.CANCELLED);
+                a.awaitAll();
+                recording.stop();
+            }
+            recording.dump(file);
+        }
+        OwnDevices.run("ip link set vflap0 up");
+        List<RecordedEvent> recorded =
+                RecordingFile.readAllEvents(file).stream()
+                        .filter(one -> one.getEventType().getName().startsWith("dev.verbena."))
+                        .filter(one -> one.getString("device").equals(OwnDevices.FIRST))
+                        .toList();
+        assertThat(recorded)
+                .filteredOn(event -> event.getEventType().getName().endsWith(".Device"))
+                .extracting(event -> event.getString("type"), event -> event.getInt("port"))
+                .contains(tuple("PORT_DOWN", 1));
+        assertThat(recorded)
+                .filteredOn(event -> event.getEventType().getName().endsWith("FailedCompletion"))
+                .extracting(event -> event.getString("status"), event -> event.getInt("queuePair"))
+                .containsExactly(tuple("IO_TIMEOUT", number));
+        assertThat(recorded)
+                .filteredOn(event -> event.getEventType().getName().endsWith("Disconnect"))
+                .extracting(event -> event.getString("reason"), event -> event.getInt("queuePair"))
+                .containsExactly(tuple("REQUEST_FAILED", number));
     }
 
     @Test

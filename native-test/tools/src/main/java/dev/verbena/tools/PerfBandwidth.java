@@ -1,14 +1,11 @@
 package dev.verbena.tools;
 
 import dev.verbena.BufferList;
-import dev.verbena.CompletionQueue;
-import dev.verbena.Completions;
 import dev.verbena.MemoryWindow;
 import dev.verbena.OpFlags;
 import dev.verbena.QueuePair;
 import dev.verbena.Status;
 
-import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.lang.invoke.VarHandle;
 import java.nio.ByteOrder;
@@ -18,7 +15,7 @@ import java.util.Arrays;
  * The loops that measure bandwidth, of either side: as many outstanding requests as are allowed.
  * For one thread.
  */
-final class PerfBandwidth implements PerfLoops {
+final class PerfBandwidth extends PerfQueueLoops {
     /** With more requests than that the clock is not read in the loop, as perftest has it. */
     static final int MOST_TIMED = 20_000;
 
@@ -32,14 +29,9 @@ final class PerfBandwidth implements PerfLoops {
     private static final ValueLayout.OfInt TOKEN =
             ValueLayout.JAVA_INT.withOrder(ByteOrder.LITTLE_ENDIAN);
 
-    private final PerfPlan plan;
     private final PerfTerms terms;
-    private final PerfEnd end;
     private final PerfOperation operation;
-    private final CompletionQueue queue;
     private final QueuePair[] queuePairs;
-    private final Completions completions;
-    private final MemorySegment memory;
     private final int signalEveryWanted; // 0 for as perftest does
     private final int depth;
     private final int chain;
@@ -82,14 +74,10 @@ final class PerfBandwidth implements PerfLoops {
      * @param signalEvery each how-many-th request asks for a completion, or 0 to do as perftest
      */
     PerfBandwidth(PerfPlan plan, PerfTerms terms, PerfEnd end, boolean server, int signalEvery) {
-        this.plan = plan;
+        super(plan, end);
         this.terms = terms;
-        this.end = end;
         this.operation = plan.operation();
-        this.queue = end.queue;
         this.queuePairs = end.queuePairs;
-        this.completions = end.completions;
-        this.memory = end.memory.memory();
         this.signalEveryWanted = signalEvery;
         this.depth = plan.depth();
         this.chain = plan.chain();
@@ -141,21 +129,6 @@ final class PerfBandwidth implements PerfLoops {
     @Override
     public int firstWindow() {
         return 0; // all go out in messages
-    }
-
-    @Override
-    public void prepare(int size, int seed) {
-        end.prepare(size, seed);
-    }
-
-    @Override
-    public long address() {
-        return end.memory.memory().address();
-    }
-
-    @Override
-    public int token() {
-        return end.memory.remoteToken();
     }
 
     @Override

@@ -1,8 +1,6 @@
 package dev.verbena.tools;
 
 import dev.verbena.BufferList;
-import dev.verbena.CompletionQueue;
-import dev.verbena.Completions;
 import dev.verbena.MemoryWindow;
 import dev.verbena.OpFlags;
 import dev.verbena.QueuePair;
@@ -20,19 +18,14 @@ import java.nio.ByteOrder;
  * <p>They run a few iterations a call, so that the calls of the warm-up have them compiled: a
  * method that is called once and loops for long would begin each measurement in the interpreter.
  */
-final class PerfLatency implements PerfLoops {
+final class PerfLatency extends PerfQueueLoops {
     private static final int BURST = 16;
     private static final VarHandle BYTE = ValueLayout.JAVA_BYTE.varHandle();
 
     private static final ValueLayout.OfInt TOKEN =
             ValueLayout.JAVA_INT.withOrder(ByteOrder.LITTLE_ENDIAN);
 
-    private final PerfPlan plan;
-    private final PerfEnd end;
-    private final CompletionQueue queue;
     private final QueuePair queuePair;
-    private final Completions completions;
-    private final MemorySegment memory;
     private final BufferList source;
     private final BufferList target;
     private final BufferList inbox;
@@ -59,12 +52,8 @@ final class PerfLatency implements PerfLoops {
     private long[] times = new long[0];
 
     PerfLatency(PerfPlan plan, PerfEnd end, boolean server) {
-        this.plan = plan;
-        this.end = end;
-        this.queue = end.queue;
+        super(plan, end);
         this.queuePair = end.queuePairs[0];
-        this.completions = end.completions;
-        this.memory = end.memory.memory();
         this.source = end.sources(0)[0];
         this.target = end.targets(0)[0];
         this.inbox = end.wholeTarget(0);
@@ -91,21 +80,6 @@ final class PerfLatency implements PerfLoops {
             await(++sends, receives);
         }
         return window.remoteToken();
-    }
-
-    @Override
-    public void prepare(int size, int seed) {
-        end.prepare(size, seed);
-    }
-
-    @Override
-    public long address() {
-        return end.memory.memory().address();
-    }
-
-    @Override
-    public int token() {
-        return end.memory.remoteToken();
     }
 
     @Override

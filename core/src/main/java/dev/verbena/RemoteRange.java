@@ -1,0 +1,31 @@
+package dev.verbena;
+
+import dev.verbena.internal.queue.Operation;
+
+/** Checks that the bytes of a request are within the peer's memory that it names. */
+final class RemoteRange {
+    private RemoteRange() {}
+
+    /**
+     * Whether all bytes of the buffers are within the memory, counted from the offset.
+     *
+     * @throws NullPointerException after what was deferred before was posted
+     */
+    static boolean isWithin(
+            SendRequests requests, BufferList buffers, RemoteMemory memory, long offset) {
+        if (memory == null || buffers == null) {
+            if (requests instanceof QueuePair queuePair) {
+                queuePair.sends().postDeferred();
+            }
+            throw new NullPointerException(memory == null ? "memory" : "buffers");
+        }
+        return memory.holds(offset, buffers.bytes());
+    }
+
+    /** Refuses a request whose bytes are not. */
+    static Status refuse(SendRequests requests, Operation operation) {
+        return requests instanceof QueuePair queuePair
+                ? queuePair.refuseOutside(operation)
+                : ((RequestBatch) requests).refuseOutside(operation);
+    }
+}
