@@ -2,6 +2,8 @@ package dev.verbena;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.verbena.internal.verbs.Errno;
+
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -276,12 +278,15 @@ class CountersTest {
                             3, new BufferList(2).add(rig.memory, 0, 8).add(rig.memory, 8, 8)));
             rig.a.send(3, rig.bytes(40)).orThrow();
             assertThat(rig.poll()).hasSize(2);
+            rig.device.refused = 0;
+            rig.device.answer = Errno.ENOMEM; // of the provider
+            refused(shared.receive(3, rig.bytes(64)));
             assertThat(of(shared.counters()))
-                    .isEqualTo("posted 2 outstanding 1 ended 1 refused 2 full 1");
+                    .isEqualTo("posted 2 outstanding 1 ended 1 refused 3 full 1");
         }
         refused(shared.receive(3, new BufferList(1)));
         assertThat(shared.counters().posted()).isEqualTo(2);
-        assertThat(shared.counters().refused()).isEqualTo(3);
+        assertThat(shared.counters().refused()).isEqualTo(4);
     }
 
     @Test

@@ -151,8 +151,39 @@ class RawChannelCloseTest {
             while (!channel.closed().isDone()) {
                 int ignored = here.poll();
             }
+            assertThat(channel.closeReason()).hasMessageContaining("the peer closed it");
         }
         return log;
+    }
+
+    /** A request that the close has flushed does not look like a failure. */
+    @Test
+    void whatItsCloseFlushesIsNoFailure() throws Exception {
+        BlockingQueue<RawChannel> accepted = new LinkedBlockingQueue<>();
+        try (Listener listener = listen(accepted::add);
+                MemoryRegion memory = poller.domain().allocate(64)) {
+            RawChannel channel = create();
+            Connector connector = fabric.adapter.createConnector();
+            connector.connect(channel.queuePair(), listener.localAddress());
+            channel.open(connector);
+            connector.completeConnect();
+            RawChannel peer = accepted.poll(30, TimeUnit.SECONDS);
+            fabric.stall(true);
+            CompletableFuture<Status> sent = new CompletableFuture<>();
+            channel.send(
+                            BufferList.of(memory),
+                            OpFlags.NONE,
+                            (of, nothing, status) -> sent.complete(status),
+                            null)
+                    .orThrow();
+            channel.close();
+            assertThat(sent.get(30, TimeUnit.SECONDS)).isEqualTo(Status.CANCELLED);
+            assertThat(channel.closed().get(30, TimeUnit.SECONDS)).isEqualTo(Status.CANCELLED);
+            assertThat(channel.closeReason()).hasMessageContaining("this side closed it");
+            fabric.stall(false);
+            peer.close();
+            assertThat(peer.closed().get(30, TimeUnit.SECONDS)).isNotNull();
+        }
     }
 
     /** Whatever comes first, nothing throws, and the end comes once. */

@@ -240,6 +240,21 @@ class RawChannelTest {
         assertThat(ends).isEmpty();
     }
 
+    /** What is flushed, and not by a close, has failed. */
+    @Test
+    void aRequestThatIsFlushedIsAborted() throws Exception {
+        RawChannel a = channel(null, handler((channel, message) -> {}));
+        connect(a, channel(null, reposting()));
+        synchronized (device) {
+            device.running = false;
+        }
+        a.send(bytes(0, 8), OpFlags.NONE, this::ended, "flushed").orThrow();
+        a.queuePair().flush();
+        assertThat(nextEnd()).isEqualTo(new Ended("request", "flushed", Status.CONNECTION_ABORTED));
+        assertThat(nextEnd()).isEqualTo(new Ended("channel", a, Status.CONNECTION_ABORTED));
+        assertThat(a.closeReason()).hasMessageContaining("ended with CANCELLED");
+    }
+
     @Test
     void aHandlerOrCallbackThatThrowsEndsTheChannel() throws Exception {
         RawChannel a = channel(null, handler((channel, message) -> {}));
