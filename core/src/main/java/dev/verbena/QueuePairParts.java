@@ -139,7 +139,7 @@ final class QueuePairParts {
                 || limits.maxInlineBytes() > info.maxInlineBytes()) {
             throw new VerbenaException(
                     Status.INVALID_PARAMETER,
-                    "The limits of %s are %d initiator requests with %d buffers and %d bytes inline, and %d receives with %d buffers; asked for: %s"
+                    "A queue pair of %s has at most %d initiator requests with %d buffers and %d bytes inline, and %d receives with %d buffers; asked for: %s"
                             .formatted(
                                     adapter.name(),
                                     info.maxInitiatorDepth(),

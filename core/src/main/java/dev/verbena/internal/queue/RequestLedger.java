@@ -259,12 +259,11 @@ public final class RequestLedger extends RequestSlots implements Credit {
     }
 
     /**
-     * Adds a request of this library's own, whose end is never reported.
+     * Adds a request of this library's own, whose end is never reported; behind others only.
      *
      * @return its sequence number
      */
     int addInternal() {
-        ensureRequests();
         counts.internal(1);
         return add(0, RequestType.SEND, true, true, RequestState.INTERNAL);
     }

@@ -99,6 +99,38 @@ class RequestLedgerTest {
         assertThat(others).isEqualTo(depth);
     }
 
+    /** All of a batch, or none. */
+    @Test
+    void itHasRoomForExactlyWhatMayBeAdded() {
+        RequestLedger ledger = ledger(8, 4);
+        for (int round = 0; round < 3; round++) { // what it knew before is too little
+            assertThat(ledger.hasRoom(9)).isFalse();
+            assertThat(ledger.hasRoom(8)).isTrue();
+            for (int i = 0; i < 8; i++) {
+                write(ledger, i);
+            }
+            assertThat(ledger.hasRoom(1)).isFalse();
+            for (int i = 0; i < 8; i++) {
+                assertThat(ends(ledger, ledger.last() - 7 + i, true)).isTrue();
+                ledger.delivered();
+            }
+        }
+        silent(ledger, 1);
+        assertThat(ledger.hasRoom(8 + 4 - 1 - 1)).isTrue();
+        assertThat(ledger.hasRoom(8 + 4 - 1)).isFalse();
+    }
+
+    @Test
+    void anInternalOneThatIsTakenBackCountsNoMore() {
+        RequestLedger ledger = ledger(8, 4);
+        write(ledger, 1);
+        ledger.addInternal();
+        assertThat(ledger.posted()).isEqualTo(1);
+        ledger.takeBack();
+        assertThat(ledger.posted()).isEqualTo(1);
+        assertThat(ledger.outstandingPosted()).isEqualTo(1);
+    }
+
     /** Against a plain count, however requests are mixed. */
     @ParameterizedTest
     @CsvSource({"1,1", "2,1", "5,2", "8,4", "20,10"})

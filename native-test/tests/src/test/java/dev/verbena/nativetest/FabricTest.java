@@ -125,8 +125,13 @@ class FabricTest {
                 .contains(tuple("PORT_DOWN", 1));
         assertThat(recorded)
                 .filteredOn(event -> event.getEventType().getName().endsWith("FailedCompletion"))
-                .extracting(event -> event.getString("status"), event -> event.getInt("queuePair"))
-                .containsExactly(tuple("IO_TIMEOUT", number));
+                .extracting(event -> event.getInt("queuePair"))
+                .containsExactly(number);
+        // Soft-RoCE: no answer came, or the packet could not be sent.
+        assertThat(recorded)
+                .filteredOn(event -> event.getEventType().getName().endsWith("FailedCompletion"))
+                .extracting(event -> event.getString("status"))
+                .isSubsetOf("IO_TIMEOUT", "ACCESS_VIOLATION");
         assertThat(recorded)
                 .filteredOn(event -> event.getEventType().getName().endsWith("Disconnect"))
                 .extracting(event -> event.getString("reason"), event -> event.getInt("queuePair"))
