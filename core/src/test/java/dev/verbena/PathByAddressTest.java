@@ -79,23 +79,8 @@ class PathByAddressTest {
 
     private void masksAreThoseOfTheDefaults(int alsoToReceive) {
         assertThat(FakeDevice.mask(rig.device.changes.getFirst()))
-                .isEqualTo(
-                        Verbs.IBV_QP_STATE
-                                | Verbs.IBV_QP_AV
-                                | Verbs.IBV_QP_PATH_MTU
-                                | Verbs.IBV_QP_DEST_QPN
-                                | Verbs.IBV_QP_RQ_PSN
-                                | Verbs.IBV_QP_MAX_DEST_RD_ATOMIC
-                                | Verbs.IBV_QP_MIN_RNR_TIMER
-                                | alsoToReceive);
-        assertThat(FakeDevice.mask(rig.device.changes.getLast()))
-                .isEqualTo(
-                        Verbs.IBV_QP_STATE
-                                | Verbs.IBV_QP_TIMEOUT
-                                | Verbs.IBV_QP_RETRY_CNT
-                                | Verbs.IBV_QP_RNR_RETRY
-                                | Verbs.IBV_QP_SQ_PSN
-                                | Verbs.IBV_QP_MAX_QP_RD_ATOMIC);
+                .isEqualTo(PathSteps.MASK_TO_RECEIVE | alsoToReceive);
+        assertThat(FakeDevice.mask(rig.device.changes.getLast())).isEqualTo(PathSteps.MASK_TO_SEND);
     }
 
     @Test

@@ -142,19 +142,8 @@ class PathByConnectorTest {
                                     | Verbs.IBV_QP_PKEY_INDEX
                                     | Verbs.IBV_QP_PORT
                                     | Verbs.IBV_QP_ACCESS_FLAGS,
-                            Verbs.IBV_QP_STATE
-                                    | Verbs.IBV_QP_AV
-                                    | Verbs.IBV_QP_PATH_MTU
-                                    | Verbs.IBV_QP_DEST_QPN
-                                    | Verbs.IBV_QP_RQ_PSN
-                                    | Verbs.IBV_QP_MAX_DEST_RD_ATOMIC
-                                    | Verbs.IBV_QP_MIN_RNR_TIMER,
-                            Verbs.IBV_QP_STATE
-                                    | Verbs.IBV_QP_TIMEOUT
-                                    | Verbs.IBV_QP_RETRY_CNT
-                                    | Verbs.IBV_QP_RNR_RETRY
-                                    | Verbs.IBV_QP_SQ_PSN
-                                    | Verbs.IBV_QP_MAX_QP_RD_ATOMIC);
+                            PathSteps.MASK_TO_RECEIVE,
+                            PathSteps.MASK_TO_SEND);
         }
     }
 

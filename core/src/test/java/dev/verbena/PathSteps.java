@@ -1,5 +1,6 @@
 package dev.verbena;
 
+import dev.verbena.bindings.Verbs;
 import dev.verbena.bindings.ibv_ah_attr;
 import dev.verbena.bindings.ibv_global_route;
 import dev.verbena.bindings.ibv_qp_attr;
@@ -24,6 +25,24 @@ final class PathSteps {
                     .withAckTimeout(Duration.ofMillis(60))
                     .withRetries(3)
                     .withRnrRetries(2);
+
+    /** What the step to ready-to-receive sets, without any options. */
+    static final int MASK_TO_RECEIVE =
+            Verbs.IBV_QP_STATE
+                    | Verbs.IBV_QP_AV
+                    | Verbs.IBV_QP_PATH_MTU
+                    | Verbs.IBV_QP_DEST_QPN
+                    | Verbs.IBV_QP_RQ_PSN
+                    | Verbs.IBV_QP_MAX_DEST_RD_ATOMIC
+                    | Verbs.IBV_QP_MIN_RNR_TIMER;
+
+    static final int MASK_TO_SEND =
+            Verbs.IBV_QP_STATE
+                    | Verbs.IBV_QP_TIMEOUT
+                    | Verbs.IBV_QP_RETRY_CNT
+                    | Verbs.IBV_QP_RNR_RETRY
+                    | Verbs.IBV_QP_SQ_PSN
+                    | Verbs.IBV_QP_MAX_QP_RD_ATOMIC;
 
     private PathSteps() {}
 

@@ -25,6 +25,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.locks.LockSupport;
+import java.util.function.Predicate;
 
 /**
  * One thread that polls for many {@link Channel}s: it takes completions, and calls the handlers and
@@ -264,7 +265,11 @@ public final class Poller implements AutoCloseable {
             return count;
         } catch (VerbenaException e) {
             queue.broke();
-            fail(queue, e.status(), "its completion queue is broken", e);
+            fail(
+                    channel -> channel.reportsTo(queue),
+                    e.status(),
+                    "its completion queue is broken",
+                    e);
             return 1;
         }
     }
@@ -280,17 +285,13 @@ public final class Poller implements AutoCloseable {
 
     /** Ends all channels that take their receives from a pool. From any thread. */
     void failAllWith(RawReceives receives, Status status, String why) {
-        for (Polled channel : channels) {
-            if (channel.takesFrom(receives)) {
-                channel.fail(status, why, null);
-            }
-        }
+        fail(channel -> channel.takesFrom(receives), status, why, null);
     }
 
-    /** Ends all channels that report to a queue. */
-    private void fail(PollerQueue queue, Status status, String why, @Nullable Throwable cause) {
+    private void fail(
+            Predicate<Polled> which, Status status, String why, @Nullable Throwable cause) {
         for (Polled channel : channels) {
-            if (channel.reportsTo(queue)) {
+            if (which.test(channel)) {
                 channel.fail(status, why, cause);
             }
         }
@@ -536,9 +537,7 @@ public final class Poller implements AutoCloseable {
     }
 
     private void failAll() {
-        for (Polled channel : channels) {
-            channel.fail(Status.CANCELLED, "its poller was closed", null);
-        }
+        fail(channel -> true, Status.CANCELLED, "its poller was closed", null);
     }
 
     private void finish() {

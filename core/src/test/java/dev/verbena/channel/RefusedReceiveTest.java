@@ -142,7 +142,7 @@ class RefusedReceiveTest {
         }
     }
 
-    /** Who posts a message's receive again learns that it was refused, and may try again. */
+    /** A message's receive that is refused when it is posted again can be posted once more. */
     @Test
     void aReceiveThatIsRefusedCanBePostedAgain() {
         try (Pool pool = new Pool()) {

@@ -59,7 +59,6 @@ public final class CompletionEvents {
 
     // Changed under the lock.
     private volatile int broken = NOTHING;
-    private volatile boolean ownLoop;
     private volatile boolean closed;
 
     // The sleeping thread's.
@@ -80,7 +79,6 @@ public final class CompletionEvents {
         this.queue = queue;
         this.source = source;
         this.own = source instanceof PrivateChannel channel ? channel : null;
-        this.ownLoop = own == null;
         this.calledBack = calledBack;
         this.lookForFailures = lookForFailures;
     }
@@ -211,7 +209,7 @@ public final class CompletionEvents {
         boolean solicitedOnly =
                 armed == ArmState.SOLICITED
                         && !provider.solicitedMissesReceives()
-                        && !(provider.solicitedMissesFailures() && ownLoop);
+                        && !(provider.solicitedMissesFailures() && ownLoop());
         int answer = context.requestNotify(queue, solicitedOnly);
         if (answer != 0) {
             fire(Math.abs(answer));
@@ -235,7 +233,7 @@ public final class CompletionEvents {
     private void fire(int status) {
         fired = status;
         // Saves two system calls where the thread that fires will itself be notified.
-        if (sleeping || (ownLoop && !collecting)) {
+        if (sleeping || (ownLoop() && !collecting)) {
             raise();
         }
     }
@@ -271,8 +269,13 @@ public final class CompletionEvents {
         return armed == ArmState.ANY || armed == ArmState.SOLICITED;
     }
 
+    /** Whether no thread waits in {@link #waitOnce}. */
+    private boolean ownLoop() {
+        return own == null || isWatchedElsewhere();
+    }
+
     private boolean looksForFailures() {
-        return armed == ArmState.SOLICITED && provider.solicitedMissesFailures() && !ownLoop;
+        return armed == ArmState.SOLICITED && provider.solicitedMissesFailures() && !ownLoop();
     }
 
     /**
@@ -318,7 +321,7 @@ public final class CompletionEvents {
 
     /** Something is to be done by the thread that this confined queue belongs to. */
     public synchronized void wakeOwner() {
-        if (sleeping || ownLoop) {
+        if (sleeping || ownLoop()) {
             raise();
         }
     }
@@ -501,12 +504,11 @@ public final class CompletionEvents {
      * @throws CallFailure when there is none to be had
      */
     public synchronized int descriptor() {
-        int joined = own().joinedDescriptor();
-        if (!ownLoop) {
-            ownLoop = true;
-            if (armed == ArmState.SOLICITED) {
-                ask(); // for all events from now on, where failures give none under SOLICITED
-            }
+        PrivateChannel channel = own();
+        boolean first = !ownLoop();
+        int joined = channel.joinedDescriptor();
+        if (first && armed == ArmState.SOLICITED) {
+            ask(); // for all events from now on, where failures give none under SOLICITED
         }
         return joined;
     }

@@ -103,9 +103,8 @@ public final class SharedChannel<Q extends SharedChannel.Queue> {
         @Override
         public void takeUnread(int unread) {
             synchronized (SharedChannel.this) {
-                boolean any = true;
-                while (any && arrived < unread) {
-                    any = takeEvents(1);
+                while (arrived < unread && takeEvents(1)) {
+                    continue;
                 }
                 arrived = 0;
             }
