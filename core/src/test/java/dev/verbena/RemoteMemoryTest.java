@@ -86,6 +86,9 @@ class RemoteMemoryTest {
                     .isEqualTo(
                             RemoteMemory.of(
                                     rig.memory.memory().address() + 16, window.remoteToken(), 8));
+            MemorySegment message = MemorySegment.ofArray(new byte[23]);
+            window.writeTo(message, 3);
+            assertThat(RemoteMemory.readFrom(message, 3)).isEqualTo(window.remoteMemory());
             assertThat(rig.a.bind(2, window, rig.memory, 64, 32, OpFlags.ALLOW_REMOTE_READ))
                     .isNotEqualTo(Status.SUCCESS);
             assertThat(window.remoteMemory().bytes()).isEqualTo(8);

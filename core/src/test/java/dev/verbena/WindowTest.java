@@ -5,6 +5,8 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 import java.util.HashSet;
 import java.util.Set;
@@ -303,6 +305,50 @@ class WindowTest {
         rig.a.invalidate(2, window, OpFlags.NONE).orThrow();
         rig.poll();
         bind(RW).orThrow(); // to another region
+        assertThat(rig.device.objects()).isEqualTo(before);
+    }
+
+    @Test
+    void itReleasesItsRegionWhenNoRequestNamesItAnyMore() {
+        assertThat(window.releaseRegion()).as("which it has not").isTrue();
+        int before = rig.device.objects();
+        MemoryRegion region = rig.domain.register(rig.arena.allocate(64), Access.REMOTE_WRITE);
+        rig.a.bind(1, window, region, 0, 64, RW).orThrow();
+        region.close();
+        assertThat(rig.poll()).containsExactly("BIND 1 SUCCESS");
+        assertThat(window.releaseRegion()).as("while it is bound").isFalse();
+        rig.device.running = false;
+        rig.a.invalidate(2, window, OpFlags.NONE).orThrow();
+        assertThat(window.releaseRegion()).as("before the invalidate has ended").isFalse();
+        assertThat(rig.device.objects()).isEqualTo(before + 1);
+        rig.device.running = true;
+        assertThat(rig.poll()).containsExactly("INVALIDATE 2 SUCCESS");
+        assertThat(window.releaseRegion()).isTrue();
+        assertThat(rig.device.objects()).isEqualTo(before);
+        assertThatThrownBy(window::remoteMemory).isInstanceOf(IllegalStateException.class);
+        assertThat(window.releaseRegion()).isTrue();
+        bind(RW).orThrow();
+        assertThat(window.remoteMemory().bytes()).isEqualTo(64);
+    }
+
+    /** Neither the next bind nor a look whether the region can be released leaves it behind. */
+    @ParameterizedTest
+    @ValueSource(booleans = {false, true})
+    void theRegionBeforeIsReleasedLaterWhereRequestsThatNameItAreOutstanding(boolean byBind) {
+        int before = rig.device.objects();
+        MemoryRegion region = rig.domain.register(rig.arena.allocate(64), Access.REMOTE_WRITE);
+        rig.a.bind(1, window, region, 0, 64, RW).orThrow();
+        region.close();
+        rig.a.invalidate(2, window, OpFlags.NONE).orThrow();
+        bind(RW).orThrow(); // to another region
+        assertThat(rig.poll()).hasSize(3);
+        assertThat(rig.device.objects()).isEqualTo(before + 1);
+        if (byBind) {
+            rig.a.invalidate(3, window, OpFlags.NONE).orThrow();
+            bind(RW).orThrow();
+        } else {
+            assertThat(window.releaseRegion()).as("while it is bound").isFalse();
+        }
         assertThat(rig.device.objects()).isEqualTo(before);
     }
 
