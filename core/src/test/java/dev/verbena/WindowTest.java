@@ -105,6 +105,19 @@ class WindowTest {
                         "BIND 1 SUCCESS", "SEND 6 SUCCESS", "RECEIVE_AND_INVALIDATE 5 SUCCESS");
     }
 
+    /** Which the device does not report. */
+    @Test
+    void whatIsSynthesizedDoesNotWaitForASilentBind() {
+        bind(RW.and(OpFlags.SILENT_SUCCESS)).orThrow();
+        rig.device.run();
+        rig.a.write(2, rig.bytes(8), Rig.REMOTE, 1, OpFlags.DEFER).orThrow();
+        rig.device.answer = 22;
+        rig.device.refused = 0;
+        assertThat(rig.a.write(3, rig.bytes(8), Rig.REMOTE, 1, OpFlags.NONE))
+                .isEqualTo(Status.CONNECTION_INVALID);
+        assertThat(rig.poll()).containsExactly("WRITE 2 INTERNAL_ERROR");
+    }
+
     @Test
     void rxeHasAnotherBitForIt() {
         try (Rig rxe =
@@ -331,10 +344,9 @@ class WindowTest {
         assertThat(window.remoteMemory().bytes()).isEqualTo(64);
     }
 
-    /** Neither the next bind nor a look whether the region can be released leaves it behind. */
     @ParameterizedTest
-    @ValueSource(booleans = {false, true})
-    void theRegionBeforeIsReleasedLaterWhereRequestsThatNameItAreOutstanding(boolean byBind) {
+    @ValueSource(strings = {"next bind", "look whether it can be released", "close"})
+    void theRegionBeforeIsReleasedLaterWhereRequestsThatNameItAreOutstanding(String by) {
         int before = rig.device.objects();
         MemoryRegion region = rig.domain.register(rig.arena.allocate(64), Access.REMOTE_WRITE);
         rig.a.bind(1, window, region, 0, 64, RW).orThrow();
@@ -343,11 +355,16 @@ class WindowTest {
         bind(RW).orThrow(); // to another region
         assertThat(rig.poll()).hasSize(3);
         assertThat(rig.device.objects()).isEqualTo(before + 1);
-        if (byBind) {
-            rig.a.invalidate(3, window, OpFlags.NONE).orThrow();
-            bind(RW).orThrow();
-        } else {
-            assertThat(window.releaseRegion()).as("while it is bound").isFalse();
+        switch (by) {
+            case "next bind" -> {
+                rig.a.invalidate(3, window, OpFlags.NONE).orThrow();
+                bind(RW).orThrow();
+            }
+            case "close" -> {
+                window.close();
+                before--;
+            }
+            default -> assertThat(window.releaseRegion()).as("while it is bound").isFalse();
         }
         assertThat(rig.device.objects()).isEqualTo(before);
     }
