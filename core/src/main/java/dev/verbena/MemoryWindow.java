@@ -177,10 +177,6 @@ public final class MemoryWindow extends NativeObject {
         return domain;
     }
 
-    Window window() {
-        return window;
-    }
-
     /** The operations on native windows that a bind needs. */
     private final class Natives implements Window.Natives {
         @Override

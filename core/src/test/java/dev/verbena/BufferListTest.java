@@ -170,6 +170,16 @@ class BufferListTest {
         }
 
         @Test
+        void isThatOfTheListAsItIsNow() {
+            BufferList list = new BufferList(1).add(rig.memory, 0, 8); // whose arena stays open
+            list.clear().add(region, 0, 8);
+            rig.a.write(1, list, Rig.REMOTE, 1, OpFlags.NONE).orThrow();
+            arena.close();
+            assertThat(rig.a.write(2, list, Rig.REMOTE, 1, OpFlags.NONE))
+                    .isEqualTo(Status.ACCESS_VIOLATION);
+        }
+
+        @Test
         void isNotAdded() {
             MemorySegment unregistered = arena.allocate(8);
             arena.close();

@@ -37,6 +37,24 @@ class DeferTest {
         }
     }
 
+    @Test
+    void aChainMayBeLongerOrShorterThanTheOneBefore() {
+        try (Rig rig = rig()) {
+            List<Integer> lengths = List.of(2, 5, 3, 4, 2, 6, 4, 5);
+            for (int length : lengths) {
+                for (int i = 1; i < length; i++) {
+                    rig.a.write(i, rig.bytes(8), Rig.REMOTE, 1, DEFER).orThrow();
+                }
+                rig.a.write(length, rig.bytes(8), Rig.REMOTE, 1, OpFlags.NONE).orThrow();
+                assertThat(rig.poll())
+                        .hasSize(length)
+                        .last()
+                        .isEqualTo("WRITE " + length + " SUCCESS");
+            }
+            assertThat(rig.device.chains).isEqualTo(lengths);
+        }
+    }
+
     @ParameterizedTest
     @CsvSource({"0, 1", "1, 1", "2, 2", "3, 3"})
     void aFullChainIsPosted(int maxDeferred, int length) {

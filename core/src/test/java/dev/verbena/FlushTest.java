@@ -4,12 +4,14 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.verbena.internal.verbs.PostedRequest;
+import dev.verbena.internal.verbs.SendChain;
 
 import org.junit.jupiter.api.RepeatedTest;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Queue;
 import java.util.concurrent.ConcurrentLinkedQueue;
@@ -49,6 +51,30 @@ class FlushTest {
             assertThat(rig.a.write(7, rig.bytes(8), Rig.REMOTE, 1, OpFlags.NONE))
                     .isEqualTo(Status.CONNECTION_INVALID);
             assertThat(rig.poll()).isEmpty();
+        }
+    }
+
+    private static void isSignaledAndHasNoBytes(PostedRequest posted, int opcode) {
+        assertThat(posted.opcode()).isEqualTo(opcode);
+        assertThat(posted.flags()).isEqualTo(SendChain.SIGNALED);
+        assertThat(posted.sges()).isEmpty();
+        byte[] behindFlags = Arrays.copyOfRange(posted.request(), 36, posted.request().length);
+        assertThat(behindFlags).as("immediate data, remote memory").containsOnly(0);
+    }
+
+    /** They are built where the request before them was. */
+    @Test
+    void requestsOfTheLibrarysOwnHaveNothingOfThoseBefore() {
+        try (Rig rig = rig()) {
+            rig.device.running = false;
+            rig.a.write(1, rig.bytes(8), Rig.REMOTE, Rig.TOKEN, SILENT).orThrow();
+            rig.a.sends().drain();
+            isSignaledAndHasNoBytes(rig.device.sends.getLast(), SendChain.WRITE);
+            rig.a.sends().drain();
+            rig.b.send(2, rig.bytes(8), SILENT).orThrow();
+            rig.b.close();
+            isSignaledAndHasNoBytes(rig.device.sends.getLast(), SendChain.SEND);
+            assertThat(rig.device.chains).hasSize(5).containsOnly(1);
         }
     }
 

@@ -80,12 +80,17 @@ class RemoteMemoryTest {
                                 rig.memory.remoteToken(),
                                 rig.memory.memory().byteSize()));
         try (MemoryWindow window = rig.domain.createMemoryWindow()) {
+            MemorySegment message = MemorySegment.ofArray(new byte[23]);
             assertThatThrownBy(window::remoteMemory).isInstanceOf(IllegalStateException.class);
+            assertThatThrownBy(() -> window.writeTo(message, 3))
+                    .isInstanceOf(IllegalStateException.class);
             rig.a.bind(1, window, rig.memory, 16, 8, OpFlags.ALLOW_REMOTE_READ).orThrow();
             assertThat(window.remoteMemory())
                     .isEqualTo(
                             RemoteMemory.of(
                                     rig.memory.memory().address() + 16, window.remoteToken(), 8));
+            window.writeTo(message, 3);
+            assertThat(RemoteMemory.readFrom(message, 3)).isEqualTo(window.remoteMemory());
             assertThat(rig.a.bind(2, window, rig.memory, 64, 32, OpFlags.ALLOW_REMOTE_READ))
                     .isNotEqualTo(Status.SUCCESS);
             assertThat(window.remoteMemory().bytes()).isEqualTo(8);

@@ -5,6 +5,8 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 import java.util.HashSet;
 import java.util.Set;
@@ -101,6 +103,19 @@ class WindowTest {
         assertThat(rig.poll())
                 .containsExactlyInAnyOrder(
                         "BIND 1 SUCCESS", "SEND 6 SUCCESS", "RECEIVE_AND_INVALIDATE 5 SUCCESS");
+    }
+
+    /** Which the device does not report. */
+    @Test
+    void whatIsSynthesizedDoesNotWaitForASilentBind() {
+        bind(RW.and(OpFlags.SILENT_SUCCESS)).orThrow();
+        rig.device.run();
+        rig.a.write(2, rig.bytes(8), Rig.REMOTE, 1, OpFlags.DEFER).orThrow();
+        rig.device.answer = 22;
+        rig.device.refused = 0;
+        assertThat(rig.a.write(3, rig.bytes(8), Rig.REMOTE, 1, OpFlags.NONE))
+                .isEqualTo(Status.CONNECTION_INVALID);
+        assertThat(rig.poll()).containsExactly("WRITE 2 INTERNAL_ERROR");
     }
 
     @Test
@@ -303,6 +318,54 @@ class WindowTest {
         rig.a.invalidate(2, window, OpFlags.NONE).orThrow();
         rig.poll();
         bind(RW).orThrow(); // to another region
+        assertThat(rig.device.objects()).isEqualTo(before);
+    }
+
+    @Test
+    void itReleasesItsRegionWhenNoRequestNamesItAnyMore() {
+        assertThat(window.releaseRegion()).as("which it has not").isTrue();
+        int before = rig.device.objects();
+        MemoryRegion region = rig.domain.register(rig.arena.allocate(64), Access.REMOTE_WRITE);
+        rig.a.bind(1, window, region, 0, 64, RW).orThrow();
+        region.close();
+        assertThat(rig.poll()).containsExactly("BIND 1 SUCCESS");
+        assertThat(window.releaseRegion()).as("while it is bound").isFalse();
+        rig.device.running = false;
+        rig.a.invalidate(2, window, OpFlags.NONE).orThrow();
+        assertThat(window.releaseRegion()).as("before the invalidate has ended").isFalse();
+        assertThat(rig.device.objects()).isEqualTo(before + 1);
+        rig.device.running = true;
+        assertThat(rig.poll()).containsExactly("INVALIDATE 2 SUCCESS");
+        assertThat(window.releaseRegion()).isTrue();
+        assertThat(rig.device.objects()).isEqualTo(before);
+        assertThatThrownBy(window::remoteMemory).isInstanceOf(IllegalStateException.class);
+        assertThat(window.releaseRegion()).isTrue();
+        bind(RW).orThrow();
+        assertThat(window.remoteMemory().bytes()).isEqualTo(64);
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"next bind", "look whether it can be released", "close"})
+    void theRegionBeforeIsReleasedLaterWhereRequestsThatNameItAreOutstanding(String by) {
+        int before = rig.device.objects();
+        MemoryRegion region = rig.domain.register(rig.arena.allocate(64), Access.REMOTE_WRITE);
+        rig.a.bind(1, window, region, 0, 64, RW).orThrow();
+        region.close();
+        rig.a.invalidate(2, window, OpFlags.NONE).orThrow();
+        bind(RW).orThrow(); // to another region
+        assertThat(rig.poll()).hasSize(3);
+        assertThat(rig.device.objects()).isEqualTo(before + 1);
+        switch (by) {
+            case "next bind" -> {
+                rig.a.invalidate(3, window, OpFlags.NONE).orThrow();
+                bind(RW).orThrow();
+            }
+            case "close" -> {
+                window.close();
+                before--;
+            }
+            default -> assertThat(window.releaseRegion()).as("while it is bound").isFalse();
+        }
         assertThat(rig.device.objects()).isEqualTo(before);
     }
 

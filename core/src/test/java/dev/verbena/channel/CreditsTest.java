@@ -141,4 +141,37 @@ class CreditsTest {
         assertThat(credits.grant(2, 0)).isFalse();
         assertThat(credits.grant(1, 1)).isFalse();
     }
+
+    @Test
+    void anOlderReportTakesNothingBack() {
+        Credits credits = new Credits(4);
+        credits.open(4);
+        for (int i = 0; i < 4; i++) {
+            assertThat(credits.available()).isEqualTo(4 - i);
+            credits.sent(false);
+        }
+        assertThat(credits.grant(3, 0)).isTrue();
+        assertThat(credits.grant(2, 0)).isTrue();
+        assertThat(credits.available()).isEqualTo(3);
+    }
+
+    @Test
+    void theLastControlFrameIsKeptForAReportOfControlFrames() {
+        Credits credits = new Credits(4);
+        assertThat(credits.maySendControl()).as("the peer is not known").isFalse();
+        credits.open(4);
+        for (int i = 1; i < Credits.RESERVE; i++) {
+            assertThat(credits.maySendControl()).isTrue();
+            credits.sent(true);
+        }
+        assertThat(credits.maySendControl()).as("the last").isFalse();
+        credits.returnOne(true);
+        assertThat(credits.reportDue()).isFalse();
+        assertThat(credits.maySendControl()).isFalse();
+        credits.returnOne(true);
+        assertThat(credits.reportDue()).isTrue();
+        assertThat(credits.maySendControl()).isTrue();
+        credits.sent(true);
+        assertThat(credits.maySendControl()).as("there is none").isFalse();
+    }
 }

@@ -140,11 +140,6 @@ public final class Buffers {
         return entries;
     }
 
-    /** The scope of all buffers' memory, or null when there are several. */
-    MemorySegment.@Nullable Scope scope() {
-        return scope;
-    }
-
     /** The scope of one buffer's memory. */
     MemorySegment.@Nullable Scope scopeOf(int index) {
         MemorySegment memory = memories[index];

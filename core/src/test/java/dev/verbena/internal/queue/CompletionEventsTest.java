@@ -485,6 +485,7 @@ class CompletionEventsTest {
             make(FakeDevice.RXE);
             events.arm(ArmState.SOLICITED);
             int descriptor = events.descriptor();
+            assertThat(events.descriptor()).isEqualTo(descriptor); // asks the device no more
             assertThat(device.arms).containsExactly(true, false);
             fail();
             assertThat(Descriptors.await(0, descriptor)).isOne();

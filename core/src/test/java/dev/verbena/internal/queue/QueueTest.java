@@ -100,17 +100,52 @@ class QueueTest {
         }
     }
 
+    private static CompletionPoller poller(FakeDevice device, Thread owner) {
+        return poller(device, owner, new Unheard());
+    }
+
+    private static CompletionPoller poller(
+            FakeDevice device, Thread owner, CompletionPoller.Listener listener) {
+        return new CompletionPoller(
+                device.open(), Provider.of(0, 0), new SharedQueues(), 0, owner, listener);
+    }
+
+    @Test
+    void whatAnotherThreadLeavesWakesTheOwner() {
+        FakeDevice device = new FakeDevice();
+        int[] woken = {0};
+        CompletionPoller.Listener listener =
+                new CompletionPoller.Listener() {
+                    @Override
+                    public void synthesized() {}
+
+                    @Override
+                    public void wakeOwner() {
+                        woken[0]++;
+                    }
+                };
+        poller(device, Thread.currentThread(), listener).share(7, ENDPOINT);
+        assertThat(woken[0]).isZero();
+        CompletionPoller ofAnother = poller(device, new Thread(), listener);
+        ofAnother.share(7, ENDPOINT);
+        assertThat(woken[0]).isEqualTo(1);
+        assertThat(ofAnother.ownerTasks().any()).isTrue();
+        device.dispose();
+    }
+
+    @Test
+    void onlyQueuePairsOfOneThreadShareAChain() {
+        FakeDevice device = new FakeDevice();
+        assertThat(poller(device, null).sharedChain()).isNull();
+        CompletionPoller confined = poller(device, Thread.currentThread());
+        assertThat(confined.sharedChain()).isNotNull().isSameAs(confined.sharedChain());
+        device.dispose();
+    }
+
     @Test
     void aClosedPollerAnswersThatItIs() {
         FakeDevice device = new FakeDevice();
-        CompletionPoller poller =
-                new CompletionPoller(
-                        device.open(),
-                        Provider.of(0, 0),
-                        new SharedQueues(),
-                        0,
-                        null,
-                        new Unheard());
+        CompletionPoller poller = poller(device, null);
         for (int i = 0; i < WorkId.SLOTS; i++) {
             assertThat(WorkId.slot(poller.reserve(i % 2 == 0))).isEqualTo(i);
         }

@@ -1,7 +1,9 @@
 package dev.verbena.internal.queue;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.verbena.internal.verbs.Errno;
 import dev.verbena.internal.verbs.FakeDevice;
 import dev.verbena.internal.verbs.Provider;
 import dev.verbena.internal.verbs.QueuePairShape;
@@ -16,7 +18,10 @@ import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.List;
 
-/** There is no memory for the chain of deferred requests when the first is deferred. */
+/**
+ * Posts that throw: there is no memory for the chain of deferred requests when the first is
+ * deferred, or what records a failed request has none.
+ */
 class SendQueueExhaustionTest {
     private static final int DEPTH = 8;
 
@@ -35,18 +40,34 @@ class SendQueueExhaustionTest {
                     completions,
                     Thread.currentThread(),
                     new Unheard());
-    private final Endpoint endpoint = new Endpoint("queue pair", new WindowTable(), () -> {});
+    private final Endpoint endpoint = new Endpoint("queue pair", new WindowTable(), new Records());
     private final RequestLedger ledger =
             new RequestLedger(endpoint, poller.reserve(false), DEPTH, 4);
     private final Object domain = "domain";
     private final SendRules rules =
             new SendRules(domain, 1, 1, 0, 1 << 20, 1 << 20, true, true, true);
     private boolean exhausted;
+    private boolean recordsFail;
 
     private final SendChains chains =
             new SendChains(Provider.of(0, 0), 4, 1, 0, this::allocate, poller.sharedChain());
     private final SendQueue queue =
             new SendQueue(rules, ledger, chains, verbs, queuePair, poller, 4, () -> {});
+
+    private final class Records implements Endpoint.Listener {
+        @Override
+        public void connectionFailed() {}
+
+        @Override
+        public void requestFailed(RequestType type, long context, int status, int vendorError) {
+            if (recordsFail) {
+                throw new IllegalStateException("of " + context);
+            }
+        }
+
+        @Override
+        public void tokenInvalidated(int token) {}
+    }
 
     private MemorySegment allocate(long bytes, long alignment) {
         if (exhausted) {
@@ -81,11 +102,62 @@ class SendQueueExhaustionTest {
         return contexts;
     }
 
+    /** A queue pair in the error state takes requests, and flushes them. */
+    private void connect() {
+        poller.enter(ledger);
+        device.toError(queuePair);
+        queue.connect(true, 1);
+    }
+
+    /** The queue is full, so the post looks for completions, and finds one that has failed. */
+    @Test
+    void aPostThatThrowsPostsWhatWasDeferred() {
+        connect();
+        for (int i = 1; i < DEPTH; i++) {
+            assertThat(post(i, 0)).isEqualTo(Refusal.NONE);
+        }
+        assertThat(post(DEPTH, RequestFlags.DEFER)).isEqualTo(Refusal.NONE);
+        assertThat(device.sends).hasSize(DEPTH - 1);
+        recordsFail = true;
+        assertThatThrownBy(() -> post(9, 0)).hasMessage("of 1");
+        assertThat(device.sends).hasSize(DEPTH);
+        recordsFail = false;
+        assertThat(contexts()).containsExactly(1L, 2L, 3L, 4L, 5L, 6L, 7L, 8L);
+    }
+
+    /** The provider is full, so the post looks for completions. */
+    @Test
+    void aRequestThatWasBegunWhenThePostThrowsIsPosted() {
+        connect();
+        assertThat(post(1, 0)).isEqualTo(Refusal.NONE);
+        recordsFail = true;
+        device.answer = Errno.ENOMEM;
+        device.refused = 0;
+        assertThatThrownBy(() -> post(2, 0)).hasMessage("of 1");
+        recordsFail = false;
+        assertThat(contexts()).containsExactly(1L, 2L);
+        assertThat(device.chains).containsExactly(1, 0, 1);
+    }
+
+    @Test
+    void whatCannotBePostedThenEitherIsNotInTheNextChain() {
+        connect();
+        assertThat(post(1, 0)).isEqualTo(Refusal.NONE);
+        assertThat(post(2, 0)).isEqualTo(Refusal.NONE);
+        recordsFail = true;
+        device.answer = Errno.ENOMEM;
+        device.refused = 0;
+        device.afterPost = () -> device.answer = Errno.ENOMEM; // of the next, too
+        assertThatThrownBy(() -> post(3, 0)).hasMessage("of 2");
+        recordsFail = false;
+        assertThat(post(4, 0)).isEqualTo(Refusal.NONE);
+        assertThat(device.chains).containsExactly(1, 1, 0, 0, 1);
+        assertThat(contexts()).as("the third is lost").containsExactly(1L, 2L, 3L, 4L);
+    }
+
     @Test
     void thePostThrowsAndLeavesNothingBehind() {
-        poller.enter(ledger);
-        device.toError(queuePair); // which takes requests, and flushes them
-        queue.connect(true, 1);
+        connect();
         exhausted = true;
         String thrown = "";
         try {

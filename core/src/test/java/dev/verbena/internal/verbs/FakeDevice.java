@@ -365,7 +365,7 @@ public final class FakeDevice extends FakeSettings implements DeviceControl {
 
     @Override
     public synchronized void setWindowKey(long mw, int key) {
-        memory.setWindowKey(mw);
+        memory.setWindowKey(mw, key);
     }
 
     @Override

@@ -63,6 +63,9 @@ final class FakeExecution {
             }
             PostedRequest posted = PostedRequest.send(qp, at);
             settings.sends.add(posted);
+            if (posted.opcode() == SendChain.BIND) {
+                memory.posted(posted);
+            }
             pair.sends.add(posted);
             pair.slots.add(posted.id());
             at = posted.next();

@@ -25,6 +25,7 @@ final class FakeMemory {
 
     private static final class Window {
         int key;
+        int written; // the rkey in its ibv_mw, which is the library's to write
         long boundOn; // the queue pair, or 0
     }
 
@@ -96,6 +97,7 @@ final class FakeMemory {
         if (address > 0) {
             Window window = new Window();
             window.key = (int) (address << 8 | 0x80000000L);
+            window.written = window.key;
             windows.put(address, window);
         }
         return address;
@@ -105,9 +107,12 @@ final class FakeMemory {
         return windows.get(mw).key;
     }
 
-    void setWindowKey(long mw) {
-        if (!windows.containsKey(mw)) {
+    void setWindowKey(long mw, int key) {
+        Window window = windows.get(mw);
+        if (window == null) {
             settings.panics.add("wrote into a freed window");
+        } else {
+            window.written = key;
         }
     }
 
@@ -132,15 +137,32 @@ final class FakeMemory {
         }
     }
 
+    private Window windowOf(PostedRequest bind) {
+        return windows.get(
+                bind.longAt(ibv_send_wr.bind_mw$offset() + ibv_send_wr.bind_mw.mw$offset()));
+    }
+
+    private static int keyOf(PostedRequest bind) {
+        return bind.intAt(ibv_send_wr.bind_mw$offset() + ibv_send_wr.bind_mw.rkey$offset());
+    }
+
+    /** A bind is posted. Some providers look then at the key that the window had before. */
+    void posted(PostedRequest bind) {
+        Window window = windowOf(bind);
+        int before = keyOf(bind) & ~0xFF | keyOf(bind) - 1 & 0xFF;
+        if (window != null && window.written != before) {
+            settings.panics.add("a window's rkey was 0x%08x".formatted(window.written));
+        }
+    }
+
     /** Carries out a bind: the status of its completion. */
     int bind(PostedRequest send, long qp) {
-        long bind = ibv_send_wr.bind_mw$offset();
-        Window window = windows.get(send.longAt(bind + ibv_send_wr.bind_mw.mw$offset()));
+        Window window = windowOf(send);
         if (window == null || window.boundOn != 0) {
             return BIND_ERROR;
         }
         window.boundOn = qp;
-        window.key = send.intAt(bind + ibv_send_wr.bind_mw.rkey$offset());
+        window.key = keyOf(send);
         return SUCCESS;
     }
 
