@@ -73,11 +73,7 @@ class EdgeTest {
             rig.queue.arm(NotifyType.SOLICITED);
             rig.a.write(1, rig.bytes(8), Rig.REMOTE, 1, OpFlags.NONE).orThrow();
             rig.device.run();
-            rig.a.write(2, rig.bytes(8), Rig.REMOTE, 1, OpFlags.DEFER).orThrow();
-            rig.device.answer = 22;
-            rig.device.refused = 0;
-            assertThat(rig.a.write(3, rig.bytes(8), Rig.REMOTE, 1, OpFlags.NONE))
-                    .isEqualTo(Status.CONNECTION_INVALID);
+            rig.failADeferredWrite(2);
             assertThat(rig.queue.await(LONG)).isEqualTo(Status.SUCCESS);
             assertThat(rig.poll()).containsExactly("WRITE 1 SUCCESS", "WRITE 2 INTERNAL_ERROR");
         }
@@ -227,11 +223,7 @@ class EdgeTest {
         try (Rig rig = Rig.connected(QueuePairLimits.depths(8, 4))) {
             rig.device.running = false;
             rig.a.write(1, rig.bytes(8), Rig.REMOTE, 1, OpFlags.NONE).orThrow();
-            rig.a.write(2, rig.bytes(8), Rig.REMOTE, 1, OpFlags.DEFER).orThrow();
-            rig.device.answer = 22;
-            rig.device.refused = 0;
-            assertThat(rig.a.write(3, rig.bytes(8), Rig.REMOTE, 1, OpFlags.NONE))
-                    .isEqualTo(Status.CONNECTION_INVALID);
+            rig.failADeferredWrite(2);
             rig.a.close();
             assertThat(rig.poll()).containsExactly("WRITE 1 CANCELLED", "WRITE 2 INTERNAL_ERROR");
         }

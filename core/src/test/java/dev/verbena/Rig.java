@@ -88,6 +88,15 @@ final class Rig implements AutoCloseable {
         return new BufferList(1).add(memory, 0, bytes);
     }
 
+    /** Defers a write that the provider then refuses: its failure is synthesized. */
+    void failADeferredWrite(long context) {
+        a.write(context, bytes(8), REMOTE, 1, OpFlags.DEFER).orThrow();
+        device.answer = 22;
+        device.refused = 0;
+        assertThat(a.write(context + 1, bytes(8), REMOTE, 1, OpFlags.NONE))
+                .isEqualTo(Status.CONNECTION_INVALID);
+    }
+
     /** Eight bytes that only a thread that has ended may access. */
     MemoryRegion memoryOfAnotherThread() throws Exception {
         FutureTask<MemoryRegion> elsewhere =

@@ -110,11 +110,7 @@ class WindowTest {
     void whatIsSynthesizedDoesNotWaitForASilentBind() {
         bind(RW.and(OpFlags.SILENT_SUCCESS)).orThrow();
         rig.device.run();
-        rig.a.write(2, rig.bytes(8), Rig.REMOTE, 1, OpFlags.DEFER).orThrow();
-        rig.device.answer = 22;
-        rig.device.refused = 0;
-        assertThat(rig.a.write(3, rig.bytes(8), Rig.REMOTE, 1, OpFlags.NONE))
-                .isEqualTo(Status.CONNECTION_INVALID);
+        rig.failADeferredWrite(2);
         assertThat(rig.poll()).containsExactly("WRITE 2 INTERNAL_ERROR");
     }
 
