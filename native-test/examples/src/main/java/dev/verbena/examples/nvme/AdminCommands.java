@@ -70,26 +70,35 @@ final class AdminCommands {
                 return;
             }
         }
-        exchange.sendPage();
+        exchange.sendPage(Exchange.PAGE_BYTES);
     }
 
     private void logPage(Controller controller, Exchange exchange) {
         int number = exchange.command().dword(10) & 0xff;
+        long wanted = 4 * (1 + wordsLessOne(exchange.command()));
         long offset = exchange.command().qword(12);
-        if (number == Opcode.DISCOVERY_LOG) {
+        if (wanted > Exchange.PAGE_BYTES) {
+            exchange.fail(NvmeStatus.INVALID_FIELD);
+        } else if (number == Opcode.DISCOVERY_LOG) {
             if (!controller.subsystem().isDiscovery()) {
                 exchange.fail(NvmeStatus.INVALID_LOG_PAGE);
             } else if (offset < 0 || (offset & 3) != 0) {
                 exchange.fail(NvmeStatus.INVALID_FIELD);
             } else {
                 DiscoveryLog.write(exchange.page(), offset, subsystems);
-                exchange.sendPage();
+                exchange.sendPage((int) wanted);
             }
         } else if (number >= 1 && number <= 5) {
-            exchange.sendPage(); // errors, health, firmware, changes, effects: nothing to report
+            exchange.sendPage(
+                    (int) wanted); // errors, health, firmware, changes, effects: nothing to report
         } else {
             exchange.fail(NvmeStatus.INVALID_LOG_PAGE);
         }
+    }
+
+    /** How much of a log page is wanted (NUMD). */
+    private static long wordsLessOne(Command command) {
+        return command.dword(10) >>> 16 | (command.dword(11) & 0xffffL) << 16;
     }
 
     private static void setFeature(Controller controller, Exchange exchange) {
@@ -108,7 +117,18 @@ final class AdminCommands {
                 controller.configureAsyncEvents(command.dword(11));
                 exchange.succeed(0);
             }
-            case Opcode.KEEP_ALIVE_TIMER, Opcode.VOLATILE_WRITE_CACHE -> exchange.succeed(0);
+            case Opcode.KEEP_ALIVE_TIMER -> {
+                controller.keepAlive(command.dword(11));
+                exchange.succeed(0);
+            }
+            case Opcode.VOLATILE_WRITE_CACHE -> {
+                boolean enable = (command.dword(11) & 1) != 0;
+                if (enable && controller.subsystem().hasCache()) {
+                    exchange.succeed(0);
+                } else {
+                    exchange.fail(NvmeStatus.INVALID_FIELD); // the page cache cannot be turned off
+                }
+            }
             default -> exchange.fail(NvmeStatus.INVALID_FIELD);
         }
     }
@@ -121,7 +141,13 @@ final class AdminCommands {
             }
             case Opcode.ASYNC_EVENTS -> exchange.succeed(controller.asyncEventConfiguration());
             case Opcode.KEEP_ALIVE_TIMER -> exchange.succeed(controller.keepAliveMillis());
-            case Opcode.VOLATILE_WRITE_CACHE -> exchange.succeed(1);
+            case Opcode.VOLATILE_WRITE_CACHE -> {
+                if (controller.subsystem().hasCache()) {
+                    exchange.succeed(1);
+                } else {
+                    exchange.fail(NvmeStatus.INVALID_FIELD);
+                }
+            }
             default -> exchange.fail(NvmeStatus.INVALID_FIELD);
         }
     }

@@ -9,6 +9,9 @@ import java.lang.foreign.MemorySegment;
 final class Command {
     static final int BYTES = 64;
 
+    private static final int FLAGS = 1;
+    private static final int FUSED_OR_DATA = 0xc3;
+    private static final int BY_SGL = 0x40;
     private static final int ID = 2;
     private static final int NAMESPACE = 4; // or the type of a fabrics command
     private static final int DATA = 24;
@@ -34,6 +37,11 @@ final class Command {
 
     int opcode() {
         return Wire.get8(at, 0);
+    }
+
+    /** Not fused with another command, and with its data by SGL: what this target takes. */
+    boolean isPlain() {
+        return (Wire.get8(at, FLAGS) & FUSED_OR_DATA) == BY_SGL;
     }
 
     int id() {
@@ -88,7 +96,7 @@ final class Command {
     Command begin(int opcode, int id, int namespace) {
         at.fill((byte) 0);
         Wire.put8(at, 0, opcode);
-        Wire.put8(at, 1, 0x40); // SGLs
+        Wire.put8(at, FLAGS, BY_SGL);
         Wire.put16(at, ID, id);
         Wire.put32(at, NAMESPACE, namespace);
         return withData(0, 0, 0);

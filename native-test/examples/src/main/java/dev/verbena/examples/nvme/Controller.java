@@ -32,7 +32,7 @@ final class Controller {
     private final Limits limits;
     private final Map<Integer, Queue> queues = new HashMap<>();
     private final Deque<Exchange> asyncEvents = new ArrayDeque<>();
-    private final long keepAliveNanos; // 0: the host may be silent for ever
+    private long keepAliveNanos; // 0: the host may be silent for ever
     private long lastCommand;
     private int configuration;
     private int asyncEventConfiguration;
@@ -54,7 +54,7 @@ final class Controller {
         this.id = id;
         this.hostName = hostName;
         this.limits = limits;
-        this.keepAliveNanos = Integer.toUnsignedLong(keepAliveMillis) * 1_000_000;
+        keepAlive(keepAliveMillis);
         this.lastCommand = now;
     }
 
@@ -149,6 +149,11 @@ final class Controller {
     }
 
     // ---- keep-alive
+
+    /** Sets after how many milliseconds, unsigned, a host that is there sends something. */
+    void keepAlive(int millis) {
+        keepAliveNanos = Integer.toUnsignedLong(millis) * 1_000_000;
+    }
 
     /** A command has come, on any of its queues. */
     void alive(long now) {

@@ -30,8 +30,11 @@ interface Exchange {
         fail(status, 0);
     }
 
-    /** Writes as much of the page as the host wants into its memory, and answers with success. */
-    void sendPage();
+    /**
+     * Writes the beginning of the page into the host's memory, and answers with success. Answers
+     * with a failure if the host has less room.
+     */
+    void sendPage(int length);
 
     /**
      * Reads the beginning of the host's data into the page, then calls {@code then}. Answers with a
@@ -50,7 +53,14 @@ interface Exchange {
 
     /**
      * Runs work that takes long on another thread, then answers with success, or with
-     * INTERNAL_ERROR if the work has thrown.
+     * INTERNAL_ERROR if the work has thrown. It does not begin once the connection has ended.
      */
     void aside(Runnable work);
+
+    /**
+     * Goes on with a command after others had their turn, on the polling thread; not at all once
+     * the connection has ended. So nothing of a command is done any more when its host connects
+     * again and may write to the same blocks.
+     */
+    void later(Runnable rest);
 }

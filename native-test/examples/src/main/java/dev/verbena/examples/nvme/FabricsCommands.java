@@ -35,8 +35,8 @@ final class FabricsCommands {
         /** The controller that it is a queue of; null before Connect. */
         Controller controller();
 
-        /** Connect has made it a queue of this controller. */
-        void belongTo(Controller controller);
+        /** Connect has made it a queue of this controller, for so many commands at a time. */
+        void belongTo(Controller controller, int commands);
     }
 
     private final Subsystems subsystems;
@@ -110,7 +110,7 @@ final class FabricsCommands {
         } else if (!controller.add(number, connection)) {
             exchange.fail(NvmeStatus.COMMAND_SEQUENCE_ERROR); // it has a queue of this number
         } else {
-            connection.belongTo(controller);
+            connection.belongTo(controller, exchange.command().get16(CONNECT_SIZE) + 1);
             exchange.succeed(controller.id());
         }
     }

@@ -41,10 +41,7 @@ final class Identify {
             Wire.put8(page, 513, 0x44); // CQES: answers of 2^4 bytes
             Wire.put32(page, 516, subsystem.namespaces().size()); // NN
             Wire.put16(page, 520, 1 << 2 | 1 << 3); // ONCS: dataset management, write zeroes
-            Wire.put8(
-                    page,
-                    525,
-                    subsystem.namespaces().stream().anyMatch(Namespace::isVolatile) ? 1 : 0); // VWC
+            Wire.put8(page, 525, subsystem.hasCache() ? 1 : 0); // VWC
         }
         Wire.put32(page, 536, SGL_SUPPORTED); // SGLS
         Wire.putText(page, 768, 256, subsystem.name(), '\0'); // SUBNQN

@@ -7,7 +7,9 @@ import java.util.function.Consumer;
 final class IoCommands {
     private static final int RANGE_BYTES = 16;
     private static final int DEALLOCATE = 1 << 2;
-    private static final long QUICK_BYTES = 64 << 10; // more are zeroed on another thread
+    private static final int FORCE_UNIT_ACCESS = 1 << 30;
+    private static final long PIECE_BYTES =
+            256 << 10; // zeroed at once, then others have their turn
 
     private final Subsystem subsystem;
     private final Consumer<Exchange> whenWritten = this::written; // made once, not for each command
@@ -43,15 +45,28 @@ final class IoCommands {
         switch (command.opcode()) {
             case Opcode.READ -> exchange.sendBlocks(disk, offset, length);
             case Opcode.WRITE -> exchange.fetchBlocks(disk, offset, length, whenWritten);
-            default -> zero(exchange, disk, offset, length);
+            default -> zero(exchange, disk, offset, length, () -> finish(exchange, disk));
         }
     }
 
     /** The data of a write has arrived in the disk's memory. */
     private void written(Exchange exchange) {
         Command command = exchange.command();
-        subsystem.namespace(command.namespace()).written(offset(command), length(command));
-        exchange.succeed(0);
+        Namespace disk = subsystem.namespace(command.namespace());
+        disk.written(offset(command), length(command));
+        finish(exchange, disk);
+    }
+
+    /**
+     * Answers a command that has changed blocks; if the host wants that, they are flushed before.
+     */
+    private static void finish(Exchange exchange, Namespace disk) {
+        boolean force = (exchange.command().dword(12) & FORCE_UNIT_ACCESS) != 0;
+        if (force && disk.isVolatile()) {
+            exchange.aside(disk::flush);
+        } else {
+            exchange.succeed(0);
+        }
     }
 
     private static long offset(Command command) {
@@ -62,12 +77,15 @@ final class IoCommands {
         return (long) command.blocks() << Namespace.BLOCK_SHIFT;
     }
 
-    private static void zero(Exchange exchange, Namespace disk, long offset, long length) {
-        if (length <= QUICK_BYTES) {
-            disk.zero(offset, length);
-            exchange.succeed(0);
+    /** Zeroes a range piece by piece, then goes on with {@code then}. */
+    private static void zero(
+            Exchange exchange, Namespace disk, long offset, long length, Runnable then) {
+        long piece = Math.min(length, PIECE_BYTES);
+        disk.zero(offset, piece);
+        if (piece == length) {
+            then.run();
         } else {
-            exchange.aside(() -> disk.zero(offset, length));
+            exchange.later(() -> zero(exchange, disk, offset + piece, length - piece, then));
         }
     }
 
@@ -102,15 +120,29 @@ final class IoCommands {
                         exchange.succeed(0); // hints about how the host will use the ranges
                         return;
                     }
-                    exchange.aside(
-                            () -> {
-                                for (int i = 0; i < ranges; i++) {
-                                    disk.zero(
-                                            first(page, i) << Namespace.BLOCK_SHIFT,
-                                            count(page, i) << Namespace.BLOCK_SHIFT);
-                                }
-                            });
+                    deallocate(exchange, disk, 0, ranges, disk.blocks());
                 });
+    }
+
+    /**
+     * Zeroes ranges, one after the other. Ranges that overlap may have more blocks than the disk;
+     * what is beyond so many is left as it is, which a target may do.
+     */
+    private static void deallocate(
+            Exchange exchange, Namespace disk, int range, int ranges, long most) {
+        MemorySegment page = exchange.page();
+        if (range == ranges || count(page, range) > most) {
+            exchange.succeed(0);
+        } else if (count(page, range) == 0) {
+            deallocate(exchange, disk, range + 1, ranges, most);
+        } else {
+            zero(
+                    exchange,
+                    disk,
+                    first(page, range) << Namespace.BLOCK_SHIFT,
+                    count(page, range) << Namespace.BLOCK_SHIFT,
+                    () -> deallocate(exchange, disk, range + 1, ranges, most - count(page, range)));
+        }
     }
 
     private static long first(MemorySegment page, int range) {

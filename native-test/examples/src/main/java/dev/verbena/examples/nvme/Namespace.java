@@ -44,24 +44,27 @@ final class Namespace implements AutoCloseable {
         this.id = UUID.nameUUIDFromBytes(name.getBytes(StandardCharsets.UTF_8));
     }
 
-    /** Makes a disk of zeros that is gone when it is closed. */
+    /**
+     * Makes a disk of zeros that is gone when it is closed.
+     *
+     * @param name no other disk has it, on this machine or another: hosts refuse one that they have
+     */
     static Namespace inMemory(ProtectionDomain domain, long bytes, String name) {
         checkSize(bytes, name);
         MemoryRegion region = domain.allocate(bytes, RIGHTS);
         return new Namespace(region, region.memory(), null, name);
     }
 
-    /** Makes a disk of a file, all of which is kept in memory from now on. */
+    /** Makes a disk of a file, all of which is kept in memory from now on; its name is as above. */
     @SuppressWarnings("MustBeClosedChecker") // by close(), which has more to do before
-    static Namespace ofFile(ProtectionDomain domain, Path file) throws IOException {
+    static Namespace ofFile(ProtectionDomain domain, Path file, String name) throws IOException {
         Arena arena = Arena.ofShared();
         try (FileChannel channel =
                 FileChannel.open(file, StandardOpenOption.READ, StandardOpenOption.WRITE)) {
             checkSize(channel.size(), file.toString());
             MemorySegment mapped =
                     channel.map(FileChannel.MapMode.READ_WRITE, 0, channel.size(), arena);
-            return new Namespace(
-                    domain.register(mapped, RIGHTS), mapped, arena, file.toRealPath().toString());
+            return new Namespace(domain.register(mapped, RIGHTS), mapped, arena, name);
         } catch (Throwable t) {
             arena.close();
             throw t;
@@ -71,6 +74,11 @@ final class Namespace implements AutoCloseable {
     /** For tests without a device: nothing can be sent from it. */
     static Namespace withoutDevice(MemorySegment memory, String name) {
         return new Namespace(null, memory, null, name);
+    }
+
+    /** For such tests, of a file. */
+    static Namespace mappedWithoutDevice(MemorySegment mapped, Arena mapping, String name) {
+        return new Namespace(null, mapped, mapping, name);
     }
 
     private static void checkSize(long bytes, String name) {

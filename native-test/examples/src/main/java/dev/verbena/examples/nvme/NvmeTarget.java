@@ -45,8 +45,8 @@ import java.util.function.Consumer;
  * host's key. For a write the first request is an RDMA read, and its completion posts the answer.
  *
  * <p><b>Threads.</b> The poller's thread carries out all commands. The listener's threads accept
- * connections. Work that takes long (flushing a file, zeroing many blocks) runs on a thread of its
- * own, so that other commands need not wait for it.
+ * connections. A flush runs on a thread of its own, and many blocks are zeroed piece by piece, so
+ * that other commands need not wait for it.
  */
 public final class NvmeTarget implements AutoCloseable {
     /** The port that hosts expect. */
@@ -54,6 +54,9 @@ public final class NvmeTarget implements AutoCloseable {
 
     /** How often silent hosts are looked for. */
     private static final int LOOK_MILLIS = 250;
+
+    /** How long a connection may be there without the command Connect. */
+    private static final long CONNECT_NANOS = Duration.ofSeconds(30).toNanos();
 
     /** A host whose command finds no receive posted sends it again after 0.64 ms. */
     private static final PathOptions PATH =
@@ -272,6 +275,11 @@ public final class NvmeTarget implements AutoCloseable {
                 });
     }
 
+    /** Runs the rest of a command on the polling thread, when that has polled in between. */
+    void later(Runnable rest) {
+        clock.execute(() -> poller.execute(rest));
+    }
+
     void counted(boolean isKeyed, boolean invalidates, boolean hasFailed) {
         commands.increment();
         keyed.add(isKeyed ? 1 : 0);
@@ -292,9 +300,13 @@ public final class NvmeTarget implements AutoCloseable {
         options.log.accept("%s: %s".formatted(what, thrown));
     }
 
-    /** Ends the connections of hosts whose keep-alive time is over. Runs on the polling thread. */
+    /**
+     * Ends the connections of hosts whose keep-alive time is over, and those that nobody has made a
+     * queue of a controller. Runs on the polling thread.
+     */
     private void endSilent() {
         long now = System.nanoTime();
+        queues.forEach(queue -> queue.endUnused(now, CONNECT_NANOS));
         Controller silent = subsystems.expired(now);
         while (silent != null) {
             silent.end("the host has shown no sign of life"); // which also forgets it
@@ -306,13 +318,13 @@ public final class NvmeTarget implements AutoCloseable {
     @Override
     public void close() {
         listener.close();
-        clock.shutdown();
-        workers.shutdown();
         try {
             for (TargetQueue queue : queues) {
                 queue.abort("the target was stopped");
                 Status ignored = queue.channel().closed().get(1, TimeUnit.MINUTES);
             }
+            clock.shutdown(); // no queue has a command any more
+            workers.shutdown();
             boolean ignored = workers.awaitTermination(1, TimeUnit.MINUTES);
             if (sharedReceives != null) {
                 sharedReceives.close(); // no queue uses them any more

@@ -171,10 +171,13 @@ final class RdmaExchange implements Exchange {
     // ---- data to the host
 
     @Override
-    public void sendPage() {
+    public void sendPage(int length) {
         page(); // clears it, if nothing was written into it
-        DataPointer to = command.data();
-        send(scratch, pageOffset, Math.min(to.length(), PAGE_BYTES));
+        if (command.data().length() < length) {
+            fail(NvmeStatus.DATA_LENGTH_INVALID);
+        } else {
+            send(scratch, pageOffset, length);
+        }
     }
 
     @Override
@@ -242,6 +245,13 @@ final class RdmaExchange implements Exchange {
 
     @Override
     public void aside(Runnable work) {
+        releaseCapsule(); // the connection may end before there is an answer
         queue.aside(this, work);
+    }
+
+    @Override
+    public void later(Runnable rest) {
+        releaseCapsule();
+        queue.later(this, rest);
     }
 }

@@ -40,6 +40,11 @@ final class Subsystem {
         return namespaces;
     }
 
+    /** Whether what is written may be lost until it is flushed. */
+    boolean hasCache() {
+        return namespaces.stream().anyMatch(Namespace::isVolatile);
+    }
+
     /** By the number that commands carry, from 1 on; null when there is none. */
     Namespace namespace(int number) {
         return number >= 1 && number <= namespaces.size() ? namespaces.get(number - 1) : null;

@@ -11,7 +11,11 @@ import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.concurrent.ArrayBlockingQueue;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.ThreadPoolExecutor;
+import java.util.concurrent.TimeUnit;
+import java.util.function.Consumer;
 
 /**
  * {@code nvme-target}: serves files, or memory, as disks to NVMe hosts over RDMA.
@@ -39,6 +43,7 @@ public final class TargetProgram {
               --ack-timeout      after how many ms packets are sent again that were lost
               --quiet            prints no line for each host
             """;
+    private static final int LINES_WAITING = 1000;
     private static final Duration SPIN = Duration.ofNanos(50_000);
 
     private String device;
@@ -128,7 +133,8 @@ public final class TargetProgram {
         try (Adapter adapter = open()) {
             try (Poller poller = Poller.start(adapter, IdleStrategy.spinThenWait(SPIN))) {
                 for (Path file : files) {
-                    disks.add(Namespace.ofFile(poller.domain(), file));
+                    String disk = "%s %s".formatted(name, file.toRealPath());
+                    disks.add(Namespace.ofFile(poller.domain(), file, disk));
                 }
                 for (long bytes : memories) {
                     String disk = "%s memory %d".formatted(name, disks.size());
@@ -136,7 +142,7 @@ public final class TargetProgram {
                 }
                 InetAddress local =
                         address == null ? adapter.gid().gid().gid().toInetAddress() : address;
-                NvmeTarget.Options logging = quiet ? options : options.withLog(System.out::println);
+                NvmeTarget.Options logging = quiet ? options : options.withLog(printer());
                 try (NvmeTarget target =
                         new NvmeTarget(
                                 poller,
@@ -154,6 +160,20 @@ public final class TargetProgram {
         } finally {
             closed.countDown();
         }
+    }
+
+    /** Prints on a thread of its own: the polling thread must not wait for a full pipe. */
+    private static Consumer<String> printer() {
+        ThreadPoolExecutor thread =
+                new ThreadPoolExecutor(
+                        1,
+                        1,
+                        0,
+                        TimeUnit.SECONDS,
+                        new ArrayBlockingQueue<>(LINES_WAITING),
+                        work -> Thread.ofPlatform().daemon().name("nvme-log").unstarted(work),
+                        new ThreadPoolExecutor.DiscardPolicy()); // and lines beyond are lost
+        return line -> thread.execute(() -> System.out.println(line));
     }
 
     private void greet(NvmeTarget target) {

@@ -50,12 +50,15 @@ final class TargetQueue implements RawHandler, FabricsCommands.Connection {
     private final Deque<RawMessage> waiting = new ArrayDeque<>();
     private Controller controller;
     private boolean accepted;
-    private int head; // how many commands have come, modulo the queue's size
+    private int size; // how many commands are outstanding at most, as Connect says
+    private int head; // how many commands have come, modulo that
+    private final long madeAt = System.nanoTime();
 
     /** Makes the queue pair, posts its receives, and makes the exchanges. */
     TargetQueue(NvmeTarget target, QueueRequest request, RawReceives shared) {
         this.target = target;
         this.request = request;
+        this.size = request.size();
         int exchanges = request.size() + COMPLETION_EVERY - 1;
         boolean inline = target.poller().adapter().info().maxInlineBytes() >= Response.BYTES;
         this.answerWithCompletion = inline ? OpFlags.INLINE : OpFlags.NONE;
@@ -149,7 +152,11 @@ final class TargetQueue implements RawHandler, FabricsCommands.Connection {
 
     void aside(RdmaExchange exchange, Runnable work) {
         target.aside(
-                work,
+                () -> {
+                    if (channel.closeReason() == null) {
+                        work.run();
+                    }
+                },
                 thrown -> {
                     if (channel.closeReason() != null) {
                         return; // nobody waits for the answer
@@ -157,6 +164,20 @@ final class TargetQueue implements RawHandler, FabricsCommands.Connection {
                         exchange.succeed(0);
                     } else {
                         broke(exchange, thrown);
+                    }
+                });
+    }
+
+    void later(RdmaExchange exchange, Runnable rest) {
+        target.later(
+                () -> {
+                    if (channel.closeReason() != null) {
+                        return; // the host may have connected again, and be writing there
+                    }
+                    try {
+                        rest.run();
+                    } catch (RuntimeException e) {
+                        broke(exchange, e);
                     }
                 });
     }
@@ -189,7 +210,7 @@ final class TargetQueue implements RawHandler, FabricsCommands.Connection {
                 return;
             }
             RdmaExchange exchange = free.remove();
-            head = (head + 1) % request.size();
+            head = (head + 1) % size;
             exchange.begin(message);
             try {
                 execute(exchange);
@@ -212,7 +233,9 @@ final class TargetQueue implements RawHandler, FabricsCommands.Connection {
         if (controller != null) {
             controller.alive(now);
         }
-        if (exchange.command().opcode() == Opcode.FABRICS) {
+        if (!exchange.command().isPlain()) {
+            exchange.fail(NvmeStatus.INVALID_FIELD);
+        } else if (exchange.command().opcode() == Opcode.FABRICS) {
             target.fabrics().execute(this, exchange, now);
         } else if (controller == null || !controller.isEnabled()) {
             exchange.fail(NvmeStatus.COMMAND_SEQUENCE_ERROR);
@@ -236,10 +259,19 @@ final class TargetQueue implements RawHandler, FabricsCommands.Connection {
     }
 
     @Override
-    public void belongTo(Controller by) {
+    public void belongTo(Controller by, int commands) {
         controller = by;
+        size = commands;
+        head %= commands;
         if (number() == 0) {
             target.say("New: " + by);
+        }
+    }
+
+    /** Ends the connection if the host has not sent Connect for so long. */
+    void endUnused(long now, long nanos) {
+        if (controller == null && now - madeAt > nanos) {
+            channel.abort("the host has sent no Connect");
         }
     }
 

@@ -5,12 +5,19 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import org.junit.jupiter.api.Nested;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
+import java.io.IOException;
+import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
+import java.nio.channels.FileChannel;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Random;
@@ -37,6 +44,7 @@ class CommandsTest {
     private static final class FakeConnection implements FabricsCommands.Connection {
         private final QueueRequest request;
         private Controller controller;
+        private int commands;
         private String aborted;
 
         private FakeConnection(int id) {
@@ -54,8 +62,9 @@ class CommandsTest {
         }
 
         @Override
-        public void belongTo(Controller by) {
+        public void belongTo(Controller by, int most) {
             controller = by;
+            commands = most;
         }
 
         @Override
@@ -210,6 +219,16 @@ class CommandsTest {
             fabrics.execute(new FakeConnection(1), exchange, 0);
             assertThat(exchange.status).isEqualTo(NvmeStatus.CONNECT_INVALID_PARAMETERS);
             assertThat(exchange.result).isEqualTo(FabricsCommands.CONNECT_QUEUE);
+        }
+
+        @Test
+        void saysHowManyCommandsThereMayBe() {
+            FakeConnection connection = new FakeConnection(0);
+            fabrics.execute(
+                    connection,
+                    connect(0, 0xffff, NAME).with16(FabricsCommands.CONNECT_SIZE, 7),
+                    0);
+            assertThat(connection.commands).isEqualTo(8);
         }
 
         @Test
@@ -381,6 +400,43 @@ class CommandsTest {
         }
 
         @Test
+        void sendsAsMuchOfALogPageAsIsWanted() {
+            FakeExchange health = new FakeExchange(Opcode.GET_LOG_PAGE, -1);
+            assertThat(run(health.with32(40, 127 << 16 | 2)).sentPage).isEqualTo(512);
+            FakeExchange whole = new FakeExchange(Opcode.GET_LOG_PAGE, -1);
+            assertThat(run(whole.with32(40, 1023 << 16 | 5)).sentPage).isEqualTo(4096);
+            FakeExchange more = new FakeExchange(Opcode.GET_LOG_PAGE, -1);
+            assertThat(run(more.with32(40, 1024 << 16 | 5)).status)
+                    .isEqualTo(NvmeStatus.INVALID_FIELD);
+            FakeExchange most = new FakeExchange(Opcode.GET_LOG_PAGE, -1);
+            assertThat(run(most.with32(40, -1 << 16 | 5).with32(44, 0xffff)).status)
+                    .isEqualTo(NvmeStatus.INVALID_FIELD);
+        }
+
+        private FakeExchange feature(int opcode, int feature, int value) {
+            return run(new FakeExchange(opcode, 0).with32(40, feature).with32(44, value));
+        }
+
+        @Test
+        void keepsTheKeepAliveTimeThatIsSet() {
+            assertThat(feature(Opcode.SET_FEATURES, 0xf, 120_000).status)
+                    .isEqualTo(NvmeStatus.SUCCESS);
+            assertThat(feature(Opcode.GET_FEATURES, 0xf, 0).result).isEqualTo(120_000);
+            assertThat(controller.isExpired(240_000_000_000L)).isFalse();
+            assertThat(controller.isExpired(240_000_000_001L)).isTrue();
+        }
+
+        @Test
+        void hasNoCacheToTurnOnOrOff() {
+            for (int value = 0; value < 2; value++) {
+                assertThat(feature(Opcode.SET_FEATURES, 6, value).status)
+                        .isEqualTo(NvmeStatus.INVALID_FIELD);
+            }
+            assertThat(feature(Opcode.GET_FEATURES, 6, 0).status)
+                    .isEqualTo(NvmeStatus.INVALID_FIELD);
+        }
+
+        @Test
         void listsTheSubsystemsToThoseWhoAskTheDiscoverySubsystem() {
             FakeExchange log = new FakeExchange(Opcode.GET_LOG_PAGE, 0).with32(40, 0x70);
             assertThat(run(log).status).isEqualTo(NvmeStatus.INVALID_LOG_PAGE);
@@ -394,7 +450,7 @@ class CommandsTest {
             assertThat(Wire.text(list.page, 1024 + 512, 256).strip()).isEqualTo("127.0.0.1");
             FakeExchange behind = new FakeExchange(Opcode.GET_LOG_PAGE, 0).with32(40, 0x70);
             admin.execute(connection.controller, behind.with64(48, Long.MAX_VALUE & ~3L));
-            assertThat(behind.sentPage).isTrue();
+            assertThat(behind.sentPage).isEqualTo(4);
         }
     }
 
@@ -461,6 +517,64 @@ class CommandsTest {
             assertThat(Wire.get8(memory, 20 * 512)).isEqualTo(1); // nothing was done
         }
 
+        /** So that others have their turn, and a host that is gone finds nothing written later. */
+        @Test
+        void zeroesLongRangesPieceByPiece() {
+            memory.fill((byte) 1);
+            FakeExchange exchange = blocks(Opcode.WRITE_ZEROES, 0, BLOCKS);
+            assertThat(exchange.answers).isZero();
+            assertThat(Wire.get8(memory, 0)).isZero();
+            assertThat(Wire.get8(memory, (BLOCKS - 1) * 512)).isEqualTo(1);
+            exchange.finish();
+            assertThat(exchange.status).isEqualTo(NvmeStatus.SUCCESS);
+            assertThat(memory.mismatch(MemorySegment.ofArray(new byte[BLOCKS * 512])))
+                    .isEqualTo(-1);
+        }
+
+        @Test
+        void zeroesNoMoreBlocksThanADiskHas() {
+            memory.fill((byte) 1);
+            FakeExchange exchange = new FakeExchange(Opcode.DATASET_MANAGEMENT, 1);
+            exchange.with32(40, 255).with32(44, 4);
+            for (int i = 0; i < 256; i++) {
+                range(exchange, i, 0, i == 1 ? 0 : BLOCKS - 10);
+            }
+            assertThat(run(exchange).answers).isZero();
+            exchange.rests.remove().run();
+            assertThat(exchange.rests).isEmpty();
+            assertThat(exchange.status).isEqualTo(NvmeStatus.SUCCESS);
+            assertThat(Wire.get8(memory, (BLOCKS - 11) * 512)).isZero();
+            assertThat(Wire.get8(memory, (BLOCKS - 10) * 512)).isEqualTo(1);
+        }
+
+        @Test
+        void flushesWhatTheHostWantsToBeSafeAtOnce(@TempDir Path folder) throws IOException {
+            Path file = Files.write(folder.resolve("disk"), new byte[BLOCKS * 512]);
+            try (Arena arena = Arena.ofShared();
+                    FileChannel channel =
+                            FileChannel.open(
+                                    file, StandardOpenOption.READ, StandardOpenOption.WRITE)) {
+                MemorySegment mapped =
+                        channel.map(FileChannel.MapMode.READ_WRITE, 0, channel.size(), arena);
+                IoCommands io =
+                        new Subsystem(
+                                        NAME,
+                                        List.of(Namespace.mappedWithoutDevice(mapped, arena, "f")))
+                                .io();
+                for (int opcode : new int[] {Opcode.WRITE, Opcode.WRITE_ZEROES}) {
+                    FakeExchange lazy = new FakeExchange(opcode, 1).with64(40, 7);
+                    io.execute(lazy);
+                    assertThat(lazy.asides).isZero();
+                    FakeExchange forced = new FakeExchange(opcode, 1).with64(40, 7);
+                    io.execute(forced.with32(48, 1 << 30));
+                    assertThat(forced.asides).isOne();
+                    assertThat(forced.status).isEqualTo(NvmeStatus.SUCCESS);
+                }
+            }
+            FakeExchange inMemory = new FakeExchange(Opcode.WRITE, 1).with32(48, 1 << 30);
+            assertThat(run(inMemory).asides).isZero(); // nothing to flush
+        }
+
         private void range(FakeExchange exchange, int index, long first, int count) {
             Wire.put32(exchange.hostData, index * 16L + 4, count);
             Wire.put64(exchange.hostData, index * 16L + 8, first);
@@ -492,9 +606,21 @@ class CommandsTest {
                     fabrics.execute(fresh ? new FakeConnection(i % 3) : connection, exchange, i);
                 }
             }
+            exchange.finish();
             kept += 1 - exchange.answers;
         }
         assertThat(kept).isLessThan(200_000 / 16);
+    }
+
+    @Test
+    void fusedCommandsAndThoseWithoutSglAreNotPlain() {
+        Command command = new Command().begin(Opcode.WRITE, 1, 1);
+        assertThat(command.isPlain()).isTrue();
+        for (int flags : new int[] {0x00, 0x41, 0x42, 0x80, 0xc0}) {
+            MemorySegment bytes = MemorySegment.ofArray(new byte[Command.BYTES]);
+            Wire.put8(bytes, 1, flags);
+            assertThat(command.copyFrom(bytes).isPlain()).as("flags %x", flags).isFalse();
+        }
     }
 
     @Test

@@ -3,6 +3,8 @@ package dev.verbena.examples.nvme;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import java.lang.foreign.MemorySegment;
+import java.util.ArrayDeque;
+import java.util.Deque;
 import java.util.function.Consumer;
 
 /** A command of a host that is not there, and what became of it. */
@@ -17,7 +19,9 @@ final class FakeExchange implements Exchange {
     int answers;
     NvmeStatus status;
     long result;
-    boolean sentPage;
+    int sentPage; // bytes of the page
+    int asides;
+    final Deque<Runnable> rests = new ArrayDeque<>();
     String sentBlocks;
 
     FakeExchange(int opcode, int namespace) {
@@ -81,8 +85,9 @@ final class FakeExchange implements Exchange {
     }
 
     @Override
-    public void sendPage() {
-        sentPage = true;
+    public void sendPage(int length) {
+        assertThat(length).isBetween(1, PAGE_BYTES);
+        sentPage = length;
         succeed(0);
     }
 
@@ -111,7 +116,20 @@ final class FakeExchange implements Exchange {
 
     @Override
     public void aside(Runnable work) {
+        asides++;
         work.run();
         succeed(0);
+    }
+
+    @Override
+    public void later(Runnable rest) {
+        rests.add(rest);
+    }
+
+    /** Does all that was left for later. */
+    void finish() {
+        while (!rests.isEmpty()) {
+            rests.remove().run();
+        }
     }
 }

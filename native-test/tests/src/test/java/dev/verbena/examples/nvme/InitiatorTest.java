@@ -164,7 +164,24 @@ class InitiatorTest {
             assertThatThrownBy(() -> host.move(call, Opcode.READ, 1, 0, 2, 512))
                     .isInstanceOf(IOException.class)
                     .hasMessageContaining("DATA_LENGTH_INVALID");
+            assertThatThrownBy(
+                            () -> {
+                                Command flush = call.begin(Opcode.FLUSH, 1);
+                                flush.with32(0, flush.get32(0) | 1 << 8); // fused
+                                call.run(HostQueue.Direction.NONE, 0);
+                            })
+                    .isInstanceOf(IOException.class)
+                    .hasMessageContaining("INVALID_FIELD");
             host.move(call, Opcode.READ, 1, 0, 1, 512); // all goes on
+        }
+        try (HostQueue.Call call = host.admin().call()) {
+            assertThatThrownBy(
+                            () -> {
+                                call.begin(Opcode.IDENTIFY, 0).with32(40, Opcode.CONTROLLER);
+                                call.run(HostQueue.Direction.FROM_TARGET, 100); // too short
+                            })
+                    .isInstanceOf(IOException.class)
+                    .hasMessageContaining("DATA_LENGTH_INVALID");
         }
     }
 
@@ -224,6 +241,7 @@ class InitiatorTest {
                     bytes.set(ValueLayout.JAVA_LONG_UNALIGNED, at, random.nextLong());
                 }
                 Wire.put8(bytes, 0, round < 4 ? Opcode.FABRICS : random.nextInt(16));
+                Wire.put8(bytes, 1, i % 5 == 4 ? random.nextInt(256) : 0x40); // fused, by PRP
                 Wire.put8(bytes, 4, Opcode.CONNECT);
                 Wire.put64(bytes, 40, (long) queue << 16 | 15L << 32);
                 Wire.put8(bytes, 39, i % 2 == 0 ? 0x01 : 0x40); // in the capsule, or by no key

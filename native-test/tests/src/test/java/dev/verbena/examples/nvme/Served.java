@@ -32,7 +32,7 @@ final class Served implements AutoCloseable {
         disk =
                 file == null
                         ? Namespace.inMemory(poller.domain(), bytes, "memory")
-                        : Namespace.ofFile(poller.domain(), file);
+                        : Namespace.ofFile(poller.domain(), file, file.toString());
         target =
                 new NvmeTarget(
                         poller,
