@@ -10,6 +10,7 @@ import dev.verbena.Status;
 import org.jspecify.annotations.Nullable;
 
 import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Deque;
@@ -51,7 +52,22 @@ final class Outbox {
             @Nullable BufferList local,
             @Nullable RemoteMemory remote,
             CompletableFuture<Void> future,
-            boolean whenPosted) {}
+            boolean whenPosted) {
+        /**
+         * The polling thread copies the data when there is room, and may read no other's memory.
+         */
+        Pending readableBy(Poller poller) {
+            return poller.mayRead(data)
+                    ? this
+                    : new Pending(
+                            kind,
+                            MemorySegment.ofArray(data.toArray(ValueLayout.JAVA_BYTE)),
+                            local,
+                            remote,
+                            future,
+                            whenPosted);
+        }
+    }
 
     /** A request that was posted and has not ended. */
     record Outstanding(@Nullable SendCallback callback, @Nullable Object attachment) {}
@@ -174,6 +190,7 @@ final class Outbox {
 
     /** Has a request wait for room; false when too many futures do already. */
     boolean enqueue(Pending waiting) {
+        Pending kept = waiting.readableBy(poller); // first: it may throw
         if (!waiting.whenPosted()) {
             if (futuresPending == MOST_FUTURES) {
                 return false;
@@ -181,14 +198,15 @@ final class Outbox {
             futuresPending++;
         }
         channel.counts.waiting();
-        pending.add(waiting);
+        pending.add(kept);
         roomChanged();
         return true;
     }
 
     /** Takes a waiting request back; false when it was posted meanwhile. */
-    boolean withdraw(Pending waiting) {
-        return pending.remove(waiting);
+    @SuppressWarnings("ReferenceEquality") // a request is known by its future
+    boolean withdraw(CompletableFuture<Void> waiting) {
+        return pending.removeIf(one -> one.future() == waiting);
     }
 
     /** There may be room: for those that wait. */
@@ -196,30 +214,41 @@ final class Outbox {
         while (!pending.isEmpty() && hasRoom(pending.element().kind()) && channel.isOpen()) {
             Pending first = pending.element();
             CompletableFuture<Void> future = first.future();
-            Status status =
-                    post(
-                            first.kind(),
-                            first.data(),
-                            0,
-                            first.data().byteSize(),
-                            first.local(),
-                            first.remote(),
-                            0,
-                            first.whenPosted() ? null : RoomWait.COMPLETE_FUTURE,
-                            first.whenPosted() ? null : future);
+            Status status;
+            try {
+                status =
+                        post(
+                                first.kind(),
+                                first.data(),
+                                0,
+                                first.data().byteSize(),
+                                first.local(),
+                                first.remote(),
+                                0,
+                                first.whenPosted() ? null : RoomWait.COMPLETE_FUTURE,
+                                first.whenPosted() ? null : future);
+            } catch (IllegalStateException e) { // the arena of its data was closed meanwhile
+                forget(first);
+                poller.execute(() -> future.completeExceptionally(e));
+                continue;
+            }
             if (!channel.isOpen()) {
                 return; // the end completes it
             }
-            pending.remove();
-            if (!first.whenPosted()) {
-                futuresPending--;
-            }
+            forget(first);
             if (!status.isSuccess()) {
                 ChannelException refused = channel.end.exception(status);
                 poller.execute(() -> future.completeExceptionally(refused)); // without the lock
             } else if (first.whenPosted()) {
                 future.complete(null); // nothing depends on it but a waiting thread
             }
+        }
+    }
+
+    private void forget(Pending first) {
+        pending.remove();
+        if (!first.whenPosted()) {
+            futuresPending--;
         }
     }
 

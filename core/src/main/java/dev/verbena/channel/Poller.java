@@ -13,6 +13,7 @@ import dev.verbena.VerbenaException;
 
 import org.jspecify.annotations.Nullable;
 
+import java.lang.foreign.MemorySegment;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -211,6 +212,11 @@ public final class Poller implements AutoCloseable {
     /** Whether the current thread is the polling thread, in a handler or callback. */
     boolean isDispatchingHere() {
         return thread == Thread.currentThread() && dispatching;
+    }
+
+    /** Whether the polling thread may read memory: another's confined arena it may not. */
+    boolean mayRead(MemorySegment data) {
+        return data.isAccessibleBy(thread);
     }
 
     /** Whether a wait here would wait for itself. */

@@ -81,6 +81,9 @@ final class RoomWait {
             mine.future().get(nanoseconds, TimeUnit.NANOSECONDS);
             return Status.SUCCESS;
         } catch (ExecutionException e) {
+            if (e.getCause() instanceof IllegalStateException arenaClosed) {
+                throw arenaClosed;
+            }
             return Status.CONNECTION_INVALID; // the reason is known
         } catch (TimeoutException e) {
             return withdraw(mine) ? Status.NO_MORE_ENTRIES : tooLate(mine);
@@ -103,7 +106,7 @@ final class RoomWait {
     private boolean withdraw(Outbox.Pending mine) {
         channel.lock.lock();
         try {
-            return outbox.withdraw(mine);
+            return outbox.withdraw(mine.future());
         } finally {
             channel.lock.unlock();
         }

@@ -113,6 +113,43 @@ class ChannelTest {
         }
     }
 
+    /** The polling thread sends what waits for room, and may not read a confined arena. */
+    @Test
+    void memoryOfAConfinedArenaMayWaitForRoom() throws Exception {
+        Queue<Message> kept = new ConcurrentLinkedQueue<>();
+        try (Two two = new Two(SMALL, null, (channel, message) -> kept.add(message.retain()));
+                Arena shared = Arena.ofShared()) {
+            for (int i = 0; i < 4; i++) {
+                two.a.send(text("m" + i), LONG);
+            }
+            CompletableFuture<Void> closed;
+            try (Arena another = Arena.ofShared()) {
+                closed = two.a.sendAsync(another.allocateFrom("gone"));
+            }
+            CompletableFuture<Void> confined;
+            try (Arena arena = Arena.ofConfined()) {
+                confined = two.a.sendAsync(arena.allocate(4).copyFrom(text("mine")));
+            }
+            CompletableFuture<Void> last =
+                    two.a.sendAsync(shared.allocate(4).copyFrom(text("last")));
+            while (kept.size() < 4) {
+                Thread.onSpinWait();
+            }
+            kept.forEach(Message::release);
+            assertThatThrownBy(() -> closed.get(30, TimeUnit.SECONDS))
+                    .hasCauseInstanceOf(IllegalStateException.class);
+            confined.get(30, TimeUnit.SECONDS);
+            last.get(30, TimeUnit.SECONDS);
+            while (kept.size() < 6) {
+                Thread.onSpinWait();
+            }
+            assertThat(kept.stream().skip(4).map(ChannelTest::text))
+                    .containsExactly("mine", "last");
+            kept.forEach(Message::release);
+            assertThat(two.a.isOpen()).isTrue();
+        }
+    }
+
     @Test
     void futuresAreDoneInOrderAndBounded() throws Exception {
         Queue<Message> kept = new ConcurrentLinkedQueue<>();

@@ -259,7 +259,15 @@ public final class CompletionPoller {
     /** What a poll does after it has released the lock, seldom. */
     private void attend(CompletionRecords polled) {
         attention = false; // first: what comes meanwhile sets it again
-        ownerTasks.runAll();
+        try {
+            ownerTasks.runAll();
+        } catch (RuntimeException | Error e) {
+            if (polled.size() == 0) {
+                throw e;
+            }
+            // In the next poll: the caller would not see what this one has polled.
+            ownerTasks.add(() -> OwnerTasks.rethrow(e));
+        }
         notifyFailed(polled);
     }
 

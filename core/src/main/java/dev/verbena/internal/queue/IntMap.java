@@ -20,12 +20,20 @@ final class IntMap<V> {
 
     void put(int key, V value) {
         int at = find(key);
-        if (values[at] == null && ++size * 2 > keys.length) {
-            grow();
+        if (values[at] == null) {
+            makeRoom();
+            size++;
             at = find(key);
         }
         keys[at] = key;
         values[at] = value;
+    }
+
+    /** Makes room for one more key, the only thing that needs memory. */
+    void makeRoom() {
+        if ((size + 1) * 2 > keys.length) {
+            grow();
+        }
     }
 
     void remove(int key) {
@@ -51,8 +59,9 @@ final class IntMap<V> {
     private void grow() {
         int[] oldKeys = keys;
         @Nullable Object[] oldValues = values;
-        keys = new int[2 * oldKeys.length];
-        values = new Object[keys.length];
+        int[] newKeys = new int[2 * oldKeys.length];
+        values = new Object[newKeys.length]; // if there is no memory, nothing has changed
+        keys = newKeys;
         for (int i = 0; i < oldKeys.length; i++) {
             if (oldValues[i] != null) {
                 int at = find(oldKeys[i]);

@@ -1,5 +1,7 @@
 package dev.verbena.internal.queue;
 
+import org.jspecify.annotations.Nullable;
+
 import java.util.Queue;
 import java.util.concurrent.ConcurrentLinkedQueue;
 
@@ -56,7 +58,8 @@ public final class OwnerTasks {
     }
 
     /**
-     * Runs what other threads have left; by the owner, which holds no lock of this library.
+     * Runs what other threads have left, all of it; by the owner, which holds no lock of this
+     * library. Throws the first exception that came out of it.
      *
      * @return whether there was anything
      */
@@ -65,9 +68,28 @@ public final class OwnerTasks {
             return false;
         }
         any = false; // first: a task that is added meanwhile sets it again
+        @Nullable Throwable thrown = null;
         for (Runnable task = tasks.poll(); task != null; task = tasks.poll()) {
-            task.run();
+            try {
+                task.run();
+            } catch (RuntimeException | Error e) { // the others have nothing to do with it
+                if (thrown == null) {
+                    thrown = e;
+                } else if (!thrown.equals(e)) {
+                    thrown.addSuppressed(e);
+                }
+            }
         }
+        rethrow(thrown);
         return true;
+    }
+
+    /** Throws what a task has thrown, if it has. */
+    static void rethrow(@Nullable Throwable thrown) {
+        if (thrown instanceof Error error) {
+            throw error;
+        } else if (thrown instanceof RuntimeException exception) {
+            throw exception;
+        }
     }
 }

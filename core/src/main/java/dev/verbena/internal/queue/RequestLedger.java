@@ -209,7 +209,8 @@ public final class RequestLedger extends RequestSlots implements Credit {
     }
 
     /**
-     * Adds a request that names a window; only when the queue is not {@link #full}.
+     * Adds a request that names a window; only when the queue is not {@link #full}, and after
+     * {@link #ensureWindows}.
      *
      * @param window the window
      * @param context the caller's context

@@ -88,11 +88,16 @@ abstract class RequestSlots {
         return sequence & windows.length - 1;
     }
 
-    /** Notes the window that a request names. */
-    final void putWindow(int sequence, Window window) {
+    /** Allocates, the first time that a request is to name a window. */
+    final void ensureWindows() {
         if (windows.length == 0) {
             windows = new Window[places()];
         }
+    }
+
+    /** Notes the window that a request names. */
+    final void putWindow(int sequence, Window window) {
+        ensureWindows();
         windows[windowAt(sequence)] = window;
     }
 

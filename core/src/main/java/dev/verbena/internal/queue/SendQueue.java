@@ -273,6 +273,8 @@ public final class SendQueue extends QueueLock {
     int submit(SendChain chain, Operation operation, Window window, long context, int flags) {
         boolean silent = (flags & RequestFlags.SILENT_SUCCESS) != 0;
         int after = unsignaledAfter(unsignaled, silent);
+        ledger.ensureWindows(); // what needs memory comes before the request is in the chain
+        ledger.endpoint().windows().makeRoom();
         chain.finish(ledger.nextId(), RequestFlags.toVerbs(flags, 0, after == 0));
         ledger.add(window, context, operation.type(), silent, after == 0);
         Endpoint endpoint = ledger.endpoint();
@@ -345,7 +347,7 @@ public final class SendQueue extends QueueLock {
     }
 
     /** A post has thrown, perhaps when its request was in a chain and the ledger already. */
-    private void afterException() {
+    void afterException() {
         try {
             postDeferredHere();
             if (!single.isEmpty()) {

@@ -78,6 +78,9 @@ public final class WindowRequests {
                     length,
                     windowRights(flags));
             return queue.submit(chain, Operation.BIND, window, context, flags);
+        } catch (RuntimeException | Error e) {
+            queue.afterException();
+            throw e;
         } finally {
             queue.leave();
         }
@@ -129,6 +132,9 @@ public final class WindowRequests {
             chain.begin(SendChain.INVALIDATE);
             chain.invalidate(window.token());
             return queue.submit(chain, Operation.INVALIDATE, window, context, atOnce);
+        } catch (RuntimeException | Error e) {
+            queue.afterException();
+            throw e;
         } finally {
             queue.leave();
         }

@@ -5,9 +5,10 @@ import java.util.List;
 
 /**
  * The windows of one protection domain that are bound, by their tokens: which one a peer's
- * send-with-invalidate has invalidated, and which ones end with their queue pair.
+ * send-with-invalidate has invalidated, and which ones end with their queue pair. Tests override
+ * it.
  */
-public final class WindowTable {
+public class WindowTable {
     private final QueueLock lock = new QueueLock(null); // never closed
     private final IntMap<Window> bound = new IntMap<>();
     private final List<Window> all = new ArrayList<>();
@@ -74,6 +75,16 @@ public final class WindowTable {
             long before = window.address();
             window.renew(address, token);
             return before;
+        } finally {
+            lock.release();
+        }
+    }
+
+    /** Makes room for one more bound window, before anything of its request changes. */
+    void makeRoom() {
+        lock.acquire();
+        try {
+            bound.makeRoom();
         } finally {
             lock.release();
         }

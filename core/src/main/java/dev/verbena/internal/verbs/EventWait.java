@@ -53,7 +53,7 @@ public class EventWait {
             int ready = Descriptors.POLL.callWithoutErrno(address, 2, milliseconds);
             if (ready < 0) { // a signal or an error: repeat the call without waiting, to get errno
                 try (Scratch scratch = Scratch.borrow()) {
-                    ready = scratch.value(Descriptors.POLL.call(scratch, address, 2, 0));
+                    ready = scratch.count(Descriptors.POLL.call(scratch, address, 2, 0));
                 }
             }
             if (ready < 0) {

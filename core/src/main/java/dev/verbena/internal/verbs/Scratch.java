@@ -80,6 +80,14 @@ final class Scratch implements AutoCloseable {
         return error == -1 ? -knownErrno() : -Math.abs(error);
     }
 
+    /**
+     * The result of a function that returns how many, or -1 and sets errno: or a negative errno.
+     */
+    int count(long answer) {
+        int count = (int) answer;
+        return count < 0 ? -knownErrno() : count;
+    }
+
     private int knownErrno() {
         int errno = errno();
         return errno == 0 ? Errno.EIO : errno; // failed without errno; 0 would mean success

@@ -46,6 +46,18 @@ class IntMapTest {
         expected.forEach((key, value) -> assertThat(map.get(key)).isEqualTo(value));
     }
 
+    @Test
+    void roomThatWasMadeNeedsNoMemoryLater() {
+        var threads = (com.sun.management.ThreadMXBean) ManagementFactory.getThreadMXBean();
+        IntMap<String> map = new IntMap<>();
+        for (int key = 0; key < 1 << 16; key++) {
+            map.makeRoom();
+            long before = threads.getCurrentThreadAllocatedBytes();
+            map.put(key, "here");
+            assertThat(threads.getCurrentThreadAllocatedBytes() - before).isLessThan(1 << 12);
+        }
+    }
+
     /** As windows are bound and invalidated for years. */
     @Test
     void keysThatComeAndGoNeedNoMemory() {

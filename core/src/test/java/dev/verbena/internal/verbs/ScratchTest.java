@@ -50,6 +50,17 @@ class ScratchTest {
         }
     }
 
+    /** As of poll(2), whose 1 is no error. */
+    @Test
+    void aCountIsNoErrno() {
+        try (Scratch scratch = Scratch.borrow()) {
+            Native.putInt(scratch.state.address(), 0, Errno.EINVAL);
+            assertThat(scratch.count(0)).isZero();
+            assertThat(scratch.count(2)).isEqualTo(2);
+            assertThat(scratch.count(-1)).isEqualTo(-Errno.EINVAL);
+        }
+    }
+
     @Test
     void whatIsNotThereIsRefused() {
         try (Scratch scratch = Scratch.borrow()) {
