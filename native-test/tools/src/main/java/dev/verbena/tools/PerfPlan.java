@@ -50,6 +50,8 @@ record PerfPlan(
 
     static final int LARGEST_ACK_TIMEOUT = 31;
 
+    private static final int MOST_OF_CHANNEL = 32_767; // messages outstanding
+
     /** The same, for another connection. */
     PerfPlan withIndex(int other) {
         return new PerfPlan(
@@ -150,6 +152,8 @@ record PerfPlan(
                         && plan.index >= 0
                         && plan.index <= plan.queuePairs
                         && plan.depth >= 1
+                        && (plan.operation != PerfOperation.CHANNEL
+                                || plan.depth <= MOST_OF_CHANNEL)
                         && plan.chain >= 1
                         && plan.chain <= plan.depth
                         && plan.inline >= 0

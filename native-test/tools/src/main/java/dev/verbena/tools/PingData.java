@@ -36,7 +36,9 @@ final class PingData {
             data[i] = (byte) letter;
             letter = letter == LAST ? FIRST : letter + 1;
         }
-        data[size - 1] = 0;
+        if (size > 0) { // what a peer announces
+            data[size - 1] = 0;
+        }
         return MemorySegment.ofArray(data);
     }
 }

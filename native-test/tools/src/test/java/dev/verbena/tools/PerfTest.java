@@ -15,6 +15,7 @@ import java.io.PrintWriter;
 import java.io.StringWriter;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
+import java.nio.ByteBuffer;
 import java.util.List;
 import java.util.Map;
 import java.util.Random;
@@ -148,6 +149,18 @@ class PerfTest {
         assertThatThrownBy(() -> PerfPlan.decode(data))
                 .isInstanceOf(ToolFailure.class)
                 .hasMessageContaining(explanation);
+    }
+
+    @Test
+    void refusesMoreMessagesThanAChannelTakes() {
+        byte[] data = PLAN.encode();
+        data[5] = (byte) PerfOperation.CHANNEL.ordinal();
+        ByteBuffer.wrap(data).putInt(20, 32_767);
+        assertThat(PerfPlan.decode(data).depth()).isEqualTo(32_767);
+        ByteBuffer.wrap(data).putInt(20, 32_768);
+        assertThatThrownBy(() -> PerfPlan.decode(data))
+                .isInstanceOf(ToolFailure.class)
+                .hasMessageContaining("makes no sense");
     }
 
     @Test

@@ -73,6 +73,12 @@ class PingTest {
         assertThat(PingData.mismatch(memory, 7)).isEqualTo(index);
     }
 
+    /** A peer may announce that, and ends its own session only. */
+    @Test
+    void takesNoDataForWhatItIs() {
+        assertThat(PingData.mismatch(MemorySegment.NULL, 7)).isEqualTo(-1);
+    }
+
     @Test
     void announcesMemoryInNetworkByteOrder() {
         MemorySegment message = MemorySegment.ofArray(new byte[16]);
