@@ -39,6 +39,10 @@ import java.util.stream.Stream;
 class FabricTest {
     private static final long SECONDS = 60; // for whatever the kernel or another thread does
 
+    /** Soft-RoCE: no answer came, or the packet could not be sent; and what was behind it. */
+    private static final List<Status> LINK_FAILURES =
+            List.of(Status.IO_TIMEOUT, Status.ACCESS_VIOLATION, Status.CANCELLED);
+
     private final OwnDevices devices = new OwnDevices();
     private final BlockingQueue<AdapterEvent> events = new LinkedBlockingQueue<>();
 
@@ -159,7 +163,7 @@ class FabricTest {
             connectAndWrite(a, b);
             OwnDevices.run("ip link set vflap0 down");
             Status end = a.writeUntil(new AtomicBoolean(), b.target);
-            assertThat(end).isIn(Status.IO_TIMEOUT, Status.CANCELLED);
+            assertThat(end).isIn(LINK_FAILURES);
             a.awaitAll();
             assertThat(a.fill(b.target)).isEqualTo(Status.CONNECTION_INVALID);
             assertThat(a.pair.state()).isEqualTo(QueuePairState.FAILED);
@@ -184,8 +188,12 @@ class FabricTest {
             }
             over.set(true);
             // Whether the connection outlives it depends on how long the link was down.
-            assertThat(load.get(SECONDS, TimeUnit.SECONDS))
-                    .isIn(Status.SUCCESS, Status.IO_TIMEOUT, Status.CANCELLED);
+            Status end = load.get(SECONDS, TimeUnit.SECONDS);
+            if (end != Status.SUCCESS) {
+                assertThat(end).isIn(LINK_FAILURES);
+            }
+            // Soft-RoCE of Linux 6.1 may send nothing more after a retransmission, for ever.
+            a.pair.flush();
             a.awaitAll();
         }
         worksAnew();
