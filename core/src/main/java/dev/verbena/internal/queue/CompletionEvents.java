@@ -186,6 +186,14 @@ public final class CompletionEvents {
         }
         fired = NOTHING;
         source.clear();
+        raiseForTasks();
+    }
+
+    /** Has the consumer's own loop come for tasks whose raise was undone, or had nobody to wake. */
+    private void raiseForTasks() {
+        if (poller.ownerTasks().any() && ownLoop()) {
+            raise();
+        }
     }
 
     /** Asks the device for an event, unless something has fired already. */
@@ -507,8 +515,13 @@ public final class CompletionEvents {
         PrivateChannel channel = own();
         boolean first = !ownLoop();
         int joined = channel.joinedDescriptor();
-        if (first && armed == ArmState.SOLICITED) {
-            ask(); // for all events from now on, where failures give none under SOLICITED
+        if (first) {
+            if (fired != NOTHING) {
+                raise(); // there was nobody yet to wake for it
+            } else if (armed == ArmState.SOLICITED) {
+                ask(); // for all events from now on, where failures give none under SOLICITED
+            }
+            raiseForTasks();
         }
         return joined;
     }
@@ -525,16 +538,26 @@ public final class CompletionEvents {
         }
         try {
             channel.lower();
-            int taken = channel.take();
-            synchronized (this) {
-                handleEvents(taken);
-                return takeFiredUnlessPolled();
-            }
-        } finally {
-            synchronized (this) {
-                collecting = false;
-            }
+            return collectHere(channel.take());
+        } catch (RuntimeException | Error e) {
+            collectAgain();
+            throw e;
         }
+    }
+
+    /** Under one lock: what fires after the look has to wake the loop again. */
+    private synchronized int collectHere(int taken) {
+        handleEvents(taken);
+        int status = takeFiredUnlessPolled();
+        collecting = false;
+        raiseForTasks(); // which were left since the caller looked
+        return status;
+    }
+
+    /** An exception has ended the look: whatever there is, the loop comes again. */
+    private synchronized void collectAgain() {
+        collecting = false;
+        raise();
     }
 
     /**

@@ -492,6 +492,63 @@ class CompletionEventsTest {
             assertThat(events.takeEvent()).isEqualTo(CompletionEvents.SUCCESS);
         }
 
+        private boolean wakes() {
+            return Descriptors.await(0, events.descriptor()) == 1;
+        }
+
+        private int[] leaveTask() throws InterruptedException {
+            int[] done = {0};
+            Runnable task = () -> done[0]++;
+            Thread.ofPlatform().start(() -> poller.ownerTasks().runByOwner(task)).join();
+            return done;
+        }
+
+        @Test
+        void isWokenForWhatHadFiredBeforeThereWasADescriptor() {
+            make(FakeDevice.PLAIN);
+            come();
+            assertThat(events.arm(ArmState.ANY)).isTrue();
+            assertThat(wakes()).isTrue();
+            assertThat(events.takeEvent()).isEqualTo(CompletionEvents.SUCCESS);
+            assertThat(wakes()).isFalse();
+        }
+
+        @Test
+        void isWokenForATaskThatWasLeftBeforeThereWasADescriptor() throws Exception {
+            owner[0] = Thread.currentThread();
+            make(FakeDevice.PLAIN);
+            leaveTask();
+            assertThat(wakes()).isTrue();
+        }
+
+        @Test
+        void isWokenForATaskThatWasLeftWhileItArmedAgain() throws Exception {
+            owner[0] = Thread.currentThread();
+            make(FakeDevice.PLAIN);
+            assertThat(wakes()).isFalse();
+            come();
+            assertThat(events.arm(ArmState.ANY)).isTrue();
+            assertThat(pollAll()).isOne();
+            leaveTask();
+            assertThat(events.arm(ArmState.ANY)).isFalse(); // which undoes the raise of the first
+            assertThat(wakes()).isTrue();
+        }
+
+        @Test
+        void isWokenForATaskThatWasLeftWhileItTookAnEvent() throws Exception {
+            owner[0] = Thread.currentThread();
+            make(FakeDevice.PLAIN);
+            assertThat(wakes()).isFalse();
+            events.arm(ArmState.ANY);
+            int[] done = leaveTask(); // after the caller has looked for tasks
+            assertThat(events.takeEvent()).isEqualTo(CompletionEvents.NOTHING);
+            assertThat(wakes()).isTrue();
+            assertThat(poller.ownerTasks().runAll()).isTrue();
+            assertThat(done[0]).isOne();
+            assertThat(events.takeEvent()).isEqualTo(CompletionEvents.NOTHING);
+            assertThat(wakes()).isFalse();
+        }
+
         @Test
         void itsDescriptorIsClosedWithTheQueue() {
             make(FakeDevice.PLAIN);
