@@ -23,6 +23,7 @@ final class Refusals {
                     TOO_MANY_INLINE_BYTES,
                     TOO_MANY_BUFFERS,
                     NOT_ONE_LONG,
+                    NOT_ALIGNED,
                     OUTSIDE_REMOTE_MEMORY,
                     OUTSIDE_REGION,
                     WRONG_WINDOW_RIGHTS ->

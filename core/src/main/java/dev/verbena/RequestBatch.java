@@ -146,8 +146,8 @@ public final class RequestBatch implements SendRequests {
      * @param memory the peer's memory
      * @param offset where in it
      * @return SUCCESS, or INVALID_PARAMETER when the request's buffers are longer than what is
-     *     there (longer buffers that come later are not compared again); then the request is as it
-     *     was
+     *     there (longer buffers that come later are not compared again), or the address of an
+     *     atomic operation is no multiple of 8; then the request is as it was
      * @throws IllegalArgumentException when the request is a send, which names no such memory
      * @throws IndexOutOfBoundsException when there is no such request
      */
@@ -155,8 +155,8 @@ public final class RequestBatch implements SendRequests {
         if (!memory.holds(offset, batch.length(index))) {
             return queuePair.answer("remote", Refusal.OUTSIDE_REMOTE_MEMORY.code());
         }
-        remote(index, memory.address() + offset, memory.token());
-        return Status.SUCCESS;
+        return queuePair.answer(
+                "remote", setRemote(index, memory.address() + offset, memory.token()));
     }
 
     /**
@@ -166,17 +166,28 @@ public final class RequestBatch implements SendRequests {
      * @param remoteAddress where at the peer
      * @param remoteToken the peer's token for that memory
      * @return this batch
-     * @throws IllegalArgumentException when the request is a send, which names no such memory
+     * @throws IllegalArgumentException when the request is a send, which names no such memory, or
+     *     an atomic operation and the address no multiple of 8
      * @throws IndexOutOfBoundsException when there is no such request
      */
     @CanIgnoreReturnValue
     public RequestBatch remote(int index, long remoteAddress, int remoteToken) {
+        int refusal = setRemote(index, remoteAddress, remoteToken);
+        if (refusal != Refusal.NONE) {
+            throw wrongKind(
+                    index,
+                    batch.operation(index),
+                    "takes an address that is a multiple of 8, not 0x%x".formatted(remoteAddress));
+        }
+        return this;
+    }
+
+    private int setRemote(int index, long remoteAddress, int remoteToken) {
         Operation operation = batch.operation(index);
         if (!operation.namesRemoteMemory()) {
             throw wrongKind(index, operation, "names no memory of the peer");
         }
-        batch.remote(index, remoteAddress, remoteToken);
-        return this;
+        return batch.remote(index, remoteAddress, remoteToken);
     }
 
     /**
@@ -194,7 +205,7 @@ public final class RequestBatch implements SendRequests {
         if (!operation.invalidatesAtPeer()) {
             throw wrongKind(index, operation, "invalidates no token");
         }
-        batch.remote(index, 0, remoteToken);
+        int _ = batch.remote(index, 0, remoteToken); // takes any
         return this;
     }
 

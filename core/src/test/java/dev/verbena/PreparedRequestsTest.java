@@ -128,6 +128,11 @@ class PreparedRequestsTest {
 
             assertThat(batch.remote(0, peer, 25)).isEqualTo(Status.INVALID_PARAMETER);
             assertThat(batch.remote(0, peer, -1)).isEqualTo(Status.INVALID_PARAMETER);
+            assertThat(batch.remote(2, peer, 4)).isEqualTo(Status.INVALID_PARAMETER);
+            assertThatThrownBy(() -> batch.remote(2, Rig.REMOTE + 7, 7))
+                    .isInstanceOf(IllegalArgumentException.class)
+                    .hasMessageStartingWith("Request 2 of the batch is a fetchAndAdd, which")
+                    .hasMessageEndingWith("multiple of 8, not 0x700000000007");
             BufferList five = new BufferList(5);
             for (int i = 0; i < 5; i++) {
                 five.add(rig.memory, i, 1);

@@ -374,6 +374,13 @@ class WorkRequestTest {
             check(
                     Status.INVALID_PARAMETER,
                     () -> rig.a.compareAndSwap(1, two, 0, 0, 0, 0, OpFlags.NONE));
+            BufferList eight = rig.bytes(8);
+            check(
+                    Status.INVALID_PARAMETER,
+                    () -> rig.a.compareAndSwap(1, eight, 12, 0, 0, 0, OpFlags.NONE));
+            check(
+                    Status.INVALID_PARAMETER,
+                    () -> rig.a.fetchAndAdd(1, eight, 7, 0, 0, OpFlags.NONE));
         }
         assertThat(rig.device.sends).isEmpty();
         assertThat(rig.device.receives).isEmpty();

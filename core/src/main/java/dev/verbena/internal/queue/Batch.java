@@ -119,7 +119,8 @@ public final class Batch {
             }
             int count = buffers.size();
             // The peer's part is checked by the post: it may not be connected yet.
-            int refusal = queue.rules.check(operation, buffers, count, flags, true, 1);
+            int refusal =
+                    queue.rules.check(operation, buffers, count, remoteAddress, flags, true, 1);
             if (refusal != Refusal.NONE) {
                 return refusal;
             }
@@ -227,7 +228,7 @@ public final class Batch {
         int kept = (int) asked(index) & RequestFlags.ALL;
         try {
             int count = buffers.size();
-            int refusal = queue.rules.check(operation, buffers, count, kept, true, 1);
+            int refusal = queue.rules.check(operation, buffers, count, 0, kept, true, 1);
             if (refusal != Refusal.NONE) {
                 return refusal;
             }
@@ -279,12 +280,18 @@ public final class Batch {
      * @param index which request; its {@link #operation} names that
      * @param remoteAddress the peer's memory, of operations that name it
      * @param remoteKey the peer's key, to use or to invalidate
+     * @return {@link Refusal#NONE}, or a refusal's code: then it is as before
      */
-    public void remote(int index, long remoteAddress, int remoteKey) {
+    public int remote(int index, long remoteAddress, int remoteKey) {
         Operation operation = operation(index);
+        int refusal = SendRules.checkRemote(operation, remoteAddress);
+        if (refusal != Refusal.NONE) {
+            return refusal;
+        }
         try {
             chain.moveTo(index);
             operation.fillRemote(chain, remoteAddress, remoteKey);
+            return Refusal.NONE;
         } finally {
             chain.moveTo(size);
             Reference.reachabilityFence(this);

@@ -39,6 +39,8 @@ public enum Refusal {
     NO_ATOMICS("the device has no atomic operations"),
     /** An atomic's buffer. */
     NOT_ONE_LONG("an atomic operation takes one buffer of 8 bytes"),
+    /** An atomic's address. */
+    NOT_ALIGNED("an atomic operation takes an address of the peer's that is a multiple of 8"),
     /** No reads. */
     NO_READS("the peer accepts no reads, or this side asked for none (outboundReads)"),
     /** Outside of the remote memory. */

@@ -146,7 +146,13 @@ public final class SendQueue extends QueueLock {
             if (refusal == Refusal.NONE) {
                 refusal =
                         rules.check(
-                                operation, buffers, count, flags, peerInvalidatable, outboundReads);
+                                operation,
+                                buffers,
+                                count,
+                                remoteAddress,
+                                flags,
+                                peerInvalidatable,
+                                outboundReads);
             }
             if (refusal != Refusal.NONE) {
                 return refuse(refusal);

@@ -51,6 +51,7 @@ public record SendRules(
      * may change the list meanwhile, although it must not, and what is copied into the request's
      * own memory has to be what was checked here.
      *
+     * @param remoteAddress the peer's memory, of operations that name it
      * @param peerInvalidatable whether the peer announced that its keys can be invalidated
      * @param outboundReads how many reads may be outstanding at the peer
      * @return {@link Refusal#NONE}, or a refusal's code
@@ -59,6 +60,7 @@ public record SendRules(
             Operation operation,
             Buffers buffers,
             int count,
+            long remoteAddress,
             int flags,
             boolean peerInvalidatable,
             int outboundReads) {
@@ -89,13 +91,15 @@ public record SendRules(
         // Compared first: the switch would read a table.
         return operation.needs() == Operation.Needs.NOTHING
                 ? Refusal.NONE
-                : checkNeeds(operation, buffers, count, peerInvalidatable, outboundReads);
+                : checkNeeds(
+                        operation, buffers, count, remoteAddress, peerInvalidatable, outboundReads);
     }
 
     private int checkNeeds(
             Operation operation,
             Buffers buffers,
             int count,
+            long remoteAddress,
             boolean peerInvalidatable,
             int outboundReads) {
         return switch (operation.needs()) {
@@ -110,11 +114,30 @@ public record SendRules(
                 if (!atomics) {
                     yield Refusal.NO_ATOMICS.code();
                 }
+                if (!isAligned(remoteAddress)) {
+                    yield Refusal.NOT_ALIGNED.code();
+                }
                 yield count == 1 && buffers.bytes() == ATOMIC_BYTES
                         ? checkRead(buffers, count, outboundReads)
                         : Refusal.NOT_ONE_LONG.code();
             }
         };
+    }
+
+    /** Whether atomic operations can have the address; the peer would end the connection. */
+    private static boolean isAligned(long remoteAddress) {
+        return remoteAddress % ATOMIC_BYTES == 0;
+    }
+
+    /**
+     * Checks the peer's memory of a request that passed {@link #check} before with another.
+     *
+     * @return {@link Refusal#NONE}, or a refusal's code
+     */
+    static int checkRemote(Operation operation, long remoteAddress) {
+        return operation.needs() != Operation.Needs.ATOMIC || isAligned(remoteAddress)
+                ? Refusal.NONE
+                : Refusal.NOT_ALIGNED.code();
     }
 
     private int checkRead(Buffers buffers, int count, int outboundReads) {

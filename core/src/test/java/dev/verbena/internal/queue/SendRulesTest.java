@@ -61,7 +61,7 @@ class SendRulesTest {
     }
 
     private static int check(SendRules rules, Operation operation, Buffers buffers, int flags) {
-        return rules.check(operation, buffers, buffers.size(), flags, true, READS);
+        return rules.check(operation, buffers, buffers.size(), 16, flags, true, READS);
     }
 
     private static void allowed(SendRules rules, Operation operation, Buffers buffers, int flags) {
@@ -151,7 +151,7 @@ class SendRulesTest {
         Buffers eight = buffers(1, 8);
         refused(Refusal.NO_REMOTE_INVALIDATE, poor, Operation.SEND_AND_INVALIDATE, eight, 0);
         allowed(rules, Operation.SEND_AND_INVALIDATE, eight, 0);
-        assertThat(rules.check(Operation.SEND_AND_INVALIDATE, eight, 1, 0, false, READS))
+        assertThat(rules.check(Operation.SEND_AND_INVALIDATE, eight, 1, 0, 0, false, READS))
                 .isEqualTo(Refusal.NO_REMOTE_INVALIDATE.code());
         for (Operation operation :
                 new Operation[] {Operation.SEND_WITH_IMMEDIATE, Operation.WRITE_WITH_IMMEDIATE}) {
@@ -164,9 +164,15 @@ class SendRulesTest {
             allowed(rules, operation, eight, 0);
             refused(Refusal.NOT_ONE_LONG, rules, operation, buffers(1, 7), 0);
             refused(Refusal.NOT_ONE_LONG, rules, operation, buffers(2, 4), 0);
+            for (long address : new long[] {1, 4, -1, Long.MAX_VALUE}) {
+                assertThat(rules.check(operation, eight, 1, address, 0, true, READS))
+                        .isEqualTo(Refusal.NOT_ALIGNED.code());
+            }
+            assertThat(rules.check(operation, eight, 1, -8, 0, true, READS))
+                    .isEqualTo(Refusal.NONE);
         }
         for (Operation operation : new Operation[] {Operation.READ, Operation.FETCH_AND_ADD}) {
-            assertThat(rules.check(operation, eight, 1, 0, true, 0))
+            assertThat(rules.check(operation, eight, 1, 16, 0, true, 0))
                     .isEqualTo(Refusal.NO_READS.code());
             Buffers readOnly = new Buffers(1);
             readOnly.add(region(false), 0, 8);
