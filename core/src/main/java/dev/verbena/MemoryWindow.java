@@ -88,7 +88,10 @@ public final class MemoryWindow extends NativeObject {
     private long renew() {
         long made = control.allocateWindow(domain.address());
         if (made > 0) {
-            long before = domain.windows().renew(window, made, control.windowKey(made));
+            long before;
+            synchronized (domain.windows()) { // else its queue pair has freed the one before
+                before = domain.windows().renew(window, made, control.windowKey(made));
+            }
             if (before != 0) {
                 freeWhenRetired(new PendingFree(before, null, window.posted()));
             }
@@ -159,13 +162,27 @@ public final class MemoryWindow extends NativeObject {
      *     bind or invalidate were not polled: try again after the next poll
      */
     public synchronized boolean releaseRegion() {
+        if (isClosed()) {
+            return region == null;
+        }
         freeRetired();
         MemoryRegion last = region;
         if (last != null && !window.bound() && window.idle()) {
             region = null;
+            if (window.wornOut()) { // for the device it is bound still if its invalidate failed
+                freeNative();
+            }
             last.release();
         }
         return region == null;
+    }
+
+    /** The next bind allocates a new one. Or its queue pair has freed it, or does so now. */
+    private void freeNative() {
+        synchronized (domain.windows()) { // a queue pair frees its windows under it, too
+            long before = domain.windows().renew(window, 0, window.token());
+            new PendingFree(before, null, window.posted()).free(control, end);
+        }
     }
 
     /**
@@ -288,7 +305,9 @@ public final class MemoryWindow extends NativeObject {
                     left.free(control, end);
                 }
             }
+            pendingFrees.clear();
         }
+        region = null; // a late call finds nothing that it could free again
         end.finish();
     }
 

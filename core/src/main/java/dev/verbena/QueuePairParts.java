@@ -266,6 +266,20 @@ final class QueuePairParts {
         return taken;
     }
 
+    /** Others find these windows free at once, and wait until they are. */
+    private void freeWindows(Teardown end) {
+        List<WindowTable.Lost> lost;
+        synchronized (domain.windows()) {
+            lost = domain.windows().lost(endpoint);
+            for (WindowTable.Lost one : lost) {
+                end.check(control.freeWindow(one.address()), "ibv_dealloc_mw");
+            }
+        }
+        for (WindowTable.Lost one : lost) {
+            end.run(one.window()::freeFormer);
+        }
+    }
+
     /** Adds the steps that destroy everything. */
     void destroy(Teardown end) {
         if (receives == null) {
@@ -276,13 +290,7 @@ final class QueuePairParts {
         end.run(() -> receiveCompletions.poller().release(receiveSlot));
         end.run(memory::free);
         // Before the queue pair: rxe waits for the windows that are bound on it.
-        end.run(
-                () -> {
-                    for (WindowTable.Lost lost : domain.windows().lost(endpoint)) {
-                        end.check(control.freeWindow(lost.address()), "ibv_dealloc_mw");
-                        end.run(lost.window()::freeFormer);
-                    }
-                });
+        end.run(() -> freeWindows(end));
         takeRemains().forEach(left -> left.free(control, end));
         end.check(control.destroyQp(address), "ibv_destroy_qp");
     }

@@ -9,6 +9,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
 import java.util.HashSet;
+import java.util.List;
 import java.util.Set;
 
 /** The life of memory windows; {@link Rig} looks for panics and for windows left behind. */
@@ -338,6 +339,55 @@ class WindowTest {
         assertThat(window.releaseRegion()).isTrue();
         bind(RW).orThrow();
         assertThat(window.remoteMemory().bytes()).isEqualTo(64);
+    }
+
+    @ParameterizedTest
+    @ValueSource(booleans = {false, true})
+    void aClosedOneReleasesNothingAgain(boolean spoiled) {
+        MemoryWindow closed = rig.domain.createMemoryWindow();
+        try (MemoryRegion region =
+                rig.domain.register(rig.arena.allocate(64), Access.REMOTE_WRITE)) {
+            rig.a.bind(1, closed, region, 0, 64, RW).orThrow();
+            rig.poll();
+            rig.device.running = !spoiled;
+            rig.a.invalidate(2, closed, OpFlags.NONE).orThrow();
+            rig.a.flush();
+            rig.device.running = true;
+            rig.poll();
+            closed.close();
+            int before = rig.device.objects();
+            List<String> destroyed = List.copyOf(rig.device.destroys);
+            assertThat(closed.releaseRegion()).isTrue();
+            assertThat(rig.device.destroys).isEqualTo(destroyed);
+            assertThat(rig.device.objects()).isEqualTo(before);
+            rig.b.bind(3, window, region, 0, 64, RW).orThrow(); // it is registered still
+            assertThat(rig.poll()).containsExactly("BIND 3 SUCCESS");
+            window.close();
+        }
+    }
+
+    /** Nobody has told the device that it is not bound any more. */
+    @Test
+    void itReleasesItsRegionAlsoWhenItsInvalidateWasCancelled() {
+        int before = rig.device.objects();
+        MemoryRegion region = rig.domain.register(rig.arena.allocate(64), Access.REMOTE_WRITE);
+        rig.a.bind(1, window, region, 0, 64, RW).orThrow();
+        assertThat(rig.poll()).containsExactly("BIND 1 SUCCESS");
+        int token = window.remoteToken();
+        rig.device.running = false;
+        rig.a.invalidate(2, window, OpFlags.NONE).orThrow();
+        rig.a.flush();
+        rig.device.running = true;
+        assertThat(rig.poll()).containsExactly("INVALIDATE 2 CANCELLED");
+        region.close();
+        assertThat(window.releaseRegion()).isTrue();
+        assertThat(rig.device.objects()).as("without its native window").isEqualTo(before - 1);
+        assertThat(rig.device.honours(token)).isFalse();
+        assertThat(window.releaseRegion()).isTrue();
+        rig.b.bind(3, window, rig.memory, 0, 64, RW).orThrow();
+        assertThat(rig.poll()).containsExactly("BIND 3 SUCCESS");
+        assertThat(window.remoteToken()).isNotEqualTo(token);
+        assertThat(rig.device.objects()).isEqualTo(before);
     }
 
     @ParameterizedTest

@@ -2,6 +2,7 @@ package dev.verbena.internal.verbs;
 
 import static java.lang.foreign.ValueLayout.JAVA_BYTE;
 
+import dev.verbena.bindings.ibv_mw_bind_info;
 import dev.verbena.bindings.ibv_send_wr;
 
 import java.lang.foreign.MemorySegment;
@@ -27,6 +28,7 @@ final class FakeMemory {
         int key;
         int written; // the rkey in its ibv_mw, which is the library's to write
         long boundOn; // the queue pair, or 0
+        long region; // that it is or was bound to
     }
 
     private final FakeSettings settings;
@@ -69,7 +71,12 @@ final class FakeMemory {
         return objects.makePlain("mr");
     }
 
+    /** As on Soft-RoCE and in InfiniBand's specification, windows hold their region. */
     int deregister(long mr) {
+        if (windows.values().stream().anyMatch(w -> w.boundOn != 0 && w.region == mr)) {
+            settings.destroys.add("ibv_dereg_mr");
+            return -Errno.EINVAL;
+        }
         if (open.remove(mr) != null) {
             openRegions.remove(mr);
         }
@@ -163,6 +170,11 @@ final class FakeMemory {
         }
         window.boundOn = qp;
         window.key = keyOf(send);
+        window.region =
+                send.longAt(
+                        ibv_send_wr.bind_mw$offset()
+                                + ibv_send_wr.bind_mw.bind_info$offset()
+                                + ibv_mw_bind_info.mr$offset());
         return SUCCESS;
     }
 
