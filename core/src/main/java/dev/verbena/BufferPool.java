@@ -52,7 +52,7 @@ public final class BufferPool extends NativeObject {
 
     private final ProtectionDomain domain;
     private final BufferPoolOptions options;
-    private final Tracking tracking;
+    private final Maker maker;
     private final MemoryRegion region;
     private final AtomicReferenceArray<PooledBuffer> buffers;
     private final AtomicIntegerArray states;
@@ -73,44 +73,58 @@ public final class BufferPool extends NativeObject {
     private final LongAdder waits = new LongAdder();
     private final LongAdder refusals = new LongAdder();
 
-    /** Makes the buffer of one take, in a pool with tracking. */
-    interface Tracking {
-        PooledBuffer take(BufferPool pool, int index, MemorySegment memory);
+    /** Makes the buffer with an index: once, or in a pool with tracking for each take. */
+    interface Maker {
+        PooledBuffer make(BufferPool pool, int index, MemorySegment memory);
     }
 
     BufferPool(ProtectionDomain domain, BufferPoolOptions options, Access... rights) {
-        this(domain, options, PooledBuffer::tracked, rights);
+        this(
+                domain,
+                options,
+                options.tracking() ? PooledBuffer::tracked : PooledBuffer::new,
+                rights);
     }
 
-    BufferPool(
-            ProtectionDomain domain,
-            BufferPoolOptions options,
-            Tracking tracking,
-            Access... rights) {
+    BufferPool(ProtectionDomain domain, BufferPoolOptions options, Maker maker, Access... rights) {
         super(domain);
         this.domain = domain;
         this.options = options;
-        this.tracking = tracking;
+        this.maker = maker;
         int count = options.count();
+        MemoryRegion made = null;
         try {
-            this.region =
+            this.buffers = new AtomicReferenceArray<>(count);
+            this.states = new AtomicIntegerArray(count);
+            this.next = new int[count];
+            made =
                     domain.allocate(
                             this,
                             Math.multiplyExact(stride(), (long) count),
                             options.memory(),
                             rights);
+            this.region = made;
+            for (int index = count - 1; index >= 0; index--) {
+                if (!options.tracking()) {
+                    buffers.set(index, maker.make(this, index, memory(index)));
+                }
+                push(index);
+            }
         } catch (Throwable t) {
-            abandon();
+            abandon(made, t);
             throw t;
         }
-        this.buffers = new AtomicReferenceArray<>(count);
-        this.states = new AtomicIntegerArray(count);
-        this.next = new int[count];
-        for (int index = count - 1; index >= 0; index--) {
-            if (!options.tracking()) {
-                buffers.set(index, new PooledBuffer(this, index, memory(index)));
+    }
+
+    private void abandon(@Nullable MemoryRegion made, Throwable why) {
+        try {
+            if (made != null) {
+                made.closeWithDivider();
             }
-            push(index);
+        } catch (VerbenaException e) {
+            why.addSuppressed(e);
+        } finally {
+            abandon();
         }
     }
 
@@ -169,7 +183,7 @@ public final class BufferPool extends NativeObject {
     private PooledBuffer hand(int index) {
         if (options.tracking()) {
             try {
-                buffers.set(index, tracking.take(this, index, memory(index)));
+                buffers.set(index, maker.make(this, index, memory(index)));
             } catch (Throwable t) { // no memory for it
                 pushAndWake(index);
                 release();

@@ -3,6 +3,8 @@ package dev.verbena;
 import dev.verbena.internal.connect.Failure;
 import dev.verbena.internal.connect.Listening;
 
+import org.jspecify.annotations.Nullable;
+
 import java.net.InetSocketAddress;
 import java.time.Duration;
 import java.util.Set;
@@ -30,22 +32,34 @@ public final class SharedEndpoint extends NativeObject {
     SharedEndpoint(Adapter adapter, InetSocketAddress address) {
         super(adapter);
         this.adapter = adapter;
+        Listening made = null;
         try {
             Addresses.check(adapter, address, "connect from");
-            this.held =
+            made =
                     new Listening(
                             adapter.connectionEvents(),
                             adapter.name(),
                             address,
                             new Listening.Limits(0, Duration.ZERO, Duration.ZERO),
                             request -> {});
-            held.share();
+            made.share();
+            this.held = made;
         } catch (Failure f) {
-            abandon();
+            abandon(made);
             throw VerbenaException.of(f);
         } catch (Throwable t) {
-            abandon();
+            abandon(made);
             throw t;
+        }
+    }
+
+    private void abandon(@Nullable Listening made) {
+        try {
+            if (made != null) {
+                made.close();
+            }
+        } finally {
+            abandon();
         }
     }
 

@@ -68,6 +68,25 @@ class BufferPoolTest {
         }
     }
 
+    @Test
+    void aPoolThatFindsNoMemoryForItsBuffersLeavesNothing() {
+        int before = rig.device.objects();
+        assertThatThrownBy(
+                        () ->
+                                new BufferPool(
+                                        rig.domain,
+                                        BufferPoolOptions.of(3, 100),
+                                        (of, index, memory) -> {
+                                            if (index == 1) {
+                                                throw new OutOfMemoryError("Java heap space");
+                                            }
+                                            return new PooledBuffer(of, index, memory);
+                                        },
+                                        Access.LOCAL_WRITE))
+                .isInstanceOf(OutOfMemoryError.class);
+        assertThat(rig.device.objects()).isEqualTo(before);
+    }
+
     /** Tracking allocates; where it finds no memory the buffer stays in the pool. */
     @Test
     void aTakeThatCannotBeTrackedLosesNoBuffer() throws Exception {

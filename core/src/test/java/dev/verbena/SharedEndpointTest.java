@@ -2,6 +2,8 @@ package dev.verbena;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.verbena.internal.verbs.Errno;
+
 import org.junit.jupiter.api.Test;
 
 import java.net.InetSocketAddress;
@@ -53,5 +55,15 @@ class SharedEndpointTest extends ConnectorRig {
                 .isEqualTo(Status.SHARING_VIOLATION);
         connector.close();
         assertThat(failure(connecting).status()).isEqualTo(Status.CANCELLED);
+    }
+
+    @Test
+    void anAddressThatCannotBeSharedIsGivenBack() {
+        network.errors.put("shareAddress", Errno.EINVAL);
+        assertThat(
+                        failure(() -> adapter.createSharedEndpoint(new InetSocketAddress(HERE, 0)))
+                                .status())
+                .isEqualTo(Status.INVALID_PARAMETER);
+        assertThat(network.identifiers()).isZero();
     }
 }

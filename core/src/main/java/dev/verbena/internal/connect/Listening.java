@@ -72,16 +72,28 @@ public final class Listening implements ConnectionEvents.Handler {
         this.device = device;
         this.limits = limits;
         this.onRequest = onRequest;
-        this.identifier = bound(address);
-        IdentifierInfo info = identifier.describe();
-        this.address = Objects.requireNonNull(info.local()); // of one that is bound
+        ConnectionIdentifier made = bound(address);
+        try {
+            this.address = addressOf(made, device);
+        } catch (Failure | RuntimeException | Error e) {
+            made.destroy();
+            throw e;
+        }
+        this.identifier = made;
+    }
+
+    /** The address that an identifier is bound to, which has to be the device's. */
+    private static InetSocketAddress addressOf(ConnectionIdentifier bound, String device)
+            throws Failure {
+        IdentifierInfo info = bound.describe();
+        InetSocketAddress address = Objects.requireNonNull(info.local());
         if (!info.device().isEmpty() && !info.device().equals(device)) {
-            identifier.destroy();
             throw new Failure(
                     Failure.Kind.INVALID_ADDRESS,
                     "%s is an address of device %s, and this adapter is %s"
                             .formatted(address.getAddress(), info.device(), device));
         }
+        return address;
     }
 
     private ConnectionIdentifier bound(InetSocketAddress to) throws Failure {
