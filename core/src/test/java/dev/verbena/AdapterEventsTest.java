@@ -109,6 +109,53 @@ class AdapterEventsTest {
         assertThat(arrived).isEmpty(); // no event is none
     }
 
+    /** Once the event is acknowledged, its object may be closed and the address another's. */
+    @Test
+    void anEventIsForTheObjectThatHadTheAddressWhenItCame() throws Exception {
+        BlockingQueue<String> told = new LinkedBlockingQueue<>();
+        AdapterEvents[] made = {null};
+        CountDownLatch known = new CountDownLatch(1);
+        made[0] =
+                new AdapterEvents(
+                        "fake0",
+                        device,
+                        VerbenaException::of,
+                        new AdapterEvents.Observer() {
+                            @Override
+                            public Object objectAt(long address) {
+                                made[0].removeCompletionQueue(address);
+                                made[0].addCompletionQueue(address, listener("second", told));
+                                return null;
+                            }
+
+                            @Override
+                            public void arrived(AsyncEvent event) {
+                                known.countDown();
+                            }
+
+                            @Override
+                            public void threadEnded() {}
+                        });
+        made[0].addCompletionQueue(4096, listener("first", told));
+        device.raise(AsyncEvent.Kind.COMPLETION_QUEUE_BROKEN, 4096);
+        assertThat(known.await(30, TimeUnit.SECONDS)).isTrue();
+        assertThat(told).containsExactly("first");
+        made[0].stop();
+    }
+
+    private static AdapterEvents.CompletionQueueListener listener(
+            String name, BlockingQueue<String> told) {
+        return new AdapterEvents.CompletionQueueListener() {
+            @Override
+            public void overran() {
+                told.add(name);
+            }
+
+            @Override
+            public void deviceFailed() {}
+        };
+    }
+
     @Test
     void survivesAWaitThatFindsNoMemory() throws Exception {
         AtomicBoolean failed = new AtomicBoolean();

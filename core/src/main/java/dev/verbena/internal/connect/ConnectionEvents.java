@@ -144,11 +144,9 @@ public final class ConnectionEvents implements AdapterEvents.Source {
     }
 
     @Override
-    public void dataArrived(long queuePair) {
+    public @Nullable Runnable awaitsData(long queuePair) {
         ConnectionStateMachine connection = awaitingData.get(queuePair);
-        if (connection != null) {
-            connection.dataArrived();
-        }
+        return connection == null ? null : connection::dataArrived;
     }
 
     /**

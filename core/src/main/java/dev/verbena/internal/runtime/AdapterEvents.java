@@ -52,11 +52,13 @@ public final class AdapterEvents {
         void handle();
 
         /**
-         * Data came for a queue pair whose connection is not established yet: IBV_EVENT_COMM_EST.
+         * Who wants to know that data came for a queue pair whose connection is not established
+         * yet: IBV_EVENT_COMM_EST.
          *
          * @param queuePair the address of the {@code ibv_qp}
+         * @return run when they have come, or null
          */
-        void dataArrived(long queuePair);
+        @Nullable Runnable awaitsData(long queuePair);
 
         /**
          * The event thread ended: no event will be handled any more.
@@ -424,10 +426,31 @@ public final class AdapterEvents {
                 .forEach(queue -> Uncaught.run(() -> callbacks.execute(queue::failed)));
     }
 
+    /**
+     * Those that listen to the object that an event names. They are looked up before the event is
+     * acknowledged: after that the object may be destroyed, and its address another object's.
+     */
+    private final class Named {
+        @Nullable CompletionQueueListener completionQueue;
+        @Nullable SharedQueueListener sharedQueue;
+        @Nullable Runnable lastReceiveReached;
+        @Nullable Runnable dataArrived;
+
+        @Nullable Object find(long address) {
+            completionQueue = completionQueues.get(address);
+            sharedQueue = sharedQueues.get(address);
+            lastReceiveReached = lastReceives.get(address);
+            Source connections = source;
+            dataArrived = connections == null ? null : connections.awaitsData(address);
+            return observer.objectAt(address);
+        }
+    }
+
     private void takeAndHandle() {
-        AsyncEvent event = control.takeAsyncEvent(observer::objectAt);
+        Named named = new Named();
+        AsyncEvent event = control.takeAsyncEvent(named::find);
         try {
-            handle(event);
+            handle(event, named);
         } finally {
             if (event.kind() != AsyncEvent.Kind.NONE) {
                 observer.arrived(event);
@@ -435,12 +458,13 @@ public final class AdapterEvents {
         }
     }
 
-    private void handle(AsyncEvent event) {
+    private void handle(AsyncEvent event, Named named) {
+        CompletionQueueListener completionQueue = named.completionQueue;
+        SharedQueueListener sharedQueue = named.sharedQueue;
         switch (event.kind()) {
             case COMPLETION_QUEUE_BROKEN -> {
-                CompletionQueueListener queue = completionQueues.get(event.element());
-                if (queue != null) {
-                    queue.overran();
+                if (completionQueue != null) {
+                    completionQueue.overran();
                 }
             }
             case DEVICE_BROKEN -> deviceHasFailed();
@@ -453,31 +477,25 @@ public final class AdapterEvents {
             // A device that was removed leaves its descriptor readable for ever.
             case NONE -> deviceEnded = deviceFailed;
             case RECEIVES_RAN_LOW -> {
-                SharedQueueListener queue = sharedQueues.get(event.element());
-                if (queue != null) {
-                    callbacks.execute(queue::ranLow);
+                if (sharedQueue != null) {
+                    callbacks.execute(sharedQueue::ranLow);
                 }
             }
-            case COMMUNICATION_ESTABLISHED -> {
-                Source connections = source;
-                if (connections != null) {
-                    connections.dataArrived(event.element());
-                }
-            }
-            case LAST_RECEIVE_REACHED -> {
-                Runnable lastReceiveReached = lastReceives.get(event.element());
-                if (lastReceiveReached != null) {
-                    lastReceiveReached.run();
-                }
-            }
+            case COMMUNICATION_ESTABLISHED -> run(named.dataArrived);
+            case LAST_RECEIVE_REACHED -> run(named.lastReceiveReached);
             case SHARED_QUEUE_BROKEN -> {
-                SharedQueueListener queue = sharedQueues.get(event.element());
-                if (queue != null) {
-                    callbacks.execute(queue::failed);
+                if (sharedQueue != null) {
+                    callbacks.execute(sharedQueue::failed);
                 }
             }
             // A queue pair's failure shows in its completions.
             default -> {}
+        }
+    }
+
+    private static void run(@Nullable Runnable listener) {
+        if (listener != null) {
+            listener.run();
         }
     }
 }
