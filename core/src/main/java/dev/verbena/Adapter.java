@@ -426,11 +426,11 @@ public final class Adapter extends NativeObject {
      * <p>Only that thread may create those queue pairs, post to them, bind and invalidate windows
      * on them, close them, and poll, arm, await and close this queue; on another thread these calls
      * throw {@link WrongThreadException} and have no effect. When the owner thread has ended, any
-     * thread may close them. {@link QueuePair#flush}, connecting, disconnecting and getters may be
-     * called from any thread. When another thread or the network changes such a queue pair (a
-     * disconnect by the peer, a flush, an overrun), posts are affected immediately; remaining work,
-     * such as posting deferred requests, is done by the owner thread in its next poll, arm, await
-     * or post.
+     * thread may close them: the first that does owns the queue and all its queue pairs from then
+     * on. {@link QueuePair#flush}, connecting, disconnecting and getters may be called from any
+     * thread. When another thread or the network changes such a queue pair (a disconnect by the
+     * peer, a flush, an overrun), posts are affected immediately; remaining work, such as posting
+     * deferred requests, is done by the owner thread in its next poll, arm, await or post.
      *
      * @param depth how many completions it must hold: the sum of the depths of all queues that
      *     report to it

@@ -67,6 +67,14 @@ public final class CompletionChannel extends NativeObject {
         owner = thread;
     }
 
+    /** See {@link CompletionQueue#adopt}. */
+    synchronized void adopt() {
+        Thread before = owner;
+        if (before != null && !before.isAlive()) {
+            owner = Thread.currentThread();
+        }
+    }
+
     SharedChannel<ChannelMember> channel() {
         return channel;
     }

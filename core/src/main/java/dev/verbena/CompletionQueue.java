@@ -45,12 +45,14 @@ public final class CompletionQueue extends NativeObject {
      */
     static final int DEPTH_FACTOR = 2;
 
+    private static final Object ADOPTION = new Object();
     private static final int MOST_MODERATION = 0xFFFF; // the fields have 16 bits
 
     private final Adapter adapter;
     private volatile int depth;
     private final DeviceControl control;
     private final int vector;
+    private final @Nullable CompletionChannel channel; // null with one of its own
     private final long ownChannel; // 0 with a shared one
     private final long address;
     private final CompletionPoller poller;
@@ -71,6 +73,7 @@ public final class CompletionQueue extends NativeObject {
         this.adapter = adapter;
         this.control = adapter.control();
         this.callback = options.callback;
+        this.channel = options.channel;
         Thread owner = options.confined ? Thread.currentThread() : null;
         int depth = options.depth;
         Deque<Runnable> undo = new ArrayDeque<>();
@@ -153,6 +156,9 @@ public final class CompletionQueue extends NativeObject {
                                 callbackThreads,
                                 "verbena-completions-" + adapter.name(),
                                 new CompletionCallback(this, events, callback));
+            }
+            if (adapter.failed() || adapterEvents.ended()) { // perhaps before addCompletionQueue
+                breakDown(Status.INTERNAL_ERROR);
             }
         } catch (CallFailure e) {
             undo.forEach(Runnable::run);
@@ -550,7 +556,25 @@ public final class CompletionQueue extends NativeObject {
 
     @Override
     void checkMayClose() {
-        poller.lock().adopt();
+        adopt();
+    }
+
+    /**
+     * Makes the current thread the owner of what a thread that has ended left behind: of this
+     * confined queue and all its queue pairs, because they poll and end one another's requests.
+     *
+     * @throws WrongThreadException when the owner is another thread that is alive
+     */
+    void adopt() {
+        if (poller.lock().isForeign()) {
+            synchronized (ADOPTION) { // of two threads, one gets all that belongs together
+                poller.lock().adopt();
+                if (channel != null) {
+                    channel.adopt();
+                }
+                queuePairs.adopt();
+            }
+        }
     }
 
     @Override

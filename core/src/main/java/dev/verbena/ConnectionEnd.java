@@ -136,11 +136,12 @@ final class ConnectionEnd implements QueuePairEnd, Consumer<CloseReason> {
     }
 
     @Override
-    public void open(boolean invalidatable, Runnable onFailure) {
-        queuePair.onFailure(onFailure);
+    public boolean open(boolean invalidatable, Runnable onFailure) {
+        queuePair.onFailure(onFailure); // first: a failure meanwhile runs it, or is seen below
         InetSocketAddress there = towards;
         opened = true;
         queuePair.connected(there == null ? null : Peer.of(there), invalidatable, reads);
+        return !queuePair.requestFailed();
     }
 
     @Override

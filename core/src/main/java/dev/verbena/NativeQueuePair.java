@@ -57,6 +57,7 @@ final class NativeQueuePair implements Endpoint.Listener {
     private final AtomicBoolean connectedByAddress = new AtomicBoolean(); // and not ended
     private volatile boolean reachable; // was moved to ready-to-receive
     private volatile boolean established; // set when posts have been accepted, not before
+    private volatile boolean requestFailed; // for whatever reason
     private volatile boolean failed; // by a failed request, before any flush
     private volatile boolean flushed; // for good, whatever a connector says
     private volatile @Nullable Peer peer; // null until it was connected, and where it is not known
@@ -175,6 +176,11 @@ final class NativeQueuePair implements Endpoint.Listener {
 
     boolean flushed() {
         return flushed;
+    }
+
+    /** Whether a request has failed, or was cancelled by a flush. */
+    boolean requestFailed() {
+        return requestFailed;
     }
 
     @Nullable Peer peer() {
@@ -366,6 +372,7 @@ final class NativeQueuePair implements Endpoint.Listener {
             if (!flushed) {
                 failed = true;
             }
+            requestFailed = true;
             cancel();
             onFailure.run();
         } finally {
@@ -420,10 +427,10 @@ final class NativeQueuePair implements Endpoint.Listener {
         }
     }
 
-    /** Throws when the queues are confined to another thread that is alive. */
-    void checkMayClose() {
-        sendCompletions.poller().lock().adopt();
-        receiveCompletions.poller().lock().adopt();
+    /** See {@link CompletionQueue#adopt}. */
+    void adopt() {
+        sendCompletions.adopt();
+        receiveCompletions.adopt();
         sends.adopt();
         if (receives != null) {
             receives.adopt();

@@ -654,7 +654,12 @@ public final class QueuePair extends NativeObject implements SendRequests {
 
     @Override
     void checkMayClose() {
-        half.checkMayClose();
+        half.adopt();
+    }
+
+    /** See {@link NativeQueuePair#adopt}. */
+    void adopt() {
+        half.adopt();
     }
 
     @Override

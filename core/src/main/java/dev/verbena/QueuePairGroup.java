@@ -33,6 +33,13 @@ final class QueuePairGroup {
                         .toArray(QueuePair[]::new);
     }
 
+    /** See {@link CompletionQueue#adopt}. */
+    void adopt() {
+        for (QueuePair queuePair : queuePairs) {
+            queuePair.adopt();
+        }
+    }
+
     /** See {@link QueuePair#lookForFailure}. */
     void lookForFailures() {
         for (QueuePair queuePair : queuePairs) {

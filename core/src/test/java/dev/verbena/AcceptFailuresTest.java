@@ -11,7 +11,10 @@ import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 import java.net.InetSocketAddress;
+import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.TimeUnit;
 
 /** What goes wrong while a side accepts. */
 class AcceptFailuresTest extends ConnectorRig {
@@ -91,6 +94,44 @@ class AcceptFailuresTest extends ConnectorRig {
         assertThat(e.status()).isEqualTo(Status.CONNECTION_INVALID);
         assertThat(e).hasMessageContaining("closed or flushed");
         assertThat(failure(accepting).status()).isEqualTo(Status.CONNECTION_ABORTED);
+    }
+
+    /** The peer may send before this side has word that the connection is established. */
+    @Test
+    void aRequestThatFailsBeforeTheConnectionIsEstablishedEndsIt() throws Exception {
+        Connector connector = connector();
+        CompletableFuture<Void> connecting = connecting(connector);
+        Connector request = request();
+        far.receive(7, new BufferList(1)).orThrow();
+        CompletableFuture<Void> accepting = request.acceptAsync(far, DEFAULTS);
+        get(connecting);
+        BlockingQueue<Status> ends = new LinkedBlockingQueue<>();
+        request.onDisconnect(ends::add);
+        device.failReceive(far.address().queuePairNumber(), 1); // IBV_WC_LOC_LEN_ERR
+        assertThat(queue.poll(new Completions(4))).isOne();
+        assertThat(ends).isEmpty();
+        connector.completeConnect();
+        get(accepting);
+        assertThat(ends.poll(30, TimeUnit.SECONDS)).isEqualTo(Status.CONNECTION_ABORTED);
+        assertThat(far.state()).isEqualTo(QueuePairState.FAILED);
+    }
+
+    @Test
+    void aFlushBeforeTheConnectionIsEstablishedEndsIt() throws Exception {
+        Connector connector = connector();
+        CompletableFuture<Void> connecting = connecting(connector);
+        Connector request = request();
+        far.receive(7, new BufferList(1)).orThrow();
+        CompletableFuture<Void> accepting = request.acceptAsync(far, DEFAULTS);
+        get(connecting);
+        far.flush();
+        assertThat(queue.poll(new Completions(4))).isOne();
+        BlockingQueue<Status> peers = new LinkedBlockingQueue<>();
+        connector.completeConnect();
+        connector.onDisconnect(peers::add);
+        get(accepting);
+        assertThat(peers.poll(30, TimeUnit.SECONDS)).isEqualTo(Status.CONNECTION_INVALID);
+        assertThat(far.state()).isEqualTo(QueuePairState.FLUSHED);
     }
 
     @Test

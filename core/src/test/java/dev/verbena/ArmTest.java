@@ -352,6 +352,18 @@ class ArmTest {
     }
 
     @Test
+    void aQueueThatIsMadeAfterTheDeviceHasFailedFires() {
+        try (Rig rig = rig(FakeDevice.PLAIN)) {
+            rig.device.raise(AsyncEvent.Kind.DEVICE_BROKEN);
+            ConnectorRig.until(rig.adapter::failed);
+            try (CompletionQueue late = rig.adapter.createCompletionQueue(4)) {
+                assertThat(late.arm(NotifyType.ERRORS)).isTrue();
+                assertThat(late.await(LONG)).isEqualTo(Status.INTERNAL_ERROR);
+            }
+        }
+    }
+
+    @Test
     void aPollThatFailsIsAnOverrun() {
         try (Rig rig = rig(FakeDevice.PLAIN)) {
             rig.device.pollAnswer = -1; // mlx5

@@ -483,6 +483,25 @@ class CompletionChannelTest {
         }
     }
 
+    @Test
+    void whoTakesOverAQueueOfAThreadThatEndedMayWait() throws Exception {
+        FakeDevice device = new FakeDevice();
+        try (Adapter adapter = new Adapter("fake0", device, device.open());
+                CompletionChannel channel = adapter.createCompletionChannel()) {
+            CompletionQueueOptions options =
+                    CompletionQueueOptions.depth(8).confined().channel(channel);
+            CompletionQueue[] left = {null};
+            Thread.ofPlatform()
+                    .start(() -> left[0] = adapter.createCompletionQueue(options))
+                    .join();
+            assertThatThrownBy(() -> channel.await(Duration.ZERO))
+                    .isInstanceOf(WrongThreadException.class);
+            left[0].close();
+            assertThat(channel.await(Duration.ZERO)).isNull();
+        }
+        device.dispose();
+    }
+
     /** What was deferred is posted by the owner, which is asleep in the channel. */
     @Test
     void theOwnerOfAConfinedQueueIsWokenForWhatOthersLeftToIt() throws Exception {

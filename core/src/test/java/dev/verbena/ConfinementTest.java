@@ -176,6 +176,38 @@ class ConfinementTest {
         }
     }
 
+    /** The close of the first takes over the queue that they share. */
+    @Test
+    void endsASecondQueuePairOfAThreadThatEnded() throws Exception {
+        FakeDevice device = new FakeDevice();
+        Adapter adapter = new Adapter("fake0", device, device.open());
+        ProtectionDomain domain = adapter.createProtectionDomain();
+        CompletionQueue[] queues = new CompletionQueue[2];
+        QueuePair[] pairs =
+                elsewhere(
+                        () -> {
+                            queues[0] = adapter.createConfinedCompletionQueue(64);
+                            queues[1] = adapter.createConfinedCompletionQueue(64);
+                            QueuePair first = domain.createQueuePair(queues[0], queues[0], LIMITS);
+                            QueuePair second = domain.createQueuePair(queues[0], queues[1], LIMITS);
+                            second.receive(1, new BufferList(1)).orThrow();
+                            return new QueuePair[] {first, second};
+                        });
+        pairs[0].close();
+        pairs[1].flush();
+        assertThat(pairs[1].state()).isEqualTo(QueuePairState.FLUSHED);
+        Completions completions = new Completions(4);
+        assertThat(queues[1].poll(completions)).isOne();
+        assertThat(completions.status(0)).isEqualTo(Status.CANCELLED);
+        pairs[1].close();
+        queues[0].close();
+        queues[1].close();
+        domain.close();
+        adapter.close();
+        assertThat(device.objects()).isZero();
+        device.dispose();
+    }
+
     @Test
     void aQueuePairIsConfinedWithBothItsQueuesOrNeither() {
         try (Rig rig = Rig.confined(LIMITS);

@@ -172,7 +172,7 @@ final class ConnectionActions {
             case RESOLVE_ROUTE -> resolveRoute();
             case SEND_REQUEST -> sendRequest();
             case TAKE_RESPONSE -> takeResponse(((ConnectionInput.Event) input).event(), outcome);
-            case ESTABLISH -> establish((ConnectionInput.Complete) input);
+            case ESTABLISH -> establish((ConnectionInput.Complete) input, outcome);
             case SEND_REPLY -> sendReply((ConnectionInput.Accept) input, outcome);
             case OPEN_QUEUE_PAIR -> openQueuePair(outcome);
             case NOTIFY_DATA -> identifier().notifyData();
@@ -271,7 +271,7 @@ final class ConnectionActions {
         succeed(outcome);
     }
 
-    private void establish(ConnectionInput.Complete call) throws Failure {
+    private void establish(ConnectionInput.Complete call, Outcome outcome) throws Failure {
         assumeInvalidatable = call.assumeInvalidatable();
         try {
             queuePair().moveToReadyToSend(identifier());
@@ -279,11 +279,13 @@ final class ConnectionActions {
         } catch (Failure f) {
             throw FailureMessages.whileAnswering(f, peer);
         }
-        open();
+        open(outcome);
     }
 
-    private void open() {
-        queuePair().end().open(peerInvalidatable(), machine::workRequestFailed);
+    private void open(Outcome outcome) {
+        if (!queuePair().end().open(peerInvalidatable(), machine::workRequestFailed)) {
+            outcome.followedBy = ConnectionTrigger.WORK_REQUEST_FAILED;
+        }
     }
 
     private boolean peerInvalidatable() {
@@ -309,7 +311,7 @@ final class ConnectionActions {
 
     private void openQueuePair(Outcome outcome) {
         events.awaitNoData(queuePair().end().address());
-        open();
+        open(outcome);
         succeed(outcome);
     }
 

@@ -84,8 +84,10 @@ public interface QueuePairEnd {
      * @param peerInvalidatable whether sends may invalidate tokens of the peer's
      * @param onFailure called when a request has failed, and with it the connection, by the thread
      *     that polled its completion
+     * @return false when one had failed before this: the peer may send as soon as it is ready to
+     *     receive
      */
-    void open(boolean peerInvalidatable, Runnable onFailure);
+    boolean open(boolean peerInvalidatable, Runnable onFailure);
 
     /** Refuses posts from now on; outstanding requests go on. */
     void shut();

@@ -464,8 +464,9 @@ class ConnectionTableTest {
         }
 
         @Override
-        public void open(boolean peerInvalidatable, Runnable onFailure) {
+        public boolean open(boolean peerInvalidatable, Runnable onFailure) {
             opened = true;
+            return true;
         }
 
         @Override
