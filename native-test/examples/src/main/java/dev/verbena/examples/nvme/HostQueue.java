@@ -216,6 +216,26 @@ final class HostQueue implements RawHandler, AutoCloseable {
         connector.completeConnect();
     }
 
+    /** What is done with a call while nobody else has it. */
+    interface Use<T> {
+        T of(Call call) throws IOException;
+    }
+
+    /** Waits for a free call, and uses it. If the connection ends meanwhile, its memory is gone. */
+    <T> T use(Use<T> use) throws IOException {
+        try (Call call = call()) {
+            return use.of(call);
+        } catch (IllegalStateException e) {
+            ChannelException why = channel.closeReason();
+            if (why == null) {
+                throw e;
+            }
+            IOException ended = new IOException(why.getMessage(), why);
+            ended.addSuppressed(e);
+            throw ended;
+        }
+    }
+
     /** Waits for a free call. */
     Call call() throws IOException {
         try {

@@ -7,6 +7,8 @@ import java.lang.foreign.MemorySegment;
 import java.net.InetSocketAddress;
 import java.util.Objects;
 import java.util.UUID;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.LockSupport;
 
 /**
  * Uses disks of an NVMe target over RDMA, such as the Linux kernel's: the other end of {@link
@@ -16,9 +18,11 @@ import java.util.UUID;
 public final class NvmeHost implements AutoCloseable {
     private static final int ADMIN_SIZE = 32;
     private static final int ENABLE = 0x460001; // commands of 2^6 bytes, answers of 2^4
+    private static final int CAPABILITIES = 0x00;
     private static final int CONFIGURATION = 0x14;
     private static final int STATUS = 0x1c;
     private static final int READY = 1;
+    private static final long PAUSE_NANOS = 5_000_000;
 
     private final HostQueue admin;
     private final HostQueue io;
@@ -74,48 +78,65 @@ public final class NvmeHost implements AutoCloseable {
     /** Makes a connection a queue of a controller. */
     private static int connect(HostQueue queue, int controller, String subsystem, Options options)
             throws IOException {
-        try (HostQueue.Call call = queue.call()) {
-            MemorySegment data = call.data().asSlice(0, FabricsCommands.CONNECT_DATA_BYTES);
-            data.fill((byte) 0);
-            Wire.put64(data, 0, Long.reverseBytes(options.id.getMostSignificantBits()));
-            Wire.put64(data, 8, Long.reverseBytes(options.id.getLeastSignificantBits()));
-            Wire.put16(data, FabricsCommands.CONTROLLER_ID, controller);
-            int length = FabricsCommands.NAME_BYTES;
-            Wire.putText(data, FabricsCommands.SUBSYSTEM_NAME, length, subsystem, '\0');
-            Wire.putText(data, FabricsCommands.HOST_NAME, length, options.name, '\0');
-            call.begin(Opcode.FABRICS, Opcode.CONNECT)
-                    .with32(FabricsCommands.CONNECT_FORMAT, queue.number() << 16)
-                    .with32(FabricsCommands.CONNECT_SIZE, queue.size() - 1)
-                    .with32(
-                            FabricsCommands.CONNECT_KEEP_ALIVE,
-                            queue.number() == 0 ? options.keepAliveMillis : 0);
-            return (int) call.run(HostQueue.Direction.TO_TARGET, (int) data.byteSize()) & 0xffff;
+        return queue.use(
+                call -> {
+                    MemorySegment data = call.data().asSlice(0, FabricsCommands.CONNECT_DATA_BYTES);
+                    data.fill((byte) 0);
+                    Wire.put64(data, 0, Long.reverseBytes(options.id.getMostSignificantBits()));
+                    Wire.put64(data, 8, Long.reverseBytes(options.id.getLeastSignificantBits()));
+                    Wire.put16(data, FabricsCommands.CONTROLLER_ID, controller);
+                    int length = FabricsCommands.NAME_BYTES;
+                    Wire.putText(data, FabricsCommands.SUBSYSTEM_NAME, length, subsystem, '\0');
+                    Wire.putText(data, FabricsCommands.HOST_NAME, length, options.name, '\0');
+                    call.begin(Opcode.FABRICS, Opcode.CONNECT)
+                            .with32(FabricsCommands.CONNECT_FORMAT, queue.number() << 16)
+                            .with32(FabricsCommands.CONNECT_SIZE, queue.size() - 1)
+                            .with32(
+                                    FabricsCommands.CONNECT_KEEP_ALIVE,
+                                    queue.number() == 0 ? options.keepAliveMillis : 0);
+                    return (int) call.run(HostQueue.Direction.TO_TARGET, (int) data.byteSize())
+                            & 0xffff;
+                });
+    }
+
+    /** Enables the controller, and waits until it is ready: as long as it says that may take. */
+    private static void enable(HostQueue admin) throws IOException {
+        long units = property(admin, CAPABILITIES, 1) >>> 24 & 0xff; // TO, of 500 ms
+        long deadline =
+                System.nanoTime()
+                        + TimeUnit.MILLISECONDS.toNanos(500 * (units + 1)); // 0 is less than one
+        admin.use(
+                call -> {
+                    call.begin(Opcode.FABRICS, Opcode.PROPERTY_SET)
+                            .with32(FabricsCommands.PROPERTY_OFFSET, CONFIGURATION)
+                            .with64(48, ENABLE);
+                    return call.run(HostQueue.Direction.NONE, 0);
+                });
+        while ((property(admin, STATUS, 0) & READY) == 0) {
+            if (System.nanoTime() - deadline > 0) {
+                throw new IOException(
+                        "the controller was not ready within the %d ms of its CAP.TO"
+                                .formatted(500 * (units + 1)));
+            }
+            LockSupport.parkNanos(PAUSE_NANOS); // a target does not say when it is ready
         }
     }
 
-    private static void enable(HostQueue admin) throws IOException {
-        try (HostQueue.Call call = admin.call()) {
-            call.begin(Opcode.FABRICS, Opcode.PROPERTY_SET)
-                    .with32(FabricsCommands.PROPERTY_OFFSET, CONFIGURATION)
-                    .with64(48, ENABLE);
-            call.run(HostQueue.Direction.NONE, 0);
-            for (int tries = 0; tries < 1000; tries++) {
-                call.begin(Opcode.FABRICS, Opcode.PROPERTY_GET)
-                        .with32(FabricsCommands.PROPERTY_OFFSET, STATUS);
-                if ((call.run(HostQueue.Direction.NONE, 0) & READY) != 0) {
-                    return;
-                }
-            }
-            throw new IOException("the controller is not ready");
-        }
+    /** Reads a register: one of 8 bytes if {@code size} is 1, else of 4. */
+    private static long property(HostQueue admin, int offset, int size) throws IOException {
+        return admin.use(
+                call -> {
+                    call.begin(Opcode.FABRICS, Opcode.PROPERTY_GET)
+                            .with32(FabricsCommands.PROPERTY_ATTRIBUTES, size)
+                            .with32(FabricsCommands.PROPERTY_OFFSET, offset);
+                    return call.run(HostQueue.Direction.NONE, 0);
+                });
     }
 
     /** The longest transfer: as wanted, or less if the target takes less. */
     private static long mostBytes(HostQueue admin, int wanted) throws IOException {
-        try (HostQueue.Call call = admin.call()) {
-            int shift = Wire.get8(identify(call, Opcode.CONTROLLER, 0), 77); // MDTS
-            return shift == 0 ? wanted : Math.min(wanted, 4096L << Math.min(shift, 20));
-        }
+        int shift = admin.use(call -> Wire.get8(identify(call, Opcode.CONTROLLER, 0), 77)); // MDTS
+        return shift == 0 ? wanted : Math.min(wanted, 4096L << Math.min(shift, 20));
     }
 
     private static MemorySegment identify(HostQueue.Call call, int what, int namespace)
@@ -126,24 +147,26 @@ public final class NvmeHost implements AutoCloseable {
     }
 
     private static void feature(HostQueue admin, int feature, int value) throws IOException {
-        try (HostQueue.Call call = admin.call()) {
-            call.begin(Opcode.SET_FEATURES, 0).with32(40, feature).with32(44, value);
-            call.run(HostQueue.Direction.NONE, 0);
-        }
+        admin.use(
+                call -> {
+                    call.begin(Opcode.SET_FEATURES, 0).with32(40, feature).with32(44, value);
+                    return call.run(HostQueue.Direction.NONE, 0);
+                });
     }
 
     /** One of the target's disks, from 1 on. */
     RemoteDisk disk(int namespace) throws IOException {
-        try (HostQueue.Call call = admin.call()) {
-            MemorySegment page = identify(call, Opcode.NAMESPACE, namespace);
-            long blocks = Wire.get64(page, 0);
-            if (blocks == 0) {
-                throw new IOException("there is no namespace " + namespace);
-            }
-            int format = Wire.get8(page, 26) & 0xf;
-            int shift = Wire.get8(page, 128 + 4L * format + 2);
-            return new RemoteDisk(this, namespace, blocks, shift);
-        }
+        return admin.use(
+                call -> {
+                    MemorySegment page = identify(call, Opcode.NAMESPACE, namespace);
+                    long blocks = Wire.get64(page, 0);
+                    if (blocks == 0) {
+                        throw new IOException("there is no namespace " + namespace);
+                    }
+                    int format = Wire.get8(page, 26) & 0xf;
+                    int shift = Wire.get8(page, 128 + 4L * format + 2);
+                    return new RemoteDisk(this, namespace, blocks, shift);
+                });
     }
 
     int transferBytes() {
@@ -177,10 +200,11 @@ public final class NvmeHost implements AutoCloseable {
     }
 
     void flush(int namespace) throws IOException {
-        try (HostQueue.Call call = io.call()) {
-            call.begin(Opcode.FLUSH, namespace);
-            call.run(HostQueue.Direction.NONE, 0);
-        }
+        io.use(
+                call -> {
+                    call.begin(Opcode.FLUSH, namespace);
+                    return call.run(HostQueue.Direction.NONE, 0);
+                });
     }
 
     /** Ends both connections. */

@@ -50,10 +50,13 @@ final class RemoteDisk implements SeekableByteChannel {
             return -1;
         }
         Part part = part(to.remaining());
-        try (HostQueue.Call call = host.io().call()) {
-            move(call, Opcode.READ, part.firstBlock, part.blocks);
-            to.put(call.data().asSlice(part.skipped, part.length).asByteBuffer());
-        }
+        host.io()
+                .use(
+                        call -> {
+                            move(call, Opcode.READ, part.firstBlock, part.blocks);
+                            return to.put(
+                                    call.data().asSlice(part.skipped, part.length).asByteBuffer());
+                        });
         position += part.length;
         return part.length;
     }
@@ -67,15 +70,17 @@ final class RemoteDisk implements SeekableByteChannel {
             throw new IOException("the disk ends at %,d".formatted(size()));
         }
         Part part = part(from.remaining());
-        try (HostQueue.Call call = host.io().call()) {
-            if (part.length != part.blocks << shift) {
-                move(call, Opcode.READ, part.firstBlock, part.blocks);
-            }
-            ByteBuffer piece = from.slice(from.position(), part.length);
-            MemorySegment.copy(
-                    MemorySegment.ofBuffer(piece), 0, call.data(), part.skipped, part.length);
-            move(call, Opcode.WRITE, part.firstBlock, part.blocks);
-        }
+        MemorySegment piece = MemorySegment.ofBuffer(from.slice(from.position(), part.length));
+        host.io()
+                .use(
+                        call -> {
+                            if (part.length != part.blocks << shift) {
+                                move(call, Opcode.READ, part.firstBlock, part.blocks);
+                            }
+                            MemorySegment.copy(piece, 0, call.data(), part.skipped, part.length);
+                            move(call, Opcode.WRITE, part.firstBlock, part.blocks);
+                            return null;
+                        });
         from.position(from.position() + part.length);
         position += part.length;
         return part.length;

@@ -196,6 +196,27 @@ class InitiatorTest {
         useAtRandom(connect(served, HOST).disk(1), 1); // it may come again
     }
 
+    @Test
+    void aConnectionThatEndsInTheMiddleOfACallIsAnIoException() throws Exception {
+        Served served = serve(NvmeTarget.Options.DEFAULTS);
+        NvmeHost host = connect(served, HOST);
+        RemoteDisk disk = host.disk(1);
+        assertThatThrownBy(
+                        () ->
+                                host.io()
+                                        .use(
+                                                call -> {
+                                                    host.io().channel().abort("a test");
+                                                    host.io().channel().closed().join();
+                                                    return call.data().fill((byte) 0);
+                                                }))
+                .isInstanceOf(IOException.class)
+                .hasMessageContaining("a test");
+        assertThatThrownBy(() -> disk.read(ByteBuffer.allocate(1)))
+                .isInstanceOf(IOException.class)
+                .hasMessageContaining("a test");
+    }
+
     /** Whatever comes in a capsule, the target goes on for others. */
     @Test
     void aHostileHostHarmsItselfOnly() throws Exception {
