@@ -7,6 +7,7 @@
 # Sets:  JDK       the home of a JDK 25 or newer
 #        FILTER    which tests to run, or empty
 #        COUNTED   how many tests passed, failed and were skipped
+#        ON_DEVICES  the process of the tests on devices, where they run beside those in containers, or empty
 #        LIMIT, RESULTS (roce): a default, an absolute path
 #        JAVA_25_HOME, in the environment of Maven
 # For other files: BUILD_TOOLS, TEST_TOOLS, demo, run_tests, build, up_to_date, jar_of, need_jdk, find_jdk, jdk_version
@@ -19,11 +20,13 @@ JDK_PLACES=(/usr/lib/jvm /usr/lib64/jvm /usr/java /usr/jdk /usr/local/java /opt/
 # Short-lived JVMs under emulation: what C1 makes is good enough and starts soonest (measured: 10 s against 16 s for one test).
 BRISK_JVM=(-XX:TieredStopAtLevel=1 -XX:+UseSerialGC)
 DEMO_LIMIT=180
-TEST_LIMIT=1800
+TEST_LIMIT=2700 # beside the containers it takes longer than alone
 PAIR_LIMIT=300
-CONTAINERS_LIMIT=1200
+CONTAINERS_LIMIT=1800 # the same
+TWO_VMS_MEBIBYTES=10240 # twice what a VM may touch, and what runs beside
 RXE_IN_CONTAINERS=7.2 # the first Linux where rxe devices can be made inside network namespaces
 BAD_CABLE='loss 1% delay 20ms'
+ON_DEVICES=''
 
 # Prints the home of a JDK 25 or newer, or nothing.
 find_jdk() {
@@ -184,9 +187,16 @@ run_tests() { # [FILTER] : Class (with those nested in it), Class#method, with *
     need_writable "$RESULTS" "the folder for results" "name another with --results"
     RESULTS=$(cd "$RESULTS" && pwd -P)
     rm -rf "$RESULTS"/*-reports
-    tests_on_devices || code=$?
-    interrupted_by "$code" || [ "$PAIR" = no ] || test_pair || code=$?
-    interrupted_by "$code" || [ "$CONTAINERS" = no ] || test_containers || code=$?
+    if two_vms_at_a_time; then
+        [ "$PAIR" = no ] || test_pair || code=$?
+        interrupted_by "$code" || start_tests_on_devices
+        interrupted_by "$code" || test_containers || code=$?
+        interrupted_by "$code" || end_of_tests_on_devices || code=$?
+    else
+        tests_on_devices || code=$?
+        interrupted_by "$code" || [ "$PAIR" = no ] || test_pair || code=$?
+        interrupted_by "$code" || [ "$CONTAINERS" = no ] || test_containers || code=$?
+    fi
     echo "${COUNTED[0]} passed, ${COUNTED[1]} failed, ${COUNTED[2]} skipped"
     ! interrupted_by "$code" || return "$code"
     if [ "$((COUNTED[0] + COUNTED[1]))" = 0 ]; then
@@ -209,8 +219,51 @@ interrupted_by() { # EXIT_CODE
 
 tests_on_devices() {
     local code=0 launcher
-    mapfile -t launcher < <(junit native verbena.device=required --exclude-tag=containers)
+    mapfile -t launcher < <(junit_on_devices)
     run_with_devices "${launcher[@]}" || code=$?
+    count "tests on devices" "$code" "$RESULTS"/native-reports/TEST-*.xml
+    return "$code"
+}
+
+junit_on_devices() { junit native verbena.device=required --exclude-tag=containers; }
+
+# An emulated VM has one processor: where this machine has more, the tests on devices run in a VM beside that of the containers.
+two_vms_at_a_time() {
+    if [ "$CONTAINERS" = no ] || [ "$(nproc)" -lt 2 ] || [ "$(available_mebibytes)" -lt "$TWO_VMS_MEBIBYTES" ]; then return 1; fi
+    choose_way "$ON"
+    [ "$WAY" = vm ] || return 1
+    prepare_vm # and the engine, now: neither of the two VMs then has files changed that it sees
+    ! uses_kvm && engine_can_be_made
+}
+
+engine_can_be_made() (
+    nothing_to_undo
+    heed_signals
+    prepare_engine
+)
+
+available_mebibytes() { awk '$1 == "MemAvailable:" { print int($2 / 1024) }' /proc/meminfo; }
+
+start_tests_on_devices() {
+    local launcher options=()
+    mapfile -t launcher < <(junit_on_devices)
+    [ "$INSTALL" = yes ] || options+=(--no-install)
+    [ "$VERBOSE" = no ] || options+=(--verbose)
+    say "tests on devices, in a VM beside that of the containers: what they print comes at their end"
+    "$CI_DIR/roce" "${options[@]}" run --on vm --timeout "$LIMIT" --results "$RESULTS" -- "${launcher[@]}" >"$RESULTS/tests-on-devices" 2>&1 </dev/null &
+    ON_DEVICES=$!
+    at_exit stop_tests_on_devices
+}
+
+stop_tests_on_devices() {
+    if [ -n "$ON_DEVICES" ] && kill -s TERM "$ON_DEVICES" 2>/dev/null; then wait "$ON_DEVICES" || true; fi
+}
+
+end_of_tests_on_devices() {
+    local code=0
+    end_of_nested "$ON_DEVICES" || code=$?
+    ON_DEVICES=''
+    cat "$RESULTS/tests-on-devices"
     count "tests on devices" "$code" "$RESULTS"/native-reports/TEST-*.xml
     return "$code"
 }
@@ -297,9 +350,13 @@ tests_beside_engine() { # NAME WAY COMMAND…
 
 # Runs another ci/roce, which is ended when this one gets a signal. It is in the background, where Ctrl-C does not reach it.
 nested() { # WORDS_FOR_CI_ROCE…
-    local pid code
     "$CI_DIR/roce" "$@" &
-    pid=$!
+    end_of_nested "$!"
+}
+
+# Waits for another ci/roce, and returns its exit code.
+end_of_nested() { # PID
+    local pid=$1 code
     trap 'kill -s TERM "$pid" 2>/dev/null || true' INT TERM HUP
     while true; do
         code=0

@@ -82,3 +82,86 @@ Abc*#m|x.AbcTest#m x.AbcTest$Nested#m x.AbcdTest#m
 AbcTest#k,Other*|x.AbcTest#k y.OtherTest#m 
 LINES
 }
+
+# A fake ci/roce that writes what it was asked for to $BOX/calls, and a run of all tests with it, on a machine with two processors.
+two_vms() { # LINES_FOR_RUN LINES_FOR_ENGINE
+    mkdir -p "$BOX/nested"
+    PATH=$BOX/nested:$PATH
+    fake nproc <<<'echo 2'
+    fake nested-roce <<LINES
+echo "\$1" >>"\$BOX/calls"
+reports() { mkdir -p "\$BOX/results/\$1"; echo "<testsuite tests=\"\$2\" failures=\"0\" errors=\"0\" skipped=\"1\">" >"\$BOX/results/\$1/TEST-a.xml"; }
+case \$1 in
+    run) $1 ;;
+    engine) $2 ;;
+esac
+LINES
+    mv "$BOX/bin/nested-roce" "$BOX/nested/roce"
+    cat <<LINES
+heed_signals
+CI_DIR=$BOX/nested CONTAINERS=yes VM=$BOX/vm RXE_IN_CONTAINERS=6.0
+mkdir -p "\$VM" && echo 6.1 >"\$VM/version"
+need_writable_checkout() { :; }
+need_jdk() { JDK=$BOX/jdk; }
+need() { :; }
+build() { :; }
+test_this_script() { :; }
+junit() { printf '%s\n' test "\$1"; }
+choose_way() { WAY=vm; }
+prepare_vm() { ACCELERATOR=tcg; }
+prepare_engine() { :; }
+way_with_engine_here() { :; }
+available_mebibytes() { echo "\${MEBIBYTES-20000}"; }
+LINES
+}
+
+test_tests_on_devices_run_beside_those_in_containers() {
+    {
+        # shellcheck disable=SC2016 # for the fake program
+        two_vms 'echo of devices; read -r -t 60 _ <"$BOX/go" && reports native-reports 5' \
+            'reports containers-6.1-reports 3; echo of containers; echo go >"$BOX/go"'
+        echo run_tests
+    } >"$BOX/lines"
+    with_lib <"$BOX/lines"
+    exits_with 0
+    prints $'of containers\nof devices\n6 passed, 0 failed, 2 skipped'
+    [ "$(sort "$BOX/calls")" = $'engine\nrun' ]
+}
+
+test_tests_on_devices_run_alone_where_memory_is_scarce() {
+    {
+        two_vms 'echo not this way' 'reports containers-6.1-reports 3'
+        echo 'tests_on_devices() { WAY=vm; echo alone; }'
+        echo 'MEBIBYTES=9000 run_tests'
+    } >"$BOX/lines"
+    with_lib <"$BOX/lines"
+    exits_with 0
+    prints $'alone\n2 passed, 0 failed, 1 skipped'
+}
+
+test_a_failure_on_devices_beside_containers_counts() {
+    {
+        two_vms 'echo no report; exit 70' 'reports containers-6.1-reports 3'
+        echo run_tests
+    } >"$BOX/lines"
+    with_lib <"$BOX/lines"
+    exits_with 1
+    prints $'no report\n2 passed, 1 failed, 1 skipped'
+    says "tests on devices: the run ended with exit code 70, counted as one failure"
+}
+
+test_TERM_while_two_VMs_run() {
+    {
+        # shellcheck disable=SC2016 # for the fake program
+        two_vms 'trap "echo ended >\"$BOX/ended\"; exit 143" TERM; echo $$ >"$BOX/pids"; echo begun >"$BOX/begun"; while :; do sleep 0.1; done' \
+            'read -r -t 60 _ <"$BOX/go"'
+        echo run_tests
+    } >"$BOX/lines"
+    start_with_lib <"$BOX/lines"
+    await_begun
+    await_line "services in containers"
+    send_to_roce TERM
+    exits_with 143
+    [ "$(cat "$BOX/ended")" = ended ]
+    nothing_is_left
+}
