@@ -47,3 +47,17 @@ test_quick_bench_times_rows_by_name() {
     exits_with 1
     says_nothing_of "not timed"
 }
+
+# Their times mean little, and take most of an hour.
+test_what_emulated_processors_count_is_timed_in_one_fork() {
+    with_lib <<'LINES'
+is_emulated() { true; }
+bench_on_devices() { echo "$*"; }
+time_on_devices send-latency register connect first-message
+is_emulated() { false; }
+time_on_devices send-latency register
+time_on_devices
+LINES
+    exits_with 0
+    prints $'1 send-latency connect\n3 register first-message\n3 send-latency register'
+}
