@@ -48,7 +48,7 @@ public final class Connecting {
                                         ? options.address().getAddress()
                                         : options.from());
                 ProtectionDomain domain = adapter.createProtectionDomain();
-                CompletionQueue queue = adapter.createConfinedCompletionQueue(64)) {
+                CompletionQueue queue = queue(adapter, options.server())) {
             Connecting program = new Connecting(domain, queue);
             if (options.server()) {
                 program.serve(adapter, options.address(), warmup + rounds * count);
@@ -62,6 +62,13 @@ public final class Connecting {
                 }
             }
         }
+    }
+
+    /** The server's is used by the listener's threads. */
+    private static CompletionQueue queue(Adapter adapter, boolean ofServer) {
+        return ofServer
+                ? adapter.createCompletionQueue(64)
+                : adapter.createConfinedCompletionQueue(64);
     }
 
     private QueuePair makeQueuePair() {

@@ -55,8 +55,7 @@ public final class NvmeTarget implements AutoCloseable {
     /** How often silent hosts are looked for. */
     private static final int LOOK_MILLIS = 250;
 
-    /** How long a connection may be there without the command Connect. */
-    private static final long CONNECT_NANOS = Duration.ofSeconds(30).toNanos();
+    private static final Duration CONNECT_WITHIN = Duration.ofSeconds(30);
 
     /** A host whose command finds no receive posted sends it again after 0.64 ms. */
     private static final PathOptions PATH =
@@ -69,21 +68,30 @@ public final class NvmeTarget implements AutoCloseable {
             int mostConnections,
             PathOptions path,
             KeyReturn keyReturn,
+            Duration connectWithin,
             Consumer<String> log) {
         static final Options DEFAULTS =
-                new Options(Limits.DEFAULTS, 0, 1024, PATH, KeyReturn.OF_COMMAND, line -> {});
+                new Options(
+                        Limits.DEFAULTS,
+                        0,
+                        1024,
+                        PATH,
+                        KeyReturn.OF_COMMAND,
+                        CONNECT_WITHIN,
+                        line -> {});
 
         Options withLimits(Limits of) {
-            return new Options(of, sharedReceives, mostConnections, path, keyReturn, log);
+            return new Options(
+                    of, sharedReceives, mostConnections, path, keyReturn, connectWithin, log);
         }
 
         /** The I/O queues of all hosts share this many receives; with 0 each has its own. */
         Options withSharedReceives(int count) {
-            return new Options(limits, count, mostConnections, path, keyReturn, log);
+            return new Options(limits, count, mostConnections, path, keyReturn, connectWithin, log);
         }
 
         Options withMostConnections(int count) {
-            return new Options(limits, sharedReceives, count, path, keyReturn, log);
+            return new Options(limits, sharedReceives, count, path, keyReturn, connectWithin, log);
         }
 
         /**
@@ -91,15 +99,23 @@ public final class NvmeTarget implements AutoCloseable {
          */
         Options withAckTimeout(Duration timeout) {
             PathOptions with = path.withAckTimeout(timeout);
-            return new Options(limits, sharedReceives, mostConnections, with, keyReturn, log);
+            return new Options(
+                    limits, sharedReceives, mostConnections, with, keyReturn, connectWithin, log);
         }
 
         Options withKeyReturn(KeyReturn of) {
-            return new Options(limits, sharedReceives, mostConnections, path, of, log);
+            return new Options(
+                    limits, sharedReceives, mostConnections, path, of, connectWithin, log);
+        }
+
+        /** How long a connection may be there without the command Connect. */
+        Options withConnectWithin(Duration most) {
+            return new Options(limits, sharedReceives, mostConnections, path, keyReturn, most, log);
         }
 
         Options withLog(Consumer<String> to) {
-            return new Options(limits, sharedReceives, mostConnections, path, keyReturn, to);
+            return new Options(
+                    limits, sharedReceives, mostConnections, path, keyReturn, connectWithin, to);
         }
     }
 
@@ -306,7 +322,8 @@ public final class NvmeTarget implements AutoCloseable {
      */
     private void endSilent() {
         long now = System.nanoTime();
-        queues.forEach(queue -> queue.endUnused(now, CONNECT_NANOS));
+        long within = options.connectWithin.toNanos();
+        queues.forEach(queue -> queue.endUnused(now, within));
         Controller silent = subsystems.expired(now);
         while (silent != null) {
             silent.end("the host has shown no sign of life"); // which also forgets it

@@ -31,6 +31,7 @@ import java.net.InetSocketAddress;
 import java.nio.ByteBuffer;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.time.Duration;
 import java.util.ArrayDeque;
 import java.util.Deque;
 import java.util.Random;
@@ -217,6 +218,19 @@ class InitiatorTest {
                 .hasMessageContaining("a test");
     }
 
+    /** It would keep a queue pair, and one of the connections that the target lets in. */
+    @Test
+    void aConnectionWithoutConnectIsEnded() throws Exception {
+        Duration within = Duration.ofMillis(500);
+        Served served = serve(NvmeTarget.Options.DEFAULTS.withConnectWithin(within));
+        RemoteDisk disk = connect(served, HOST).disk(1);
+        CountDownLatch ended = new CountDownLatch(1);
+        connectBare(served.target.address(), 0, ended);
+        assertThat(ended.await(60, TimeUnit.SECONDS)).as("the target ends it").isTrue();
+        assertThat(served.log).anySatisfy(line -> assertThat(line).contains("sent no Connect"));
+        useAtRandom(disk, 1); // which has sent it, and stays
+    }
+
     /** Whatever comes in a capsule, the target goes on for others. */
     @Test
     void aHostileHostHarmsItselfOnly() throws Exception {
@@ -229,8 +243,8 @@ class InitiatorTest {
         useAtRandom(disk, 3);
     }
 
-    private void hostile(InetSocketAddress target, int round, Random random) throws Exception {
-        CountDownLatch ended = new CountDownLatch(1);
+    /** Connects a queue, and sends no command. */
+    private RawChannel connectBare(InetSocketAddress target, int queue, CountDownLatch ended) {
         RawHandler handler =
                 new RawHandler() {
                     @Override
@@ -246,7 +260,6 @@ class InitiatorTest {
         RawChannel channel =
                 RawChannel.create(poller, QueuePairLimits.depths(16, 16), 16, null, handler);
         Connector connector = adapter.createConnector();
-        int queue = round % 2;
         connector.connect(
                 channel.queuePair(),
                 target,
@@ -255,6 +268,13 @@ class InitiatorTest {
                         .withPrivateData(new QueueRequest(queue, 16, 16).toBytes()));
         channel.open(connector);
         connector.completeConnect();
+        return channel;
+    }
+
+    private void hostile(InetSocketAddress target, int round, Random random) throws Exception {
+        CountDownLatch ended = new CountDownLatch(1);
+        int queue = round % 2;
+        RawChannel channel = connectBare(target, queue, ended);
         try (MemoryRegion region = poller.domain().allocate(8192, Access.LOCAL_WRITE)) {
             MemorySegment bytes = region.memory();
             for (int i = 0; i < 16; i++) {
