@@ -157,9 +157,6 @@ public final class CompletionQueue extends NativeObject {
                                 "verbena-completions-" + adapter.name(),
                                 new CompletionCallback(this, events, callback));
             }
-            if (adapter.failed() || adapterEvents.ended()) { // perhaps before addCompletionQueue
-                breakDown(Status.INTERNAL_ERROR);
-            }
         } catch (CallFailure e) {
             undo.forEach(Runnable::run);
             throw VerbenaException.of(e, "");

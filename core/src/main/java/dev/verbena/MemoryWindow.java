@@ -162,9 +162,6 @@ public final class MemoryWindow extends NativeObject {
      *     bind or invalidate were not polled: try again after the next poll
      */
     public synchronized boolean releaseRegion() {
-        if (isClosed()) {
-            return region == null;
-        }
         freeRetired();
         MemoryRegion last = region;
         if (last != null && !window.bound() && window.idle()) {

@@ -81,9 +81,6 @@ public final class SharedReceiveQueue extends NativeObject {
             }
             adapter.listeners().know(address, this);
             adapter.events().addSharedQueue(address, new EventListener());
-            if (adapter.failed()) { // perhaps before addSharedQueue
-                adapter.events().call(this::breakDown);
-            }
         } catch (Throwable t) {
             if (entered != null) {
                 table.remove(entered);

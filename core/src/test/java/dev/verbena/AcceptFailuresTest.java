@@ -47,13 +47,11 @@ class AcceptFailuresTest extends ConnectorRig {
 
     @Test
     void thePeerRefusesLate() throws Exception {
-        Connector connector = connector();
-        CompletableFuture<Void> connecting = connecting(connector);
-        Connector request = request();
-        CompletableFuture<Void> accepting = request.acceptAsync(far, DEFAULTS);
-        get(connecting);
+        Accepted half = accepted();
+        Connector connector = half.connector;
+        Connector request = half.request;
         connector.reject(HELLO);
-        assertThat(failure(accepting).status()).isEqualTo(Status.CONNECTION_ABORTED);
+        assertThat(failure(half.accepting).status()).isEqualTo(Status.CONNECTION_ABORTED);
         assertThat(request.connectionData().privateData()).isEqualTo(HELLO);
         // Nothing was done to the queue pair of the side that refused.
         assertThat(failure(() -> connector.connect(near, new InetSocketAddress(HERE, 7))))
@@ -85,51 +83,53 @@ class AcceptFailuresTest extends ConnectorRig {
 
     @Test
     void aQueuePairThatWasClosedMeanwhileIsNotConnected() throws Exception {
-        Connector connector = connector();
-        CompletableFuture<Void> connecting = connecting(connector);
-        CompletableFuture<Void> accepting = request().acceptAsync(far, DEFAULTS);
-        get(connecting);
+        Accepted half = accepted();
         near.close();
-        VerbenaException e = failure(() -> connector.completeConnect());
+        VerbenaException e = failure(() -> half.connector.completeConnect());
         assertThat(e.status()).isEqualTo(Status.CONNECTION_INVALID);
         assertThat(e).hasMessageContaining("closed or flushed");
-        assertThat(failure(accepting).status()).isEqualTo(Status.CONNECTION_ABORTED);
+        assertThat(failure(half.accepting).status()).isEqualTo(Status.CONNECTION_ABORTED);
+    }
+
+    /** A connection that its accepting side has no word of yet. */
+    private record Accepted(
+            Connector connector, Connector request, CompletableFuture<Void> accepting) {}
+
+    private Accepted accepted() throws Exception {
+        Connector connector = connector();
+        CompletableFuture<Void> connecting = connecting(connector);
+        Connector request = request();
+        CompletableFuture<Void> accepting = request.acceptAsync(far, DEFAULTS);
+        get(connecting);
+        return new Accepted(connector, request, accepting);
     }
 
     /** The peer may send before this side has word that the connection is established. */
     @Test
     void aRequestThatFailsBeforeTheConnectionIsEstablishedEndsIt() throws Exception {
-        Connector connector = connector();
-        CompletableFuture<Void> connecting = connecting(connector);
-        Connector request = request();
         far.receive(7, new BufferList(1)).orThrow();
-        CompletableFuture<Void> accepting = request.acceptAsync(far, DEFAULTS);
-        get(connecting);
+        Accepted half = accepted();
         BlockingQueue<Status> ends = new LinkedBlockingQueue<>();
-        request.onDisconnect(ends::add);
+        half.request.onDisconnect(ends::add);
         device.failReceive(far.address().queuePairNumber(), 1); // IBV_WC_LOC_LEN_ERR
         assertThat(queue.poll(new Completions(4))).isOne();
         assertThat(ends).isEmpty();
-        connector.completeConnect();
-        get(accepting);
+        half.connector.completeConnect();
+        get(half.accepting);
         assertThat(ends.poll(30, TimeUnit.SECONDS)).isEqualTo(Status.CONNECTION_ABORTED);
         assertThat(far.state()).isEqualTo(QueuePairState.FAILED);
     }
 
     @Test
     void aFlushBeforeTheConnectionIsEstablishedEndsIt() throws Exception {
-        Connector connector = connector();
-        CompletableFuture<Void> connecting = connecting(connector);
-        Connector request = request();
         far.receive(7, new BufferList(1)).orThrow();
-        CompletableFuture<Void> accepting = request.acceptAsync(far, DEFAULTS);
-        get(connecting);
+        Accepted half = accepted();
         far.flush();
         assertThat(queue.poll(new Completions(4))).isOne();
         BlockingQueue<Status> peers = new LinkedBlockingQueue<>();
-        connector.completeConnect();
-        connector.onDisconnect(peers::add);
-        get(accepting);
+        half.connector.completeConnect();
+        half.connector.onDisconnect(peers::add);
+        get(half.accepting);
         assertThat(peers.poll(30, TimeUnit.SECONDS)).isEqualTo(Status.CONNECTION_INVALID);
         assertThat(far.state()).isEqualTo(QueuePairState.FLUSHED);
     }

@@ -19,24 +19,48 @@ import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.function.Consumer;
+import java.util.function.LongFunction;
 
 /** The event loop of an adapter, on which all of its objects depend. */
 @Timeout(60)
 class AdapterEventsTest {
     /** Knows no object, and does not care. */
-    static final AdapterEvents.Observer NOBODY =
-            new AdapterEvents.Observer() {
-                @Override
-                public Object objectAt(long address) {
-                    return null;
-                }
+    static final AdapterEvents.Observer NOBODY = observer(address -> null, event -> {});
 
-                @Override
-                public void arrived(AsyncEvent event) {}
+    private static AdapterEvents.Observer observer(
+            LongFunction<Object> objects, Consumer<AsyncEvent> arrived) {
+        return new AdapterEvents.Observer() {
+            @Override
+            public Object objectAt(long address) {
+                return objects.apply(address);
+            }
 
-                @Override
-                public void threadEnded() {}
-            };
+            @Override
+            public void arrived(AsyncEvent event) {
+                arrived.accept(event);
+            }
+
+            @Override
+            public void threadEnded() {}
+        };
+    }
+
+    private AdapterEvents events(AdapterEvents.Observer observer) {
+        return new AdapterEvents("fake0", device, VerbenaException::of, observer);
+    }
+
+    private static AdapterEvents.CompletionQueueListener overrunListener(Runnable overran) {
+        return new AdapterEvents.CompletionQueueListener() {
+            @Override
+            public void overran() {
+                overran.run();
+            }
+
+            @Override
+            public void deviceFailed() {}
+        };
+    }
 
     private final FakeDevice device = new FakeDevice();
     @RegisterExtension final UncaughtReports uncaught = new UncaughtReports();
@@ -71,35 +95,13 @@ class AdapterEventsTest {
     void anEventWhoseHandlingFailsReachesTheObserverAllTheSame() throws Exception {
         BlockingQueue<AsyncEvent> arrived = new LinkedBlockingQueue<>();
         AdapterEvents events =
-                new AdapterEvents(
-                        "fake0",
-                        device,
-                        VerbenaException::of,
-                        new AdapterEvents.Observer() {
-                            @Override
-                            public Object objectAt(long address) {
-                                return "the object at " + address;
-                            }
-
-                            @Override
-                            public void arrived(AsyncEvent event) {
-                                arrived.add(event);
-                            }
-
-                            @Override
-                            public void threadEnded() {}
-                        });
+                events(observer(address -> "the object at " + address, arrived::add));
         events.addCompletionQueue(
                 4096,
-                new AdapterEvents.CompletionQueueListener() {
-                    @Override
-                    public void overran() {
-                        throw new IllegalStateException("cannot handle it");
-                    }
-
-                    @Override
-                    public void deviceFailed() {}
-                });
+                overrunListener(
+                        () -> {
+                            throw new IllegalStateException("cannot handle it");
+                        }));
         device.raise(AsyncEvent.Kind.COMPLETION_QUEUE_BROKEN, 4096);
         assertThat(report()).hasMessage("cannot handle it");
         AsyncEvent event = arrived.poll(30, TimeUnit.SECONDS);
@@ -116,44 +118,20 @@ class AdapterEventsTest {
         AdapterEvents[] made = {null};
         CountDownLatch known = new CountDownLatch(1);
         made[0] =
-                new AdapterEvents(
-                        "fake0",
-                        device,
-                        VerbenaException::of,
-                        new AdapterEvents.Observer() {
-                            @Override
-                            public Object objectAt(long address) {
-                                made[0].removeCompletionQueue(address);
-                                made[0].addCompletionQueue(address, listener("second", told));
-                                return null;
-                            }
-
-                            @Override
-                            public void arrived(AsyncEvent event) {
-                                known.countDown();
-                            }
-
-                            @Override
-                            public void threadEnded() {}
-                        });
-        made[0].addCompletionQueue(4096, listener("first", told));
+                events(
+                        observer(
+                                address -> {
+                                    made[0].removeCompletionQueue(address);
+                                    made[0].addCompletionQueue(
+                                            address, overrunListener(() -> told.add("second")));
+                                    return null;
+                                },
+                                event -> known.countDown()));
+        made[0].addCompletionQueue(4096, overrunListener(() -> told.add("first")));
         device.raise(AsyncEvent.Kind.COMPLETION_QUEUE_BROKEN, 4096);
         assertThat(known.await(30, TimeUnit.SECONDS)).isTrue();
         assertThat(told).containsExactly("first");
         made[0].stop();
-    }
-
-    private static AdapterEvents.CompletionQueueListener listener(
-            String name, BlockingQueue<String> told) {
-        return new AdapterEvents.CompletionQueueListener() {
-            @Override
-            public void overran() {
-                told.add(name);
-            }
-
-            @Override
-            public void deviceFailed() {}
-        };
     }
 
     @Test

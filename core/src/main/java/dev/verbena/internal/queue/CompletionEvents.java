@@ -538,20 +538,11 @@ public final class CompletionEvents {
         }
         try {
             channel.lower();
-            return collectHere(channel.take());
+            return collect(channel.take());
         } catch (RuntimeException | Error e) {
             collectAgain();
             throw e;
         }
-    }
-
-    /** Under one lock: what fires after the look has to wake the loop again. */
-    private synchronized int collectHere(int taken) {
-        handleEvents(taken);
-        int status = takeFiredUnlessPolled();
-        collecting = false;
-        raiseForTasks(); // which were left since the caller looked
-        return status;
     }
 
     /** An exception has ended the look: whatever there is, the loop comes again. */
@@ -561,9 +552,10 @@ public final class CompletionEvents {
     }
 
     /**
-     * Looks whether it has fired, for the thread that waits for a shared channel.
+     * Looks whether it has fired. Under one lock: what fires, or is left, after it wakes again.
      *
-     * @param events how many of this queue's were taken from the channel
+     * @param events how many of this queue's were taken from the channel, or the negative errno of
+     *     taking one
      * @return what fired, or {@link #NOTHING}
      */
     public synchronized int collect(int events) {
@@ -576,6 +568,7 @@ public final class CompletionEvents {
             return takeFiredUnlessPolled();
         } finally {
             collecting = false;
+            raiseForTasks(); // which were left since the caller looked
         }
     }
 

@@ -52,11 +52,11 @@ public final class AdapterEvents {
         void handle();
 
         /**
-         * Who wants to know that data came for a queue pair whose connection is not established
-         * yet: IBV_EVENT_COMM_EST.
+         * Finds what an event of the first data of a queue pair is for, before the connection is
+         * established: IBV_EVENT_COMM_EST.
          *
          * @param queuePair the address of the {@code ibv_qp}
-         * @return run when they have come, or null
+         * @return what the event runs, or null for nothing
          */
         @Nullable Runnable awaitsData(long queuePair);
 
@@ -197,13 +197,17 @@ public final class AdapterEvents {
     // ---- registrations
 
     /**
-     * Registers a completion queue.
+     * Registers a completion queue. If queues have failed already, it is told at once, perhaps a
+     * second time.
      *
      * @param address of the {@code ibv_cq}
      * @param listener its listener
      */
     public void addCompletionQueue(long address, CompletionQueueListener listener) {
         completionQueues.put(address, listener);
+        if (queuesHaveFailed()) {
+            listener.deviceFailed();
+        }
     }
 
     /**
@@ -216,13 +220,17 @@ public final class AdapterEvents {
     }
 
     /**
-     * Registers a shared receive queue.
+     * Registers a shared receive queue. If queues have failed already, it is told at once, perhaps
+     * a second time.
      *
      * @param address of the {@code ibv_srq}
      * @param listener its listener
      */
     public void addSharedQueue(long address, SharedQueueListener listener) {
         sharedQueues.put(address, listener);
+        if (queuesHaveFailed()) {
+            callbacks.execute(listener::failed);
+        }
     }
 
     /**
@@ -417,6 +425,11 @@ public final class AdapterEvents {
         }
         deviceFailed = true;
         failQueues();
+    }
+
+    /** Whether {@link #failQueues} was called, or is about to be. */
+    private boolean queuesHaveFailed() {
+        return deviceFailed || endCause != null;
     }
 
     private void failQueues() {

@@ -78,6 +78,20 @@ class CompletionEventsTest {
         make(vendor, false);
     }
 
+    /** Confined to this thread. */
+    private void makeOwned() {
+        owner[0] = Thread.currentThread();
+        make(FakeDevice.PLAIN);
+    }
+
+    /** Another thread leaves something to the owner; how often that was done. */
+    private int[] leaveTask() throws InterruptedException {
+        int[] done = {0};
+        Runnable task = () -> done[0]++;
+        Thread.ofPlatform().start(() -> poller.ownerTasks().runByOwner(task)).join();
+        return done;
+    }
+
     @AfterEach
     void free() {
         if (events != null) {
@@ -319,13 +333,9 @@ class CompletionEventsTest {
     /** A task is left after the look before the wait: nobody sleeps yet who could be woken. */
     @Test
     void anOwnerDoesNotSleepBesideATaskThatWasLeftToIt() throws InterruptedException {
-        owner[0] = Thread.currentThread();
-        make(FakeDevice.PLAIN);
+        makeOwned();
         events.arm(ArmState.ANY);
-        int[] done = {0};
-        Thread other =
-                Thread.ofPlatform().start(() -> poller.ownerTasks().runByOwner(() -> done[0]++));
-        other.join();
+        int[] done = leaveTask();
         nothingAfter(10 * SOON);
         assertThat(device.sleeps).isEmpty();
         assertThat(done[0]).isZero();
@@ -496,13 +506,6 @@ class CompletionEventsTest {
             return Descriptors.await(0, events.descriptor()) == 1;
         }
 
-        private int[] leaveTask() throws InterruptedException {
-            int[] done = {0};
-            Runnable task = () -> done[0]++;
-            Thread.ofPlatform().start(() -> poller.ownerTasks().runByOwner(task)).join();
-            return done;
-        }
-
         @Test
         void isWokenForWhatHadFiredBeforeThereWasADescriptor() {
             make(FakeDevice.PLAIN);
@@ -515,16 +518,14 @@ class CompletionEventsTest {
 
         @Test
         void isWokenForATaskThatWasLeftBeforeThereWasADescriptor() throws Exception {
-            owner[0] = Thread.currentThread();
-            make(FakeDevice.PLAIN);
+            makeOwned();
             leaveTask();
             assertThat(wakes()).isTrue();
         }
 
         @Test
         void isWokenForATaskThatWasLeftWhileItArmedAgain() throws Exception {
-            owner[0] = Thread.currentThread();
-            make(FakeDevice.PLAIN);
+            makeOwned();
             assertThat(wakes()).isFalse();
             come();
             assertThat(events.arm(ArmState.ANY)).isTrue();
@@ -536,8 +537,7 @@ class CompletionEventsTest {
 
         @Test
         void isWokenForATaskThatWasLeftWhileItTookAnEvent() throws Exception {
-            owner[0] = Thread.currentThread();
-            make(FakeDevice.PLAIN);
+            makeOwned();
             assertThat(wakes()).isFalse();
             events.arm(ArmState.ANY);
             int[] done = leaveTask(); // after the caller has looked for tasks
