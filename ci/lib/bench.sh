@@ -117,6 +117,7 @@ bench() { # [ROW…]
 # Whether the devices are in a micro VM without KVM: 10 to 30 times slower than real, but it can count.
 is_emulated() { [ "$WAY" = vm ] && ! uses_kvm; }
 
+# Measures rows by time, in as many forks as tell something; fails as bench_on_devices does.
 time_on_devices() { # [ROW…]
     local row once=() often=()
     for row in "$@"; do

@@ -22,7 +22,7 @@ BRISK_JVM=(-XX:TieredStopAtLevel=1 -XX:+UseSerialGC)
 DEMO_LIMIT=180
 TEST_LIMIT=2700 # beside the containers it takes longer than alone
 PAIR_LIMIT=300
-CONTAINERS_LIMIT=1800 # the same
+CONTAINERS_LIMIT=1800 # beside the tests on devices, too
 TWO_VMS_MEBIBYTES=10240 # twice what a VM may touch, and what runs beside
 RXE_IN_CONTAINERS=7.2 # the first Linux where rxe devices can be made inside network namespaces
 BAD_CABLE='loss 1% delay 20ms'
@@ -233,14 +233,8 @@ two_vms_at_a_time() {
     choose_way "$ON"
     [ "$WAY" = vm ] || return 1
     prepare_vm # and the engine, now: neither of the two VMs then has files changed that it sees
-    ! uses_kvm && engine_can_be_made
+    ! uses_kvm && succeeds_apart prepare_engine
 }
-
-engine_can_be_made() (
-    nothing_to_undo
-    heed_signals
-    prepare_engine
-)
 
 available_mebibytes() { awk '$1 == "MemAvailable:" { print int($2 / 1024) }' /proc/meminfo; }
 
@@ -295,7 +289,7 @@ test_containers() {
     elif [ "$WAY" != vm ] && [ -n "$way" ]; then
         way=host # also where the devices are those that this run made, and still has
         kernel=$(uname -r)
-    elif vm_can_be_made; then
+    elif succeeds_apart prepare_vm; then
         way=vm
         prepare_vm
         kernel=$(cat "$VM/version")
@@ -317,11 +311,11 @@ test_containers() {
     fi
 }
 
-# In a subshell, which prepare_vm ends where the VM cannot be made.
-vm_can_be_made() (
+# In a subshell, which is all that the function ends where it fails.
+succeeds_apart() ( # FUNCTION
     nothing_to_undo
     heed_signals
-    prepare_vm
+    "$1"
 )
 
 # Fails only when it was interrupted, with the code for that.

@@ -230,10 +230,14 @@ final class HostQueue implements RawHandler, AutoCloseable {
             if (why == null) {
                 throw e;
             }
-            IOException ended = new IOException(why.getMessage(), why);
+            IOException ended = ended(why);
             ended.addSuppressed(e);
             throw ended;
         }
+    }
+
+    private static IOException ended(ChannelException why) {
+        return new IOException(why.getMessage(), why);
     }
 
     /** Waits for a free call. */
@@ -242,7 +246,7 @@ final class HostQueue implements RawHandler, AutoCloseable {
             Call call = free.poll(TIMEOUT.toSeconds(), TimeUnit.SECONDS);
             ChannelException why = channel.closeReason();
             if (why != null) {
-                throw new IOException(why.getMessage(), why);
+                throw ended(why);
             } else if (call == null) {
                 throw new IOException("all calls of queue %d are in use".formatted(request.id()));
             }

@@ -101,7 +101,7 @@ public final class NvmeHost implements AutoCloseable {
 
     /** Enables the controller, and waits until it is ready: as long as it says that may take. */
     private static void enable(HostQueue admin) throws IOException {
-        long units = property(admin, CAPABILITIES, 1) >>> 24 & 0xff; // TO, of 500 ms
+        long units = property(admin, CAPABILITIES) >>> 24 & 0xff; // TO, of 500 ms
         long deadline =
                 System.nanoTime()
                         + TimeUnit.MILLISECONDS.toNanos(500 * (units + 1)); // 0 is less than one
@@ -112,7 +112,7 @@ public final class NvmeHost implements AutoCloseable {
                             .with64(48, ENABLE);
                     return call.run(HostQueue.Direction.NONE, 0);
                 });
-        while ((property(admin, STATUS, 0) & READY) == 0) {
+        while ((property(admin, STATUS) & READY) == 0) {
             if (System.nanoTime() - deadline > 0) {
                 throw new IOException(
                         "the controller was not ready within the %d ms of its CAP.TO"
@@ -122,8 +122,9 @@ public final class NvmeHost implements AutoCloseable {
         }
     }
 
-    /** Reads a register: one of 8 bytes if {@code size} is 1, else of 4. */
-    private static long property(HostQueue admin, int offset, int size) throws IOException {
+    /** Reads a register. Only the capabilities have eight bytes. */
+    private static long property(HostQueue admin, int offset) throws IOException {
+        int size = offset == CAPABILITIES ? 1 : 0;
         return admin.use(
                 call -> {
                     call.begin(Opcode.FABRICS, Opcode.PROPERTY_GET)
