@@ -7,6 +7,7 @@
 # Sets:  JDK       the home of a JDK 25 or newer
 #        FILTER    which tests to run, or empty
 #        COUNTED   how many tests passed, failed and were skipped
+#        FAILED    those that failed, a line for each
 #        ON_DEVICES  the process of the tests on devices, where they run beside those in containers, or empty
 #        LIMIT, RESULTS (roce): a default, an absolute path
 #        JAVA_25_HOME, in the environment of Maven
@@ -197,6 +198,7 @@ run_tests() { # [FILTER] : Class (with those nested in it), Class#method, with *
         interrupted_by "$code" || [ "$PAIR" = no ] || test_pair || code=$?
         interrupted_by "$code" || [ "$CONTAINERS" = no ] || test_containers || code=$?
     fi
+    [ -z "$FAILED" ] || say "what failed, in short:"$'\n'"${FAILED%$'\n'}" # the reasons are thousands of lines above
     echo "${COUNTED[0]} passed, ${COUNTED[1]} failed, ${COUNTED[2]} skipped"
     ! interrupted_by "$code" || return "$code"
     if [ "$((COUNTED[0] + COUNTED[1]))" = 0 ]; then
@@ -273,8 +275,7 @@ test_pair() {
         0) ;;
         130 | 137 | 143) return "$code" ;;
         *)
-            say "Ping between two micro VMs ended with exit code $code: counted as one failure"
-            one_more_failure
+            one_more_failure "Ping between two micro VMs ended with exit code $code"
             ;;
     esac
 }
@@ -284,7 +285,7 @@ test_pair() {
 test_containers() {
     local way kernel suite
     if ! way=$(way_with_engine_here); then
-        one_more_failure
+        one_more_failure "the tests in containers did not run"
         return
     elif [ "$WAY" != vm ] && [ -n "$way" ]; then
         way=host # also where the devices are those that this run made, and still has
@@ -294,7 +295,7 @@ test_containers() {
         prepare_vm
         kernel=$(cat "$VM/version")
     else
-        one_more_failure
+        one_more_failure "the tests in containers did not run"
         return
     fi
     if has_rxe_in_containers "$kernel"; then
@@ -361,7 +362,11 @@ end_of_nested() { # PID
     return "$code"
 }
 
-one_more_failure() { COUNTED[1]=$((COUNTED[1] + 1)); }
+one_more_failure() { # SENTENCE
+    say "$1: counted as one failure"
+    FAILED+="$1"$'\n'
+    COUNTED[1]=$((COUNTED[1] + 1))
+}
 
 has_rxe_in_containers() { # KERNEL_VERSION
     [ "$(printf '%s\n' "$RXE_IN_CONTAINERS" "${1%%[^0-9.]*}" | sort -V | head -n 1)" = "$RXE_IN_CONTAINERS" ]
@@ -396,13 +401,17 @@ method_pattern() { # FILTER
 }
 
 COUNTED=(0 0 0) # passed, failed, skipped
+FAILED=''
 
 # Adds the numbers of JUnit's reports. A run that ended with another exit code than 0 and has no failed test counts as one failure.
 count() { # WHAT EXIT_CODE REPORT…
     local numbers i
     read -ra numbers < <(numbers "${@:3}")
+    FAILED+=$(failed_tests "${@:3}" && echo .)
+    FAILED=${FAILED%.}
     if [ "$2" != 0 ] && [ "${numbers[1]}" = 0 ]; then
         say "$1: the run ended with exit code $2, counted as one failure"
+        FAILED+="$1: the run ended with exit code $2"$'\n'
         numbers[1]=1
     fi
     say "$1: ${numbers[0]} passed, ${numbers[1]} failed, ${numbers[2]} skipped"
@@ -415,4 +424,19 @@ numbers() { # REPORT…
         function number(name) { return match($0, " " name "=\"[0-9]+\"") ? substr($0, RSTART + length(name) + 3) + 0 : 0 }
         /<testsuite / { tests += number("tests"); failed += number("failures") + number("errors"); skipped += number("skipped") }
         END { print tests - failed - skipped, failed + 0, skipped + 0 }' || true
+}
+
+# Prints the tests of JUnit's reports that failed, a line for each, with the beginning of what was said.
+failed_tests() { # REPORT…
+    cat "$@" 2>/dev/null | awk '
+        function text(name) { return match($0, " " name "=\"[^\"]*\"") ? substr($0, RSTART + length(name) + 3, RLENGTH - length(name) - 4) : "" }
+        /<testcase / { test = text("classname") "#" text("name") }
+        /<(failure|error)[ >]/ {
+            why = text("message")
+            gsub(/&#(10|13|9);/, " ", why)
+            gsub(/&lt;/, "<", why); gsub(/&gt;/, ">", why); gsub(/&quot;/, "\"", why); gsub(/&apos;/, "\047", why); gsub(/&amp;/, "\\&", why)
+            gsub(/[[:space:]]+/, " ", why)
+            sub(/^ /, "", why)
+            print test (why ? ": " : "") substr(why, 1, 300)
+        }' || true
 }

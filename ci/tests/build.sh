@@ -150,6 +150,34 @@ test_a_failure_on_devices_beside_containers_counts() {
     says "tests on devices: the run ended with exit code 70, counted as one failure"
 }
 
+test_what_failed_is_named_at_the_end() {
+    mkdir -p "$BOX/results/ci-reports"
+    cat >"$BOX/results/ci-reports/TEST-a.xml" <<'LINES'
+<testsuite name="a" tests="4" failures="2" errors="1" skipped="0">
+<testcase name="passes()" classname="x.ATest" time="1"/>
+<testcase name="fails()" classname="x.ATest" time="1">
+<failure message="&#10;Expecting:&#10; &lt;1&gt; &amp; more" type="y"><![CDATA[at x.ATest.fails]]></failure>
+</testcase>
+<testcase classname="ci" name="of_scripts" time="1"><failure message="exit code 1">+ false</failure></testcase>
+<testcase name="ends()" classname="x.ATest" time="1"><error type="y">java.lang.Error</error></testcase>
+</testsuite>
+LINES
+    {
+        two_vms 'exit 70' 'reports containers-6.1-reports 3'
+        # shellcheck disable=SC2016 # for the fake
+        echo 'test_this_script() { count "tests of ci/roce" 1 "$RESULTS"/ci-reports/TEST-*.xml; rm -r "$RESULTS/ci-reports"; }'
+        echo run_tests
+    } >"$BOX/lines"
+    with_lib <"$BOX/lines"
+    exits_with 1
+    prints $'3 passed, 4 failed, 1 skipped'
+    [[ $(<"$BOX/err") == *$'what failed, in short:
+x.ATest#fails(): Expecting: <1> & more
+ci#of_scripts: exit code 1
+x.ATest#ends()
+tests on devices: the run ended with exit code 70' ]] || { cat "$BOX/err"; return 1; }
+}
+
 test_TERM_while_two_VMs_run() {
     {
         # shellcheck disable=SC2016 # for the fake program
