@@ -15,8 +15,7 @@ final class AddressResolution {
     // each try. The kernel looks at the neighbour's reply when the neighbour's entry changes, which
     // it may miss, or else at the end of this time (addr.c of 6.1 puts the request on the list of
     // those to wake after the query went out. Seen on two devices of one machine, where the reply
-    // is
-    // there at once: each try took its whole time).
+    // is there at once: each try took its whole time).
     static final int FIRST_TIMEOUT = 100;
     static final int LAST_TIMEOUT = 2000;
 

@@ -146,8 +146,7 @@ final class ConnectionTable {
 
         // A peer that gives up before it has word that the connection is established is reported by
         // an event of an attempt. TIMEWAIT_EXIT comes long after a disconnect; should that have
-        // been
-        // missed, the connection has ended all the same.
+        // been missed, the connection has ended all the same.
         Set<ConnectionTrigger> ends =
                 on(PEER_DISCONNECTED, ROUTE_ERROR, CONNECT_ERROR, UNREACHABLE, REJECTED);
         ends.addAll(on(DISCONNECT_UNANSWERED, TIMEWAIT_EXIT));

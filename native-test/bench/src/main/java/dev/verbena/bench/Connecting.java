@@ -102,8 +102,7 @@ public final class Connecting {
                 throw e;
             }
             // The client's READY TO USE may be overtaken: its connection was established, and
-            // ended,
-            // before this side's was. Close answers the disconnect.
+            // ended, before this side's was. Close answers the disconnect.
             end(request, queuePair, left);
             return;
         }
