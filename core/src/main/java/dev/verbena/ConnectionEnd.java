@@ -65,9 +65,13 @@ final class ConnectionEnd implements QueuePairEnd, Consumer<CloseReason> {
         return queuePair.sends().owner() == Thread.currentThread();
     }
 
-    /** Does what a poll would do, while the owner of confined queues waits for something else. */
-    void serve() {
-        queuePair.sends().serve();
+    /**
+     * Does what a poll would do, while the owner of confined queues waits for something else.
+     *
+     * @return whether requests are outstanding
+     */
+    boolean serve() {
+        return queuePair.sends().serve();
     }
 
     @Override

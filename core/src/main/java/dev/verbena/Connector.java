@@ -514,24 +514,24 @@ public final class Connector extends NativeObject {
     }
 
     /**
-     * Waits for a step. The owner of a queue pair that is confined polls meanwhile: a disconnect
-     * waits for outstanding requests, and no other thread may poll their completion queue.
+     * Waits for a step. The owner of a confined queue pair polls as long as requests of it are
+     * outstanding: a disconnect waits for them, and no other thread may poll their completion
+     * queue.
      */
     private void awaitOnce(CompletableFuture<Void> step)
             throws InterruptedException, ExecutionException {
         ConnectionEnd confined = end;
-        if (confined == null || !confined.confinedHere()) {
-            step.get();
-            return;
-        }
-        while (true) {
-            try {
-                step.get(1, TimeUnit.MILLISECONDS);
-                return;
-            } catch (TimeoutException e) {
-                confined.serve();
+        if (confined != null && confined.confinedHere()) {
+            while (confined.serve()) {
+                try {
+                    step.get(1, TimeUnit.MILLISECONDS);
+                    return;
+                } catch (TimeoutException e) {
+                    // polls once more
+                }
             }
         }
+        step.get();
     }
 
     /**

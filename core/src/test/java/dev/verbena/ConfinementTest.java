@@ -327,6 +327,41 @@ class ConfinementTest {
             assertThat(completions.status(0)).isEqualTo(Status.SUCCESS);
         }
 
+        /** With nothing outstanding it has nothing to poll for. */
+        @Test
+        void theOwnerSleepsUntilThePeerAnswers() throws Exception {
+            Thread owner = Thread.currentThread();
+            CompletableFuture<Boolean> slept = new CompletableFuture<>();
+            InetSocketAddress here = new InetSocketAddress(InetAddress.ofLiteral("10.0.0.1"), 0);
+            try (Connector second = adapter.createConnector();
+                    QueuePair queuePair = domain.createQueuePair(queue, queue, LIMITS);
+                    Listener listener =
+                            adapter.listen(
+                                    here,
+                                    0,
+                                    request -> {
+                                        try (request) {
+                                            slept.complete(sleepsWithoutLimit(owner));
+                                            request.reject(new byte[0]);
+                                        }
+                                    })) {
+                assertThatThrownBy(() -> second.connect(queuePair, listener.localAddress()))
+                        .hasMessageContaining("refused");
+            }
+            assertThat(slept.get(30, TimeUnit.SECONDS)).isTrue();
+        }
+
+        private static boolean sleepsWithoutLimit(Thread thread) {
+            long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(5);
+            while (thread.getState() != Thread.State.WAITING) {
+                if (System.nanoTime() - end >= 0) {
+                    return false;
+                }
+                Thread.onSpinWait();
+            }
+            return true;
+        }
+
         @Test
         void thePeersDisconnectRefusesPostsAndAPollPostsWhatWasDeferred() throws Exception {
             write(1, OpFlags.DEFER);

@@ -530,10 +530,15 @@ public final class SendQueue extends QueueLock {
         return ledger.outstanding() == 0;
     }
 
-    /** Polls, and does what other threads have left for the owner of this confined queue. */
-    public void serve() {
+    /**
+     * Polls, and does what other threads have left for the owner of this confined queue.
+     *
+     * @return whether requests are outstanding
+     */
+    public boolean serve() {
         poller.ownerTasks().runAll();
         poller.drain();
+        return ledger.outstanding() > 0;
     }
 
     /**
