@@ -15,6 +15,7 @@ import dev.verbena.internal.verbs.VerbsContext;
 
 import org.jspecify.annotations.Nullable;
 
+import java.util.Objects;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.TimeUnit;
@@ -51,7 +52,7 @@ final class NativeQueuePair implements Endpoint.Listener {
     private final SendQueue sends;
     private final @Nullable ReceiveQueue receives; // null with a shared receive queue
     private final int firstSequence = ThreadLocalRandom.current().nextInt() & SEQUENCE_BITS;
-    private final CountDownLatch lastReceive = new CountDownLatch(1); // with a shared one
+    private final @Nullable CountDownLatch lastReceive; // null without a shared receive queue
 
     private final AtomicBoolean connecting = new AtomicBoolean(); // or connected, or flushed
     private final AtomicBoolean connectedByAddress = new AtomicBoolean(); // and not ended
@@ -79,6 +80,8 @@ final class NativeQueuePair implements Endpoint.Listener {
         this.sharedReceives = sharedReceives;
         this.limits = limits;
         this.endpoint = new Endpoint(owner, domain.windows(), this);
+        CountDownLatch last = sharedReceives == null ? null : new CountDownLatch(1);
+        this.lastReceive = last;
         this.parts =
                 new QueuePairParts(
                         domain,
@@ -87,7 +90,7 @@ final class NativeQueuePair implements Endpoint.Listener {
                         sharedReceives,
                         limits,
                         endpoint,
-                        lastReceive::countDown);
+                        last == null ? () -> {} : last::countDown);
         this.port = parts.port;
         this.gid = parts.gid == null ? null : parts.gid.gid();
         this.address = parts.address;
@@ -463,6 +466,7 @@ final class NativeQueuePair implements Endpoint.Listener {
 
     /** Waits until it has ended the shared receives that it took, where the provider says so. */
     private void awaitLastReceive() {
+        CountDownLatch last = Objects.requireNonNull(lastReceive);
         if (!reachable || !adapter.provider().reportsLastReceive()) {
             return;
         }
@@ -472,7 +476,7 @@ final class NativeQueuePair implements Endpoint.Listener {
         while (waiting) {
             try {
                 // When the time runs out, it is destroyed all the same, and may lose a receive.
-                var _ = lastReceive.await(deadline - System.nanoTime(), TimeUnit.NANOSECONDS);
+                var _ = last.await(deadline - System.nanoTime(), TimeUnit.NANOSECONDS);
                 waiting = false;
             } catch (InterruptedException e) {
                 interrupted = true; // closing is not given up half way

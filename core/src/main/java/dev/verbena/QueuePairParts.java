@@ -103,6 +103,7 @@ final class QueuePairParts {
             this.sends = createSendQueue(interval);
             this.receives = sharedReceives == null ? createReceiveQueue() : null;
             if (sharedReceives != null) {
+                endpoint.receiveCounts().prepare();
                 CompletionPoller poller = receiveCompletions.poller();
                 undo.push(() -> poller.share(number, null));
                 poller.share(number, endpoint);

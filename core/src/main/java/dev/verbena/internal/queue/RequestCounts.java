@@ -1,5 +1,7 @@
 package dev.verbena.internal.queue;
 
+import org.jspecify.annotations.Nullable;
+
 import java.util.concurrent.atomic.AtomicLongArray;
 
 /**
@@ -19,17 +21,46 @@ public final class RequestCounts {
     private static final int SHARED_RECEIVES = 8;
     private static final int BYTES = 9;
 
-    // One array: every queue pair has two of these, and most are never counted up.
-    private final AtomicLongArray counts = new AtomicLongArray(BYTES + 1);
+    private static final AtomicLongArray ZEROS = new AtomicLongArray(BYTES + 1); // stay so
+
+    // Null until prepare(): every queue pair has two of these, and many connections may be idle.
+    private volatile @Nullable AtomicLongArray counts;
 
     RequestCounts() {}
+
+    /** Allocates, where that was not done: before a first request, as a poll must not fail. */
+    public void prepare() {
+        var _ = own();
+    }
+
+    /** For writers. */
+    private AtomicLongArray own() {
+        AtomicLongArray own = counts;
+        return own == null ? allocate() : own;
+    }
+
+    private synchronized AtomicLongArray allocate() {
+        AtomicLongArray own = counts;
+        if (own == null) {
+            own = new AtomicLongArray(BYTES + 1);
+            counts = own;
+        }
+        return own;
+    }
+
+    /** For readers. */
+    private AtomicLongArray now() {
+        AtomicLongArray now = counts;
+        return now == null ? ZEROS : now;
+    }
 
     // The writers. Those without a locked instruction hold a queue's lock.
 
     /** Notes how many requests were added, long before that number has wrapped around. */
     void added(int wrapping) {
-        long before = counts.getPlain(ADDED);
-        counts.setOpaque(ADDED, before + (wrapping - (int) before));
+        AtomicLongArray own = own();
+        long before = own.getPlain(ADDED);
+        own.setOpaque(ADDED, before + (wrapping - (int) before));
     }
 
     /** Requests of this library's own were added, or taken back. */
@@ -39,7 +70,7 @@ public final class RequestCounts {
 
     /** One was added that the caller believes refused. */
     void suppressed() {
-        counts.getAndIncrement(SUPPRESSED);
+        own().getAndIncrement(SUPPRESSED);
     }
 
     /**
@@ -48,14 +79,15 @@ public final class RequestCounts {
      * @param code what it returned
      */
     public void refused(int code) {
-        counts.getAndIncrement(REFUSED);
+        AtomicLongArray own = own();
+        own.getAndIncrement(REFUSED);
         if (code == Refusal.FULL.code()) {
-            counts.getAndIncrement(FULL);
+            own.getAndIncrement(FULL);
         }
     }
 
     void failed(int status) {
-        counts.getAndIncrement(status == SynthesizedStatus.FLUSHED ? CANCELLED : FAILED);
+        own().getAndIncrement(status == SynthesizedStatus.FLUSHED ? CANCELLED : FAILED);
     }
 
     void internalSignal() {
@@ -72,22 +104,24 @@ public final class RequestCounts {
     }
 
     private void add(int which, long count) {
-        counts.setOpaque(which, counts.getPlain(which) + count);
+        AtomicLongArray own = own();
+        own.setOpaque(which, own.getPlain(which) + count);
     }
 
     // The readers.
 
     /** How many were added for the caller, where the ledger's number is this one. */
     long posted(int wrapping) {
-        long before = counts.getOpaque(ADDED);
+        AtomicLongArray now = now();
+        long before = now.getOpaque(ADDED);
         return before
                 + (wrapping - (int) before)
-                - counts.getOpaque(INTERNAL)
-                - counts.getOpaque(SUPPRESSED);
+                - now.getOpaque(INTERNAL)
+                - now.getOpaque(SUPPRESSED);
     }
 
     int internal() {
-        return (int) counts.getOpaque(INTERNAL);
+        return (int) now().getOpaque(INTERNAL);
     }
 
     /**
@@ -96,7 +130,7 @@ public final class RequestCounts {
      * @return how many
      */
     public long refused() {
-        return counts.getOpaque(REFUSED);
+        return now().getOpaque(REFUSED);
     }
 
     /**
@@ -105,7 +139,7 @@ public final class RequestCounts {
      * @return how many of {@link #refused}
      */
     public long full() {
-        return counts.getOpaque(FULL);
+        return now().getOpaque(FULL);
     }
 
     /**
@@ -114,7 +148,7 @@ public final class RequestCounts {
      * @return how many
      */
     public long failed() {
-        return counts.getOpaque(FAILED);
+        return now().getOpaque(FAILED);
     }
 
     /**
@@ -123,7 +157,7 @@ public final class RequestCounts {
      * @return how many
      */
     public long cancelled() {
-        return counts.getOpaque(CANCELLED);
+        return now().getOpaque(CANCELLED);
     }
 
     /**
@@ -132,7 +166,7 @@ public final class RequestCounts {
      * @return how many
      */
     public long internalSignals() {
-        return counts.getOpaque(INTERNAL_SIGNALS);
+        return now().getOpaque(INTERNAL_SIGNALS);
     }
 
     /**
@@ -141,7 +175,7 @@ public final class RequestCounts {
      * @return how many
      */
     public long sharedReceives() {
-        return counts.getOpaque(SHARED_RECEIVES);
+        return now().getOpaque(SHARED_RECEIVES);
     }
 
     /**
@@ -150,6 +184,6 @@ public final class RequestCounts {
      * @return how many
      */
     public long bytes() {
-        return counts.getOpaque(BYTES);
+        return now().getOpaque(BYTES);
     }
 }

@@ -129,6 +129,7 @@ public final class RequestLedger extends RequestSlots implements Credit {
     }
 
     private boolean fullNow() {
+        counts.prepare(); // first: a request whose end cannot be counted is not added
         ensureRequests();
         int silent = silentAdded - (int) SILENT_RETIRED.getAcquire(this);
         int others = added - silentAdded - (int) DELIVERED.getAcquire(this);

@@ -57,6 +57,7 @@ public final class SharedReceives implements Credit {
             free[i] = depth - 1 - i;
         }
         this.freeCount = depth;
+        counts.prepare();
     }
 
     /**
