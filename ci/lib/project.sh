@@ -269,7 +269,7 @@ test_pair() {
     local ping=("$JDK/bin/java" "${BRISK_JVM[@]}" -jar "$(jar_of tools)" ping) code=0
     say "Ping between two micro VMs, $BAD_CABLE"
     nested pair --timeout "$PAIR_LIMIT" --results "$RESULTS" --netem "$BAD_CABLE" \
-        -- "${ping[@]}" server --bind "${ROCE_ADDRESSES[0]}" \
+        -- "${ping[@]}" server --bind "${ROCE_ADDRESSES[0]}" --timeout 60 \
         -- "${ping[@]}" client "${ROCE_ADDRESSES[0]}" --count 20 --size 4096 --timeout 60 || code=$?
     case $code in
         0) ;;

@@ -46,7 +46,9 @@ import java.util.function.Consumer;
  * <p><b>Lifetime.</b> A connector whose attempt failed may connect again, and so may the queue pair
  * if the peer had not accepted. {@link #close} refuses a request that was not accepted, and ends an
  * established connection: when it returns, the queue pair is flushed; the native objects are kept
- * until the peer has confirmed, for at most 10 s.
+ * until the peer has confirmed, for at most 10 s. Before a process ends, {@link #awaitClosed} waits
+ * for that: the kernel sends no lost message again for a process that is gone, and the peer would
+ * not learn of the end.
  */
 public final class Connector extends NativeObject {
     private final Adapter adapter;

@@ -10,6 +10,7 @@ import dev.verbena.QueuePair;
 import dev.verbena.QueuePairLimits;
 import dev.verbena.RemoteMemory;
 import dev.verbena.Status;
+import dev.verbena.VerbenaException;
 import dev.verbena.channel.ChannelException;
 import dev.verbena.channel.IdleStrategy;
 import dev.verbena.channel.Poller;
@@ -26,6 +27,7 @@ import java.util.function.BooleanSupplier;
 /** One side of Ping's connection: a channel without framing, and how to wait. For one thread. */
 final class PingEnd implements AutoCloseable, RawHandler {
     private static final int DEPTH = 8; // one request and the messages before it; never filled
+    private static final Duration CONFIRMED_WITHIN = Duration.ofSeconds(15); // a close takes 10
 
     private final PingOptions options;
     private final Poller poller;
@@ -35,6 +37,7 @@ final class PingEnd implements AutoCloseable, RawHandler {
     private final RawCallback whenDone = (of, nothing, status) -> done = status.isSuccess();
     private boolean done; // the read or the write that is waited for
     private boolean ended;
+    private Connector connector; // null before open
 
     PingEnd(Adapter adapter, PingOptions options) {
         this.options = options;
@@ -51,8 +54,9 @@ final class PingEnd implements AutoCloseable, RawHandler {
     }
 
     /** The queue pair for a connector, which the channel closes: before it accepts or completes. */
-    QueuePair open(Connector connector) {
-        channel.open(connector);
+    QueuePair open(Connector with) {
+        channel.open(with);
+        connector = with;
         return channel.queuePair();
     }
 
@@ -158,6 +162,24 @@ final class PingEnd implements AutoCloseable, RawHandler {
         } finally {
             poller.close();
             regions.forEach(MemoryRegion::close);
+        }
+        awaitConfirmed();
+    }
+
+    /**
+     * Waits until the peer has confirmed the end, or this side has given up. The program ends next,
+     * and a process that is gone does not send a lost message again: the peer would not learn of
+     * it.
+     */
+    private void awaitConfirmed() {
+        if (connector == null) {
+            return;
+        }
+        connector.close();
+        try {
+            connector.awaitClosed(CONFIRMED_WITHIN);
+        } catch (VerbenaException e) {
+            // The peer is gone: there is nobody to tell.
         }
     }
 }
