@@ -413,7 +413,7 @@ class AdapterLookupTest implements AdapterLookup.Devices, AdapterLookup.Network 
                                     lookup().forPeer(
                                                     InetAddress.ofLiteral("192.0.2.9"),
                                                     () -> network,
-                                                    Duration.ofMillis(30)))
+                                                    Duration.ofMillis(500)))
                     .isInstanceOfSatisfying(
                             VerbenaException.class,
                             e -> assertThat(e.status()).isEqualTo(Status.HOST_UNREACHABLE))

@@ -190,9 +190,22 @@ class ChannelCountersTest {
         }
     }
 
-    /** What the caller's thread does between two polls is no handler's time. */
+    /**
+     * What the caller's thread does between two polls is no handler's time. A busy machine may make
+     * a round slow now and then; a pause that is counted does so in each run.
+     */
     @Test
     void aPauseBetweenPollsIsNoSlowHandler() throws Exception {
+        int runs = 6;
+        long[] slow = new long[2]; // in how many runs the first round was, and the one behind it
+        for (int i = 0; i < runs; i++) {
+            pollAfterPauses(slow);
+        }
+        assertThat(slow[0]).isLessThan(runs);
+        assertThat(slow[1]).isLessThan(runs);
+    }
+
+    private static void pollAfterPauses(long[] slow) throws Exception {
         FakeDevice device = new FakeDevice();
         device.carriesBytes = true;
         try (Adapter adapter = FakeAdapters.open(device);
@@ -200,12 +213,13 @@ class ChannelCountersTest {
                 Channel a = new Channel(poller, SMALL, (channel, message) -> {});
                 Channel b = new Channel(poller, SMALL, (channel, message) -> {})) {
             Two.connect(a, b);
-            for (int i = 0; i < 2; i++) { // a first round, and one behind it
+            for (int i = 0; i < slow.length; i++) {
                 assertThat(a.trySend(text("x"))).isEqualTo(Status.SUCCESS);
-                Thread.sleep(2 * Poller.SLOW.toMillis()); // the caller's own work
+                pause(); // the caller's own work
+                long before = poller.slowRounds();
                 assertThat(poller.poll()).isPositive();
+                slow[i] += poller.slowRounds() - before;
             }
-            assertThat(poller.slowRounds()).isZero();
         }
         device.dispose();
     }

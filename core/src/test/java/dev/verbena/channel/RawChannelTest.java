@@ -215,7 +215,7 @@ class RawChannelTest {
     /** Whatever is outstanding when a channel ends is called back, oldest first, and once. */
     @Test
     void theEndComesOnceForEach() throws Exception {
-        RawChannel a = channel(Duration.ofMillis(100), handler((channel, message) -> {}));
+        RawChannel a = channel(Duration.ofSeconds(1), handler((channel, message) -> {}));
         RawChannel b = channel(null, reposting());
         connect(a, b);
         synchronized (device) {

@@ -49,6 +49,9 @@ final class FakeAsyncEvents {
         }
         if (events.isEmpty()) {
             Descriptors.drain(descriptor);
+            if (!events.isEmpty() || settings.gone) { // another thread has just added one
+                setReadable();
+            }
         }
         return event == null ? new AsyncEvent(AsyncEvent.Kind.NONE) : event;
     }

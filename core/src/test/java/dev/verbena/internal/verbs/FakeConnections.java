@@ -104,7 +104,12 @@ public final class FakeConnections implements ConnectionControl {
     private final Map<Long, Channel> channels = new HashMap<>();
     private final Map<Long, Id> ids = new HashMap<>();
     private long nextAddress = 0x5000_0000L;
-    private int nextPort = 49152;
+    private int ports;
+
+    /** Those of clients come around again. */
+    private int nextPort() {
+        return 49152 + (ports++ & 0x3FFF);
+    }
 
     public synchronized int identifiers() {
         return ids.size();
@@ -285,7 +290,7 @@ public final class FakeConnections implements ConnectionControl {
         if (!any && !local(to.getAddress())) {
             return -Errno.EADDRNOTAVAIL; // as the kernel does
         }
-        int port = to.getPort() == 0 ? nextPort++ : to.getPort();
+        int port = to.getPort() == 0 ? nextPort() : to.getPort();
         InetSocketAddress local = new InetSocketAddress(to.getAddress(), port);
         if (ids.values().stream()
                 .anyMatch(o -> local.equals(o.local) && !(o.sharing && id.sharing))) {
@@ -328,7 +333,7 @@ public final class FakeConnections implements ConnectionControl {
                 from != null && from.getPort() != 0
                         ? from
                         : new InetSocketAddress(
-                                from == null ? to.getAddress() : from.getAddress(), nextPort++);
+                                from == null ? to.getAddress() : from.getAddress(), nextPort());
         id.peer = to;
         id.state = "RESOLVING";
         if (lateAnswers > 0) {

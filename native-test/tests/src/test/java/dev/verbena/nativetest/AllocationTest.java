@@ -30,7 +30,7 @@ import java.util.List;
 class AllocationTest {
     private static final int WARM_UP = 2_000;
     private static final int MEASURED = 1_000;
-    private static final Duration TIMEOUT = Duration.ofSeconds(30);
+    private static final Duration TIMEOUT = Duration.ofSeconds(60);
 
     /** Runs something that was warmed up, and that makes what it needs before. */
     private static void assertAllocatesNothing(String what, Runnable run) {

@@ -193,8 +193,7 @@ class ConnectionTest {
     void aServerThatNeverAnswersIsGivenUp() throws Exception {
         try (Listener listener = server.adapter.listen(any(server), 0, requests::add);
                 Connector connector = client.adapter.createConnector()) {
-            ConnectionOptions soon =
-                    ConnectionOptions.DEFAULTS.withDeadline(Duration.ofMillis(700));
+            ConnectionOptions soon = ConnectionOptions.DEFAULTS.withDeadline(Duration.ofSeconds(3));
             VerbenaException e =
                     failure(
                             () ->

@@ -7,7 +7,7 @@ import java.util.concurrent.TimeUnit;
  * Checking it allocates nothing.
  */
 final class Deadline {
-    private static final long SECONDS = 30;
+    private static final long SECONDS = 60;
 
     private final String what;
     private final long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(SECONDS);
@@ -16,7 +16,7 @@ final class Deadline {
         this.what = what;
     }
 
-    /** Half a minute from now. */
+    /** A minute from now. */
     static Deadline of(String what) {
         return new Deadline(what);
     }

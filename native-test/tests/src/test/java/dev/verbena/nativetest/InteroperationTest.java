@@ -343,6 +343,7 @@ class InteroperationTest {
     }
 
     @Test
+    @Timeout(600)
     void servesAThousandConnections() throws Exception {
         Adapter adapter = javaAdapter();
         InetSocketAddress here = listen(adapter, CROWD).localAddress();
@@ -361,6 +362,7 @@ class InteroperationTest {
     }
 
     @Test
+    @Timeout(600)
     void makesAThousandConnections() throws Exception {
         Adapter adapter = javaAdapter();
         InetSocketAddress there = new InetSocketAddress(ip(cDevice), 7473);

@@ -71,7 +71,7 @@ final class ToolRun implements AutoCloseable {
     }
 
     int exitCode() throws InterruptedException, ExecutionException, TimeoutException {
-        return exit.get(40, TimeUnit.SECONDS);
+        return exit.get(120, TimeUnit.SECONDS);
     }
 
     String out() {

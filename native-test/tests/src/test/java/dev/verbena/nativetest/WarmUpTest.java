@@ -18,7 +18,7 @@ class WarmUpTest {
     void eachDeviceIsConnectedToItself() {
         for (String name : RdmaDevices.active()) {
             try (Adapter adapter = Adapter.open(name)) {
-                assertThat(WarmUp.run(adapter, Duration.ofSeconds(30))).as(name).isTrue();
+                assertThat(WarmUp.run(adapter, Duration.ofSeconds(60))).as(name).isTrue();
             }
         }
     }

@@ -70,6 +70,19 @@ final class Kernel {
         return run("dmesg | tail -n 30");
     }
 
+    /** Until its log, of late, has these words. */
+    static void awaitLog(String words) {
+        run(
+                """
+                for i in $(seq 600); do
+                    if dmesg | grep -qF '%s'; then exit 0; fi
+                    sleep 0.05
+                done
+                exit 1
+                """
+                        .formatted(words));
+    }
+
     /** Until a process has written so many bytes to its standard output. */
     static void awaitWritten(Process by, long bytes) {
         run(

@@ -14,6 +14,7 @@ import java.nio.file.Path;
 import java.util.List;
 import java.util.Queue;
 import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.concurrent.TimeUnit;
 
 /** A target in this process, on the first device. */
 final class Served implements AutoCloseable {
@@ -38,7 +39,28 @@ final class Served implements AutoCloseable {
                         poller,
                         new InetSocketAddress(adapter.gid().gid().gid().toInetAddress(), 0),
                         List.of(new Subsystem(NAME, List.of(disk))),
-                        options.withLog(log::add));
+                        options.withLog(this::say));
+    }
+
+    private void say(String line) {
+        synchronized (log) {
+            log.add(line);
+            log.notifyAll();
+        }
+    }
+
+    /** Waits until the target has said something with these words. */
+    void awaitLine(String words) throws InterruptedException {
+        long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(30);
+        synchronized (log) {
+            while (log.stream().noneMatch(line -> line.contains(words))) {
+                long left = end - System.nanoTime();
+                if (left <= 0) {
+                    throw new AssertionError("no \"%s\" in %s".formatted(words, log));
+                }
+                TimeUnit.NANOSECONDS.timedWait(log, left);
+            }
+        }
     }
 
     static InetAddress addressOf(String device) {

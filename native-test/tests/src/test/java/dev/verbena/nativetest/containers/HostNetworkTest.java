@@ -114,7 +114,9 @@ class HostNetworkTest extends ServicesInContainers {
     @Test
     void withAllItNeedsDoctorIsContent() {
         try (JavaContainer doctor = new JavaContainer(there(), Verbena.class, "doctor")) {
-            doctor.withStartupCheckStrategy(new OneShotStartupCheckStrategy()).start();
+            doctor.withStartupCheckStrategy(
+                            new OneShotStartupCheckStrategy().withTimeout(JavaContainer.LONG))
+                    .start();
             assertThat(doctor.getLogs())
                     .contains("Device " + there().device(), "connections by IP address: yes")
                     .contains("Lockable memory: unlimited");

@@ -9,6 +9,7 @@ import dev.verbena.testcontainers.RdmaHost;
 import org.testcontainers.containers.GenericContainer;
 import org.testcontainers.containers.output.OutputFrame;
 
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Objects;
@@ -25,6 +26,9 @@ import java.util.regex.Pattern;
 final class JavaContainer extends RdmaContainer<JavaContainer> {
     private static final int SECONDS =
             240; // emulated, and with another VM beside, all takes its time
+
+    /** The same, for what Testcontainers waits for by itself. */
+    static final Duration LONG = Duration.ofSeconds(SECONDS);
 
     JavaContainer(RdmaHost host, Class<?> program, String... words) {
         super(ProgramImage.name(), host);

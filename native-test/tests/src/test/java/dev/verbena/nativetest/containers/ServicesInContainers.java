@@ -77,7 +77,9 @@ abstract class ServicesInContainers {
                                 "4096",
                                 "--timeout",
                                 "60")) {
-            server.waitingFor(Wait.forSuccessfulCommand("rdma resource show cm_id | grep LISTEN"));
+            server.waitingFor(
+                    Wait.forSuccessfulCommand("rdma resource show cm_id | grep LISTEN")
+                            .withStartupTimeout(JavaContainer.LONG));
             server.start();
             client.start();
             assertThat(awaitEnd(client)).as(client.getLogs()).isZero();
