@@ -76,19 +76,12 @@ final class WritingEnd implements AutoCloseable {
 
     /** Keeps writing until the connection has failed, which is the status, or it is over. */
     Status writeUntil(AtomicBoolean over, RemoteMemory to) {
-        int before = ended;
-        Deadline deadline = Deadline.of("completion of " + pair);
         while (!over.get()) {
             Status refused = fill(to);
             Status failed = poll();
             if (failed != Status.SUCCESS) {
                 return failed;
             }
-            if (ended != before) {
-                before = ended;
-                deadline = Deadline.of("completion of " + pair);
-            }
-            deadline.check();
             if (refused != Status.NO_MORE_ENTRIES) {
                 return refused;
             }
