@@ -68,7 +68,7 @@ final class ConnectionEnd implements QueuePairEnd, Consumer<CloseReason> {
     /**
      * Does what a poll would do, while the owner of confined queues waits for something else.
      *
-     * @return whether requests are outstanding
+     * @return whether requests are outstanding, of any of the owner's queue pairs here
      */
     boolean serve() {
         return queuePair.sends().serve();

@@ -46,9 +46,9 @@ import java.util.function.Consumer;
  * <p><b>Lifetime.</b> A connector whose attempt failed may connect again, and so may the queue pair
  * if the peer had not accepted. {@link #close} refuses a request that was not accepted, and ends an
  * established connection: when it returns, the queue pair is flushed; the native objects are kept
- * until the peer has confirmed, for at most 10 s. Before a process ends, {@link #awaitClosed} waits
- * for that: the kernel sends no lost message again for a process that is gone, and the peer would
- * not learn of the end.
+ * until the peer has confirmed, for at most 10 s. Call {@link #awaitClosed} before the process
+ * ends: the kernel does not repeat a lost message for a process that is gone, so the peer might
+ * never learn of the end.
  */
 public final class Connector extends NativeObject {
     private final Adapter adapter;
@@ -516,15 +516,15 @@ public final class Connector extends NativeObject {
     }
 
     /**
-     * Waits for a step. The owner of a confined queue pair polls as long as requests of it are
-     * outstanding: a disconnect waits for them, and no other thread may poll their completion
-     * queue.
+     * Waits for a step. The owner of a confined queue pair polls as long as requests are
+     * outstanding: its disconnect may wait for them, or that of another queue pair on the same
+     * completion queue, and no other thread may poll that.
      */
     private void awaitOnce(CompletableFuture<Void> step)
             throws InterruptedException, ExecutionException {
         ConnectionEnd confined = end;
         if (confined != null && confined.confinedHere()) {
-            while (confined.serve()) {
+            while (!step.isDone() && confined.serve()) {
                 try {
                     step.get(1, TimeUnit.MILLISECONDS);
                     return;

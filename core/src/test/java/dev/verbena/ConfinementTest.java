@@ -351,6 +351,46 @@ class ConfinementTest {
             assertThat(slept.get(30, TimeUnit.SECONDS)).isTrue();
         }
 
+        /** The owner waits for something else: its polls let the requests of another end. */
+        @Test
+        void theOwnerPollsForAnotherConnectionThatDisconnects() throws Exception {
+            device.running = false;
+            write(1, OpFlags.NONE);
+            write(2, OpFlags.DEFER);
+            InetSocketAddress here = new InetSocketAddress(InetAddress.ofLiteral("10.0.0.1"), 0);
+            CompletableFuture<Long> disconnected = new CompletableFuture<>();
+            try (Connector second = adapter.createConnector();
+                    QueuePair queuePair = domain.createQueuePair(queue, queue, LIMITS);
+                    Listener listener =
+                            adapter.listen(
+                                    here,
+                                    0,
+                                    request -> {
+                                        try (request) {
+                                            long start = System.nanoTime();
+                                            var first =
+                                                    connector.disconnectAsync(
+                                                            ConnectionOptions.DEFAULTS);
+                                            device.running = true;
+                                            device.run();
+                                            first.join();
+                                            disconnected.complete(System.nanoTime() - start);
+                                            request.reject(new byte[0]);
+                                        }
+                                    })) {
+                assertThatThrownBy(() -> second.connect(queuePair, listener.localAddress()))
+                        .hasMessageContaining("refused");
+            }
+            assertThat(Duration.ofNanos(disconnected.get(30, TimeUnit.SECONDS)))
+                    .as("half of the deadline would end it, too, and cancel what was deferred")
+                    .isLessThan(Duration.ofSeconds(4));
+            assertThat(near.outstandingRequests()).isZero();
+            Completions completions = new Completions(4);
+            assertThat(queue.poll(completions)).isEqualTo(2);
+            assertThat(completions.status(0)).isEqualTo(Status.SUCCESS);
+            assertThat(completions.status(1)).isEqualTo(Status.SUCCESS);
+        }
+
         private static boolean sleepsWithoutLimit(Thread thread) {
             long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(5);
             while (thread.getState() != Thread.State.WAITING) {

@@ -573,6 +573,20 @@ public final class CompletionPoller {
     // ---- what is known of the queue
 
     /**
+     * Whether requests that report here, other than receives, are outstanding.
+     *
+     * @return false also when the queue is closed
+     */
+    boolean sendsOutstanding() {
+        if (!lock.acquire()) {
+            return false;
+        }
+        boolean outstanding = registry.sendsOutstanding();
+        lock.release();
+        return outstanding;
+    }
+
+    /**
      * Whether the provider said that the queue is broken, as mlx5 does after an overrun.
      *
      * @return true from then on

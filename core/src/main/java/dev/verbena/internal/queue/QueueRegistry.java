@@ -61,6 +61,16 @@ final class QueueRegistry {
         taken[slot] = false;
     }
 
+    /** Whether a queue has outstanding requests that are no receives. */
+    boolean sendsOutstanding() {
+        for (RequestLedger ledger : ledgers) {
+            if (ledger != null && !WorkId.isReceive(ledger.queue()) && ledger.outstanding() > 0) {
+                return true;
+            }
+        }
+        return false;
+    }
+
     /** The ledger that a request's id names, or null when its queue pair is gone. */
     @Nullable RequestLedger find(long id) {
         RequestLedger ledger = ledgers[WorkId.slot(id)];

@@ -533,12 +533,13 @@ public final class SendQueue extends QueueLock {
     /**
      * Polls, and does what other threads have left for the owner of this confined queue.
      *
-     * @return whether requests are outstanding
+     * @return whether requests are outstanding, of this queue pair or of another one that reports
+     *     to the same completion queue
      */
     public boolean serve() {
         poller.ownerTasks().runAll();
         poller.drain();
-        return ledger.outstanding() > 0;
+        return poller.sendsOutstanding();
     }
 
     /**
