@@ -21,14 +21,14 @@ public final class RequestCounts {
     private static final int SHARED_RECEIVES = 8;
     private static final int BYTES = 9;
 
-    private static final AtomicLongArray ZEROS = new AtomicLongArray(BYTES + 1); // stay so
+    private static final AtomicLongArray ZEROS = new AtomicLongArray(BYTES + 1); // never written
 
-    // Null until prepare(): every queue pair has two of these, and many connections may be idle.
+    // Null at first: every queue pair has two of these, and many connections may be idle.
     private volatile @Nullable AtomicLongArray counts;
 
     RequestCounts() {}
 
-    /** Allocates, where that was not done: before a first request, as a poll must not fail. */
+    /** Allocates, if that was not done; before the first request, so that a poll never does. */
     public void prepare() {
         var _ = own();
     }

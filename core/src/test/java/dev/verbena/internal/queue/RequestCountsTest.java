@@ -19,6 +19,16 @@ class RequestCountsTest {
     }
 
     @Test
+    void nothingIsCountedAtFirst() {
+        assertThat(counts.posted(0)).isZero();
+        assertThat(counts.internal()).isZero();
+        assertThat(counts.bytes()).isZero();
+        counts.received(3);
+        assertThat(new RequestCounts().bytes()).isZero();
+        assertThat(counts.bytes()).isEqualTo(3);
+    }
+
+    @Test
     void thoseOfThisLibraryAreNotTheCallers() {
         counts.internal(3);
         counts.internal(-1);

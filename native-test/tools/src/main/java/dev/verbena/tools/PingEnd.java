@@ -37,6 +37,7 @@ final class PingEnd implements AutoCloseable, RawHandler {
     private final RawCallback whenDone = (of, nothing, status) -> done = status.isSuccess();
     private boolean done; // the read or the write that is waited for
     private boolean ended;
+    private boolean failed; // a wait for the peer
     private Connector connector; // null before open
 
     PingEnd(Adapter adapter, PingOptions options) {
@@ -124,8 +125,10 @@ final class PingEnd implements AutoCloseable, RawHandler {
                 if (why.status() == Status.CONNECTION_INVALID) {
                     return false;
                 }
+                failed = true;
                 throw why;
             } else if (rest <= 0) {
+                failed = true;
                 throw new ToolFailure("No %s came within %d s", what, options.seconds);
             }
             int ignored = poller.await(Duration.ofNanos(rest));
@@ -167,19 +170,21 @@ final class PingEnd implements AutoCloseable, RawHandler {
     }
 
     /**
-     * Waits until the peer has confirmed the end, or this side has given up. The program ends next,
-     * and a process that is gone does not send a lost message again: the peer would not learn of
-     * it.
+     * Waits until the peer has confirmed the end, or this side has given up; not for a peer that
+     * did not answer before. The program ends next, and the kernel does not repeat a lost message
+     * for a process that is gone: the peer might never learn of the end.
      */
     private void awaitConfirmed() {
-        if (connector == null) {
+        if (connector == null || failed) {
             return;
         }
         connector.close();
         try {
             connector.awaitClosed(CONFIRMED_WITHIN);
         } catch (VerbenaException e) {
-            // The peer is gone: there is nobody to tell.
+            if (e.status() != Status.IO_TIMEOUT) {
+                throw e;
+            }
         }
     }
 }

@@ -70,7 +70,7 @@ final class Kernel {
         return run("dmesg | tail -n 30");
     }
 
-    /** Until its log, of late, has these words. */
+    /** Until its log has these words. */
     static void awaitLog(String words) {
         run(
                 """
