@@ -24,6 +24,7 @@
 ENGINE_TOOLS=(docker.io docker-cli mmdebstrap e2fsprogs openssl util-linux)
 ENGINE_DISK_SIZE=16G # as far as written
 ENGINE_ROOM=1500     # MiB, as far as the image goes
+ENGINE_NOT_UP=70     # exit code when the engine in the VM did not come up, or ended by itself; and when that VM did
 ENGINE_LOST=71       # exit code when the command failed and the engine in the VM has gone silent
 
 run_beside_engine() { # COMMAND… : here, with DOCKER_HOST where that is not the usual place
@@ -191,7 +192,7 @@ engine_event() {
         not-listening)
             say "the container engine did not come up; the end of $RESULTS/engine.log:"
             show_end_of_engine_log
-            EVENT=ended VALUE=70
+            EVENT=ended VALUE=$ENGINE_NOT_UP
             ;;
         ended) if [ "$WHO" = here ]; then command_ended; else engine_ended; fi ;;
     esac
@@ -223,7 +224,7 @@ command_ended() {
 engine_ended() {
     say "the container engine ended by itself, with exit code $VALUE; the end of $RESULTS/engine.log:"
     show_end_of_engine_log
-    EVENT=ended VALUE=70
+    EVENT=ended VALUE=$ENGINE_NOT_UP
     deliver_to_command KILL
 }
 

@@ -2,8 +2,8 @@
 # Builds this project, runs its demo and its tests.
 #
 # Reads: CI_DIR, PROJECT, CACHE, RESULTS, LIMIT, INSTALL, HEADERS, PAIR, CONTAINERS (roce), WAY, RDMA_TOOLS (ways.sh), VM (vm.sh),
-#        ROCE_ADDRESSES (devices.sh), ENGINE_LOST (engine.sh), HEADERS_FOUND (headers.sh), ARCHIVES_SILENT (packages.sh), JAVA_HOME
-#        and JAVA*_HOME
+#        ROCE_ADDRESSES (devices.sh), ENGINE_LOST and ENGINE_NOT_UP (engine.sh), HEADERS_FOUND (headers.sh), ARCHIVES_SILENT
+#        (packages.sh), JAVA_HOME and JAVA*_HOME
 # Sets:  JDK       the home of a JDK 25 or newer
 #        FILTER    which tests to run, or empty
 #        COUNTED   how many tests passed, failed and were skipped
@@ -325,12 +325,13 @@ tests_in_containers() { # KERNEL TAGS WAY
     say "services in containers, kernel $1"
     mapfile -t launcher < <(junit "$name" verbena.containers=required --include-tag="$2")
     tests_beside_engine "$name" "$3" "${launcher[@]}" || code=$?
-    # An emulated kernel may go silent (seen once in some dozens of runs, before the first container had started), which says nothing
-    # about the tests: they get a second try. If it goes silent again, that counts.
-    if [ "$code" = "$ENGINE_LOST" ]; then
+    # An emulated kernel may go silent (seen once in some dozens of runs, before the first container had started), and on a busy machine
+    # an engine may not come up (dockerd gives containerd 15 s). That says nothing about the tests: they get a second try. The second
+    # time it counts.
+    if [ "$code" = "$ENGINE_LOST" ] || [ "$code" = "$ENGINE_NOT_UP" ]; then
         say "once more, with another VM; what is left of this one is in $RESULTS/$name-silent"
         rm -rf "$RESULTS/$name-silent" "$RESULTS/$name-reports"
-        mv "$RESULTS/$name" "$RESULTS/$name-silent"
+        [ ! -e "$RESULTS/$name" ] || mv "$RESULTS/$name" "$RESULTS/$name-silent"
         code=0
         tests_beside_engine "$name" "$3" "${launcher[@]}" || code=$?
     fi

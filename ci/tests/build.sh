@@ -150,6 +150,30 @@ test_a_failure_on_devices_beside_containers_counts() {
     says "tests on devices: the run ended with exit code 70, counted as one failure"
 }
 
+test_an_engine_that_does_not_come_up_gets_a_second_try() {
+    {
+        # shellcheck disable=SC2016 # for the fake program
+        two_vms 'reports native-reports 5' \
+            'if [ ! -e "$BOX/tried" ]; then echo yes >"$BOX/tried"; exit 70; fi; reports containers-6.1-reports 3'
+        echo run_tests
+    } >"$BOX/lines"
+    with_lib <"$BOX/lines"
+    exits_with 0
+    prints '6 passed, 0 failed, 2 skipped'
+    says "once more, with another VM"
+}
+
+test_an_engine_that_never_comes_up_is_a_failure() {
+    {
+        two_vms 'reports native-reports 5' 'exit 70'
+        echo run_tests
+    } >"$BOX/lines"
+    with_lib <"$BOX/lines"
+    exits_with 1
+    prints '4 passed, 1 failed, 1 skipped'
+    says "tests in containers: the run ended with exit code 70, counted as one failure"
+}
+
 test_what_failed_is_named_at_the_end() {
     mkdir -p "$BOX/results/ci-reports"
     cat >"$BOX/results/ci-reports/TEST-a.xml" <<'LINES'
