@@ -7,7 +7,7 @@
 # Sets:  JDK       the home of a JDK 25 or newer
 #        FILTER    which tests to run, or empty
 #        COUNTED   how many tests passed, failed and were skipped
-#        FAILED    those that failed, a line for each
+#        FAILED    what failed, a line for each
 #        ON_DEVICES  the process of the tests on devices, where they run beside those in containers, or empty
 #        LIMIT, RESULTS (roce): a default, an absolute path
 #        JAVA_25_HOME, in the environment of Maven
@@ -198,7 +198,10 @@ run_tests() { # [FILTER] : Class (with those nested in it), Class#method, with *
         interrupted_by "$code" || [ "$PAIR" = no ] || test_pair || code=$?
         interrupted_by "$code" || [ "$CONTAINERS" = no ] || test_containers || code=$?
     fi
-    [ -z "$FAILED" ] || say "what failed, in short:"$'\n'"${FAILED%$'\n'}" # the reasons are thousands of lines above
+    if [ ${#FAILED[@]} -gt 0 ]; then # the reasons are thousands of lines above
+        say "what failed, in short:"
+        printf '%s\n' "${FAILED[@]}" >&2
+    fi
     echo "${COUNTED[0]} passed, ${COUNTED[1]} failed, ${COUNTED[2]} skipped"
     ! interrupted_by "$code" || return "$code"
     if [ "$((COUNTED[0] + COUNTED[1]))" = 0 ]; then
@@ -325,9 +328,8 @@ tests_in_containers() { # KERNEL TAGS WAY
     say "services in containers, kernel $1"
     mapfile -t launcher < <(junit "$name" verbena.containers=required --include-tag="$2")
     tests_beside_engine "$name" "$3" "${launcher[@]}" || code=$?
-    # An emulated kernel may go silent (seen once in some dozens of runs, before the first container had started), and on a busy machine
-    # an engine may not come up (dockerd gives containerd 15 s). That says nothing about the tests: they get a second try. The second
-    # time it counts.
+    # An emulated kernel may go silent (seen once in some dozens of runs, before the first container had started), and the engine may not
+    # come up on a busy machine. That says nothing about the tests: they get a second try. The second time it counts.
     if [ "$code" = "$ENGINE_LOST" ] || [ "$code" = "$ENGINE_NOT_UP" ]; then
         say "once more, with another VM; what is left of this one is in $RESULTS/$name-silent"
         rm -rf "$RESULTS/$name-silent" "$RESULTS/$name-reports"
@@ -364,9 +366,13 @@ end_of_nested() { # PID
 }
 
 one_more_failure() { # SENTENCE
-    say "$1: counted as one failure"
-    FAILED+="$1"$'\n'
+    note_failure "$1"
     COUNTED[1]=$((COUNTED[1] + 1))
+}
+
+note_failure() { # SENTENCE : of no test
+    say "$1, counted as one failure"
+    FAILED+=("$1")
 }
 
 has_rxe_in_containers() { # KERNEL_VERSION
@@ -402,17 +408,15 @@ method_pattern() { # FILTER
 }
 
 COUNTED=(0 0 0) # passed, failed, skipped
-FAILED=''
+FAILED=()
 
 # Adds the numbers of JUnit's reports. A run that ended with another exit code than 0 and has no failed test counts as one failure.
 count() { # WHAT EXIT_CODE REPORT…
     local numbers i
     read -ra numbers < <(numbers "${@:3}")
-    FAILED+=$(failed_tests "${@:3}" && echo .)
-    FAILED=${FAILED%.}
+    mapfile -t -O "${#FAILED[@]}" FAILED < <(failed_tests "${@:3}")
     if [ "$2" != 0 ] && [ "${numbers[1]}" = 0 ]; then
-        say "$1: the run ended with exit code $2, counted as one failure"
-        FAILED+="$1: the run ended with exit code $2"$'\n'
+        note_failure "$1: the run ended with exit code $2"
         numbers[1]=1
     fi
     say "$1: ${numbers[0]} passed, ${numbers[1]} failed, ${numbers[2]} skipped"
