@@ -327,11 +327,8 @@ class ConfinementTest {
             assertThat(completions.status(0)).isEqualTo(Status.SUCCESS);
         }
 
-        /** With nothing outstanding it has nothing to poll for. */
-        @Test
-        void theOwnerSleepsUntilThePeerAnswers() throws Exception {
-            Thread owner = Thread.currentThread();
-            CompletableFuture<Boolean> slept = new CompletableFuture<>();
+        /** The owner waits with a second connection for its peer, which does this, and refuses. */
+        private void connectSecond(Runnable meanwhile) {
             InetSocketAddress here = new InetSocketAddress(InetAddress.ofLiteral("10.0.0.1"), 0);
             try (Connector second = adapter.createConnector();
                     QueuePair queuePair = domain.createQueuePair(queue, queue, LIMITS);
@@ -341,13 +338,21 @@ class ConfinementTest {
                                     0,
                                     request -> {
                                         try (request) {
-                                            slept.complete(sleepsWithoutLimit(owner));
+                                            meanwhile.run();
                                             request.reject(new byte[0]);
                                         }
                                     })) {
                 assertThatThrownBy(() -> second.connect(queuePair, listener.localAddress()))
                         .hasMessageContaining("refused");
             }
+        }
+
+        /** With nothing outstanding it has nothing to poll for. */
+        @Test
+        void theOwnerSleepsUntilThePeerAnswers() throws Exception {
+            Thread owner = Thread.currentThread();
+            CompletableFuture<Boolean> slept = new CompletableFuture<>();
+            connectSecond(() -> slept.complete(sleepsWithoutLimit(owner)));
             assertThat(slept.get(30, TimeUnit.SECONDS)).isTrue();
         }
 
@@ -357,30 +362,16 @@ class ConfinementTest {
             device.running = false;
             write(1, OpFlags.NONE);
             write(2, OpFlags.DEFER);
-            InetSocketAddress here = new InetSocketAddress(InetAddress.ofLiteral("10.0.0.1"), 0);
             CompletableFuture<Long> disconnected = new CompletableFuture<>();
-            try (Connector second = adapter.createConnector();
-                    QueuePair queuePair = domain.createQueuePair(queue, queue, LIMITS);
-                    Listener listener =
-                            adapter.listen(
-                                    here,
-                                    0,
-                                    request -> {
-                                        try (request) {
-                                            long start = System.nanoTime();
-                                            var first =
-                                                    connector.disconnectAsync(
-                                                            ConnectionOptions.DEFAULTS);
-                                            device.running = true;
-                                            device.run();
-                                            first.join();
-                                            disconnected.complete(System.nanoTime() - start);
-                                            request.reject(new byte[0]);
-                                        }
-                                    })) {
-                assertThatThrownBy(() -> second.connect(queuePair, listener.localAddress()))
-                        .hasMessageContaining("refused");
-            }
+            connectSecond(
+                    () -> {
+                        long start = System.nanoTime();
+                        var first = connector.disconnectAsync(ConnectionOptions.DEFAULTS);
+                        device.running = true;
+                        device.run();
+                        first.join();
+                        disconnected.complete(System.nanoTime() - start);
+                    });
             assertThat(Duration.ofNanos(disconnected.get(30, TimeUnit.SECONDS)))
                     .as("half of the deadline would end it, too, and cancel what was deferred")
                     .isLessThan(Duration.ofSeconds(4));
