@@ -26,7 +26,9 @@ BENCH_FORKS_HERE_IF_QUICK=3
 BENCH_JVM_IN_VM=(-XX:+UseSerialGC -XX:-TieredCompilation -XX:CompileThreshold=1000)
 # And those of JVMs that run hundreds of rounds, not thousands: without tiers all of it would run in the interpreter. C1's code alone
 # is not replaced either. (200 calls are C1's own default, which the threshold above would change.)
-BENCH_BRIEF_JVM_IN_VM=(-XX:+TieredCompilation -XX:TieredStopAtLevel=1 -XX:CompileThreshold=200)
+# A method that waits for the compiler for 50 ms without being called is taken out of its queue, to be queued again later. While
+# instructions are counted, some ten connections are made a second: the JVM would compile for as long as it runs. A minute is enough.
+BENCH_BRIEF_JVM_IN_VM=(-XX:+TieredCompilation -XX:TieredStopAtLevel=1 -XX:CompileThreshold=200 -XX:TieredCompileTaskTimeout=60000)
 # And those of JVMs whose first rounds are measured: with tiers, as users start them. One in ten may die of it in the emulator; its fork
 # has no value then.
 BENCH_FRESH_JVM_IN_VM=(--enable-native-access=ALL-UNNAMED -XX:+UseSerialGC)
