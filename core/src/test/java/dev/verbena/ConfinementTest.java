@@ -139,6 +139,22 @@ class ConfinementTest {
             }
         }
 
+        /** Its ibv_qp is freed memory by then. */
+        @Test
+        void flushesAndTheOwnerClosesTheQueuePairBeforeItPolls() throws Exception {
+            try (Rig rig = Rig.confined(LIMITS)) {
+                elsewhere(
+                        () -> {
+                            rig.a.flush();
+                            return null;
+                        });
+                rig.a.close();
+                int askedBefore = rig.device.errorsAskedFor;
+                assertThat(rig.poll()).isEmpty();
+                assertThat(rig.device.errorsAskedFor).isEqualTo(askedBefore);
+            }
+        }
+
         @Test
         void closesWhatAThreadThatEndedHasLeft() throws Exception {
             FakeDevice device = new FakeDevice();

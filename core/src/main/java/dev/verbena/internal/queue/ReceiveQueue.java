@@ -154,10 +154,21 @@ public final class ReceiveQueue extends QueueLock {
     public void flush(Runnable modifyToError) {
         if (isForeign()) {
             flushed = true;
-            poller.ownerTasks().runByOwner(modifyToError);
+            poller.ownerTasks().add(() -> runUnlessClosed(modifyToError));
         } else if (acquire()) {
             flushed = true;
             release();
+        }
+    }
+
+    /** The queue pair may be destroyed by the time that its owner polls; this is closed before. */
+    private void runUnlessClosed(Runnable modifyToError) {
+        if (acquire()) {
+            try {
+                modifyToError.run();
+            } finally {
+                release();
+            }
         }
     }
 
