@@ -70,8 +70,7 @@ final class ConnectionActions {
     }
 
     /** Takes over a peer's request. */
-    void takeRequest(ConnectionEvent request) {
-        IdentifierInfo info = events.control().describe(request.id());
+    void takeRequest(ConnectionEvent request, IdentifierInfo info) {
         peer = info.peer();
         local = info.local();
         peerParameters = PeerParameters.of(request);
@@ -378,7 +377,7 @@ final class ConnectionActions {
         ConnectionStep ended = Objects.requireNonNull(forgetStep());
         release(outcome, true);
         closeReason.complete(CloseReason.LOCAL);
-        outcome.later(() -> ended.complete(failure));
+        outcome.end(ended, failure);
     }
 
     private void flushAndRelease(Outcome outcome) {
@@ -418,7 +417,7 @@ final class ConnectionActions {
         ConnectionStep ended = forgetStep();
         release(outcome, false);
         if (ended != null) {
-            outcome.later(() -> ended.complete(why));
+            outcome.end(ended, why);
         }
     }
 
@@ -462,7 +461,7 @@ final class ConnectionActions {
     private void cancelStep(Outcome outcome) {
         ConnectionStep ended = forgetStep();
         if (ended != null) {
-            outcome.later(() -> ended.complete(FailureMessages.closed()));
+            outcome.end(ended, FailureMessages.closed());
         }
     }
 
@@ -487,7 +486,7 @@ final class ConnectionActions {
     }
 
     private void begin(Duration timeout, Outcome outcome) {
-        ConnectionStep begun = new ConnectionStep(events.timers(), timeout, machine::deadline);
+        ConnectionStep begun = new ConnectionStep(events.timers(), timeout, machine);
         step = begun;
         outcome.result = begun.future();
     }
@@ -504,7 +503,7 @@ final class ConnectionActions {
 
     private void succeed(Outcome outcome) {
         ConnectionStep ended = Objects.requireNonNull(forgetStep());
-        outcome.later(() -> ended.complete(null));
+        outcome.end(ended, null);
     }
 
     /** Not connected after all: the step fails, and everything is released. */
@@ -515,7 +514,7 @@ final class ConnectionActions {
         }
         release(outcome, true); // first: what waits for the step may connect the queue pair again
         if (ended != null) {
-            outcome.later(() -> ended.complete(why));
+            outcome.end(ended, why);
         }
     }
 

@@ -2,6 +2,7 @@ package dev.verbena.internal.connect;
 
 import dev.verbena.internal.verbs.ConnectionEvent;
 import dev.verbena.internal.verbs.Errno;
+import dev.verbena.internal.verbs.IdentifierInfo;
 
 import org.jspecify.annotations.Nullable;
 
@@ -10,6 +11,7 @@ import java.time.Duration;
 import java.util.Iterator;
 import java.util.Objects;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.Consumer;
 import java.util.function.Supplier;
 
@@ -24,7 +26,10 @@ import java.util.function.Supplier;
  * others: that is collected in an {@link Outcome} and runs after the lock is released.
  */
 public final class ConnectionStateMachine implements ConnectionEvents.Handler {
-    private final ConnectionActions actions; // under this object's lock, as is the state
+    // Not a monitor: a peer may answer before the call that asked it has returned. The event thread
+    // then waits for the rest of that call, and the JVM spins on a monitor for that long.
+    private final ReentrantLock lock = new ReentrantLock();
+    private final ConnectionActions actions; // under the lock, as is the state
     private ConnectionState state;
 
     /**
@@ -44,16 +49,18 @@ public final class ConnectionStateMachine implements ConnectionEvents.Handler {
      * @param events the adapter's
      * @param device the adapter's device
      * @param request the event that brought it
+     * @param info what its identifier says
      * @param onAnswer called under the lock when the request is accepted, rejected, expired or lost
      */
     ConnectionStateMachine(
             ConnectionEvents events,
             String device,
             ConnectionEvent request,
+            IdentifierInfo info,
             Consumer<ConnectionStateMachine> onAnswer) {
         this.actions = new ConnectionActions(this, events, device, onAnswer);
         this.state = ConnectionState.REQUESTED;
-        actions.takeRequest(request);
+        actions.takeRequest(request, info);
     }
 
     // ---- calls
@@ -140,7 +147,7 @@ public final class ConnectionStateMachine implements ConnectionEvents.Handler {
      * @param whenClosed run once, when everything is released
      */
     public void close(Runnable whenClosed) {
-        apply(() -> new ConnectionInput.Close(whenClosed));
+        apply(new ConnectionInput.Close(whenClosed));
     }
 
     /**
@@ -158,13 +165,18 @@ public final class ConnectionStateMachine implements ConnectionEvents.Handler {
      *
      * @param callback gets the reason, outside of this object's lock
      */
-    public synchronized void onExpired(Consumer<Failure> callback) {
-        actions.onExpired(callback);
+    public void onExpired(Consumer<Failure> callback) {
+        lock.lock();
+        try {
+            actions.onExpired(callback);
+        } finally {
+            lock.unlock();
+        }
     }
 
     /** Refuses this request, unless it was answered. Later answers get the reason. */
     void expire(Failure why) {
-        apply(() -> new ConnectionInput.Failing(ConnectionTrigger.EXPIRE, why));
+        apply(new ConnectionInput.Failing(ConnectionTrigger.EXPIRE, why));
     }
 
     // ---- what can be asked
@@ -183,8 +195,8 @@ public final class ConnectionStateMachine implements ConnectionEvents.Handler {
      *
      * @return a copy; empty before the peer said anything
      */
-    public synchronized PeerParameters peerParameters() {
-        return actions.peerParameters();
+    public PeerParameters peerParameters() {
+        return underLock(actions::peerParameters);
     }
 
     /**
@@ -192,8 +204,8 @@ public final class ConnectionStateMachine implements ConnectionEvents.Handler {
      *
      * @return null while there is none
      */
-    public synchronized @Nullable InetSocketAddress local() {
-        return actions.local();
+    public @Nullable InetSocketAddress local() {
+        return underLock(actions::local);
     }
 
     /**
@@ -201,16 +213,29 @@ public final class ConnectionStateMachine implements ConnectionEvents.Handler {
      *
      * @return as named by the caller or by the request, or null
      */
-    public synchronized @Nullable InetSocketAddress peer() {
-        return actions.peer();
+    public @Nullable InetSocketAddress peer() {
+        return underLock(actions::peer);
     }
 
-    synchronized ConnectionState state() {
-        return state;
+    ConnectionState state() {
+        return underLock(() -> state);
+    }
+
+    private <T extends @Nullable Object> T underLock(Supplier<T> what) {
+        lock.lock();
+        try {
+            return what.get();
+        } finally {
+            lock.unlock();
+        }
     }
 
     @Override
-    public synchronized String toString() {
+    public String toString() {
+        return underLock(this::describe);
+    }
+
+    private String describe() {
         InetSocketAddress peer = actions.peer();
         Failure reason = actions.storedReason();
         return (peer == null ? state.name() : "%s %s".formatted(state, peer))
@@ -221,11 +246,15 @@ public final class ConnectionStateMachine implements ConnectionEvents.Handler {
 
     @Override
     public void handle(ConnectionEvent event) {
-        apply(
-                () ->
-                        actions.concerns(event)
-                                ? new ConnectionInput.Event(trigger(event), event)
-                                : null);
+        Outcome outcome = new Outcome();
+        lock.lock();
+        try {
+            if (actions.concerns(event)) {
+                fireUnrefused(new ConnectionInput.Event(trigger(event), event), outcome);
+            }
+        } finally {
+            leave(outcome);
+        }
     }
 
     /** What an event means depends on a fact or two beside its kind. */
@@ -250,8 +279,9 @@ public final class ConnectionStateMachine implements ConnectionEvents.Handler {
 
     @Override
     public void eventThreadEnded(Throwable cause) {
-        Failure why = ConnectionEvents.broken(cause);
-        apply(() -> new ConnectionInput.Failing(ConnectionTrigger.EVENT_THREAD_ENDED, why));
+        apply(
+                new ConnectionInput.Failing(
+                        ConnectionTrigger.EVENT_THREAD_ENDED, ConnectionEvents.broken(cause)));
     }
 
     /** Called by the thread that polled the completion of the failed request. */
@@ -273,15 +303,20 @@ public final class ConnectionStateMachine implements ConnectionEvents.Handler {
     @SuppressWarnings("ReferenceEquality") // the step that is meant, or a later one
     private void failStep(
             CompletableFuture<Void> which, ConnectionTrigger trigger, Supplier<Failure> why) {
-        apply(
-                () ->
-                        actions.step() != null && actions.step().future() == which
-                                ? new ConnectionInput.Failing(trigger, why.get())
-                                : null);
+        Outcome outcome = new Outcome();
+        lock.lock();
+        try {
+            ConnectionStep step = actions.step();
+            if (step != null && step.future() == which) {
+                fireUnrefused(new ConnectionInput.Failing(trigger, why.get()), outcome);
+            }
+        } finally {
+            leave(outcome);
+        }
     }
 
     void signal(ConnectionTrigger trigger) {
-        apply(() -> new ConnectionInput.Signal(trigger));
+        apply(new ConnectionInput.Signal(trigger));
     }
 
     // ---- the machine
@@ -294,12 +329,11 @@ public final class ConnectionStateMachine implements ConnectionEvents.Handler {
     /** Fires a call of this side; the caller gets the future, if there is one, or the failure. */
     private @Nullable CompletableFuture<Void> call(ConnectionInput input) throws Failure {
         Outcome outcome = new Outcome();
+        lock.lock();
         try {
-            synchronized (this) {
-                fire(input, outcome);
-            }
+            fire(input, outcome);
         } finally {
-            outcome.run();
+            leave(outcome);
         }
         if (outcome.failure != null) {
             throw outcome.failure;
@@ -307,24 +341,28 @@ public final class ConnectionStateMachine implements ConnectionEvents.Handler {
         return outcome.result;
     }
 
-    /**
-     * Fires an event, a timer or anything else that no caller waits for.
-     *
-     * @param input called under the lock; null where there is nothing to fire after all
-     */
-    void apply(Supplier<@Nullable ConnectionInput> input) {
+    /** Fires an event, a timer or anything else that no caller waits for. */
+    void apply(ConnectionInput input) {
         Outcome outcome = new Outcome();
+        lock.lock();
         try {
-            synchronized (this) {
-                ConnectionInput given = input.get();
-                if (given != null) {
-                    fire(given, outcome);
-                }
-            }
+            fireUnrefused(input, outcome);
+        } finally {
+            leave(outcome);
+        }
+    }
+
+    /** Releases the lock, then runs what may run code of others. */
+    private void leave(Outcome outcome) {
+        lock.unlock();
+        outcome.run();
+    }
+
+    private void fireUnrefused(ConnectionInput input, Outcome outcome) {
+        try {
+            fire(input, outcome);
         } catch (Failure f) {
             throw new AssertionError("only calls are refused", f);
-        } finally {
-            outcome.run();
         }
     }
 

@@ -7,13 +7,16 @@ import org.jspecify.annotations.Nullable;
 import java.time.Duration;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
-import java.util.function.Consumer;
 
-/** A call of NDK's that waits for the peer: its future and its deadline. */
-final class ConnectionStep {
+/**
+ * A call of NDK's that waits for the peer: its future and its deadline. As a {@code Runnable} it is
+ * the task of that deadline.
+ */
+final class ConnectionStep implements Runnable {
     private final CompletableFuture<Void> future = new CompletableFuture<>();
     private final Duration timeout;
     private final long deadline;
+    private final ConnectionStateMachine connection;
     private final Timers.Timer timer;
 
     /**
@@ -21,13 +24,20 @@ final class ConnectionStep {
      *
      * @param timers where the deadline is set
      * @param timeout how long it may take
-     * @param onDeadline called by the event thread, unless {@link #forget} was called before
+     * @param connection told when the deadline has passed, by the event thread, unless {@link
+     *     #forget} was called before
      */
-    ConnectionStep(Timers timers, Duration timeout, Consumer<ConnectionStep> onDeadline) {
+    ConnectionStep(Timers timers, Duration timeout, ConnectionStateMachine connection) {
         this.timeout = timeout;
+        this.connection = connection;
         long nanoseconds = nanoseconds();
         this.deadline = System.nanoTime() + nanoseconds;
-        this.timer = timers.after(nanoseconds, () -> onDeadline.accept(this));
+        this.timer = timers.after(nanoseconds, this);
+    }
+
+    @Override
+    public void run() {
+        connection.deadline(this);
     }
 
     /** The longest that there is where the timeout is longer. */

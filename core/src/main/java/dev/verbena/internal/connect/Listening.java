@@ -209,8 +209,9 @@ public final class Listening implements ConnectionEvents.Handler {
     private void request(ConnectionEvent event) {
         ConnectionStateMachine request = null;
         try {
-            if (admits(event)) {
-                request = new ConnectionStateMachine(events, device, event, this::answered);
+            IdentifierInfo info = control.describe(event.id());
+            if (admits(info)) {
+                request = new ConnectionStateMachine(events, device, event, info, this::answered);
                 expect(request);
                 onRequest.accept(request);
                 return;
@@ -236,8 +237,8 @@ public final class Listening implements ConnectionEvents.Handler {
      * makes room whose handler returned some time ago without an answer: it was most likely
      * forgotten, and forgotten requests must not keep all others out.
      */
-    private boolean admits(ConnectionEvent event) {
-        if (!control.describe(event.id()).device().equals(device)) {
+    private boolean admits(IdentifierInfo info) {
+        if (!info.device().equals(device)) {
             return false;
         }
         ConnectionStateMachine oldest;

@@ -26,6 +26,21 @@ final class Outcome {
         effects.add(effect);
     }
 
+    /**
+     * Completes a step's future, exceptionally if there is a failure, with the other effects: what
+     * depends on the future runs then.
+     */
+    void end(ConnectionStep step, @Nullable Failure failure) {
+        effects.add(new End(step, failure));
+    }
+
+    private record End(ConnectionStep step, @Nullable Failure failure) implements Runnable {
+        @Override
+        public void run() {
+            step.complete(failure);
+        }
+    }
+
     /** Runs the effects; each runs although one before it throws. */
     void run() {
         run(0);

@@ -19,7 +19,20 @@ public final class Timers {
     }
 
     /** When a task is due. Nanosecond clocks wrap around: only differences mean anything. */
-    private record Moment(long time, long number) implements Comparable<Moment> {
+    private final class Moment implements Timer, Comparable<Moment> {
+        private final long time;
+        private final long number;
+
+        Moment(long time, long number) {
+            this.time = time;
+            this.number = number;
+        }
+
+        @Override
+        public void cancel() {
+            due.remove(this);
+        }
+
         @Override
         public int compareTo(Moment other) {
             long later = time - other.time;
@@ -64,7 +77,7 @@ public final class Timers {
             asleepUntil = moment.time;
             wake.run();
         }
-        return () -> due.remove(moment);
+        return moment;
     }
 
     /** Runs the tasks that are due. */

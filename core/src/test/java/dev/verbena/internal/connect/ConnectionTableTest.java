@@ -367,7 +367,7 @@ class ConnectionTableTest {
                             steps.isEmpty() ? new CompletableFuture<>() : steps.getLast(),
                             "as the test wants it");
             case EXPIRE -> machine.expire(why());
-            case DEADLINE -> machine.apply(() -> new ConnectionInput.Failing(trigger, why()));
+            case DEADLINE -> machine.apply(new ConnectionInput.Failing(trigger, why()));
             case DRAIN_TIMER,
                     CLOSE_TIMEOUT,
                     WORK_REQUEST_FAILED,
