@@ -4,14 +4,14 @@ import com.google.errorprone.annotations.CheckReturnValue;
 
 import dev.verbena.internal.runtime.Threads;
 
+import java.lang.invoke.MethodHandles;
+import java.lang.invoke.VarHandle;
 import java.time.Duration;
 import java.util.Objects;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
-import java.util.concurrent.atomic.AtomicBoolean;
-import java.util.concurrent.atomic.AtomicInteger;
 
 /**
  * The lifetime of every NDK object: the owner closes it once, and the native object is destroyed
@@ -22,9 +22,22 @@ import java.util.concurrent.atomic.AtomicInteger;
  * releases the last reference runs the native destroy.
  */
 abstract class NativeObject implements AutoCloseable {
+    private static final VarHandle HOLDERS;
+    private static final VarHandle CLOSED;
+
+    static {
+        try {
+            MethodHandles.Lookup lookup = MethodHandles.lookup();
+            HOLDERS = lookup.findVarHandle(NativeObject.class, "holders", int.class);
+            CLOSED = lookup.findVarHandle(NativeObject.class, "closed", boolean.class);
+        } catch (ReflectiveOperationException e) {
+            throw new ExceptionInInitializerError(e);
+        }
+    }
+
     private final NativeObject[] parents;
-    private final AtomicInteger holders = new AtomicInteger(1);
-    private final AtomicBoolean closed = new AtomicBoolean();
+    private volatile int holders = 1;
+    private volatile boolean closed;
     private final CompletableFuture<Void> destroyed = new CompletableFuture<>();
 
     /**
@@ -59,17 +72,21 @@ abstract class NativeObject implements AutoCloseable {
 
     /** Undoes this constructor, for a subclass whose native object could not be created. */
     final void abandon() {
-        closed.set(true);
+        closed = true;
         releaseParents(parents.length);
     }
 
     /** Releases the references to the first parents. */
     private void releaseParents(int count) {
         Teardown end = new Teardown(this);
-        for (int i = 0; i < count; i++) {
-            end.run(parents[i]::release);
-        }
+        releaseParents(count, end);
         end.finish();
+    }
+
+    private void releaseParents(int count, Teardown end) {
+        for (int i = 0; i < count; i++) {
+            end.release(parents[i]);
+        }
     }
 
     /** Describes the object for messages, without saying whether it is closed. */
@@ -82,7 +99,7 @@ abstract class NativeObject implements AutoCloseable {
 
     /** Whether its owner has closed it; the native object may still exist. */
     final boolean isClosed() {
-        return closed.get();
+        return closed;
     }
 
     final void ensureOpen() {
@@ -99,11 +116,11 @@ abstract class NativeObject implements AutoCloseable {
         ensureOpen();
         int seen;
         do {
-            seen = holders.get();
+            seen = holders;
             if (seen == 0) {
                 throw new ClosedException(this);
             }
-        } while (!holders.compareAndSet(seen, seen + 1));
+        } while (!HOLDERS.compareAndSet(this, seen, seen + 1));
     }
 
     /**
@@ -111,27 +128,23 @@ abstract class NativeObject implements AutoCloseable {
      * reference of the owner is released.
      */
     final void pend() {
-        holders.incrementAndGet();
+        var _ = (int) HOLDERS.getAndAdd(this, 1);
     }
 
     /** Releases a reference; the last one destroys the native object. */
     final void release() {
-        if (holders.decrementAndGet() == 0) {
+        if ((int) HOLDERS.getAndAdd(this, -1) == 1) {
             Teardown end = new Teardown(this);
-            end.run(this::destroyAndReport);
-            end.run(() -> releaseParents(parents.length));
+            try {
+                destroy();
+                destroyed.complete(null);
+            } catch (RuntimeException | Error e) {
+                destroyed.completeExceptionally(e);
+                end.failed(e);
+            }
+            releaseParents(parents.length, end);
             end.finish();
         }
-    }
-
-    private void destroyAndReport() {
-        try {
-            destroy();
-        } catch (RuntimeException | Error e) {
-            destroyed.completeExceptionally(e);
-            throw e;
-        }
-        destroyed.complete(null);
     }
 
     /**
@@ -167,8 +180,8 @@ abstract class NativeObject implements AutoCloseable {
     }
 
     private String stillThere(Duration waited) {
-        int users = holders.get();
-        return closed.get()
+        int users = holders;
+        return closed
                 ? "%s is closed, but %d of its dependants or users %s not, after %s: its memory must stay allocated"
                         .formatted(describe(), users, users == 1 ? "is" : "are", waited)
                 : "%s is not closed, after %s".formatted(describe(), waited);
@@ -203,10 +216,14 @@ abstract class NativeObject implements AutoCloseable {
     @Override
     public final void close() {
         checkMayClose();
-        if (closed.compareAndSet(false, true)) {
+        if (CLOSED.compareAndSet(this, false, true)) {
             Teardown end = new Teardown(this);
-            end.run(this::shut);
-            end.run(this::release);
+            try {
+                shut();
+            } catch (RuntimeException | Error e) {
+                end.failed(e);
+            }
+            end.release(this);
             end.finish();
         }
     }

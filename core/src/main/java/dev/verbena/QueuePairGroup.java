@@ -27,10 +27,13 @@ final class QueuePairGroup {
     }
 
     synchronized void remove(QueuePair queuePair) {
-        queuePairs =
-                Arrays.stream(queuePairs)
-                        .filter(other -> other != queuePair)
-                        .toArray(QueuePair[]::new);
+        QueuePair[] before = queuePairs;
+        int at = Arrays.asList(before).indexOf(queuePair);
+        if (at >= 0) {
+            QueuePair[] changed = Arrays.copyOf(before, before.length - 1);
+            System.arraycopy(before, at + 1, changed, at, changed.length - at);
+            queuePairs = changed;
+        }
     }
 
     /** See {@link CompletionQueue#adopt}. */

@@ -23,7 +23,7 @@ final class Teardown {
     private boolean leaked; // by a provider, because the device is gone
     private @Nullable Throwable failure; // the first
 
-    /** For a teardown that uses only {@link #run}. */
+    /** For a teardown that does not use {@link #check}. */
     Teardown(NativeObject object) {
         this(object, null);
     }
@@ -44,7 +44,16 @@ final class Teardown {
         try {
             step.run();
         } catch (RuntimeException | Error e) {
-            add(e);
+            failed(e);
+        }
+    }
+
+    /** Releases a reference to an object, perhaps its last. */
+    void release(NativeObject held) {
+        try {
+            held.release();
+        } catch (RuntimeException | Error e) {
+            failed(e);
         }
     }
 
@@ -56,7 +65,7 @@ final class Teardown {
     boolean check(long answer, String verb) {
         boolean succeeded = answer >= 0 || explainedByRemoval(answer);
         if (!succeeded) {
-            add(
+            failed(
                     VerbenaException.of(
                             verb,
                             answer,
@@ -74,8 +83,9 @@ final class Teardown {
         return answer == -Errno.EBUSY && leaked;
     }
 
+    /** Records what a step has thrown: an unchecked exception or an error. */
     @SuppressWarnings("ReferenceEquality") // the same object again, not an equal one
-    private void add(Throwable thrown) {
+    void failed(Throwable thrown) {
         if (failure == null) {
             failure = thrown;
         } else if (failure != thrown) {
@@ -88,7 +98,8 @@ final class Teardown {
         switch (failure) {
             case null -> {}
             case Error e -> throw e;
-            case Throwable t -> throw (RuntimeException) t; // run records only unchecked exceptions
+            case Throwable t ->
+                    throw (RuntimeException) t; // only unchecked exceptions are recorded
         }
     }
 }

@@ -151,7 +151,11 @@ public final class CompletionPoller {
      * @param queue what {@link #reserve} returned
      */
     public void release(long queue) {
-        ownerTasks.runByOwner(() -> releaseHere(queue));
+        if (lock.isForeign()) {
+            ownerTasks.add(() -> releaseHere(queue));
+        } else {
+            releaseHere(queue);
+        }
     }
 
     private void releaseHere(long queue) {

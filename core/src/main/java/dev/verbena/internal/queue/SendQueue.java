@@ -472,13 +472,11 @@ public final class SendQueue extends QueueLock {
      * it posts or polls next.
      */
     public void disconnect() {
-        endFirstIfForeign();
-        poller.ownerTasks().runByOwner(this::disconnectHere);
-    }
-
-    private void endFirstIfForeign() {
         if (isForeign()) {
             end();
+            poller.ownerTasks().add(this::disconnectHere);
+        } else {
+            disconnectHere();
         }
     }
 
@@ -500,8 +498,12 @@ public final class SendQueue extends QueueLock {
      * which is ending.)
      */
     public void drain() {
-        endFirstIfForeign();
-        poller.ownerTasks().runByOwner(this::drainHere);
+        if (isForeign()) {
+            end();
+            poller.ownerTasks().add(this::drainHere);
+        } else {
+            drainHere();
+        }
     }
 
     private void drainHere() {

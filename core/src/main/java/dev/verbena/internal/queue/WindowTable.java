@@ -199,13 +199,16 @@ public class WindowTable {
     public List<Lost> lost(Endpoint queue) {
         lock.acquire();
         try {
-            List<Lost> lost =
-                    all.stream()
-                            .filter(w -> w.queue() == queue && w.address() != 0)
-                            .map(w -> new Lost(w, w.address()))
-                            .toList();
-            lost.forEach(one -> unbind(one.window()));
-            lost.forEach(one -> one.window().lose());
+            List<Lost> lost = new ArrayList<>(0); // most queue pairs have bound none
+            for (Window window : all) {
+                if (window.queue() == queue && window.address() != 0) {
+                    lost.add(new Lost(window, window.address()));
+                }
+            }
+            for (Lost one : lost) {
+                unbind(one.window());
+                one.window().lose();
+            }
             return lost;
         } finally {
             lock.release();
