@@ -15,11 +15,12 @@ import dev.verbena.internal.verbs.VerbsContext;
 
 import org.jspecify.annotations.Nullable;
 
+import java.lang.invoke.MethodHandles;
+import java.lang.invoke.VarHandle;
 import java.util.Objects;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.TimeUnit;
-import java.util.concurrent.atomic.AtomicBoolean;
 
 /**
  * The native half of a {@link QueuePair}: moves it through its states, connects it by address, and
@@ -30,6 +31,21 @@ import java.util.concurrent.atomic.AtomicBoolean;
  * <p>Any thread may call it; the queues have rules of their own.
  */
 final class NativeQueuePair implements Endpoint.Listener {
+    private static final VarHandle CONNECTING;
+    private static final VarHandle CONNECTED_BY_ADDRESS;
+
+    static {
+        try {
+            MethodHandles.Lookup lookup = MethodHandles.lookup();
+            CONNECTING = lookup.findVarHandle(NativeQueuePair.class, "connecting", boolean.class);
+            CONNECTED_BY_ADDRESS =
+                    lookup.findVarHandle(
+                            NativeQueuePair.class, "connectedByAddress", boolean.class);
+        } catch (ReflectiveOperationException e) {
+            throw new ExceptionInInitializerError(e);
+        }
+    }
+
     private static final int SEQUENCE_BITS = 0xFF_FFFF;
     private static final long CLOSE_TIMEOUT = TimeUnit.SECONDS.toNanos(1);
 
@@ -38,24 +54,19 @@ final class NativeQueuePair implements Endpoint.Listener {
 
     private final QueuePair owner;
     private final Adapter adapter;
-    private final DeviceControl control;
     private final CompletionQueue sendCompletions;
     private final CompletionQueue receiveCompletions;
     private final @Nullable SharedReceiveQueue sharedReceives;
-    private final QueuePairLimits limits;
     private final Endpoint endpoint;
     private final QueuePairParts parts;
-    private final Port port;
     private volatile Port.@Nullable GidEntry gid; // null until it is asked for
-    private final long address;
-    private final int number;
     private final SendQueue sends;
     private final @Nullable ReceiveQueue receives; // null with a shared receive queue
     private final int firstSequence = ThreadLocalRandom.current().nextInt() & SEQUENCE_BITS;
     private final @Nullable CountDownLatch lastReceive; // null without a shared receive queue
 
-    private final AtomicBoolean connecting = new AtomicBoolean(); // or connected, or flushed
-    private final AtomicBoolean connectedByAddress = new AtomicBoolean(); // and not ended
+    private volatile boolean connecting; // or connected, or flushed
+    private volatile boolean connectedByAddress; // and not ended
     private volatile boolean reachable; // was moved to ready-to-receive
     private volatile boolean established; // set when posts have been accepted, not before
     private volatile boolean requestFailed; // for whatever reason
@@ -74,11 +85,9 @@ final class NativeQueuePair implements Endpoint.Listener {
             QueuePairLimits limits) {
         this.owner = owner;
         this.adapter = domain.adapter();
-        this.control = adapter.control();
         this.sendCompletions = sendCompletions;
         this.receiveCompletions = receiveCompletions;
         this.sharedReceives = sharedReceives;
-        this.limits = limits;
         this.endpoint = new Endpoint(owner, domain.windows(), this);
         CountDownLatch last = sharedReceives == null ? null : new CountDownLatch(1);
         this.lastReceive = last;
@@ -91,10 +100,7 @@ final class NativeQueuePair implements Endpoint.Listener {
                         limits,
                         endpoint,
                         last == null ? () -> {} : last::countDown);
-        this.port = parts.port;
         this.gid = parts.gid == null ? null : parts.gid.gid();
-        this.address = parts.address;
-        this.number = parts.number;
         this.sends = parts.sends;
         this.receives = parts.receives;
     }
@@ -104,7 +110,7 @@ final class NativeQueuePair implements Endpoint.Listener {
      * from the constructor: from then on other threads call the owner.
      */
     void register() {
-        adapter.listeners().know(address, owner);
+        adapter.listeners().know(parts.address, owner);
         sendCompletions.add(owner);
         receiveCompletions.add(owner);
     }
@@ -120,7 +126,7 @@ final class NativeQueuePair implements Endpoint.Listener {
     }
 
     DeviceControl control() {
-        return control;
+        return adapter.control();
     }
 
     AdapterInfo info() {
@@ -153,11 +159,11 @@ final class NativeQueuePair implements Endpoint.Listener {
     }
 
     long nativeAddress() {
-        return address;
+        return parts.address;
     }
 
     int number() {
-        return number;
+        return parts.number;
     }
 
     /** What the peer may do through this queue pair. */
@@ -170,7 +176,7 @@ final class NativeQueuePair implements Endpoint.Listener {
     }
 
     int outboundReads() {
-        return Math.min(limits.outboundReads(), parts.info.maxOutboundReads());
+        return Math.min(owner.limits().outboundReads(), parts.info.maxOutboundReads());
     }
 
     boolean sharesReceives() {
@@ -205,13 +211,14 @@ final class NativeQueuePair implements Endpoint.Listener {
         if (wasConnected) {
             return QueuePairState.DISCONNECTED;
         }
-        return connecting.get() ? QueuePairState.CONNECTING : QueuePairState.INITIALIZED;
+        return connecting ? QueuePairState.CONNECTING : QueuePairState.INITIALIZED;
     }
 
     QueuePairAddress address() {
         Port.GidEntry own = ownGid();
+        Port port = parts.port;
         return QueuePairAddress.of(
-                        number,
+                        parts.number,
                         firstSequence,
                         own == null ? new Gid(0, 0) : own.gid(),
                         port.mtuBytes())
@@ -223,14 +230,14 @@ final class NativeQueuePair implements Endpoint.Listener {
 
     /** The GID that peers know it by, or null on InfiniBand, where the LID is enough. */
     private Port.@Nullable GidEntry ownGid() {
-        if (port.linkLayer() != Port.LinkLayer.ETHERNET) {
+        if (parts.port.linkLayer() != Port.LinkLayer.ETHERNET) {
             return null;
         }
         Port.GidEntry known = gid;
         if (known == null) {
             owner.acquire();
             try {
-                known = adapter.portTable().preferredGidOf(port.number());
+                known = adapter.portTable().preferredGidOf(parts.port.number());
                 gid = known;
             } finally {
                 owner.release();
@@ -243,14 +250,14 @@ final class NativeQueuePair implements Endpoint.Listener {
 
     /** Reserves it for one connection; false when it is or was connected, or flushed. */
     boolean beginConnecting() {
-        return connecting.compareAndSet(false, true);
+        return CONNECTING.compareAndSet(this, false, true);
     }
 
     /** Gives it back after an attempt that did not change it. */
     void giveUpConnecting() {
-        connecting.set(false);
+        connecting = false;
         if (flushed) { // read after: a flush sets it before it looks at this
-            connecting.set(true);
+            connecting = true;
         }
     }
 
@@ -260,8 +267,10 @@ final class NativeQueuePair implements Endpoint.Listener {
      */
     void connect(QueuePairAddress to, PathOptions options) {
         Port.GidEntry own = ownGid();
+        Port port = parts.port;
+        long address = parts.address;
         reachable = true;
-        StateChange toReceive =
+        try (StateChange toReceive =
                 StateChange.readyToReceive(
                         new PathAttributes(
                                 port.number(),
@@ -273,23 +282,26 @@ final class NativeQueuePair implements Endpoint.Listener {
                                 to.lid(),
                                 to.gid().high(),
                                 to.gid().low(),
-                                parts.inboundReads));
-        options.applyTo(toReceive);
-        int error = control.change(address, toReceive);
-        if (error < 0) {
-            throw VerbenaException.of(
-                    "ibv_modify_qp(RTR, peer %s)".formatted(to.gid()),
-                    error,
-                    options.advice(
-                            "Is the peer's address reachable from GID %s (ip route get)?"
-                                    .formatted(own)));
+                                parts.inboundReads))) {
+            options.applyTo(toReceive);
+            int error = control().change(address, toReceive);
+            if (error < 0) {
+                throw VerbenaException.of(
+                        "ibv_modify_qp(RTR, peer %s)".formatted(to.gid()),
+                        error,
+                        options.advice(
+                                "Is the peer's address reachable from GID %s (ip route get)?"
+                                        .formatted(own)));
+            }
         }
         int reads = Math.min(outboundReads(), to.inboundReads());
-        StateChange toSend = StateChange.readyToSend(firstSequence, reads, to.sharedReceives());
-        options.applyTo(toSend);
-        VerbenaException.check(
-                control.change(address, toSend), "ibv_modify_qp(RTS)", options.advice(""));
-        connectedByAddress.set(true);
+        try (StateChange toSend =
+                StateChange.readyToSend(firstSequence, reads, to.sharedReceives())) {
+            options.applyTo(toSend);
+            VerbenaException.check(
+                    control().change(address, toSend), "ibv_modify_qp(RTS)", options.advice(""));
+        }
+        connectedByAddress = true;
         connected(Peer.of(to), to.invalidatable(), reads);
     }
 
@@ -317,7 +329,7 @@ final class NativeQueuePair implements Endpoint.Listener {
     int flush() {
         endedByAddress(false);
         flushed = true;
-        connecting.set(true); // or connect() would find the send queue ended
+        connecting = true; // or connect() would find the send queue ended
         return cancel();
     }
 
@@ -325,7 +337,7 @@ final class NativeQueuePair implements Endpoint.Listener {
     private int cancel() {
         sends.disconnect();
         if (receives != null) {
-            receives.flush(parts::toError);
+            receives.flush(parts.modifyToError);
         }
         return parts.toError();
     }
@@ -357,7 +369,9 @@ final class NativeQueuePair implements Endpoint.Listener {
 
     /** Where no connector notes the end of the connection, this does, once. */
     private void endedByAddress(boolean requestFailed) {
-        if (established && connectedByAddress.compareAndSet(true, false) && FlightRecording.on()) {
+        if (established
+                && CONNECTED_BY_ADDRESS.compareAndSet(this, true, false)
+                && FlightRecording.on()) {
             QueuePairEvents.disconnected(
                     this,
                     requestFailed && !flushed
@@ -399,7 +413,7 @@ final class NativeQueuePair implements Endpoint.Listener {
     void lookForFailure() {
         if (receives != null && receives.waiting() && holdUnlessClosed()) {
             try {
-                if (control.inError(address, parts.stateQuery)) {
+                if (control().inError(parts.address)) {
                     fail();
                 }
             } finally {
@@ -444,7 +458,7 @@ final class NativeQueuePair implements Endpoint.Listener {
     void close() {
         endedByAddress(false);
         flushed = true;
-        connecting.set(true);
+        connecting = true;
         Teardown end = new Teardown(owner);
         end.run(() -> sends.close(closeTimeout()));
         end.run(this::closeReceives);
@@ -460,7 +474,7 @@ final class NativeQueuePair implements Endpoint.Listener {
             }
             receiveCompletions.poller().drain();
         } else {
-            receives.close(closeTimeout(), parts::toError);
+            receives.close(closeTimeout(), parts.modifyToError);
         }
     }
 
@@ -499,10 +513,18 @@ final class NativeQueuePair implements Endpoint.Listener {
 
     void destroy() {
         Teardown end = new Teardown(owner, adapter);
-        end.run(() -> adapter.listeners().forget(address));
-        end.run(() -> sendCompletions.remove(owner));
-        end.run(() -> receiveCompletions.remove(owner));
+        removeFrom(sendCompletions, end);
+        removeFrom(receiveCompletions, end);
+        end.run(() -> adapter.listeners().forget(parts.address));
         parts.destroy(end);
         end.finish();
+    }
+
+    private void removeFrom(CompletionQueue queue, Teardown end) {
+        try {
+            queue.remove(owner);
+        } catch (RuntimeException | Error e) {
+            end.failed(e);
+        }
     }
 }

@@ -15,13 +15,10 @@ import dev.verbena.internal.verbs.QueuePairShape;
 import dev.verbena.internal.verbs.ReceiveRequest;
 import dev.verbena.internal.verbs.Rights;
 import dev.verbena.internal.verbs.SendChains;
-import dev.verbena.internal.verbs.StateQuery;
 
 import org.jspecify.annotations.Nullable;
 
-import java.util.ArrayDeque;
 import java.util.ArrayList;
-import java.util.Deque;
 import java.util.List;
 import java.util.Objects;
 
@@ -49,13 +46,13 @@ final class QueuePairParts {
     final @Nullable GidChoice gid; // by Adapter.useGid
     final long address;
     final int number;
-    final StateQuery stateQuery;
+    final Runnable modifyToError = this::toError;
     final SendQueue sends;
     final @Nullable ReceiveQueue receives; // null with a shared receive queue
 
-    // Windows and regions that were closed while requests of this queue pair named them; null when
-    // the queue pair is destroyed.
-    private @Nullable List<MemoryWindow.PendingFree> remains = new ArrayList<>();
+    // Windows and regions that were closed while requests of this queue pair named them; a list of
+    // its own from the first one on, and null when the queue pair is destroyed.
+    private @Nullable List<MemoryWindow.PendingFree> remains = List.of();
 
     /**
      * Creates everything; when that fails, nothing is left.
@@ -79,40 +76,54 @@ final class QueuePairParts {
         this.sharedReceives = sharedReceives;
         this.limits = limits;
         this.endpoint = endpoint;
-        Deque<Runnable> undo = new ArrayDeque<>();
+        this.memory = new NativeMemory();
+        long send = CompletionPoller.NO_SLOT;
+        long receive = CompletionPoller.NO_SLOT;
+        long made = 0;
         try {
             this.info = adapter.queryInfo();
             checkLimits();
             this.inboundReads = Math.min(limits.inboundReads(), info.maxInboundReads());
             this.gid = adapter.portTable().chosen();
             this.port = adapter.portTable().portOf(gid);
-            this.sendSlot = reserve(sendCompletions, false);
-            undo.push(() -> sendCompletions.poller().release(sendSlot));
-            this.receiveSlot = reserve(receiveCompletions, true);
-            undo.push(() -> receiveCompletions.poller().release(receiveSlot));
+            send = reserve(sendCompletions, false);
+            this.sendSlot = send;
+            receive = reserve(receiveCompletions, true);
+            this.receiveSlot = receive;
             int interval = SendQueue.interval(limits.initiatorDepth());
-            long made = create(interval);
-            undo.push(() -> control.destroyQp(made));
+            made = create(interval);
             this.address = made;
             VerbenaException.check(
                     control.toInit(made, port.number(), remoteRights()), "ibv_modify_qp(INIT)", "");
             this.number = control.queuePairNumber(made);
-            this.memory = new NativeMemory();
-            undo.push(memory::free);
-            this.stateQuery = new StateQuery(memory);
             this.sends = createSendQueue(interval);
             this.receives = sharedReceives == null ? createReceiveQueue() : null;
             if (sharedReceives != null) {
                 endpoint.receiveCounts().prepare();
-                CompletionPoller poller = receiveCompletions.poller();
-                undo.push(() -> poller.share(number, null));
-                poller.share(number, endpoint);
-                undo.push(() -> adapter.events().removeSharingQueuePair(made));
+                receiveCompletions.poller().share(number, endpoint);
                 adapter.events().addSharingQueuePair(made, lastReceive);
             }
         } catch (Throwable t) {
-            undo.forEach(Runnable::run);
+            undo(send, receive, made);
             throw t;
+        }
+    }
+
+    /** Destroys what there is of one that could not be created. */
+    private void undo(long send, long receive, long made) {
+        if (made != 0) {
+            if (sharedReceives != null) {
+                adapter.events().removeSharingQueuePair(made);
+                receiveCompletions.poller().share(control.queuePairNumber(made), null);
+            }
+            memory.free();
+            control.destroyQp(made);
+        }
+        if (receive != CompletionPoller.NO_SLOT) {
+            receiveCompletions.poller().release(receive);
+        }
+        if (send != CompletionPoller.NO_SLOT) {
+            sendCompletions.poller().release(send);
         }
     }
 
@@ -223,7 +234,7 @@ final class QueuePairParts {
                         address,
                         sendCompletions.poller(),
                         interval,
-                        this::toError);
+                        modifyToError);
         sendCompletions.poller().enter(ledger);
         return queue;
     }
@@ -258,7 +269,13 @@ final class QueuePairParts {
 
     /** Keeps something until no request can name it any more; false when that is so already. */
     synchronized boolean keep(MemoryWindow.PendingFree left) {
-        return remains != null && remains.add(left);
+        if (remains == null) {
+            return false;
+        }
+        if (remains.isEmpty()) {
+            remains = new ArrayList<>();
+        }
+        return remains.add(left);
     }
 
     private synchronized List<MemoryWindow.PendingFree> takeRemains() {
@@ -281,14 +298,22 @@ final class QueuePairParts {
         }
     }
 
+    private static void releaseSlot(CompletionQueue queue, long slot, Teardown end) {
+        try {
+            queue.poller().release(slot);
+        } catch (RuntimeException | Error e) {
+            end.failed(e);
+        }
+    }
+
     /** Adds the steps that destroy everything. */
     void destroy(Teardown end) {
         if (receives == null) {
             end.run(() -> adapter.events().removeSharingQueuePair(address));
             end.run(() -> receiveCompletions.poller().share(number, null));
         }
-        end.run(() -> sendCompletions.poller().release(sendSlot));
-        end.run(() -> receiveCompletions.poller().release(receiveSlot));
+        releaseSlot(sendCompletions, sendSlot, end);
+        releaseSlot(receiveCompletions, receiveSlot, end);
         end.run(memory::free);
         // Before the queue pair: rxe waits for the windows that are bound on it.
         end.run(() -> freeWindows(end));

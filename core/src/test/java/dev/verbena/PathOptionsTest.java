@@ -73,9 +73,10 @@ class PathOptionsTest {
         "PT9999999H, 31"
     })
     void ackTimeoutsAreStepsOfTwo(Duration timeout, int exponent) {
-        StateChange change = new StateChange(StateChange.READY_TO_SEND);
-        NONE.withAckTimeout(timeout).applyTo(change);
-        assertThat(change.ackTimeout()).isEqualTo(exponent);
+        try (StateChange change = new StateChange(StateChange.READY_TO_SEND)) {
+            NONE.withAckTimeout(timeout).applyTo(change);
+            assertThat(change.ackTimeout()).isEqualTo(exponent);
+        }
     }
 
     @Test
@@ -106,10 +107,11 @@ class PathOptionsTest {
     }
 
     private static int timer(Duration time) {
-        StateChange change = new StateChange(StateChange.READY_TO_RECEIVE);
-        NONE.withMinRnrTimer(time).applyTo(change);
-        assertThat(FakeDevice.mask(change)).isEqualTo(Verbs.IBV_QP_MIN_RNR_TIMER);
-        return FakeDevice.bytes(change)[(int) ibv_qp_attr.min_rnr_timer$offset()];
+        try (StateChange change = new StateChange(StateChange.READY_TO_RECEIVE)) {
+            NONE.withMinRnrTimer(time).applyTo(change);
+            assertThat(FakeDevice.mask(change)).isEqualTo(Verbs.IBV_QP_MIN_RNR_TIMER);
+            return FakeDevice.bytes(change)[(int) ibv_qp_attr.min_rnr_timer$offset()];
+        }
     }
 
     @Test

@@ -66,14 +66,15 @@ final class HeldQueuePair {
     }
 
     private void move(ConnectionIdentifier identifier, int to, String state) throws Failure {
-        StateChange change = new StateChange(to);
-        identifier.fillIn(change, state);
-        changed = true;
-        Failure.check(
-                end.change(change),
-                CALL,
-                state,
-                "The device refuses what the connection manager says of the path, or a path option");
+        try (StateChange change = new StateChange(to)) {
+            identifier.fillIn(change, state);
+            changed = true;
+            Failure.check(
+                    end.change(change),
+                    CALL,
+                    state,
+                    "The device refuses what the connection manager says of the path, or a path option");
+        }
     }
 
     /** Cancels everything that is posted, unless it could not be posted by this connection. */

@@ -24,7 +24,7 @@ public final class Descriptors {
     private static final int F_GETFL = 3;
     private static final int F_SETFL = 4;
 
-    static final NativeFunction POLL = Libraries.c("poll");
+    private static final NativeFunction POLL = Libraries.c("poll");
     private static final NativeFunction EVENTFD = Libraries.c("eventfd");
     private static final NativeFunction READ = Libraries.c("read");
     private static final NativeFunction WRITE = Libraries.c("write");
@@ -40,10 +40,10 @@ public final class Descriptors {
 
     private Descriptors() {}
 
-    /** Fills in a struct pollfd that waits until a descriptor is readable. */
+    /** Fills in a struct pollfd, all of it, that waits until a descriptor is readable. */
     static void putPollIn(long pollfd, int descriptor) {
         Native.putInt(pollfd, 0, descriptor);
-        Native.putShort(pollfd, EVENTS, POLLIN);
+        Native.putInt(pollfd, EVENTS, POLLIN); // and revents, the upper half, to 0
     }
 
     /** Whether {@code poll(2)} found the descriptor of a struct pollfd readable, or failed. */
@@ -139,6 +139,22 @@ public final class Descriptors {
     }
 
     /**
+     * Calls {@code poll(2)} without an allocation, and with errno after a signal or an error: then
+     * it asks again, without waiting.
+     *
+     * @return how many of some struct pollfd are ready, or a negative errno
+     */
+    static int poll(long pollfds, int count, int milliseconds) {
+        int ready = POLL.callWithoutErrno(pollfds, count, milliseconds);
+        if (ready >= 0) {
+            return ready;
+        }
+        try (Scratch scratch = Scratch.borrow()) {
+            return scratch.count(POLL.call(scratch, pollfds, count, 0));
+        }
+    }
+
+    /**
      * Waits until at least one of some descriptors is readable: {@code poll(2)}. A virtual thread
      * that calls this keeps its carrier thread.
      *
@@ -149,14 +165,13 @@ public final class Descriptors {
      */
     public static int await(int milliseconds, int... descriptors) {
         try (Scratch scratch = Scratch.borrow()) {
-            long all = scratch.allocate(descriptors.length * POLLFD);
+            long all = scratch.reserve(descriptors.length * POLLFD);
             for (int i = 0; i < descriptors.length; i++) {
                 putPollIn(all + i * POLLFD, descriptors[i]);
             }
-            int ready = (int) POLL.call(scratch, all, descriptors.length, milliseconds);
+            int ready = poll(all, descriptors.length, milliseconds);
             if (ready < 0) {
-                int errno = scratch.errno();
-                return errno == EINTR ? 0 : -errno;
+                return ready == -EINTR ? 0 : ready;
             }
             int bits = 0;
             for (int i = 0; i < descriptors.length; i++) {

@@ -338,10 +338,9 @@ public interface DeviceControl {
      * {@code ibv_query_qp}: whether the queue pair is in the error state.
      *
      * @param qp the {@code ibv_qp}
-     * @param query the one allocated for this queue pair
      * @return false if it is not, or if the query fails
      */
-    boolean inError(long qp, StateQuery query);
+    boolean inError(long qp);
 
     /**
      * {@code ibv_destroy_qp}.

@@ -50,12 +50,7 @@ public class EventWait {
      */
     public int await(int milliseconds) {
         try {
-            int ready = Descriptors.POLL.callWithoutErrno(address, 2, milliseconds);
-            if (ready < 0) { // a signal or an error: repeat the call without waiting, to get errno
-                try (Scratch scratch = Scratch.borrow()) {
-                    ready = scratch.count(Descriptors.POLL.call(scratch, address, 2, 0));
-                }
-            }
+            int ready = Descriptors.poll(address, 2, milliseconds);
             if (ready < 0) {
                 return ready == -Descriptors.EINTR ? 0 : ready;
             }

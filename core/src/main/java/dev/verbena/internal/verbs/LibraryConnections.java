@@ -70,15 +70,18 @@ public final class LibraryConnections implements ConnectionControl {
     @Override
     public ConnectionEvent takeEvent(long channel) {
         try (Scratch scratch = Scratch.borrow()) {
-            long where = scratch.allocate(Long.BYTES);
-            int error = scratch.value(GET_EVENT.call(scratch, channel, where));
-            // ENOMEM concerns only this call; the event stays queued.
-            if (error == -Errno.EAGAIN || error == -Verbs.EINTR || error == -Errno.ENOMEM) {
-                return ConnectionEvent.NOTHING;
-            }
-            if (error != 0) {
-                throw new IllegalStateException(
-                        "rdma_get_cm_event failed: " + Errno.describe(-error));
+            long where = scratch.reserve(Long.BYTES);
+            if (GET_EVENT.callWithoutErrno(channel, where, 0) != 0) {
+                // No event, or an error: asks again, for errno. What has come by now is taken.
+                int error = scratch.value(GET_EVENT.call(scratch, channel, where));
+                // ENOMEM concerns only this call; the event stays queued.
+                if (error == -Errno.EAGAIN || error == -Verbs.EINTR || error == -Errno.ENOMEM) {
+                    return ConnectionEvent.NOTHING;
+                }
+                if (error != 0) {
+                    throw new IllegalStateException(
+                            "rdma_get_cm_event failed: " + Errno.describe(-error));
+                }
             }
             long event = Native.getLong(where, 0);
             // If copying the event fails (out of memory), a connection request is refused by
@@ -91,7 +94,7 @@ public final class LibraryConnections implements ConnectionControl {
             } finally {
                 // Acknowledged immediately: rdma_destroy_id blocks until all events of its
                 // identifier are acknowledged.
-                ACK_EVENT.call(scratch, event);
+                ACK_EVENT.callWithoutErrno(event, 0, 0);
                 if (refused != 0) {
                     DESTROY_ID.call(scratch, refused);
                 }
@@ -144,7 +147,7 @@ public final class LibraryConnections implements ConnectionControl {
     @Override
     public long create(long channel, long key) {
         try (Scratch scratch = Scratch.borrow()) {
-            long where = scratch.allocate(Long.BYTES);
+            long where = scratch.reserve(Long.BYTES);
             int error =
                     scratch.value(CREATE_ID.call(scratch, channel, where, key, Verbs.RDMA_PS_TCP));
             return error != 0 ? error : Native.getLong(where, 0);
@@ -292,8 +295,8 @@ public final class LibraryConnections implements ConnectionControl {
         return new IdentifierInfo(
                 context == 0 ? "" : deviceName(context),
                 Native.getByte(id, Structs.RdmaCmId.PORT_NUM),
-                address(id + Structs.RdmaCmId.ROUTE_ADDR_SRC_ADDR),
-                address(id + Structs.RdmaCmId.ROUTE_ADDR_DST_ADDR));
+                SocketAddresses.decode(id + Structs.RdmaCmId.ROUTE_ADDR_SRC_ADDR),
+                SocketAddresses.decode(id + Structs.RdmaCmId.ROUTE_ADDR_DST_ADDR));
     }
 
     private static String deviceName(long context) {
@@ -301,18 +304,10 @@ public final class LibraryConnections implements ConnectionControl {
         return Native.getString(device, Structs.IbvDevice.NAME);
     }
 
-    private static @Nullable InetSocketAddress address(long storage) {
-        return SocketAddresses.decode(Native.at(storage, Structs.SockaddrStorage.SIZE));
-    }
-
     @Override
     public int fillIn(long id, StateChange change) {
-        try (Scratch scratch = Scratch.borrow()) {
-            long attributes = change.encode(scratch);
-            long mask = scratch.allocate(Integer.BYTES);
-            int error = scratch.value(INIT_QP_ATTR.call(scratch, id, attributes, mask));
-            change.fillIn(Native.at(attributes, Structs.IbvQpAttr.SIZE), Native.getInt(mask, 0));
-            return error;
-        }
+        Scratch scratch = change.scratch();
+        return scratch.value(
+                INIT_QP_ATTR.call(scratch, id, change.attributes(), change.addressOfMask()));
     }
 }

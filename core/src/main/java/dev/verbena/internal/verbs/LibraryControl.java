@@ -282,9 +282,7 @@ public final class LibraryControl implements DeviceControl {
 
     @Override
     public int change(long qp, StateChange change) {
-        try (Scratch scratch = Scratch.borrow()) {
-            return modify(scratch, qp, change.encode(scratch), change.mask());
-        }
+        return modify(change.scratch(), qp, change.attributes(), change.mask());
     }
 
     @Override
@@ -297,12 +295,17 @@ public final class LibraryControl implements DeviceControl {
     }
 
     @Override
-    public boolean inError(long qp, StateQuery query) {
-        int error = // returned by value; only whether it is 0 matters
-                Calls.QUERY_QP.callWithoutErrno(
-                        qp, query.attributes, Verbs.IBV_QP_STATE, query.initial);
-        return error == 0
-                && Native.getInt(query.attributes, Structs.IbvQpAttr.QP_STATE) == Verbs.IBV_QPS_ERR;
+    public boolean inError(long qp) {
+        // While polling, which must not allocate: borrowing does not, unless other threads do so at
+        // the same time.
+        try (Scratch scratch = Scratch.borrow()) {
+            long attributes = scratch.reserve(Structs.IbvQpAttr.SIZE);
+            long initial = scratch.reserve(Structs.IbvQpInitAttr.SIZE);
+            int error = // returned by value; only whether it is 0 matters
+                    Calls.QUERY_QP.callWithoutErrno(qp, attributes, Verbs.IBV_QP_STATE, initial);
+            return error == 0
+                    && Native.getInt(attributes, Structs.IbvQpAttr.QP_STATE) == Verbs.IBV_QPS_ERR;
+        }
     }
 
     @Override

@@ -67,6 +67,10 @@ final class Native {
         return EVERYWHERE.get(BIG_ENDIAN_LONG, (struct & ADDRESS_BITS) + offset);
     }
 
+    static void putBigEndian(long struct, long offset, long value) {
+        EVERYWHERE.set(BIG_ENDIAN_LONG, (struct & ADDRESS_BITS) + offset, value);
+    }
+
     /** A copy of some bytes. */
     static byte[] getBytes(long address, int count) {
         byte[] bytes = new byte[count];

@@ -2,16 +2,20 @@ package dev.verbena.internal.verbs;
 
 import static java.lang.foreign.ValueLayout.JAVA_BYTE;
 
+import org.jspecify.annotations.Nullable;
+
 import java.lang.foreign.Arena;
 import java.lang.foreign.Linker;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.StructLayout;
+import java.util.Objects;
 import java.util.Queue;
 import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.concurrent.atomic.AtomicReference;
 
 /**
- * Call scratch: native memory for the arguments, results and errno of one call of a C library.
- * After {@link #close}, the next call reuses it.
+ * Call scratch: native memory for the arguments, results and errno of one call of a C library, or
+ * of a few in a row. After {@link #close}, the next call reuses it.
  *
  * <p>Pooled, because creating an arena and allocating from it takes longer than many of the calls.
  * The pool grows to the largest number of concurrent calls and is never freed, so the memory comes
@@ -27,6 +31,9 @@ final class Scratch implements AutoCloseable {
     // machine, such as a GID table, gets an arena of its own.
     private static final long BYTES = 512;
 
+    // One that is taken and put back by an exchange; the others are in a queue, to which adding
+    // allocates.
+    private static final AtomicReference<@Nullable Scratch> READY = new AtomicReference<>();
     private static final Queue<Scratch> SPARE = new ConcurrentLinkedQueue<>();
 
     /** Receives the captured errno of a call. */
@@ -38,15 +45,25 @@ final class Scratch implements AutoCloseable {
     private Scratch() {}
 
     static Scratch borrow() {
-        Scratch spare = SPARE.poll();
+        Scratch spare = READY.getAndSet(null);
+        if (spare == null) {
+            spare = SPARE.poll();
+        }
         return spare != null ? spare : new Scratch();
     }
 
     /** Allocates zeroed memory at a multiple of 8, valid until {@link #close}. */
     long allocate(long bytes) {
-        MemorySegment part = memory.asSlice(used, bytes);
+        long address = reserve(bytes);
+        memory.asSlice(address - memory.address(), bytes).fill((byte) 0);
+        return address;
+    }
+
+    /** Like {@link #allocate}, but not zeroed: for memory that is written before it is read. */
+    long reserve(long bytes) {
+        long address = memory.address() + Objects.checkFromIndexSize(used, bytes, BYTES);
         used += bytes + Long.BYTES - 1 & -Long.BYTES;
-        return part.fill((byte) 0).address();
+        return address;
     }
 
     /** Allocates a copy of an array; NULL for an empty one. */
@@ -54,7 +71,7 @@ final class Scratch implements AutoCloseable {
         if (bytes.length == 0) {
             return 0;
         }
-        long copy = allocate(bytes.length);
+        long copy = reserve(bytes.length);
         MemorySegment.copy(bytes, 0, Native.EVERYWHERE, JAVA_BYTE, copy, bytes.length);
         return copy;
     }
@@ -97,6 +114,8 @@ final class Scratch implements AutoCloseable {
     @Override
     public void close() {
         used = 0;
-        SPARE.add(this);
+        if (!READY.compareAndSet(null, this)) {
+            SPARE.add(this);
+        }
     }
 }

@@ -1,28 +1,18 @@
 package dev.verbena.internal.verbs;
 
-import static java.lang.foreign.ValueLayout.JAVA_BYTE;
-import static java.lang.foreign.ValueLayout.JAVA_INT;
-import static java.lang.foreign.ValueLayout.JAVA_SHORT;
-import static java.lang.foreign.ValueLayout.JAVA_SHORT_UNALIGNED;
-
 import dev.verbena.bindings.Verbs;
 
 import org.jspecify.annotations.Nullable;
 
-import java.lang.foreign.MemorySegment;
-import java.lang.foreign.ValueLayout;
 import java.net.Inet6Address;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.net.UnknownHostException;
-import java.nio.ByteOrder;
 
 /** Converts between Java's addresses and {@code struct sockaddr_in} and {@code sockaddr_in6}. */
 final class SocketAddresses {
-    private static final ValueLayout.OfShort PORT =
-            JAVA_SHORT_UNALIGNED.withOrder(ByteOrder.BIG_ENDIAN);
     private static final long FAMILY = Structs.SockaddrIn.SIN_FAMILY; // in both
-    private static final long PORT_AT = Structs.SockaddrIn.SIN_PORT; // in both
+    private static final long PORT = Structs.SockaddrIn.SIN_PORT; // in both
     private static final long ADDRESS_4 = Structs.SockaddrIn.SIN_ADDR;
     private static final long ADDRESS_6 = Structs.SockaddrIn6.SIN6_ADDR;
     private static final long SCOPE = Structs.SockaddrIn6.SIN6_SCOPE_ID;
@@ -33,31 +23,34 @@ final class SocketAddresses {
 
     /** Encodes an address as the {@code sockaddr} of its family. */
     static long encode(InetSocketAddress address, Scratch scratch) {
-        boolean six = address.getAddress() instanceof Inet6Address;
-        long bytesOf = six ? Structs.SockaddrIn6.SIZE : Structs.SockaddrIn.SIZE;
-        MemorySegment encoded = Native.at(scratch.allocate(bytesOf), bytesOf);
-        encoded.set(JAVA_SHORT, FAMILY, (short) (six ? Verbs.AF_INET6 : Verbs.AF_INET));
-        encoded.set(PORT, PORT_AT, (short) address.getPort());
-        byte[] bytes = address.getAddress().getAddress();
-        MemorySegment.copy(bytes, 0, encoded, JAVA_BYTE, six ? ADDRESS_6 : ADDRESS_4, bytes.length);
-        if (address.getAddress() instanceof Inet6Address scoped) {
-            encoded.set(JAVA_INT, SCOPE, scoped.getScopeId());
+        InetAddress host = address.getAddress();
+        boolean six = host instanceof Inet6Address;
+        long encoded = scratch.allocate(six ? Structs.SockaddrIn6.SIZE : Structs.SockaddrIn.SIZE);
+        Native.putShort(encoded, FAMILY, six ? Verbs.AF_INET6 : Verbs.AF_INET);
+        Native.putByte(encoded, PORT, address.getPort() >> Byte.SIZE); // in network order
+        Native.putByte(encoded, PORT + 1, address.getPort());
+        byte[] bytes = host.getAddress();
+        for (int i = 0; i < bytes.length; i++) {
+            Native.putByte(encoded, (six ? ADDRESS_6 : ADDRESS_4) + i, bytes[i]);
         }
-        return encoded.address();
+        if (host instanceof Inet6Address scoped) {
+            Native.putInt(encoded, SCOPE, scoped.getScopeId());
+        }
+        return encoded;
     }
 
     /** Decodes a {@code sockaddr_storage}; null for any family other than IPv4 and IPv6. */
-    static @Nullable InetSocketAddress decode(MemorySegment storage) {
-        int family = storage.get(JAVA_SHORT, FAMILY);
-        int port = Short.toUnsignedInt(storage.get(PORT, PORT_AT));
+    static @Nullable InetSocketAddress decode(long storage) {
+        int family = Native.getShort(storage, FAMILY);
+        int port = Native.getByte(storage, PORT) << Byte.SIZE | Native.getByte(storage, PORT + 1);
         try {
             if (family == Verbs.AF_INET) {
                 return new InetSocketAddress(
-                        InetAddress.getByAddress(bytes(storage, ADDRESS_4, BYTES_4)), port);
+                        InetAddress.getByAddress(bytes(storage + ADDRESS_4, BYTES_4)), port);
             }
             if (family == Verbs.AF_INET6) {
-                int scope = storage.get(JAVA_INT, SCOPE);
-                byte[] bytes = bytes(storage, ADDRESS_6, BYTES_6);
+                int scope = Native.getInt(storage, SCOPE);
+                byte[] bytes = bytes(storage + ADDRESS_6, BYTES_6);
                 // InetAddress.getByAddress would turn an IPv4-mapped IPv6 address into an IPv4 one.
                 return new InetSocketAddress(
                         Inet6Address.getByAddress(null, bytes, scope == 0 ? -1 : scope), port);
@@ -68,7 +61,12 @@ final class SocketAddresses {
         }
     }
 
-    private static byte[] bytes(MemorySegment storage, long offset, int length) {
-        return storage.asSlice(offset, length).toArray(JAVA_BYTE);
+    /** One by one: so few that the JVM's own copy, by a call, would take longer. */
+    private static byte[] bytes(long address, int length) {
+        byte[] bytes = new byte[length];
+        for (int i = 0; i < length; i++) {
+            bytes[i] = (byte) Native.getByte(address, i);
+        }
+        return bytes;
     }
 }

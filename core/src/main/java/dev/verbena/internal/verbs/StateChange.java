@@ -1,19 +1,15 @@
 package dev.verbena.internal.verbs;
 
-import static java.lang.foreign.ValueLayout.JAVA_BYTE;
-import static java.lang.foreign.ValueLayout.JAVA_INT_UNALIGNED;
-import static java.lang.foreign.ValueLayout.JAVA_SHORT_UNALIGNED;
-
 import dev.verbena.bindings.Verbs;
-
-import java.lang.foreign.MemorySegment;
 
 /**
  * One state transition of a queue pair that is being connected: a {@code struct ibv_qp_attr} and
  * its mask. The connection manager fills it in, or {@link #readyToReceive} and {@link #readyToSend}
  * do; the caller may adjust it before {@code ibv_modify_qp}.
+ *
+ * <p>Its memory is borrowed until {@link #close}. For one thread.
  */
-public final class StateChange {
+public final class StateChange implements AutoCloseable {
     /** {@code IBV_QPS_INIT}. */
     public static final int INITIALIZED = Verbs.IBV_QPS_INIT;
 
@@ -37,11 +33,9 @@ public final class StateChange {
     private static final int RNR_TIMER = 0;
     private static final int HOP_LIMIT = 64;
 
-    // On the heap, and copied to native memory for each of the two calls that use it: an automatic
-    // arena would cost a cleaner for each step of each connection.
-    private final MemorySegment attributes =
-            MemorySegment.ofArray(new long[(int) (Structs.IbvQpAttr.SIZE / Long.BYTES)]);
-    private int mask;
+    private final Scratch scratch = Scratch.borrow();
+    private final long attributes = scratch.allocate(Structs.IbvQpAttr.SIZE);
+    private final long mask = scratch.allocate(Integer.BYTES);
 
     /**
      * Creates a transition with only the target state set.
@@ -70,19 +64,16 @@ public final class StateChange {
             change.putByte(Structs.IbvQpAttr.AH_ATTR_IS_GLOBAL, 1);
             change.putByte(Structs.IbvQpAttr.AH_ATTR_GRH_SGID_INDEX, path.gidIndex());
             change.putByte(Structs.IbvQpAttr.AH_ATTR_GRH_HOP_LIMIT, HOP_LIMIT);
-            change.attributes.set(
-                    Native.BIG_ENDIAN_LONG, Structs.IbvQpAttr.AH_ATTR_GRH_DGID, path.peerGidHigh());
-            change.attributes.set(
-                    Native.BIG_ENDIAN_LONG,
-                    Structs.IbvQpAttr.AH_ATTR_GRH_DGID + Long.BYTES,
-                    path.peerGidLow());
+            long gid = Structs.IbvQpAttr.AH_ATTR_GRH_DGID;
+            Native.putBigEndian(change.attributes, gid, path.peerGidHigh());
+            Native.putBigEndian(change.attributes, gid + Long.BYTES, path.peerGidLow());
         }
-        change.mask =
+        change.mask(
                 Verbs.IBV_QP_STATE
                         | Verbs.IBV_QP_AV
                         | Verbs.IBV_QP_PATH_MTU
                         | Verbs.IBV_QP_DEST_QPN
-                        | Verbs.IBV_QP_RQ_PSN;
+                        | Verbs.IBV_QP_RQ_PSN);
         change.inboundReads(path.inboundReads());
         change.minRnrTimer(RNR_TIMER);
         return change;
@@ -101,7 +92,7 @@ public final class StateChange {
             int sequence, int outboundReads, boolean infiniteRnrRetry) {
         StateChange change = new StateChange(READY_TO_SEND);
         change.putInt(Structs.IbvQpAttr.SQ_PSN, sequence);
-        change.mask = Verbs.IBV_QP_STATE | Verbs.IBV_QP_SQ_PSN;
+        change.mask(Verbs.IBV_QP_STATE | Verbs.IBV_QP_SQ_PSN);
         change.outboundReads(outboundReads);
         change.ackTimeout(ACK_TIMEOUT);
         change.retries(RETRIES);
@@ -109,46 +100,58 @@ public final class StateChange {
         return change;
     }
 
-    /** The struct itself, for tests that replace the library. */
-    MemorySegment attributes() {
+    /** Where the calls that take this capture errno. */
+    Scratch scratch() {
+        return scratch;
+    }
+
+    /** The address of the {@code ibv_qp_attr}. */
+    long attributes() {
         return attributes;
     }
 
-    int mask() {
+    /** Where a call that fills this in says what it has filled in. */
+    long addressOfMask() {
         return mask;
     }
 
-    /** Copies the struct to native memory, for a call: its address. */
-    long encode(Scratch scratch) {
-        long copy = scratch.allocate(Structs.IbvQpAttr.SIZE);
-        Native.at(copy, Structs.IbvQpAttr.SIZE).copyFrom(attributes);
-        return copy;
+    int mask() {
+        return Native.getInt(mask, 0);
     }
 
-    /** Stores the attributes that a call has filled in. */
-    void fillIn(MemorySegment filledIn, int fields) {
-        attributes.copyFrom(filledIn);
-        mask = fields;
+    /** Sets which attributes have a value. */
+    void mask(int fields) {
+        Native.putInt(mask, 0, fields);
+    }
+
+    private void add(int fields) {
+        mask(mask() | fields);
     }
 
     private void putInt(long offset, int value) {
-        attributes.set(JAVA_INT_UNALIGNED, offset, value);
+        Native.putInt(attributes, offset, value);
     }
 
     private void putShort(long offset, int value) {
-        attributes.set(JAVA_SHORT_UNALIGNED, offset, (short) value);
+        Native.putShort(attributes, offset, value);
     }
 
     private void putByte(long offset, int value) {
-        attributes.set(JAVA_BYTE, offset, (byte) value);
+        Native.putByte(attributes, offset, value);
     }
 
     private int getInt(long offset) {
-        return attributes.get(JAVA_INT_UNALIGNED, offset);
+        return Native.getInt(attributes, offset);
     }
 
     private int getByte(long offset) {
-        return Byte.toUnsignedInt(attributes.get(JAVA_BYTE, offset));
+        return Native.getByte(attributes, offset);
+    }
+
+    /** Gives the memory back: nothing may use this any more. */
+    @Override
+    public void close() {
+        scratch.close();
     }
 
     /**
@@ -168,7 +171,7 @@ public final class StateChange {
      */
     public void access(int rights) {
         putInt(Structs.IbvQpAttr.QP_ACCESS_FLAGS, rights);
-        mask |= Verbs.IBV_QP_ACCESS_FLAGS;
+        add(Verbs.IBV_QP_ACCESS_FLAGS);
     }
 
     /**
@@ -196,7 +199,7 @@ public final class StateChange {
      */
     public void inboundReads(int reads) {
         putByte(Structs.IbvQpAttr.MAX_DEST_RD_ATOMIC, reads);
-        mask |= Verbs.IBV_QP_MAX_DEST_RD_ATOMIC;
+        add(Verbs.IBV_QP_MAX_DEST_RD_ATOMIC);
     }
 
     /**
@@ -215,7 +218,7 @@ public final class StateChange {
      */
     public void outboundReads(int reads) {
         putByte(Structs.IbvQpAttr.MAX_RD_ATOMIC, reads);
-        mask |= Verbs.IBV_QP_MAX_QP_RD_ATOMIC;
+        add(Verbs.IBV_QP_MAX_QP_RD_ATOMIC);
     }
 
     /**
@@ -234,7 +237,7 @@ public final class StateChange {
      */
     public void retries(int times) {
         putByte(Structs.IbvQpAttr.RETRY_CNT, times);
-        mask |= Verbs.IBV_QP_RETRY_CNT;
+        add(Verbs.IBV_QP_RETRY_CNT);
     }
 
     /**
@@ -253,7 +256,7 @@ public final class StateChange {
      */
     public void rnrRetries(int times) {
         putByte(Structs.IbvQpAttr.RNR_RETRY, times);
-        mask |= Verbs.IBV_QP_RNR_RETRY;
+        add(Verbs.IBV_QP_RNR_RETRY);
     }
 
     /**
@@ -264,7 +267,7 @@ public final class StateChange {
      */
     public void minRnrTimer(int code) {
         putByte(Structs.IbvQpAttr.MIN_RNR_TIMER, code);
-        mask |= Verbs.IBV_QP_MIN_RNR_TIMER;
+        add(Verbs.IBV_QP_MIN_RNR_TIMER);
     }
 
     /**
@@ -274,7 +277,7 @@ public final class StateChange {
      */
     public void trafficClass(int value) {
         putByte(Structs.IbvQpAttr.AH_ATTR_GRH_TRAFFIC_CLASS, value);
-        mask |= Verbs.IBV_QP_AV;
+        add(Verbs.IBV_QP_AV);
     }
 
     /**
@@ -284,7 +287,7 @@ public final class StateChange {
      */
     public void flowLabel(int value) {
         putInt(Structs.IbvQpAttr.AH_ATTR_GRH_FLOW_LABEL, value);
-        mask |= Verbs.IBV_QP_AV;
+        add(Verbs.IBV_QP_AV);
     }
 
     /**
@@ -294,7 +297,7 @@ public final class StateChange {
      */
     public void serviceLevel(int level) {
         putByte(Structs.IbvQpAttr.AH_ATTR_SL, level);
-        mask |= Verbs.IBV_QP_AV;
+        add(Verbs.IBV_QP_AV);
     }
 
     /**
@@ -304,7 +307,7 @@ public final class StateChange {
      */
     public void pkeyIndex(int index) {
         putShort(Structs.IbvQpAttr.PKEY_INDEX, index);
-        mask |= Verbs.IBV_QP_PKEY_INDEX;
+        add(Verbs.IBV_QP_PKEY_INDEX);
     }
 
     /**
@@ -314,7 +317,7 @@ public final class StateChange {
      */
     public void ackTimeout(int exponent) {
         putByte(Structs.IbvQpAttr.TIMEOUT, exponent);
-        mask |= Verbs.IBV_QP_TIMEOUT;
+        add(Verbs.IBV_QP_TIMEOUT);
     }
 
     /**

@@ -362,11 +362,4 @@ final class Structs {
 
         private SockaddrIn6() {}
     }
-
-    /** {@code struct sockaddr_storage}. */
-    static final class SockaddrStorage {
-        static final long SIZE = 128;
-
-        private SockaddrStorage() {}
-    }
 }

@@ -510,8 +510,7 @@ public final class FakeConnections implements ConnectionControl {
             ConnectionParameters there = id.other == null ? null : id.other.parameters;
             switch (change.state()) {
                 case StateChange.INITIALIZED ->
-                        change.fillIn(
-                                change.attributes(),
+                        change.mask(
                                 Verbs.IBV_QP_STATE
                                         | Verbs.IBV_QP_PKEY_INDEX
                                         | Verbs.IBV_QP_PORT
@@ -525,7 +524,7 @@ public final class FakeConnections implements ConnectionControl {
 
     /** As cm_init_qp_rtr_attr does. */
     private static void toReceive(Id id, ConnectionParameters there, StateChange change) {
-        MemorySegment a = change.attributes();
+        MemorySegment a = FakeDevice.structOf(change);
         MemorySegment address = ibv_qp_attr.ah_attr(a);
         ibv_ah_attr.is_global(address, (byte) 1);
         ibv_ah_attr.sl(address, PATH_SERVICE_LEVEL);
@@ -534,8 +533,7 @@ public final class FakeConnections implements ConnectionControl {
         if (there != null) {
             ibv_qp_attr.dest_qp_num(a, there.queuePairNumber());
         }
-        change.fillIn(
-                a,
+        change.mask(
                 Verbs.IBV_QP_STATE
                         | Verbs.IBV_QP_AV
                         | Verbs.IBV_QP_PATH_MTU
@@ -548,7 +546,7 @@ public final class FakeConnections implements ConnectionControl {
 
     /** As cm_init_qp_rts_attr does, of a peer that asks for seven retries. */
     private static void toSend(ConnectionParameters there, StateChange change) {
-        change.fillIn(change.attributes(), Verbs.IBV_QP_STATE | Verbs.IBV_QP_SQ_PSN);
+        change.mask(Verbs.IBV_QP_STATE | Verbs.IBV_QP_SQ_PSN);
         change.ackTimeout(PATH_ACK_TIMEOUT);
         change.retries(7);
         change.rnrRetries(there == null ? 0 : there.rnrRetries());

@@ -105,13 +105,21 @@ public final class FakeDevice extends FakeSettings implements DeviceControl {
         return queuePairs.byNumber(number).state.name();
     }
 
-    public synchronized boolean inError(long qp) {
-        return queuePairs.inError(qp);
-    }
-
     /** The struct that a step had, byte for byte. */
     public static byte[] bytes(StateChange change) {
-        return change.attributes().toArray(ValueLayout.JAVA_BYTE);
+        return structOf(change).toArray(ValueLayout.JAVA_BYTE);
+    }
+
+    static MemorySegment structOf(StateChange change) {
+        return Native.at(change.attributes(), Structs.IbvQpAttr.SIZE);
+    }
+
+    /** One that outlives the call. */
+    static StateChange copyOf(StateChange change) {
+        StateChange copy = new StateChange(change.state());
+        structOf(copy).copyFrom(structOf(change));
+        copy.mask(change.mask());
+        return copy;
     }
 
     /** The mask that a step had. */
@@ -496,9 +504,9 @@ public final class FakeDevice extends FakeSettings implements DeviceControl {
     }
 
     @Override
-    public boolean inError(long qp, StateQuery query) {
+    public synchronized boolean inError(long qp) {
         statesAskedFor = statesAskedFor + 1;
-        return inError(qp);
+        return queuePairs.inError(qp);
     }
 
     @Override

@@ -161,11 +161,11 @@ final class FakeQueuePairs {
     }
 
     int change(long qp, StateChange change) {
-        settings.changes.add(change);
+        settings.changes.add(FakeDevice.copyOf(change));
         if (settings.reachError != 0 && change.state() == StateChange.READY_TO_RECEIVE) {
             return -settings.reachError;
         }
-        int peer = ibv_qp_attr.dest_qp_num(change.attributes());
+        int peer = ibv_qp_attr.dest_qp_num(FakeDevice.structOf(change));
         if (peer != 0) {
             pairs.get(qp).peer = peer;
         }
