@@ -20,6 +20,9 @@ final class AdapterPorts {
     private volatile @Nullable GidChoice chosen; // by the caller
     private volatile int preferred; // the port while no GID is chosen; 0: the first that is up
     private volatile @Nullable GidChoice used; // most recently
+    // What the last queue pair got: most that come get the same, of many that stay open.
+    private volatile @Nullable Port portBefore;
+    private volatile Port.@Nullable GidEntry gidBefore;
 
     AdapterPorts(String device, DeviceControl control, int count) {
         this.device = device;
@@ -108,19 +111,28 @@ final class AdapterPorts {
      */
     Port portOf(@Nullable GidChoice choice) {
         if (choice != null) {
-            return new Port(choice.port(), query(choice.port()), List.of());
+            return sharedPort(choice.port(), query(choice.port()));
         }
         int only = preferred;
         if (only != 0) {
-            return new Port(only, query(only), List.of());
+            return sharedPort(only, query(only));
         }
         for (int number = 1; number <= count; number++) {
             PortAttributes port = query(number);
             if (port.active()) {
-                return new Port(number, port, List.of());
+                return sharedPort(number, port);
             }
         }
         throw noPortIsUp();
+    }
+
+    private Port sharedPort(int number, PortAttributes attributes) {
+        Port port = portBefore;
+        if (port == null || !port.still(number, attributes)) {
+            port = new Port(number, attributes, List.of());
+            portBefore = port;
+        }
+        return port;
     }
 
     /** The GID of a queue pair created now. */
@@ -168,7 +180,13 @@ final class AdapterPorts {
 
     /** The preferred GID of a port, for a queue pair that was created without a chosen GID. */
     Port.GidEntry preferredGidOf(int port) {
-        return query().get(port - 1).preferredGid();
+        Port.GidEntry found = query().get(port - 1).preferredGid();
+        Port.GidEntry before = gidBefore;
+        if (before != null && before.says(found)) {
+            return before;
+        }
+        gidBefore = found;
+        return found;
     }
 
     /**

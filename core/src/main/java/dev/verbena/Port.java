@@ -97,6 +97,14 @@ public final class Port {
      * @param type the protocol of its packets
      */
     public record GidEntry(int index, Gid gid, GidType type) {
+        /** Whether it is equal to another; without equals, for which the JVM loads 100 classes. */
+        boolean says(GidEntry other) {
+            return index == other.index
+                    && gid.high() == other.gid.high()
+                    && gid.low() == other.gid.low()
+                    && type == other.type;
+        }
+
         @Override
         public String toString() {
             return "%s (index %d, %s)".formatted(gid, index, type);
@@ -123,6 +131,19 @@ public final class Port {
         this.speed = Speed.of(attributes.activeSpeed());
         this.width = lanes(attributes.activeWidth());
         this.gids = List.copyOf(gids);
+    }
+
+    /** Whether it is a snapshot without GIDs, and a new one would say the same. */
+    boolean still(int ofNumber, PortAttributes attributes) {
+        return gids.isEmpty()
+                && number == ofNumber
+                && active == attributes.active()
+                && (linkLayer == LinkLayer.ETHERNET) == attributes.ethernet()
+                && mtuBytes == VerbsContext.mtuBytes(attributes.activeMtu())
+                && maxMessageBytes == attributes.maxMessage()
+                && lid == attributes.lid()
+                && speed == Speed.of(attributes.activeSpeed())
+                && width == lanes(attributes.activeWidth());
     }
 
     /** IBV_WIDTH_…, which verbs.h has no names for. */

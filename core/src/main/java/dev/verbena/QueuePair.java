@@ -70,7 +70,7 @@ public final class QueuePair extends NativeObject implements SendRequests {
     private final QueuePairLimits limits;
     private final NativeQueuePair half;
     private final SendQueue sends;
-    private final WindowRequests windowRequests;
+    private @Nullable WindowRequests windowRequests; // made with the first; they have no state
     private final RequestCounts sendCounts;
     private final @Nullable ReceiveQueue receives; // null with a shared receive queue
     private volatile @Nullable Object attachment; // the caller's
@@ -111,7 +111,6 @@ public final class QueuePair extends NativeObject implements SendRequests {
             throw t;
         }
         this.sends = half.sends();
-        this.windowRequests = half.windowRequests();
         this.sendCounts = half.endpoint().sendCounts();
         this.receives = half.receives();
         try {
@@ -504,7 +503,8 @@ public final class QueuePair extends NativeObject implements SendRequests {
         try {
             return answer(
                     Operation.BIND.name(),
-                    window.bind(half, windowRequests, context, region, offset, length, flags.bits));
+                    window.bind(
+                            half, windowRequests(), context, region, offset, length, flags.bits));
         } catch (RuntimeException | Error e) {
             sends.postDeferred();
             throw e;
@@ -534,11 +534,20 @@ public final class QueuePair extends NativeObject implements SendRequests {
         try {
             return answer(
                     Operation.INVALIDATE.name(),
-                    window.invalidate(half, windowRequests, context, flags.bits));
+                    window.invalidate(half, windowRequests(), context, flags.bits));
         } catch (RuntimeException | Error e) {
             sends.postDeferred();
             throw e;
         }
+    }
+
+    private WindowRequests windowRequests() {
+        WindowRequests made = windowRequests;
+        if (made == null) {
+            made = half.windowRequests();
+            windowRequests = made;
+        }
+        return made;
     }
 
     /**
