@@ -224,6 +224,35 @@ class ConfinementTest {
         device.dispose();
     }
 
+    /**
+     * What others wanted of the first, which it closed, is of no use to the thread that follows.
+     */
+    @Test
+    void takesOverAQueueWithTasksForAQueuePairThatIsClosed() throws Exception {
+        FakeDevice device = new FakeDevice();
+        Adapter adapter = new Adapter("fake0", device, device.open());
+        ProtectionDomain domain = adapter.createProtectionDomain();
+        CompletionQueue[] queues = new CompletionQueue[1];
+        QueuePair second =
+                elsewhere(
+                        () -> {
+                            CompletionQueue queue = adapter.createConfinedCompletionQueue(64);
+                            queues[0] = queue;
+                            QueuePair first = domain.createQueuePair(queue, queue, LIMITS);
+                            QueuePair left = domain.createQueuePair(queue, queue, LIMITS);
+                            Thread.ofPlatform().start(first::flush).join();
+                            first.close();
+                            return left;
+                        });
+        second.close();
+        assertThat(queues[0].poll(new Completions(1))).isZero();
+        queues[0].close();
+        domain.close();
+        adapter.close();
+        assertThat(device.objects()).isZero();
+        device.dispose();
+    }
+
     @Test
     void aQueuePairIsConfinedWithBothItsQueuesOrNeither() {
         try (Rig rig = Rig.confined(LIMITS);

@@ -73,6 +73,15 @@ public class QueueLock {
         return false; // closed
     }
 
+    /**
+     * As {@link #acquire}, but false where the lock is confined to another thread. For tasks that
+     * were left to the owner of a completion queue: by the time that they run, it may have another
+     * owner than this lock, of a queue pair that was closed before.
+     */
+    final boolean acquireUnlessForeign() {
+        return !isForeign() && acquire();
+    }
+
     /** Releases the lock; only after {@link #acquire} returned true. */
     public final void release() {
         if (owner == null) {

@@ -163,7 +163,7 @@ public final class ReceiveQueue extends QueueLock {
 
     /** The queue pair may be destroyed by the time that its owner polls; this is closed before. */
     private void runUnlessClosed(Runnable modifyToError) {
-        if (acquire()) {
+        if (acquireUnlessForeign()) {
             try {
                 modifyToError.run();
             } finally {

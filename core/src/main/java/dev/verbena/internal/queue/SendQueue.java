@@ -481,7 +481,7 @@ public final class SendQueue extends QueueLock {
     }
 
     private void disconnectHere() {
-        if (acquire()) {
+        if (acquireUnlessForeign()) {
             try {
                 postDeferredHere();
                 end();
@@ -508,7 +508,7 @@ public final class SendQueue extends QueueLock {
 
     private void drainHere() {
         disconnectHere();
-        if (acquire()) {
+        if (acquireUnlessForeign()) {
             try {
                 if (unsignaled > 0 && ledger.outstanding() > 0) {
                     postInternal(SendChain.WRITE);
