@@ -38,9 +38,10 @@ public final class RequestLedger extends RequestSlots implements Credit {
     private static final VarHandle BYTES = counter("bytes", long.class);
 
     private final Endpoint endpoint;
+    private final RequestCounts counts;
     private final long queue;
     private final int depth;
-    private final short interval; // few, so that a ledger has eight bytes less
+    private final short interval; // 64 at most: an int would take eight bytes more
 
     // Written by the posting side.
     private int added = FIRST;
@@ -79,6 +80,7 @@ public final class RequestLedger extends RequestSlots implements Credit {
     public RequestLedger(Endpoint endpoint, long queue, int depth, int interval) {
         super(depth + interval - 1);
         this.endpoint = endpoint;
+        this.counts = WorkId.isReceive(queue) ? endpoint.receiveCounts() : endpoint.sendCounts();
         this.queue = queue;
         this.depth = depth;
         this.interval = (short) interval;
@@ -91,10 +93,6 @@ public final class RequestLedger extends RequestSlots implements Credit {
      */
     public Endpoint endpoint() {
         return endpoint;
-    }
-
-    private RequestCounts counts() {
-        return WorkId.isReceive(queue) ? endpoint.receiveCounts() : endpoint.sendCounts();
     }
 
     /**
@@ -131,7 +129,7 @@ public final class RequestLedger extends RequestSlots implements Credit {
     }
 
     private boolean fullNow() {
-        counts().prepare(); // first: a request whose end cannot be counted is not added
+        counts.prepare(); // first: a request whose end cannot be counted is not added
         ensureRequests();
         int silent = silentAdded - (int) SILENT_RETIRED.getAcquire(this);
         int others = added - silentAdded - (int) DELIVERED.getAcquire(this);
@@ -139,7 +137,7 @@ public final class RequestLedger extends RequestSlots implements Credit {
         limit = added + depth - others - silent;
         if (added - noted > NOTE_EVERY) {
             noted = added;
-            counts().added(added - FIRST);
+            counts.added(added - FIRST);
         }
         return others + silent >= depth + (silent > 0 ? interval - 1 : 0);
     }
@@ -162,7 +160,7 @@ public final class RequestLedger extends RequestSlots implements Credit {
      * @return without internal and suppressed ones
      */
     public long posted() {
-        return counts().posted((int) ADDED.getAcquire(this) - FIRST);
+        return counts.posted((int) ADDED.getAcquire(this) - FIRST);
     }
 
     /**
@@ -172,7 +170,7 @@ public final class RequestLedger extends RequestSlots implements Credit {
      */
     public int outstandingPosted() {
         // Internal requests are posted when the queue takes no others any more: they are the last.
-        return Math.max(0, outstanding() - counts().internal());
+        return Math.max(0, outstanding() - counts.internal());
     }
 
     /**
@@ -268,7 +266,7 @@ public final class RequestLedger extends RequestSlots implements Credit {
      * @return its sequence number
      */
     int addInternal() {
-        counts().internal(1);
+        counts.internal(1);
         return add(0, RequestType.SEND, true, true, RequestState.INTERNAL);
     }
 
@@ -282,7 +280,7 @@ public final class RequestLedger extends RequestSlots implements Credit {
             silentAdded--;
         }
         if ((state & RequestState.INTERNAL) != 0) {
-            counts().internal(-1);
+            counts.internal(-1);
         }
         ADDED.setRelease(this, added - 1);
     }
@@ -484,7 +482,7 @@ public final class RequestLedger extends RequestSlots implements Credit {
      */
     void suppress(int sequence) {
         synthesizes = true;
-        counts().suppressed();
+        counts.suppressed();
         mark(sequence, RequestState.ENDED);
     }
 
