@@ -127,11 +127,12 @@ final class AdapterPorts {
     }
 
     private Port sharedPort(int number, PortAttributes attributes) {
-        Port port = portBefore;
-        if (port == null || !port.still(number, attributes)) {
-            port = new Port(number, attributes, List.of());
-            portBefore = port;
+        Port port = new Port(number, attributes, List.of());
+        Port before = portBefore;
+        if (before != null && before.equals(port)) {
+            return before;
         }
+        portBefore = port;
         return port;
     }
 

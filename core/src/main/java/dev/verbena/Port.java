@@ -133,19 +133,6 @@ public final class Port {
         this.gids = List.copyOf(gids);
     }
 
-    /** Whether it is a snapshot without GIDs, and a new one would say the same. */
-    boolean still(int ofNumber, PortAttributes attributes) {
-        return gids.isEmpty()
-                && number == ofNumber
-                && active == attributes.active()
-                && (linkLayer == LinkLayer.ETHERNET) == attributes.ethernet()
-                && mtuBytes == VerbsContext.mtuBytes(attributes.activeMtu())
-                && maxMessageBytes == attributes.maxMessage()
-                && lid == attributes.lid()
-                && speed == Speed.of(attributes.activeSpeed())
-                && width == lanes(attributes.activeWidth());
-    }
-
     /** IBV_WIDTH_…, which verbs.h has no names for. */
     private static int lanes(int code) {
         return switch (code) {
