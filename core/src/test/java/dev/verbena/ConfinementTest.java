@@ -40,6 +40,21 @@ class ConfinementTest {
         return result;
     }
 
+    /** A device without queues, for those that a thread which ends leaves behind. */
+    private static final class Bare {
+        private final FakeDevice device = new FakeDevice();
+        final Adapter adapter = new Adapter("fake0", device, device.open());
+        final ProtectionDomain domain = adapter.createProtectionDomain();
+
+        /** When all queues are closed, nothing is left. */
+        void end() {
+            domain.close();
+            adapter.close();
+            assertThat(device.objects()).isZero();
+            device.dispose();
+        }
+    }
+
     private static void refusedElsewhere(ThrowingCallable call) throws Exception {
         elsewhere(
                 () -> {
@@ -157,55 +172,46 @@ class ConfinementTest {
 
         @Test
         void closesWhatAThreadThatEndedHasLeft() throws Exception {
-            FakeDevice device = new FakeDevice();
-            Adapter adapter = new Adapter("fake0", device, device.open());
-            ProtectionDomain domain = adapter.createProtectionDomain();
-            CompletionQueue queue = elsewhere(() -> adapter.createConfinedCompletionQueue(16));
-            assertThatThrownBy(() -> domain.createQueuePair(queue, queue, LIMITS))
+            Bare bare = new Bare();
+            CompletionQueue queue = elsewhere(() -> bare.adapter.createConfinedCompletionQueue(16));
+            assertThatThrownBy(() -> bare.domain.createQueuePair(queue, queue, LIMITS))
                     .isInstanceOf(WrongThreadException.class);
             queue.close();
-            domain.close();
-            adapter.close();
-            assertThat(device.objects()).isZero();
-            device.dispose();
+            bare.end();
         }
 
         @Test
         void closesAQueuePairThatAThreadThatEndedHasLeft() throws Exception {
-            FakeDevice device = new FakeDevice();
-            Adapter adapter = new Adapter("fake0", device, device.open());
-            ProtectionDomain domain = adapter.createProtectionDomain();
+            Bare bare = new Bare();
             AutoCloseable[] left =
                     elsewhere(
                             () -> {
-                                CompletionQueue queue = adapter.createConfinedCompletionQueue(32);
-                                QueuePair pair = domain.createQueuePair(queue, queue, LIMITS);
+                                CompletionQueue queue =
+                                        bare.adapter.createConfinedCompletionQueue(32);
+                                QueuePair pair = bare.domain.createQueuePair(queue, queue, LIMITS);
                                 return new AutoCloseable[] {pair, queue};
                             });
             for (AutoCloseable object : left) {
                 object.close();
             }
-            domain.close();
-            adapter.close();
-            assertThat(device.objects()).isZero();
-            device.dispose();
+            bare.end();
         }
     }
 
     /** The close of the first takes over the queue that they share. */
     @Test
     void endsASecondQueuePairOfAThreadThatEnded() throws Exception {
-        FakeDevice device = new FakeDevice();
-        Adapter adapter = new Adapter("fake0", device, device.open());
-        ProtectionDomain domain = adapter.createProtectionDomain();
+        Bare bare = new Bare();
         CompletionQueue[] queues = new CompletionQueue[2];
         QueuePair[] pairs =
                 elsewhere(
                         () -> {
-                            queues[0] = adapter.createConfinedCompletionQueue(64);
-                            queues[1] = adapter.createConfinedCompletionQueue(64);
-                            QueuePair first = domain.createQueuePair(queues[0], queues[0], LIMITS);
-                            QueuePair second = domain.createQueuePair(queues[0], queues[1], LIMITS);
+                            queues[0] = bare.adapter.createConfinedCompletionQueue(64);
+                            queues[1] = bare.adapter.createConfinedCompletionQueue(64);
+                            QueuePair first =
+                                    bare.domain.createQueuePair(queues[0], queues[0], LIMITS);
+                            QueuePair second =
+                                    bare.domain.createQueuePair(queues[0], queues[1], LIMITS);
                             second.receive(1, new BufferList(1)).orThrow();
                             return new QueuePair[] {first, second};
                         });
@@ -218,10 +224,7 @@ class ConfinementTest {
         pairs[1].close();
         queues[0].close();
         queues[1].close();
-        domain.close();
-        adapter.close();
-        assertThat(device.objects()).isZero();
-        device.dispose();
+        bare.end();
     }
 
     /**
@@ -229,17 +232,15 @@ class ConfinementTest {
      */
     @Test
     void takesOverAQueueWithTasksForAQueuePairThatIsClosed() throws Exception {
-        FakeDevice device = new FakeDevice();
-        Adapter adapter = new Adapter("fake0", device, device.open());
-        ProtectionDomain domain = adapter.createProtectionDomain();
+        Bare bare = new Bare();
         CompletionQueue[] queues = new CompletionQueue[1];
         QueuePair second =
                 elsewhere(
                         () -> {
-                            CompletionQueue queue = adapter.createConfinedCompletionQueue(64);
+                            CompletionQueue queue = bare.adapter.createConfinedCompletionQueue(64);
                             queues[0] = queue;
-                            QueuePair first = domain.createQueuePair(queue, queue, LIMITS);
-                            QueuePair left = domain.createQueuePair(queue, queue, LIMITS);
+                            QueuePair first = bare.domain.createQueuePair(queue, queue, LIMITS);
+                            QueuePair left = bare.domain.createQueuePair(queue, queue, LIMITS);
                             Thread.ofPlatform().start(first::flush).join();
                             first.close();
                             return left;
@@ -247,10 +248,7 @@ class ConfinementTest {
         second.close();
         assertThat(queues[0].poll(new Completions(1))).isZero();
         queues[0].close();
-        domain.close();
-        adapter.close();
-        assertThat(device.objects()).isZero();
-        device.dispose();
+        bare.end();
     }
 
     @Test

@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.verbena.Port.GidEntry;
 import dev.verbena.Port.GidType;
+import dev.verbena.internal.verbs.GidTableEntry;
 import dev.verbena.internal.verbs.PortAttributes;
 
 import org.junit.jupiter.api.Test;
@@ -42,6 +43,28 @@ class PortTest {
         assertThatThrownBy(() -> port().preferredGid())
                 .isInstanceOf(VerbenaException.class)
                 .hasMessageContaining("ip address");
+    }
+
+    /** Queue pairs whose port and GID are equal share them; the next gets what there is then. */
+    @Test
+    void aQueuePairHasThePortAndTheGidOfItsTime() {
+        try (Rig rig = Rig.confined(QueuePairLimits.depths(2, 2))) {
+            Gid first = gidOfAnother(rig);
+            assertThat(gidOfAnother(rig)).isSameAs(first);
+            rig.device.gids = List.of(new GidTableEntry(1, 0, 2, IPV4.high(), IPV4.low(), 0));
+            assertThat(gidOfAnother(rig)).isEqualTo(IPV4);
+            rig.device.ethernet = false;
+            assertThat(gidOfAnother(rig)).isEqualTo(new Gid(0, 0));
+            rig.device.ethernet = true;
+            assertThat(gidOfAnother(rig)).isEqualTo(IPV4);
+        }
+    }
+
+    private static Gid gidOfAnother(Rig rig) {
+        try (QueuePair pair =
+                rig.domain.createQueuePair(rig.queue, rig.queue, QueuePairLimits.depths(2, 2))) {
+            return pair.address().gid();
+        }
     }
 
     @Test
