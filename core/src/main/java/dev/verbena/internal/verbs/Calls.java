@@ -50,19 +50,4 @@ final class Calls {
     }
 
     private Calls() {}
-
-    /**
-     * Rethrows what a downcall threw. Unchecked exceptions reach the caller unchanged. A downcall
-     * throws no checked exception, so any other throwable becomes the AssertionError that this
-     * returns.
-     */
-    static AssertionError unexpected(Throwable t) {
-        if (t instanceof RuntimeException e) {
-            throw e;
-        }
-        if (t instanceof Error e) {
-            throw e;
-        }
-        return new AssertionError("calling native code", t);
-    }
 }

@@ -91,7 +91,7 @@ record NativeFunction(MemorySegment address) {
         try {
             return (long) CALL.invokeExact(address, scratch.state, a, b, c, d, e, f);
         } catch (Throwable t) {
-            throw Calls.unexpected(t);
+            throw unexpected(t);
         }
     }
 
@@ -104,7 +104,22 @@ record NativeFunction(MemorySegment address) {
         try {
             return (int) WithoutErrno.CALL.invokeExact(address, a, b, c, d);
         } catch (Throwable t) {
-            throw Calls.unexpected(t);
+            throw unexpected(t);
         }
+    }
+
+    /**
+     * Rethrows what a downcall threw. Unchecked exceptions reach the caller unchanged. A downcall
+     * throws no checked exception, so any other throwable becomes the AssertionError that this
+     * returns.
+     */
+    static AssertionError unexpected(Throwable t) {
+        if (t instanceof RuntimeException e) {
+            throw e;
+        }
+        if (t instanceof Error e) {
+            throw e;
+        }
+        return new AssertionError("calling native code", t);
     }
 }

@@ -187,7 +187,7 @@ public final class VerbsContext {
                     ? First.FUNCTIONS.postSend(queuePair, request, refused)
                     : functions.postSend(queuePair, request, refused);
         } catch (Throwable t) {
-            throw Calls.unexpected(t);
+            throw NativeFunction.unexpected(t);
         }
     }
 
@@ -206,7 +206,7 @@ public final class VerbsContext {
                     ? First.FUNCTIONS.postReceive(queuePair, request, refused)
                     : functions.postReceive(queuePair, request, refused);
         } catch (Throwable t) {
-            throw Calls.unexpected(t);
+            throw NativeFunction.unexpected(t);
         }
     }
 
@@ -225,7 +225,7 @@ public final class VerbsContext {
                     ? First.FUNCTIONS.postSharedReceive(sharedQueue, request, refused)
                     : functions.postSharedReceive(sharedQueue, request, refused);
         } catch (Throwable t) {
-            throw Calls.unexpected(t);
+            throw NativeFunction.unexpected(t);
         }
     }
 
@@ -244,7 +244,7 @@ public final class VerbsContext {
                     ? First.FUNCTIONS.pollCq(completionQueue, count, into)
                     : functions.pollCq(completionQueue, count, into);
         } catch (Throwable t) {
-            throw Calls.unexpected(t);
+            throw NativeFunction.unexpected(t);
         }
     }
 
@@ -265,7 +265,7 @@ public final class VerbsContext {
                             0L,
                             0L);
         } catch (Throwable t) {
-            throw Calls.unexpected(t);
+            throw NativeFunction.unexpected(t);
         }
     }
 
