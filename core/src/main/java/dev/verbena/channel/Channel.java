@@ -40,8 +40,10 @@ import java.util.concurrent.locks.ReentrantLock;
  * sends the answer ({@link Exposure}); {@link #peerMemory} writes and reads what the peer exposes.
  *
  * <p><b>The end.</b> {@link #close}, the peer, a request that fails or exceeds its deadline, or a
- * handler that throws: whatever comes first is the {@linkplain #closeReason reason}. Every
- * callback, future and waiting thread gets it, once.
+ * handler that throws: whatever comes first is the {@linkplain #closeReason reason}. A failed
+ * request counts as first, also where the refused send or the end of the connection that follows
+ * from it is noticed a moment earlier. Every callback, future and waiting thread gets the reason,
+ * once.
  *
  * {@snippet file="dev/verbena/examples/ChannelEcho.java" region="ask"}
  *

@@ -3,6 +3,7 @@ package dev.verbena.channel;
 import dev.verbena.Connector;
 import dev.verbena.Status;
 import dev.verbena.VerbenaException;
+import dev.verbena.channel.EndReason.ToCome;
 
 import org.jspecify.annotations.Nullable;
 
@@ -37,34 +38,47 @@ final class ChannelEnd {
         connector = by;
     }
 
+    /** The connection has ended. */
     void disconnected(Status status) {
-        end(true, EndReason.statusOfDisconnect(status), EndReason.textOfDisconnect(status), null);
+        end(
+                ToCome.afterDisconnect(status),
+                EndReason.statusOfDisconnect(status),
+                EndReason.textOfDisconnect(status),
+                null);
     }
 
     /** A request has failed. */
     void requestFailed(Status status) {
-        fail(reason.statusOfFailed(status), reason.textOfFailed("a request", status), null);
+        Status why = reason.statusOfFailed(status);
+        String text = reason.textOfFailed("a request", status);
+        channel.lock.lock();
+        try {
+            reason.causedBy(channel.describe(), why, text);
+        } finally {
+            channel.lock.unlock();
+        }
+        fail(why, text, null);
     }
 
     /** Ends the channel, if it has not ended before. From any thread; does not wait. */
     void fail(Status status, String why, @Nullable Throwable cause) {
-        end(false, status, why, cause);
+        end(ToCome.NOTHING, status, why, cause);
     }
 
     /** The provider refuses to send: the connection has ended, which its callback may say later. */
     void sendRefused(Status status) {
-        end(true, status, "a send was refused with " + status, null);
+        end(ToCome.afterRefusal(status), status, "a send was refused with " + status, null);
     }
 
     /** A receive could not be posted again. What has come before is delivered. */
     void receiveRefused(Status status) {
-        end(true, status, "a receive was refused with " + status, null);
+        end(ToCome.afterRefusal(status), status, "a receive was refused with " + status, null);
     }
 
-    private void end(boolean drains, Status status, String why, @Nullable Throwable cause) {
+    private void end(ToCome toCome, Status status, String why, @Nullable Throwable cause) {
         channel.lock.lock();
         try {
-            if (!reason.set(channel.describe(), drains, status, why, cause)) {
+            if (!reason.set(channel.describe(), toCome, status, why, cause)) {
                 return;
             }
             channel.inbox.wakeAll();
@@ -77,8 +91,8 @@ final class ChannelEnd {
 
     /** By the polling thread: calls all callbacks, and frees everything. */
     private void tearDown() {
-        Status status = isOpen() ? Status.CANCELLED : exception(null).status();
         drain();
+        Status status = isOpen() ? Status.CANCELLED : exception(null).status();
         channel.pair.flush();
         List<Outbox.Outstanding> called;
         List<Outbox.Pending> waited;

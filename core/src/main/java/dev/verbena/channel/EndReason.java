@@ -5,8 +5,8 @@ import dev.verbena.Status;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Why a connection on a poller has ended: whatever came first. Written with the lock of its channel
- * held, read from any thread.
+ * Why a connection on a poller has ended: whatever came first, but for what only follows from a
+ * failed request. Written with the lock of its channel held, read from any thread.
  *
  * <p>What had come before the connection ended is still delivered: the peer may have closed it in
  * good order, and its end, an event of the connection manager, overtakes completions.
@@ -14,7 +14,27 @@ import org.jspecify.annotations.Nullable;
 final class EndReason {
     static final String CLOSED_HERE = "this side closed it";
 
+    /** What may still come when a channel has ended. */
+    enum ToCome {
+        /** Nothing: no more is delivered. */
+        NOTHING,
+        /** What had come before the end, which is delivered. */
+        COMPLETIONS,
+        /** The same, and the completion of a failed request, which then is the reason. */
+        CAUSE;
+
+        static ToCome afterDisconnect(Status reported) {
+            return reported == Status.CONNECTION_ABORTED ? CAUSE : COMPLETIONS;
+        }
+
+        /** The queue pair refuses what is posted once a request has failed. */
+        static ToCome afterRefusal(Status refused) {
+            return refused == Status.CONNECTION_INVALID ? CAUSE : COMPLETIONS;
+        }
+    }
+
     private boolean draining; // it has ended, but what had come before is still delivered
+    private boolean awaitsCause; // while it drains: the reason only follows from a failed request
     private volatile boolean closing; // by close()
     private volatile @Nullable ChannelException reason; // null while it is open
 
@@ -22,17 +42,32 @@ final class EndReason {
      * Notes the end, if there was none before.
      *
      * @param of what has ended
-     * @param drains whether what had come before is delivered; a handler that throws gets no more
+     * @param toCome what is still delivered; a handler that throws gets no more
      * @return whether this is the reason
      */
-    boolean set(String of, boolean drains, Status status, String why, @Nullable Throwable cause) {
+    boolean set(String of, ToCome toCome, Status status, String why, @Nullable Throwable cause) {
+        boolean drains = toCome != ToCome.NOTHING;
         if (reason != null) {
             draining &= drains;
             return false;
         }
-        reason = new ChannelException(status, "%s is closed: %s".formatted(of, why), cause);
+        reason = exception(of, status, why, cause);
         draining = drains;
+        awaitsCause = toCome == ToCome.CAUSE;
         return true;
+    }
+
+    /** A request has failed: if the end that was noted only follows from that, this is why. */
+    void causedBy(String of, Status status, String why) {
+        if (awaitsCause) {
+            reason = exception(of, status, why, null);
+            awaitsCause = false;
+        }
+    }
+
+    private static ChannelException exception(
+            String of, Status status, String why, @Nullable Throwable cause) {
+        return new ChannelException(status, "%s is closed: %s".formatted(of, why), cause);
     }
 
     /** From now on, what is cancelled was cancelled by this side's close. */
@@ -40,9 +75,10 @@ final class EndReason {
         closing = true;
     }
 
-    /** Nothing is delivered any more. */
+    /** Nothing is delivered any more, and the reason is what it is. */
     void drained() {
         draining = false;
+        awaitsCause = false;
     }
 
     /** Why it has ended; null while it is open. */

@@ -14,6 +14,7 @@ import dev.verbena.QueuePair;
 import dev.verbena.QueuePairLimits;
 import dev.verbena.Status;
 import dev.verbena.VerbenaException;
+import dev.verbena.channel.EndReason.ToCome;
 
 import org.jspecify.annotations.Nullable;
 
@@ -367,10 +368,7 @@ public final class RawChannel extends Polled implements AutoCloseable {
             receives.giveBack((int) from.context(index));
         }
         if (!status.isSuccess()) {
-            fail(
-                    reason.statusOfFailed(status),
-                    reason.textOfFailed("a " + from.type(index), status),
-                    null);
+            requestFailed(from.type(index), status);
         } else if (receive) {
             if (taken) {
                 received(receives.message((int) from.context(index)), from, index);
@@ -449,19 +447,36 @@ public final class RawChannel extends Polled implements AutoCloseable {
 
     // ---- the end
 
-    private void disconnected(Status status) {
-        end(true, EndReason.statusOfDisconnect(status), EndReason.textOfDisconnect(status), null);
+    /** The connection has ended. */
+    void disconnected(Status status) {
+        end(
+                ToCome.afterDisconnect(status),
+                EndReason.statusOfDisconnect(status),
+                EndReason.textOfDisconnect(status),
+                null);
+    }
+
+    private void requestFailed(OperationType type, Status status) {
+        Status why = reason.statusOfFailed(status);
+        String text = reason.textOfFailed("a " + type, status);
+        lock.lock();
+        try {
+            reason.causedBy(describe(), why, text);
+        } finally {
+            lock.unlock();
+        }
+        fail(why, text, null);
     }
 
     @Override
     void fail(Status status, String why, @Nullable Throwable cause) {
-        end(false, status, why, cause);
+        end(ToCome.NOTHING, status, why, cause);
     }
 
-    private void end(boolean drains, Status status, String why, @Nullable Throwable cause) {
+    private void end(ToCome toCome, Status status, String why, @Nullable Throwable cause) {
         lock.lock();
         try {
-            if (!reason.set(describe(), drains, status, why, cause)) {
+            if (!reason.set(describe(), toCome, status, why, cause)) {
                 return;
             }
         } finally {

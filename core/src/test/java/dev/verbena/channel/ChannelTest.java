@@ -25,6 +25,7 @@ import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.atomic.AtomicReference;
 
 /** Messages between two channels, and every way in which a channel ends. */
 @Timeout(120)
@@ -358,6 +359,52 @@ class ChannelTest {
                     .as("the stated 2 s, ticks of 0.1 s, and some of a busy machine")
                     .isBetween(Duration.ofMillis(1400), Duration.ofSeconds(8));
             b.close();
+        }
+    }
+
+    /**
+     * A request that fails ends the connection, whose callback may come first, and so may a receive
+     * that the queue pair then refuses. Nor is it the reason that the program closes it meanwhile.
+     */
+    @ParameterizedTest
+    @ValueSource(strings = {"callback", "refusal", "callback and close"})
+    void theRequestThatFailedIsTheReason(String first) throws Exception {
+        AtomicReference<Two> both = new AtomicReference<>();
+        AtomicInteger messages = new AtomicInteger();
+        MessageHandler handler =
+                (channel, message) -> {
+                    if (messages.incrementAndGet() == 1) {
+                        both.get().a.trySend(text("second")).orThrow();
+                        Two.step(both.get().device);
+                        int number = channel.pair().address().queuePairNumber();
+                        both.get().device.failReceive(number, 1); // IBV_WC_LOC_LEN_ERR
+                        return; // the next poll takes both
+                    }
+                    if (first.startsWith("callback")) {
+                        channel.end.disconnected(Status.CONNECTION_ABORTED);
+                        assertThat(channel.isOpen()).isFalse();
+                    }
+                    if (first.endsWith("close")) {
+                        channel.close();
+                    }
+                };
+        try (Two two = new Two(SMALL, null, handler)) {
+            both.set(two);
+            two.a.send(text("first"), LONG);
+            assertThat(two.b.closed().get(30, TimeUnit.SECONDS)).isEqualTo(Status.BUFFER_OVERFLOW);
+            assertThat(two.b.closeReason())
+                    .hasMessageContaining("a request ended with BUFFER_OVERFLOW");
+        }
+    }
+
+    /** It ends the channel, also where the request has no completion here. */
+    @Test
+    void aConnectionThatEndedByARequestEndsTheChannel() throws Exception {
+        try (Two two = new Two(SMALL, null, null)) {
+            two.a.end.disconnected(Status.CONNECTION_ABORTED);
+            assertThat(two.a.closed().get(30, TimeUnit.SECONDS))
+                    .isEqualTo(Status.CONNECTION_ABORTED);
+            assertThat(two.a.closeReason()).hasMessageContaining("the connection was lost");
         }
     }
 

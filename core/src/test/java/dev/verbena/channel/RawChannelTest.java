@@ -28,6 +28,7 @@ import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.BiConsumer;
 
@@ -253,6 +254,32 @@ class RawChannelTest {
         assertThat(nextEnd()).isEqualTo(new Ended("request", "flushed", Status.CONNECTION_ABORTED));
         assertThat(nextEnd()).isEqualTo(new Ended("channel", a, Status.CONNECTION_ABORTED));
         assertThat(a.closeReason()).hasMessageContaining("ended with CANCELLED");
+    }
+
+    /** A failed request ends the connection, too, whose end may be heard of first. */
+    @Test
+    void theRequestThatFailedIsTheReason() throws Exception {
+        RawChannel a = channel(null, reposting());
+        AtomicBoolean first = new AtomicBoolean(true);
+        RawChannel b =
+                channel(
+                        null,
+                        handler(
+                                (channel, message) -> {
+                                    if (first.getAndSet(false)) {
+                                        a.send(bytes(0, 8), OpFlags.NONE, null, null).orThrow();
+                                        Two.step(device);
+                                        device.failReceive(
+                                                channel.queuePair().address().queuePairNumber(),
+                                                1); // IBV_WC_LOC_LEN_ERR: polled with the second
+                                    } else {
+                                        channel.disconnected(Status.CONNECTION_ABORTED);
+                                    }
+                                }));
+        connect(a, b);
+        a.send(bytes(0, 8), OpFlags.NONE, null, null).orThrow();
+        assertThat(nextEnd()).isEqualTo(new Ended("channel", b, Status.BUFFER_OVERFLOW));
+        assertThat(b.closeReason()).hasMessageContaining("ended with BUFFER_OVERFLOW");
     }
 
     @Test
