@@ -206,7 +206,7 @@ start_beside_engine() {
     unset "${!DOCKER_@}"
     export DOCKER_HOST=tcp://127.0.0.1:$port DOCKER_TLS_VERIFY=1 DOCKER_CERT_PATH=$ENGINE_KEYS TESTCONTAINERS_RYUK_DISABLED=true
     start_here "${BESIDE[@]}"
-    at_exit signal_here KILL
+    at_exit kill_group "$HERE"
 }
 
 # Whether the engine still answers is asked only where a command failed by itself: after a time limit or a signal there is no time for

@@ -17,7 +17,7 @@
 #        INTERRUPTED        the signal that this script got, or empty
 #        HERE               the process group of a command on this machine, or empty
 #        GONE               by WHO: what has ended
-# For other files: make_run_folder, follow, start_here, deliver_to_command, signal_here, next_event, enter_phase, no_deadline, is_gone
+# For other files: make_run_folder, follow, start_here, deliver_to_command, next_event, enter_phase, no_deadline, is_gone
 
 HERE=''
 declare -A GONE=()

@@ -184,10 +184,12 @@ guests_are_gone() {
 }
 
 kill_vm() { # GUEST
-    if kill -s KILL -- "-${VM_GROUP[$1]}" 2>/dev/null; then
+    if kill -s 0 -- "-${VM_GROUP[$1]}" 2>/dev/null; then
         KILLED[$1]=yes
+        echo "gone $1" >"$RUN/events" # before "unread", which its end brings about
+        kill -s KILL -- "-${VM_GROUP[$1]}" 2>/dev/null || true
         { wait "${VM_GROUP[$1]}" || true; } 2>/dev/null # bash would remark on a job that was killed
-        echo "gone $1" >"$RUN/events"
+        await_end_of_group "${VM_GROUP[$1]}" || true
     fi
 }
 

@@ -11,7 +11,7 @@
 #        STEP       the process group of the step that runs, or empty; "inside" within a step
 #        MESSAGES   the descriptor of standard error: a trap runs with the redirections of the command that was waited for
 #        AT_EXIT    the commands that undo what this run has begun
-# For other files: at_exit, nothing_to_undo, heed_signals, step
+# For other files: at_exit, nothing_to_undo, heed_signals, step, kill_group, await_end_of_group
 
 GRACE=10
 STEP=''
@@ -68,14 +68,22 @@ step() { # COMMAND…
 }
 
 end_group() { # PROCESS_GROUP
-    local until=$((SECONDS + GRACE))
     signal_group TERM "$1"
     { wait "$1" || true; } 2>/dev/null # bash would remark on its death
+    await_end_of_group "$1" || kill_group "$1"
+}
+
+# When this returns, nothing of the group runs, unless the kernel does not let it die.
+kill_group() { # PROCESS_GROUP
+    signal_group KILL "$1"
+    await_end_of_group "$1" || true
+}
+
+# Returns 1 when something of the group still runs after the grace.
+await_end_of_group() { # PROCESS_GROUP
+    local until=$((SECONDS + GRACE))
     while is_alive "$1"; do # the end of a group is no event
-        if [ "$SECONDS" -ge "$until" ]; then
-            signal_group KILL "$1"
-            return
-        fi
+        [ "$SECONDS" -lt "$until" ] || return 1
         sleep 0.1
     done
 }

@@ -140,7 +140,7 @@ run_with_devices() { # COMMAND…
 run_here() { # COMMAND…
     local code=0
     start_here "$@"
-    at_exit signal_here KILL
+    at_exit kill_group "$HERE"
     follow command "$GRACE" || code=$?
     return "$code"
 }
