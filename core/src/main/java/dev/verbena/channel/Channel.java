@@ -40,10 +40,9 @@ import java.util.concurrent.locks.ReentrantLock;
  * sends the answer ({@link Exposure}); {@link #peerMemory} writes and reads what the peer exposes.
  *
  * <p><b>The end.</b> {@link #close}, the peer, a request that fails or exceeds its deadline, or a
- * handler that throws: whatever comes first is the {@linkplain #closeReason reason}. A failed
- * request counts as first, also where the refused send or the end of the connection that follows
- * from it is noticed a moment earlier. Every callback, future and waiting thread gets the reason,
- * once.
+ * handler that throws: whatever comes first is the {@linkplain #closeReason reason}. If a request
+ * has failed, that is the reason, even if the channel first noticed what follows from it, such as
+ * the end of the connection. Every callback, future and waiting thread gets the reason, once.
  *
  * {@snippet file="dev/verbena/examples/ChannelEcho.java" region="ask"}
  *
@@ -118,11 +117,11 @@ public final class Channel extends Polled implements AutoCloseable {
             this.pair = madePair;
             this.exposures = new Exposures(this, options.exposures, Poller.ticks(options.timeout));
             this.outbox = new Outbox(this, (long) receiveCount * stride, stride, inline);
-            pair.attach(this);
             this.inbox = new Inbox(this, receiveCount, stride);
             this.roomWait = new RoomWait(this, outbox);
             this.dispatch = new Dispatch(this, outbox, inbox);
             this.peerMemory = new PeerMemory(this, roomWait);
+            pair.attach(this); // last: from now on it is called
         } catch (Throwable t) {
             if (madePair != null) {
                 madePair.close();
@@ -244,10 +243,11 @@ public final class Channel extends Polled implements AutoCloseable {
      * Sends a message if there is room, and returns at once. Allocates nothing.
      *
      * @param data the message, in heap or native memory, which is copied
-     * @return SUCCESS; NO_MORE_ENTRIES when the peer has no room, or as many messages as may be are
-     *     outstanding: nothing was sent, and there is room again when the peer has released
-     *     messages, or some of this side's have ended ({@link #sendAsync} and {@link #send} wait
-     *     for that); CONNECTION_INVALID when the channel is closed
+     * @return SUCCESS; NO_MORE_ENTRIES when the peer has no room, as many messages as may be are
+     *     outstanding, others wait for room already, or the connection does not stand yet: nothing
+     *     was sent, and there is room again when the peer has released messages, or some of this
+     *     side's have ended ({@link #sendAsync} and {@link #send} wait for that);
+     *     CONNECTION_INVALID when the channel is closed, or being closed
      * @throws IllegalArgumentException if the message is longer than {@link #maxMessage}
      */
     @CheckReturnValue
@@ -579,8 +579,14 @@ public final class Channel extends Polled implements AutoCloseable {
     }
 
     /**
-     * Closes the channel: waits until what was sent has arrived, up to the timeout of messages, and
-     * ends the connection. A handler or callback may call it, too: then it does not wait.
+     * Closes the channel: waits until what was sent has arrived, for half of the {@linkplain
+     * ChannelOptions#withTimeout timeout} at most, and ends the connection. From then on nothing
+     * can be sent; what waits for room is not sent any more. A handler or callback may call it,
+     * too: then it does not wait. Nor does a thread that is interrupted, which stays so; the close
+     * goes on.
+     *
+     * @throws ChannelException IO_TIMEOUT when it has not ended 30 s after that timeout: a handler
+     *     does not return
      */
     @Override
     public void close() {

@@ -41,7 +41,7 @@ final class ChannelEnd {
     /** The connection has ended. */
     void disconnected(Status status) {
         end(
-                ToCome.afterDisconnect(status),
+                ToCome.after(status),
                 EndReason.statusOfDisconnect(status),
                 EndReason.textOfDisconnect(status),
                 null);
@@ -53,7 +53,7 @@ final class ChannelEnd {
         String text = reason.textOfFailed("a request", status);
         channel.lock.lock();
         try {
-            reason.causedBy(channel.describe(), why, text);
+            reason.causedBy(channel.describe(), status, text);
         } finally {
             channel.lock.unlock();
         }
@@ -67,12 +67,21 @@ final class ChannelEnd {
 
     /** The provider refuses to send: the connection has ended, which its callback may say later. */
     void sendRefused(Status status) {
-        end(ToCome.afterRefusal(status), status, "a send was refused with " + status, null);
+        refused("a send", status);
     }
 
     /** A receive could not be posted again. What has come before is delivered. */
     void receiveRefused(Status status) {
-        end(ToCome.afterRefusal(status), status, "a receive was refused with " + status, null);
+        refused("a receive", status);
+    }
+
+    /**
+     * While a close waits for what was sent, the queue pair refuses more, and that is no failure.
+     */
+    private void refused(String what, Status status) {
+        if (status != Status.CONNECTION_INVALID || !reason.isClosing()) {
+            end(ToCome.after(status), status, what + " was refused with " + status, null);
+        }
     }
 
     private void end(ToCome toCome, Status status, String why, @Nullable Throwable cause) {
@@ -81,8 +90,6 @@ final class ChannelEnd {
             if (!reason.set(channel.describe(), toCome, status, why, cause)) {
                 return;
             }
-            channel.inbox.wakeAll();
-            channel.exposures.wakeAll();
         } finally {
             channel.lock.unlock();
         }
@@ -91,9 +98,29 @@ final class ChannelEnd {
 
     /** By the polling thread: calls all callbacks, and frees everything. */
     private void tearDown() {
-        drain();
-        Status status = isOpen() ? Status.CANCELLED : exception(null).status();
-        channel.pair.flush();
+        try {
+            drain();
+        } finally {
+            Status status = isOpen() ? Status.CANCELLED : exception(null).status();
+            try {
+                flush();
+                tell(status);
+            } finally {
+                free(status);
+            }
+        }
+    }
+
+    /** Cancels what is outstanding; a device that is gone cannot, and does not have to. */
+    private void flush() {
+        try {
+            channel.pair.flush();
+        } catch (VerbenaException e) {
+            // The close of the queue pair goes on without it.
+        }
+    }
+
+    private void tell(Status status) {
         List<Outbox.Outstanding> called;
         List<Outbox.Pending> waited;
         channel.lock.lock();
@@ -101,6 +128,8 @@ final class ChannelEnd {
             called = channel.outbox.takeOutstanding();
             waited = channel.outbox.takePending();
             channel.inbox.detachWaiting();
+            channel.inbox.wakeAll();
+            channel.exposures.wakeAll();
         } finally {
             channel.lock.unlock();
         }
@@ -112,6 +141,9 @@ final class ChannelEnd {
         for (Outbox.Pending one : waited) {
             one.future().completeExceptionally(exception(status));
         }
+    }
+
+    private void free(Status status) {
         try {
             Connector by = connector;
             if (by != null) {
@@ -144,7 +176,8 @@ final class ChannelEnd {
             channel.pair.awaitClosed(Duration.ZERO);
             return true;
         } catch (VerbenaException e) {
-            return e.status() != Status.IO_TIMEOUT;
+            // Otherwise the destroy has failed; or the thread was interrupted and cannot know.
+            return e.status() != Status.IO_TIMEOUT && e.status() != Status.CANCELLED;
         }
     }
 
@@ -152,14 +185,17 @@ final class ChannelEnd {
         try {
             channel.exposures.endAll(status);
         } finally {
-            free(status);
+            finish(status);
         }
     }
 
     /** Delivers what had come, and reports what had been acknowledged, before the end. */
     private void drain() {
-        if (reason.isDraining()) {
-            channel.poller.drain(channel.queue);
+        try {
+            if (reason.isDraining()) {
+                channel.poller.drain(channel.queue);
+            }
+        } finally {
             channel.lock.lock();
             try {
                 reason.drained();
@@ -174,7 +210,7 @@ final class ChannelEnd {
         return reason.takesCompletions();
     }
 
-    private void free(Status status) {
+    private void finish(Status status) {
         channel.lock.lock();
         try {
             freed = true;
@@ -200,6 +236,16 @@ final class ChannelEnd {
 
     boolean isOpen() {
         return reason.isOpen();
+    }
+
+    /** Whether it has ended, all that had come is delivered, and the reason stays what it is. */
+    boolean isFinal() {
+        return reason.isFinal();
+    }
+
+    /** Whether it is open, and nothing more may be posted, as it is being closed. */
+    boolean isClosing() {
+        return reason.isClosing();
     }
 
     /** What a call throws that came too late: the reason, or what it was refused with. */
@@ -228,13 +274,18 @@ final class ChannelEnd {
             channel.lock.unlock();
         }
         if (by == null) {
-            fail(Status.CANCELLED, EndReason.CLOSED_HERE, null);
-            return;
+            closedHere();
+        } else {
+            Polled.disconnect(
+                    by,
+                    channel.options.connection.withDeadline(channel.options.timeout),
+                    this::closedHere);
         }
-        Polled.disconnect(
-                by,
-                channel.options.connection.withDeadline(channel.options.timeout),
-                () -> fail(Status.CANCELLED, EndReason.CLOSED_HERE, null));
+    }
+
+    /** What was acknowledged is reported as sent, although the close was done first. */
+    private void closedHere() {
+        end(ToCome.COMPLETIONS, Status.CANCELLED, EndReason.CLOSED_HERE, null);
     }
 
     void awaitClosed() {

@@ -13,8 +13,9 @@ import java.util.Objects;
  * How a {@link Channel} is made. Start from {@link #DEFAULTS} and change what differs: {@code
  * DEFAULTS.withMaxMessage(65_536).withReceives(32)}.
  *
- * <p>A channel takes (messages outstanding + receives) times the longest message of registered
- * memory. The two sides need not agree: the handshake says what each has.
+ * <p>A channel takes as many buffers of registered memory as it has messages outstanding and
+ * receives, and 4 more; each has room for the longest message and 32 bytes. The two sides need not
+ * agree: the handshake says what each has.
  *
  * <p>Immutable.
  */
@@ -131,10 +132,11 @@ public final class ChannelOptions {
     }
 
     /**
-     * Changes how long nothing may come until the peer is asked whether it is there. One that is
-     * gone, or whose process or poller does nothing any more, is noticed within that time and the
-     * {@linkplain #withTimeout timeout}, a fifth of a second more or less: the channel ends with
-     * IO_TIMEOUT. So a poller that is not polled for so long, as in a debugger, loses its channels.
+     * Changes the interval of keep-alives: if nothing has come for so long, this side asks the peer
+     * whether it is there. One that is gone, or whose process or poller does nothing any more, is
+     * noticed within that time and the {@linkplain #withTimeout timeout}, a fifth of a second more
+     * or less: the channel ends with IO_TIMEOUT. So a poller that is not polled for so long, as in
+     * a debugger, loses its channels.
      *
      * @param every longer than zero
      * @return a changed copy of these options

@@ -64,7 +64,8 @@ public final class ChannelServer implements AutoCloseable {
      * @param address an address of the device; port 0 lets the kernel choose
      * @param options how each channel is made
      * @param most how many channels may be open at a time
-     * @param handler receives the messages of all; null for {@link Channel#receive}
+     * @param handler receives the messages of all; null for {@link Channel#receive}. It may get a
+     *     channel's first messages before {@code opened} gets the channel
      * @param opened is given each channel once it stands, on the polling thread; must not block
      * @return the server, to be closed by the caller
      * @throws VerbenaException as {@link dev.verbena.Adapter#listen} does; a {@link
@@ -134,8 +135,11 @@ public final class ChannelServer implements AutoCloseable {
 
     private void accepted(Channel channel, @Nullable Throwable thrown) {
         if (thrown == null) {
-            channel.established();
-            poller.execute(() -> opened.accept(channel));
+            poller.execute(
+                    () -> {
+                        channel.established(); // what waits is posted: by the polling thread
+                        opened.accept(channel);
+                    });
         } else {
             channel.abandon(null);
         }

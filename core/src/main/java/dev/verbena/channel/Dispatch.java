@@ -40,6 +40,11 @@ final class Dispatch {
             case RECEIVE_AND_INVALIDATE ->
                     received((int) context, from.bytes(index), true, from.invalidatedToken(index));
             case INVALIDATE -> invalidated((int) context);
+            case RECEIVE_OF_WRITE ->
+                    end.fail(
+                            Status.INTERNAL_ERROR,
+                            "the peer wrote with immediate data, which no channel does",
+                            null);
             default -> {
                 if ((context & Outbox.CONTROL) != 0) {
                     controlEnded((int) context);
@@ -190,12 +195,13 @@ final class Dispatch {
 
     /** A message is not needed any more. From any thread. */
     void release(Message message) {
+        channel.poller.checkThread();
         lock.lock();
         try {
             if (!message.drop()) {
                 return; // it was released before
             }
-            inbox.released();
+            inbox.released(message);
             if (end.isOpen()) {
                 inbox.repost(message.slot(), false);
                 outbox.reportIfDue();

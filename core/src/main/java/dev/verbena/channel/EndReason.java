@@ -23,18 +23,19 @@ final class EndReason {
         /** The same, and the completion of a failed request, which then is the reason. */
         CAUSE;
 
-        static ToCome afterDisconnect(Status reported) {
-            return reported == Status.CONNECTION_ABORTED ? CAUSE : COMPLETIONS;
-        }
-
-        /** The queue pair refuses what is posted once a request has failed. */
-        static ToCome afterRefusal(Status refused) {
-            return refused == Status.CONNECTION_INVALID ? CAUSE : COMPLETIONS;
+        /**
+         * A failed request ends the connection, the peer closes it when a request of this side has
+         * broken its queue pair, and a queue pair without a connection refuses what is posted.
+         */
+        static ToCome after(Status status) {
+            return status == Status.CONNECTION_ABORTED || status == Status.CONNECTION_INVALID
+                    ? CAUSE
+                    : COMPLETIONS;
         }
     }
 
     private boolean draining; // it has ended, but what had come before is still delivered
-    private boolean awaitsCause; // while it drains: the reason only follows from a failed request
+    private boolean awaitsCause; // the reason may only follow from a request that has failed
     private volatile boolean closing; // by close()
     private volatile @Nullable ChannelException reason; // null while it is open
 
@@ -51,16 +52,19 @@ final class EndReason {
             draining &= drains;
             return false;
         }
-        reason = exception(of, status, why, cause);
         draining = drains;
         awaitsCause = toCome == ToCome.CAUSE;
+        reason = exception(of, status, why, cause); // last: it is read without the lock
         return true;
     }
 
-    /** A request has failed: if the end that was noted only follows from that, this is why. */
-    void causedBy(String of, Status status, String why) {
-        if (awaitsCause) {
-            reason = exception(of, status, why, null);
+    /**
+     * A request has failed: if the end that was noted may follow from that, this is why. A request
+     * that was cancelled is the cause of nothing.
+     */
+    void causedBy(String of, Status completed, String why) {
+        if (awaitsCause && completed != Status.CANCELLED) {
+            reason = exception(of, completed, why, null);
             awaitsCause = false;
         }
     }
@@ -73,6 +77,10 @@ final class EndReason {
     /** From now on, what is cancelled was cancelled by this side's close. */
     void closing() {
         closing = true;
+    }
+
+    boolean isClosing() {
+        return closing;
     }
 
     /** Nothing is delivered any more, and the reason is what it is. */
@@ -90,8 +98,14 @@ final class EndReason {
         return reason == null;
     }
 
+    /** Whether it has ended, and its queues are to be polled for what had come before. */
     boolean isDraining() {
-        return draining;
+        return draining || awaitsCause;
+    }
+
+    /** Whether it has ended, and the reason stays what it is. */
+    boolean isFinal() {
+        return reason != null && !isDraining();
     }
 
     /** Whether what has come is delivered: until the end, or for a moment longer. */

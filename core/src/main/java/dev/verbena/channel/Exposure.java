@@ -222,10 +222,12 @@ public final class Exposure implements AutoCloseable {
         while (channel.poller.onPollingThread() && !end.isDone()) {
             int ignored = channel.poller.await(Duration.ofNanos(Poller.TICK_NANOSECONDS));
         }
+        claimed = true; // before the wait: a close by another thread leaves it the message
         try {
-            Message message = end.get();
-            claimed = true;
-            return message;
+            return end.get();
+        } catch (InterruptedException e) {
+            claimed = false;
+            throw e;
         } catch (ExecutionException e) {
             if (e.getCause() instanceof ChannelException why) {
                 throw new ChannelException(why.status(), String.valueOf(why.getMessage()), why);

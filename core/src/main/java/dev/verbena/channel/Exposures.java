@@ -161,7 +161,7 @@ final class Exposures {
                 if (exposure != null) {
                     return exposure;
                 }
-                if (!channel.isOpen()) {
+                if (channel.end.isFinal()) {
                     throw channel.end.exception(Status.CONNECTION_INVALID);
                 }
                 if (left <= 0) {

@@ -53,7 +53,7 @@ final class Inbox {
         message.arrived(length);
         unreleased++;
         if (!toHandler) {
-            waiting.add(message);
+            waiting.add(message.retain());
             changed.signal();
         }
     }
@@ -68,9 +68,15 @@ final class Inbox {
         }
     }
 
-    /** A message was given back. */
-    void released() {
+    /**
+     * A message was given back. Somebody may still have one that was kept, and release it once
+     * more: so its object is not used again.
+     */
+    void released(Message message) {
         unreleased--;
+        if (message.retained()) {
+            messages[message.slot()] = message.successor();
+        }
     }
 
     /** Whether somebody may read the memory of messages. */
@@ -83,22 +89,18 @@ final class Inbox {
         long left = TimeUnit.NANOSECONDS.convert(timeout);
         long deadline = System.nanoTime() + left;
         boolean polls = channel.poller.onPollingThread();
+        channel.poller.checkThread();
         while (true) {
             channel.lock.lockInterruptibly();
             try {
-                Message message = waiting.poll();
-                if (message != null) {
-                    return message;
-                }
-                if (!channel.isOpen()) {
-                    throw channel.end.exception(Status.CONNECTION_INVALID);
-                }
-                if (left <= 0) {
-                    return null;
-                }
-                if (!polls) {
+                Message message = next();
+                while (message == null && left > 0 && !polls) {
+                    // Interrupted after a signal, it returns: then there is a message to take.
                     left = changed.awaitNanos(left);
-                    continue;
+                    message = next();
+                }
+                if (message != null || left <= 0) {
+                    return message;
                 }
             } finally {
                 channel.lock.unlock();
@@ -108,7 +110,15 @@ final class Inbox {
         }
     }
 
-    /** Wakes all threads that wait: the channel has ended. */
+    private @Nullable Message next() {
+        Message message = waiting.poll();
+        if (message == null && end.isFinal()) {
+            throw end.exception(Status.CONNECTION_INVALID);
+        }
+        return message;
+    }
+
+    /** Wakes all threads that wait: the channel has ended, and no more comes. */
     void wakeAll() {
         changed.signalAll();
     }

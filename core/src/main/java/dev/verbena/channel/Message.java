@@ -34,6 +34,11 @@ public final class Message implements AutoCloseable {
         return frame;
     }
 
+    /** What the next message in this slot is. */
+    Message successor() {
+        return new Message(channel, slot, frame);
+    }
+
     /** By the poller: it has come, and the handler or the inbox gets it. */
     void arrived(int bytes) {
         length = bytes;
@@ -100,7 +105,8 @@ public final class Message implements AutoCloseable {
     }
 
     /**
-     * Keeps the message when its handler returns. It has to be released later, by any thread.
+     * Keeps the message when its handler returns. It has to be released later, by any thread that
+     * may use the channel.
      *
      * @return this message
      */
@@ -110,8 +116,12 @@ public final class Message implements AutoCloseable {
     }
 
     /**
-     * Gives the memory back to the channel, which the peer then may send to again. A second call
-     * does nothing.
+     * Gives the memory back to the channel, which the peer then may send to again: it is not to be
+     * read any more. A second call does nothing. A message that its handler has not kept is
+     * released when the handler returns.
+     *
+     * @throws WrongThreadException when the channel's poller is another thread's ({@link
+     *     Poller#onThisThread}): then it is not released
      */
     public void release() {
         channel.dispatch.release(this);

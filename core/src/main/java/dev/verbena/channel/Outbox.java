@@ -211,7 +211,7 @@ final class Outbox {
 
     /** There may be room: for those that wait. */
     void roomChanged() {
-        while (!pending.isEmpty() && hasRoom(pending.element().kind()) && channel.isOpen()) {
+        while (!pending.isEmpty() && hasRoom(pending.element().kind()) && maySend()) {
             Pending first = pending.element();
             CompletableFuture<Void> future = first.future();
             Status status;
@@ -243,6 +243,10 @@ final class Outbox {
                 future.complete(null); // nothing depends on it but a waiting thread
             }
         }
+    }
+
+    private boolean maySend() {
+        return channel.isOpen() && !channel.end.isClosing();
     }
 
     private void forget(Pending first) {
@@ -416,7 +420,7 @@ final class Outbox {
         if (!established
                 || !credits.maySendControl()
                 || controlsOutstanding == Credits.RESERVE
-                || !channel.isOpen()) {
+                || !maySend()) {
             return false;
         }
         int index = nextControl;

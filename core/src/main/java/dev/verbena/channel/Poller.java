@@ -26,6 +26,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.locks.LockSupport;
+import java.util.function.Consumer;
 import java.util.function.Predicate;
 
 /**
@@ -70,6 +71,7 @@ public final class Poller implements AutoCloseable {
     private volatile boolean closed;
     private volatile boolean finished; // nobody polls any more
     private final AtomicInteger tick = new AtomicInteger();
+    private final Consumer<Polled> tickEach = channel -> channel.tick(tick()); // no iterator
     private final AtomicLong slowRounds = new AtomicLong();
 
     // Of the polling thread.
@@ -166,9 +168,9 @@ public final class Poller implements AutoCloseable {
     }
 
     /**
-     * Waits until something was dispatched, as the {@link IdleStrategy} says, or a task of {@link
-     * #execute} or the end of a channel was. For a poller of {@link #onThisThread}; not from a
-     * handler or callback.
+     * Waits until a completion was dispatched, a task of {@link #execute} ran, or a channel ended.
+     * The {@link IdleStrategy} decides how it waits. For a poller of {@link #onThisThread}; not
+     * from a handler or callback.
      *
      * @param timeout how long at most
      * @return how many completions there were; 0 for a task, or when the time is over
@@ -205,6 +207,15 @@ public final class Poller implements AutoCloseable {
         if (thread != Thread.currentThread()) {
             throw new WrongThreadException(
                     "%s belongs to %s and was polled by %s"
+                            .formatted(this, thread, Thread.currentThread()));
+        }
+    }
+
+    /** What belongs to a poller of {@link #onThisThread} belongs to its thread. */
+    void checkThread() {
+        if (confined && thread != Thread.currentThread()) {
+            throw new WrongThreadException(
+                    "%s, its channels and their messages belong to %s; this is %s"
                             .formatted(this, thread, Thread.currentThread()));
         }
     }
@@ -331,10 +342,8 @@ public final class Poller implements AutoCloseable {
     private void tickIfDue(long now) {
         if (now - nextTick >= 0) {
             nextTick = now + TICK_NANOSECONDS;
-            int number = tick.incrementAndGet();
-            for (Polled channel : channels) {
-                channel.tick(number);
-            }
+            var _ = tick.incrementAndGet();
+            channels.forEach(tickEach);
         }
     }
 
@@ -412,9 +421,10 @@ public final class Poller implements AutoCloseable {
 
     /**
      * Runs something on the polling thread, soon, between two rounds of handlers and callbacks.
-     * From any thread.
+     * From any thread. After the close it runs at once, on the caller's thread.
      *
-     * @param task must not block; what it throws is reported to the uncaught exception handler
+     * @param task must not block; what it throws is logged, and given to the thread's handler of
+     *     uncaught exceptions if the program has set one
      */
     public void execute(Runnable task) {
         tasks.add(task);
@@ -458,6 +468,9 @@ public final class Poller implements AutoCloseable {
         PollerQueue[] changed = Arrays.copyOf(queues, queues.length + 1);
         changed[queues.length] = made;
         queues = changed;
+        if (!confined) {
+            execute(() -> {}); // a thread that sleeps has not armed it
+        }
         return made;
     }
 
@@ -506,7 +519,12 @@ public final class Poller implements AutoCloseable {
 
     /**
      * Closes all its channels, without waiting for what they have outstanding, and the poller. Not
-     * from a handler or callback.
+     * from a handler or callback. A thread that is interrupted does not wait, and stays so; the
+     * close goes on.
+     *
+     * @throws ChannelException IO_TIMEOUT when the thread is still busy after 10 s: a handler does
+     *     not return
+     * @throws IllegalStateException in a handler or callback
      */
     @Override
     public void close() {

@@ -450,7 +450,7 @@ public final class RawChannel extends Polled implements AutoCloseable {
     /** The connection has ended. */
     void disconnected(Status status) {
         end(
-                ToCome.afterDisconnect(status),
+                ToCome.after(status),
                 EndReason.statusOfDisconnect(status),
                 EndReason.textOfDisconnect(status),
                 null);
@@ -461,7 +461,7 @@ public final class RawChannel extends Polled implements AutoCloseable {
         String text = reason.textOfFailed("a " + type, status);
         lock.lock();
         try {
-            reason.causedBy(describe(), why, text);
+            reason.causedBy(describe(), status, text);
         } finally {
             lock.unlock();
         }
@@ -490,35 +490,26 @@ public final class RawChannel extends Polled implements AutoCloseable {
      * of all memory, calls all callbacks. Nothing is posted any more: the queue pair is closed.
      */
     private void tearDown() {
-        drain();
-        ChannelException why = closeReason();
-        Connector by = connector;
         try {
-            if (by != null) {
-                by.close();
-            }
+            drain();
         } finally {
             try {
-                pair.close();
+                disconnect();
             } finally {
-                callAll(why == null ? Status.CANCELLED : why.status());
-                try {
-                    if (why != null) {
-                        handler.ended(this, why);
-                    }
-                } finally {
-                    free(why == null ? Status.CANCELLED : why.status());
-                }
+                tell(closeReason());
             }
         }
     }
 
     private void drain() {
-        if (reason.isDraining()) {
-            poller.drain(queue);
-            if (receives.queue() != queue) {
-                poller.drain(receives.queue());
+        try {
+            if (reason.isDraining()) {
+                poller.drain(queue);
+                if (receives.queue() != queue) {
+                    poller.drain(receives.queue());
+                }
             }
+        } finally {
             lock.lock();
             try {
                 reason.drained();
@@ -528,13 +519,49 @@ public final class RawChannel extends Polled implements AutoCloseable {
         }
     }
 
-    private void callAll(Status status) {
-        for (int slot = requests.oldest(); slot >= 0; slot = requests.oldest()) {
-            RawCallback callback = requests.callback(slot);
-            Object attachment = requests.attachment(slot);
-            requests.ended(slot);
-            call(callback, attachment, status);
+    private void disconnect() {
+        try {
+            Connector by = connector;
+            if (by != null) {
+                by.close();
+            }
+        } finally {
+            pair.close();
         }
+    }
+
+    private void tell(@Nullable ChannelException why) {
+        Status status = why == null ? Status.CANCELLED : why.status();
+        try {
+            while (callOldest(status)) {
+                continue;
+            }
+            if (why != null) {
+                handler.ended(this, why);
+            }
+        } finally {
+            free(status);
+        }
+    }
+
+    /** Calls the callback of the oldest request; false when there is none. */
+    private boolean callOldest(Status status) {
+        RawCallback callback;
+        Object attachment;
+        lock.lock(); // a post may have succeeded that is not noted yet
+        try {
+            int slot = requests.oldest();
+            if (slot < 0) {
+                return false;
+            }
+            callback = requests.callback(slot);
+            attachment = requests.attachment(slot);
+            requests.ended(slot);
+        } finally {
+            lock.unlock();
+        }
+        call(callback, attachment, status);
+        return true;
     }
 
     private void free(Status status) {
@@ -557,21 +584,22 @@ public final class RawChannel extends Polled implements AutoCloseable {
     }
 
     /**
-     * Lets the requests end that are outstanding, then disconnects the peer, and ends the channel.
-     * Does not wait: see {@link #closed}.
+     * Lets the requests end that are outstanding, for 5 s at most, then disconnects the peer, and
+     * ends the channel. Does not wait: see {@link #closed}.
      */
     @Override
     public void close() {
         reason.closing();
         Connector by = connector;
         if (by != null && reason.isOpen()) {
-            disconnect(
-                    by,
-                    ConnectionOptions.DEFAULTS,
-                    () -> fail(Status.CANCELLED, EndReason.CLOSED_HERE, null));
+            disconnect(by, ConnectionOptions.DEFAULTS, this::closedHere);
         } else {
-            fail(Status.CANCELLED, EndReason.CLOSED_HERE, null);
+            closedHere();
         }
+    }
+
+    private void closedHere() {
+        end(ToCome.COMPLETIONS, Status.CANCELLED, EndReason.CLOSED_HERE, null);
     }
 
     /**

@@ -106,7 +106,9 @@ final class RoomWait {
     private boolean withdraw(Outbox.Pending mine) {
         channel.lock.lock();
         try {
-            return outbox.withdraw(mine.future());
+            boolean withdrawn = outbox.withdraw(mine.future());
+            outbox.roomChanged(); // those behind it may need none
+            return withdrawn;
         } finally {
             channel.lock.unlock();
         }

@@ -53,11 +53,12 @@
  *       taken, in all; wraps around</td></tr>
  * </table>
  *
- * <p>A side sends a message only if fewer than the peer has receives for are not reported as
- * released, and a control frame only if fewer than 3 are not reported as taken, or 4 if it reports
- * two or more itself. A side that has received nothing for some time sends a keep-alive, and the
- * peer answers with whatever frame it sends next: a credit frame at once, unless it may not send
- * any.
+ * <p>Let N be the number of messages that the peer has receives for. A side may send a message
+ * while the peer has not reported fewer than N of them as released. It may send a control frame
+ * while the peer has not reported fewer than 3 of those as taken; the limit is 4 for a frame that
+ * itself reports two or more of the peer's control frames. A side that has received nothing for
+ * some time sends a keep-alive, and the peer answers with whatever frame it sends next: a credit
+ * frame at once, unless it may not send any.
  *
  * <p>So a receive has room for 32 bytes more than the longest message.
  *

@@ -186,6 +186,50 @@ class ChannelServerTest {
         }
     }
 
+    /** Of a poller of this thread, whose queues nobody else may post on. */
+    @Test
+    void onAConfinedPollerTheAnswerIsPostedByItsThread() throws Exception {
+        List<String> log = new ArrayList<>();
+        MessageHandler echo =
+                (channel, message) -> {
+                    var _ =
+                            channel.sendAsync(message.retain().data())
+                                    .whenComplete((nothing, thrown) -> message.release());
+                    log.add("message");
+                };
+        try (FakeFabric fabric = new FakeFabric();
+                Poller poller = Poller.onThisThread(fabric.adapter, IdleStrategy.events());
+                Poller clients = Poller.start(fabric.adapter, IdleStrategy.events());
+                ChannelServer _ =
+                        ChannelServer.listen(
+                                poller, port(PORT), SMALL, 1, echo, channel -> log.add("opened"))) {
+            fabric.network.silent.add("establish"); // the event comes late
+            CompletableFuture<Channel> connecting =
+                    CompletableFuture.supplyAsync(() -> connect(clients));
+            poller.awaitDone(connecting, System.nanoTime() + LONG.toNanos());
+            Channel client = connecting.get(30, TimeUnit.SECONDS);
+            client.send(MemorySegment.ofArray(new byte[7]), LONG);
+            while (log.isEmpty()) {
+                int ignored = poller.poll();
+            }
+            assertThat(fabric.network.emit("ESTABLISHED", ConnectionEvent.Kind.ESTABLISHED, 0))
+                    .isPositive();
+            CompletableFuture<Integer> answer =
+                    CompletableFuture.supplyAsync(() -> lengthOfNext(client));
+            poller.awaitDone(answer, System.nanoTime() + LONG.toNanos());
+            assertThat(answer.get(30, TimeUnit.SECONDS)).isEqualTo(7);
+            assertThat(log).containsExactly("message", "opened");
+        }
+    }
+
+    private static int lengthOfNext(Channel channel) {
+        try (Message message = channel.receive(LONG)) {
+            return message.length();
+        } catch (InterruptedException e) {
+            throw new IllegalStateException(e);
+        }
+    }
+
     /** The end of the connection is known before the messages that came by it were polled. */
     @Test
     void whatAPeerSentBeforeItClosedIsReceived() throws Exception {

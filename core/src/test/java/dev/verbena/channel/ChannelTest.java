@@ -25,7 +25,6 @@ import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
-import java.util.concurrent.atomic.AtomicReference;
 
 /** Messages between two channels, and every way in which a channel ends. */
 @Timeout(120)
@@ -227,7 +226,7 @@ class ChannelTest {
     @Test
     void theReasonReachesEverybodyOnce() throws Exception {
         Queue<String> ended = new ConcurrentLinkedQueue<>();
-        try (Two two = new Two(SMALL.withTimeout(Duration.ofSeconds(1)), null, null)) {
+        try (Two two = new Two(SMALL.withTimeout(Duration.ofSeconds(3)), null, null)) {
             two.stall();
             SendCallback callback =
                     (channel, attachment, status) -> ended.add(attachment + " " + status.name());
@@ -362,49 +361,109 @@ class ChannelTest {
         }
     }
 
-    /**
-     * A request that fails ends the connection, whose callback may come first, and so may a receive
-     * that the queue pair then refuses. Nor is it the reason that the program closes it meanwhile.
-     */
-    @ParameterizedTest
-    @ValueSource(strings = {"callback", "refusal", "callback and close"})
-    void theRequestThatFailedIsTheReason(String first) throws Exception {
-        AtomicReference<Two> both = new AtomicReference<>();
-        AtomicInteger messages = new AtomicInteger();
-        MessageHandler handler =
-                (channel, message) -> {
-                    if (messages.incrementAndGet() == 1) {
-                        both.get().a.trySend(text("second")).orThrow();
-                        Two.step(both.get().device);
-                        int number = channel.pair().address().queuePairNumber();
-                        both.get().device.failReceive(number, 1); // IBV_WC_LOC_LEN_ERR
-                        return; // the next poll takes both
-                    }
-                    if (first.startsWith("callback")) {
-                        channel.end.disconnected(Status.CONNECTION_ABORTED);
-                        assertThat(channel.isOpen()).isFalse();
-                    }
-                    if (first.endsWith("close")) {
-                        channel.close();
-                    }
-                };
-        try (Two two = new Two(SMALL, null, handler)) {
-            both.set(two);
-            two.a.send(text("first"), LONG);
-            assertThat(two.b.closed().get(30, TimeUnit.SECONDS)).isEqualTo(Status.BUFFER_OVERFLOW);
-            assertThat(two.b.closeReason())
-                    .hasMessageContaining("a request ended with BUFFER_OVERFLOW");
+    /** Its slot has another message by then, which is somebody else's. */
+    @Test
+    void aMessageThatIsReleasedTwiceReleasesNoOther() throws Exception {
+        try (OneThread two = new OneThread(SMALL, null)) {
+            two.a.trySend(text("first")).orThrow();
+            two.run();
+            Message first = two.b.receive(LONG);
+            first.release();
+            Message inItsSlot = null;
+            while (inItsSlot == null) {
+                two.a.trySend(text("next")).orThrow();
+                two.run();
+                Message next = two.b.receive(LONG);
+                if (next.slot() == first.slot()) {
+                    inItsSlot = next;
+                } else {
+                    next.close();
+                }
+            }
+            first.close();
+            assertThat(two.b.inbox.message(first.slot())).isSameAs(inItsSlot); // it is kept
+            inItsSlot.close();
         }
     }
 
-    /** It ends the channel, also where the request has no completion here. */
+    /** The receive would be missing for ever. */
     @Test
-    void aConnectionThatEndedByARequestEndsTheChannel() throws Exception {
+    void anotherThreadThanThePollersReleasesNothing() throws Exception {
+        try (OneThread two = new OneThread(SMALL, null)) {
+            two.a.trySend(text("first")).orThrow();
+            two.run();
+            Message message = two.b.receive(LONG);
+            CompletableFuture<Void> elsewhere = CompletableFuture.runAsync(message::release);
+            assertThatThrownBy(elsewhere::join).hasCauseInstanceOf(WrongThreadException.class);
+            CompletableFuture<Message> receive =
+                    CompletableFuture.supplyAsync(
+                            () -> {
+                                try {
+                                    return two.b.receive(LONG);
+                                } catch (InterruptedException e) {
+                                    throw new IllegalStateException(e);
+                                }
+                            });
+            assertThatThrownBy(receive::join).hasCauseInstanceOf(WrongThreadException.class);
+            int posted = two.device.receives.size();
+            message.release();
+            assertThat(two.device.receives).hasSize(posted + 1);
+        }
+    }
+
+    /** The thread that is to have a message is interrupted before it has taken it. */
+    @Test
+    void anInterruptLosesNoMessage() throws Exception {
         try (Two two = new Two(SMALL, null, null)) {
-            two.a.end.disconnected(Status.CONNECTION_ABORTED);
-            assertThat(two.a.closed().get(30, TimeUnit.SECONDS))
-                    .isEqualTo(Status.CONNECTION_ABORTED);
-            assertThat(two.a.closeReason()).hasMessageContaining("the connection was lost");
+            BlockingQueue<Object> ends = new LinkedBlockingQueue<>();
+            List<Thread> threads = new ArrayList<>();
+            for (int i = 0; i < 2; i++) {
+                Thread thread =
+                        Thread.ofPlatform()
+                                .start(
+                                        () -> {
+                                            try {
+                                                ends.add(two.b.receive(LONG));
+                                            } catch (InterruptedException e) {
+                                                ends.add(e);
+                                            }
+                                        });
+                threads.add(thread);
+                FakeFabric.until(() -> thread.getState() == Thread.State.TIMED_WAITING);
+            }
+            Message message = two.b.inbox.message(0);
+            two.b.lock.lock();
+            try {
+                two.b.inbox.arrived(message, 1, false); // wakes the first
+                threads.getFirst().interrupt();
+            } finally {
+                two.b.lock.unlock();
+            }
+            Object end = ends.poll(10, TimeUnit.SECONDS);
+            if (end instanceof InterruptedException) {
+                end = ends.poll(10, TimeUnit.SECONDS); // the other has to have it
+            }
+            assertThat(end).isSameAs(message);
+            threads.getLast().interrupt();
+            for (Thread thread : threads) {
+                thread.join();
+            }
+            two.b.close();
+            message.close();
+        }
+    }
+
+    /** A new completion queue is armed at once, not when a sleep has ended that began before. */
+    @Test
+    void aSleepingPollerLearnsOfANewQueue() {
+        try (Two two = new Two(SMALL, null, null)) {
+            long start = System.nanoTime();
+            for (int i = 0; i < 20; i++) {
+                PollerQueue ignored = two.poller.reserve(4096); // as many as one has room for
+                FakeFabric.until(two.device::isLastQueueArmed);
+            }
+            // Half a tick each, otherwise, or more.
+            assertThat(System.nanoTime() - start).isLessThan(20 * Poller.TICK_NANOSECONDS / 4);
         }
     }
 

@@ -9,6 +9,8 @@ import static dev.verbena.channel.OneThread.text;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.verbena.Access;
+import dev.verbena.MemoryRegion;
 import dev.verbena.RemoteMemory;
 import dev.verbena.Status;
 
@@ -20,6 +22,8 @@ import org.junit.jupiter.params.provider.ValueSource;
 
 import java.time.Duration;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.atomic.AtomicReference;
 
 /** How the exposure of memory ends on this side: revoked, by its deadline, or with its channel. */
 @Timeout(120)
@@ -241,6 +245,47 @@ class ExposureEndTest {
                     .isNull();
             assertThatThrownBy(() -> two.a.expose(two.region, WRITE, LONG))
                     .isInstanceOf(ChannelException.class);
+        }
+    }
+
+    /** The answer crosses a close by another thread: it is the one's who waits for it. */
+    @Test
+    void aCloseLeavesTheMessageToTheThreadThatWaits() throws Exception {
+        try (Two two = new Two(OneThread.SMALL, null, null);
+                MemoryRegion region = two.poller.domain().allocate(64, Access.LOCAL_WRITE)) {
+            for (int i = 0; i < 20; i++) {
+                Exposure exposure = two.a.expose(region, WRITE, LONG);
+                two.a.send(text("exposed"), LONG);
+                two.b.receive(LONG).close();
+                CountDownLatch polls = new CountDownLatch(1);
+                two.poller.execute(() -> ChannelEndTest.awaitUninterruptibly(polls));
+                two.b
+                        .peerMemory()
+                        .trySendAndInvalidate(
+                                text("answer"), 0, 6, exposure.remoteMemory(), null, null)
+                        .orThrow();
+                Two.step(two.device);
+                AtomicReference<Message> answer = new AtomicReference<>();
+                Thread waiting =
+                        Thread.ofPlatform()
+                                .start(
+                                        () -> {
+                                            try {
+                                                answer.set(exposure.await());
+                                            } catch (InterruptedException e) {
+                                                throw new IllegalStateException(e);
+                                            }
+                                        });
+                FakeFabric.until(() -> waiting.getState() == Thread.State.WAITING);
+                Thread closing = Thread.ofPlatform().start(exposure::close);
+                FakeFabric.until(() -> closing.getState() == Thread.State.WAITING);
+                polls.countDown();
+                waiting.join();
+                closing.join();
+                Message message = answer.get();
+                assertThat(two.a.inbox.message(message.slot())).isSameAs(message); // it is kept
+                message.close();
+            }
         }
     }
 }

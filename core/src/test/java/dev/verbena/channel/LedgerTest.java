@@ -372,7 +372,8 @@ class LedgerTest {
                 took);
         assertThat(wrong).as("seed %d", seed).isEmpty();
         assertThat(Arrays.stream(counts).sum()).isEqualTo(total / CLIENTS * CLIENTS);
-        assertThat(arrived).as("most messages arrive").isGreaterThan(total / 3);
+        int accepted = total - counts[End.REFUSED.ordinal()];
+        assertThat(arrived).as("most that are accepted arrive").isGreaterThan(accepted / 2);
         assertThat(lives.size()).as("channels end and are followed").isGreaterThan(CLIENTS);
     }
 }

@@ -219,6 +219,10 @@ final class FakeCompletionQueues {
 
     // ---- events
 
+    boolean isArmed(long cq) {
+        return find(cq).armed;
+    }
+
     int arm(long cq, boolean solicitedOnly) {
         Queue queue = queues.get(cq);
         settings.arms.add(solicitedOnly);

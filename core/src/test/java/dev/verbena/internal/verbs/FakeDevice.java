@@ -91,6 +91,11 @@ public final class FakeDevice extends FakeSettings implements DeviceControl {
         return queuePairs.lastNumber();
     }
 
+    /** Whether the completion queue made last is armed. */
+    public synchronized boolean isLastQueueArmed() {
+        return completions.isArmed(completions.lastAddress());
+    }
+
     public synchronized int lastChannelDescriptor() {
         return completions.lastDescriptor();
     }

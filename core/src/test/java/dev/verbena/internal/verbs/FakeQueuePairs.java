@@ -188,8 +188,9 @@ final class FakeQueuePairs {
     /** {@code ibv_modify_qp} to the error state. */
     int fail(long qp) {
         settings.errorsAskedFor++;
-        if (settings.gone) {
-            return -Errno.EIO;
+        int error = settings.gone ? Errno.EIO : settings.errorStepError;
+        if (error != 0) {
+            return -error;
         }
         fail(pairs.get(qp));
         return 0;

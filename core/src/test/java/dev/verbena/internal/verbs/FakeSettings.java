@@ -181,6 +181,9 @@ abstract class FakeSettings {
     /** How often a queue pair was moved to the error state. */
     public int errorsAskedFor;
 
+    /** The errno of each step of a queue pair to the error state, or 0. */
+    public int errorStepError;
+
     public final List<Integer> srqLimits = new ArrayList<>();
 
     /** Of those vendors' devices that say so at all. */

@@ -16,6 +16,7 @@ import dev.verbena.RemoteMemory;
 import dev.verbena.Status;
 
 import java.lang.foreign.Arena;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
 
 /** One end of a connection that writes into the other's memory, as much as its queue takes. */
@@ -74,9 +75,17 @@ final class WritingEnd implements AutoCloseable {
         return failure;
     }
 
-    /** Keeps writing until the connection has failed, which is the status, or it is over. */
+    /**
+     * Keeps writing until the connection has failed, which is the status, or it is over. Soft-RoCE
+     * of Linux 6.1 may send nothing more after a retransmission, for ever: then all is cancelled.
+     */
     Status writeUntil(AtomicBoolean over, RemoteMemory to) {
+        long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(60);
         while (!over.get()) {
+            if (System.nanoTime() - deadline > 0) {
+                pair.flush();
+                return Status.CANCELLED;
+            }
             Status refused = fill(to);
             Status failed = poll();
             if (failed != Status.SUCCESS) {

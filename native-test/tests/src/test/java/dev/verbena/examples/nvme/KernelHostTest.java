@@ -174,11 +174,11 @@ class KernelHostTest {
                                     "dd",
                                     "if=/dev/shm/source",
                                     "of=" + disk,
-                                    "bs=64k",
+                                    "bs=16k", // it takes seconds: it is still at it then
                                     "oflag=direct")
                             .redirectErrorStream(true)
                             .start();
-            Kernel.awaitWritten(copying, 2 * MIB);
+            Kernel.awaitWritten(copying, MIB);
             assertThat(copying.isAlive()).isTrue();
             target.kill();
             closing(Program.start("--file", file.toString(), "--nqn", Served.NAME));
