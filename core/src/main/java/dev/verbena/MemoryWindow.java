@@ -93,7 +93,7 @@ public final class MemoryWindow extends NativeObject {
                 before = domain.windows().renew(window, made, control.windowKey(made));
             }
             if (before != 0) {
-                freeWhenRetired(new PendingFree(before, null, window.posted()));
+                freeFirst(new PendingFree(before, null, window.posted()));
             }
         }
         return Math.min(made, 0);
@@ -212,10 +212,30 @@ public final class MemoryWindow extends NativeObject {
         }
     }
 
+    /**
+     * Frees what no outstanding request uses. Where the window is to be made anew, an invalidate
+     * may have failed: for the device, it is bound still, perhaps to the first of these regions.
+     */
     private synchronized void freeRetired() {
+        if (!pendingFrees.isEmpty() && !window.bound() && window.wornOut()) {
+            if (!window.idle()) {
+                return;
+            }
+            freeNative();
+        }
+        freeFront();
+    }
+
+    private void freeFront() {
         while (!pendingFrees.isEmpty() && window.hasRetired(pendingFrees.peek().posted())) {
             pendingFrees.remove().free(control, end);
         }
+    }
+
+    /** A native window goes before the regions that it may be bound to. */
+    private void freeFirst(PendingFree left) {
+        pendingFrees.addFirst(left);
+        freeFront();
     }
 
     /** Posts a bind: see {@link QueuePair#bind}. */
@@ -274,25 +294,21 @@ public final class MemoryWindow extends NativeObject {
         }
         if (region != null) {
             // Without the bind that was just posted, which does not use the previous region.
-            freeWhenRetired(new PendingFree(0, region, window.posted() - 1));
+            pendingFrees.add(new PendingFree(0, region, window.posted() - 1));
+            freeFront();
         }
         region = bound;
         return true;
     }
 
-    private void freeWhenRetired(PendingFree left) {
-        if (window.hasRetired(left.posted())) {
-            left.free(control, end);
-        } else {
-            pendingFrees.add(left);
-        }
-    }
-
     @Override
     synchronized void destroy() {
-        domain.windows().remove(window);
-        freeWhenRetired(new PendingFree(window.address(), region, window.posted()));
-        freeRetired();
+        long address;
+        synchronized (domain.windows()) { // a queue pair may be freeing its native window
+            domain.windows().remove(window);
+            address = window.address();
+        }
+        freeFirst(new PendingFree(address, region, window.posted()));
         // The provider may still read a window that an outstanding request names. Then its queue
         // pair frees it.
         if (!pendingFrees.isEmpty()) {

@@ -8,6 +8,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
+import java.time.Duration;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
@@ -387,6 +388,43 @@ class WindowTest {
         rig.b.bind(3, window, rig.memory, 0, 64, RW).orThrow();
         assertThat(rig.poll()).containsExactly("BIND 3 SUCCESS");
         assertThat(window.remoteToken()).isNotEqualTo(token);
+        assertThat(rig.device.objects()).isEqualTo(before);
+    }
+
+    /** For the device it is bound to the first region still: that has to go after the window. */
+    @ParameterizedTest
+    @ValueSource(strings = {"release", "bind", "close"})
+    void aRegionGoesBehindTheWindowWhoseInvalidateWasCancelled(String by) {
+        int before = rig.device.objects();
+        MemoryRegion region = rig.domain.register(rig.arena.allocate(64), Access.REMOTE_WRITE);
+        MemoryWindow hasty = rig.domain.createMemoryWindow();
+        rig.a.bind(1, hasty, region, 0, 64, RW).orThrow();
+        assertThat(rig.poll()).containsExactly("BIND 1 SUCCESS");
+        region.close(); // pends
+        rig.device.running = false;
+        rig.a.invalidate(2, hasty, OpFlags.NONE).orThrow();
+        rig.a.bind(3, hasty, rig.memory, 0, 64, RW).orThrow();
+        rig.a.flush();
+        rig.device.running = true;
+        switch (by) {
+            case "release" -> {
+                assertThat(rig.poll()).hasSize(2);
+                assertThat(hasty.releaseRegion()).isTrue();
+            }
+            case "bind" -> {
+                assertThat(rig.poll()).hasSize(2);
+                rig.b.bind(4, hasty, rig.memory, 0, 64, RW).orThrow();
+                assertThat(rig.poll()).containsExactly("BIND 4 SUCCESS");
+            }
+            default -> {
+                hasty.close();
+                rig.a.close();
+                before--; // the queue pair
+            }
+        }
+        region.awaitClosed(Duration.ofSeconds(10));
+        hasty.close();
+        hasty.awaitClosed(Duration.ofSeconds(10));
         assertThat(rig.device.objects()).isEqualTo(before);
     }
 
