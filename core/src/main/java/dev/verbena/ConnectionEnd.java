@@ -1,7 +1,6 @@
 package dev.verbena;
 
 import dev.verbena.internal.connect.CloseReason;
-import dev.verbena.internal.connect.ConnectionStateMachine;
 import dev.verbena.internal.connect.QueuePairEnd;
 import dev.verbena.internal.events.ConnectEvent;
 import dev.verbena.internal.events.FlightRecording;
@@ -12,13 +11,12 @@ import org.jspecify.annotations.Nullable;
 import java.net.InetSocketAddress;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.atomic.AtomicBoolean;
-import java.util.function.Consumer;
 
 /**
  * What a connector does with its queue pair, from the call that names it to {@link #release}. Holds
  * the queue pair meanwhile.
  */
-final class ConnectionEnd implements QueuePairEnd, Consumer<CloseReason> {
+final class ConnectionEnd implements QueuePairEnd {
     private static final int MOST_READS = 255; // the connection manager's messages have a byte
     private static final int MOST_RETRIES = 6; // 7, which others say, never ends on rxe
     private static final int NOT_ASKED_FOR = -1;
@@ -39,9 +37,8 @@ final class ConnectionEnd implements QueuePairEnd, Consumer<CloseReason> {
     }
 
     /** Says where the peer is, before the connection is established. */
-    void towards(@Nullable InetSocketAddress address, ConnectionStateMachine connection) {
+    void towards(@Nullable InetSocketAddress address) {
         towards = address;
-        var _ = connection.closeReason().thenAccept(this);
     }
 
     /** A step towards the connection has begun; the Flight Recorder may want to know its end. */
@@ -53,8 +50,7 @@ final class ConnectionEnd implements QueuePairEnd, Consumer<CloseReason> {
     }
 
     /** The connection has ended; for the Flight Recorder. */
-    @Override
-    public void accept(CloseReason reason) {
+    void ended(CloseReason reason) {
         if (opened && FlightRecording.on()) {
             QueuePairEvents.disconnected(queuePair, reason.name());
         }

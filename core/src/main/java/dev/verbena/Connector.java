@@ -67,6 +67,7 @@ public final class Connector extends NativeObject {
             abandon();
             throw t;
         }
+        watchEnd();
     }
 
     /** Creates a connector for a peer's request. */
@@ -75,6 +76,21 @@ public final class Connector extends NativeObject {
         this.adapter = adapter;
         this.connection = connection;
         connection.onExpired(this::expire);
+        watchEnd();
+    }
+
+    /** Once, however many attempts there are. */
+    private void watchEnd() {
+        var _ =
+                connection
+                        .closeReason()
+                        .thenAccept(
+                                reason -> {
+                                    ConnectionEnd ended = end;
+                                    if (ended != null) {
+                                        ended.ended(reason);
+                                    }
+                                });
     }
 
     // ---- the connecting side
@@ -191,8 +207,8 @@ public final class Connector extends NativeObject {
             use.end();
             throw t;
         }
-        this.end = end;
-        end.towards(peer, connection);
+        end.towards(peer);
+        ConnectionEnd before = exchangeEnd(end);
         try {
             return end.watched(
                     "connect",
@@ -204,10 +220,10 @@ public final class Connector extends NativeObject {
                             new PrivateData(options.privateData(), options.announced()),
                             options.deadline()));
         } catch (Failure f) {
-            end.release(true);
+            giveBack(end, before);
             throw VerbenaException.of(f);
         } catch (Throwable t) {
-            end.release(true);
+            giveBack(end, before);
             throw t;
         }
     }
@@ -283,8 +299,8 @@ public final class Connector extends NativeObject {
     private CompletableFuture<Void> beginAccept(QueuePair queuePair, ConnectionOptions options) {
         ensureAnswerable();
         ConnectionEnd end = queuePair.claim(adapter, options, SharedEndpoint.NO_USE);
-        this.end = end;
-        end.towards(connection.peer(), connection);
+        end.towards(connection.peer());
+        ConnectionEnd before = exchangeEnd(end);
         try {
             return end.watched(
                     "accept",
@@ -294,12 +310,28 @@ public final class Connector extends NativeObject {
                             options.assumeInvalidatable(),
                             options.deadline()));
         } catch (Failure f) {
-            end.release(true); // no effect if it was released already
+            giveBack(end, before);
             throw VerbenaException.of(f);
         } catch (Throwable t) {
-            end.release(true);
+            giveBack(end, before);
             throw t;
         }
+    }
+
+    /** An attempt begins, of which steps of the connection may speak before its call returns. */
+    private @Nullable ConnectionEnd exchangeEnd(ConnectionEnd end) {
+        ConnectionEnd before = this.end;
+        this.end = end;
+        return before;
+    }
+
+    /** A call was refused: the connection that stands, if there is one, is that of before. */
+    @SuppressWarnings("ReferenceEquality") // the same one
+    private void giveBack(ConnectionEnd end, @Nullable ConnectionEnd before) {
+        if (this.end == end) {
+            this.end = before;
+        }
+        end.release(true); // no effect if it was released already
     }
 
     /**

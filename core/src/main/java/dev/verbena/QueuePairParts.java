@@ -100,7 +100,7 @@ final class QueuePairParts {
             this.receives = sharedReceives == null ? createReceiveQueue() : null;
             if (sharedReceives != null) {
                 endpoint.receiveCounts().prepare();
-                receiveCompletions.poller().share(number, endpoint);
+                receiveCompletions.poller().share(number, endpoint, true);
                 adapter.events().addSharingQueuePair(made, lastReceive);
             }
         } catch (Throwable t) {
@@ -114,7 +114,7 @@ final class QueuePairParts {
         if (made != 0) {
             if (sharedReceives != null) {
                 adapter.events().removeSharingQueuePair(made);
-                receiveCompletions.poller().share(control.queuePairNumber(made), null);
+                receiveCompletions.poller().share(control.queuePairNumber(made), endpoint, false);
             }
             memory.free();
             control.destroyQp(made);
@@ -310,7 +310,7 @@ final class QueuePairParts {
     void destroy(Teardown end) {
         if (receives == null) {
             end.run(() -> adapter.events().removeSharingQueuePair(address));
-            end.run(() -> receiveCompletions.poller().share(number, null));
+            end.run(() -> receiveCompletions.poller().share(number, endpoint, false));
         }
         releaseSlot(sendCompletions, sendSlot, end);
         releaseSlot(receiveCompletions, receiveSlot, end);

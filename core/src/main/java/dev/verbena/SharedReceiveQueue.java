@@ -130,7 +130,9 @@ public final class SharedReceiveQueue extends NativeObject {
 
     /**
      * Posts a receive for the next message to any of the queue pairs (NdkSrqReceive). Its
-     * completion has type {@link OperationType#RECEIVE} and names the queue pair.
+     * completion has type {@link OperationType#RECEIVE}, {@link
+     * OperationType#RECEIVE_AND_INVALIDATE} or {@link OperationType#RECEIVE_OF_WRITE}, and names
+     * the queue pair.
      *
      * <p>The device owns the memory until the completion. {@code buffers} itself may be reused as
      * soon as this returns. Allocates nothing.
@@ -138,8 +140,9 @@ public final class SharedReceiveQueue extends NativeObject {
      * @param context a number that the completion will carry
      * @param buffers the memory for the message, filled in order
      * @return SUCCESS; or, with no effect: CONNECTION_INVALID if closed, NO_MORE_ENTRIES if the
-     *     queue is full, INVALID_PARAMETER for too many buffers, ACCESS_VIOLATION for memory that
-     *     may not be written to or whose arena is closed, or the status for the provider's error
+     *     queue is full, INVALID_PARAMETER for too many buffers, INVALID_PARAMETER_MIX for memory
+     *     of another domain, ACCESS_VIOLATION for memory that may not be written to or whose arena
+     *     is closed, or the status for the provider's error
      */
     public Status receive(long context, BufferList buffers) {
         int code = receives.post(context, buffers.buffers);
@@ -227,7 +230,7 @@ public final class SharedReceiveQueue extends NativeObject {
 
     /** Calls back if a notification was requested, once. */
     void ranLow() {
-        if (threshold.getAndSet(0) > 0) {
+        if (threshold.getAndSet(0) > 0 && !shut) { // asked for beside the close
             callback.accept(broken ? Status.INTERNAL_ERROR : Status.SUCCESS);
         }
     }

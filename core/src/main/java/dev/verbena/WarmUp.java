@@ -8,6 +8,7 @@ import java.nio.ByteBuffer;
 import java.time.Duration;
 import java.util.Arrays;
 import java.util.concurrent.ThreadLocalRandom;
+import java.util.concurrent.TimeUnit;
 
 /**
  * Makes a JVM that has just started ready for its first connection.
@@ -43,7 +44,7 @@ public final class WarmUp {
 
     private WarmUp(Adapter adapter, Duration limit) {
         this.adapter = adapter;
-        this.deadline = System.nanoTime() + limit.toNanos();
+        this.deadline = System.nanoTime() + TimeUnit.NANOSECONDS.convert(limit);
         this.options = ConnectionOptions.DEFAULTS.withDeadline(limit).withPrivateData(secret);
     }
 

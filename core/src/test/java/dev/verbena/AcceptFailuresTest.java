@@ -1,6 +1,7 @@
 package dev.verbena;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.verbena.internal.verbs.ConnectionEvent;
 import dev.verbena.internal.verbs.Errno;
@@ -11,6 +12,7 @@ import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 import java.net.InetSocketAddress;
+import java.time.Duration;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.LinkedBlockingQueue;
@@ -43,6 +45,21 @@ class AcceptFailuresTest extends ConnectorRig {
         assertThat(e).hasMessageContaining(part);
         assertThat(far.connected()).isFalse();
         assertThat(device.inError(far.nativeAddress())).isTrue();
+    }
+
+    /** The caller has its queue pair back, and the connector touches it no more. */
+    @Test
+    void anErrorLetsGoOfTheQueuePair() throws Exception {
+        Connector request = asked();
+        QueuePair mine = queuePair();
+        OutOfMemoryError error = new OutOfMemoryError("Java heap space");
+        network.accepting.set(error);
+        assertThatThrownBy(() -> request.accept(mine)).isSameAs(error);
+        mine.close();
+        mine.awaitClosed(Duration.ZERO);
+        assertThat(failure(() -> request.accept(far)).status())
+                .isEqualTo(Status.CONNECTION_INVALID);
+        request.close();
     }
 
     @Test

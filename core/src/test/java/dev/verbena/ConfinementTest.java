@@ -12,6 +12,8 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Nested;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
@@ -340,9 +342,22 @@ class ConfinementTest {
             near.write(context, new BufferList(1), Rig.REMOTE, 1, flags).orThrow(near);
         }
 
-        /** The device ends the requests while the owner waits; the deadline allows 5 seconds. */
-        @Test
-        void theOwnerThatDisconnectsPollsMeanwhile() throws Exception {
+        /**
+         * The device ends the requests while the owner waits; the deadline allows 5 seconds. A
+         * refused attempt with another queue pair does not matter.
+         */
+        @ParameterizedTest
+        @ValueSource(booleans = {false, true})
+        void theOwnerThatDisconnectsPollsMeanwhile(boolean refused) throws Exception {
+            if (refused) {
+                try (QueuePair spare = domain.createQueuePair(farQueue, farQueue, LIMITS)) {
+                    InetSocketAddress anybody =
+                            new InetSocketAddress(InetAddress.ofLiteral("10.0.0.1"), 7);
+                    assertThatThrownBy(() -> connector.connect(spare, anybody))
+                            .extracting(e -> ((VerbenaException) e).status())
+                            .isEqualTo(Status.CONNECTION_ACTIVE);
+                }
+            }
             device.running = false;
             write(1, OpFlags.NONE);
             write(2, OpFlags.SILENT_SUCCESS);

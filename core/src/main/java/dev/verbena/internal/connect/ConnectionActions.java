@@ -92,11 +92,6 @@ final class ConnectionActions {
         return found.device().equals(device);
     }
 
-    /** Whether nothing was begun that has to be given up. */
-    boolean nothingBegun() {
-        return identifier == null;
-    }
-
     /** The step that is outstanding, if one is. */
     @Nullable ConnectionStep step() {
         return step;

@@ -382,16 +382,25 @@ public final class ConnectionStateMachine implements ConnectionEvents.Handler {
             state = Objects.requireNonNull(transition.ifItFails()); // this action can fail
             actions.giveUp(f, outcome);
             outcome.failure = f;
-        } catch (Error e) { // of memory, for example
-            if (actions.nothingBegun() && input.trigger() == ConnectionTrigger.CONNECT) {
-                state = from; // may be tried again
-            }
+        } catch (RuntimeException | Error e) { // out of memory, for example
+            breakOff(e, transition, outcome);
             throw e;
         }
         ConnectionTrigger next = outcome.followedBy;
         outcome.followedBy = null;
         if (next != null) {
             fire(new ConnectionInput.Signal(next), outcome);
+        }
+    }
+
+    /** Lets go of what an action had when it threw: its caller believes that nothing has begun. */
+    private void breakOff(Throwable thrown, Transition transition, Outcome outcome) {
+        ConnectionState otherwise = transition.ifItFails();
+        if (otherwise != null) {
+            state = otherwise;
+            actions.giveUp(
+                    new Failure(Failure.Kind.ABORTED, "A step has failed: " + thrown, thrown),
+                    outcome);
         }
     }
 }

@@ -9,6 +9,7 @@ import dev.verbena.internal.verbs.IdentifierInfo;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.time.Duration;
+import java.util.concurrent.TimeUnit;
 
 /**
  * Asks the connection manager which device the route to a peer leads through: {@code
@@ -35,7 +36,7 @@ public final class RouteLookup {
         this.control = control;
         this.peer = new InetSocketAddress(peer, ANY_PORT);
         this.limit = limit;
-        this.deadline = System.nanoTime() + limit.toNanos();
+        this.deadline = System.nanoTime() + TimeUnit.NANOSECONDS.convert(limit);
     }
 
     /**

@@ -169,19 +169,24 @@ public final class CompletionPoller {
     }
 
     /**
-     * Delivers receives of shared receive queues that a queue pair used up.
+     * Delivers receives of shared receive queues that a queue pair used up, or no more of them.
      *
      * @param queuePairNumber its number
-     * @param endpoint the queue pair, or null to forget it
+     * @param endpoint the queue pair
+     * @param shares false to forget it
      */
-    public void share(int queuePairNumber, @Nullable Endpoint endpoint) {
-        ownerTasks.runByOwner(() -> shareHere(queuePairNumber, endpoint));
+    public void share(int queuePairNumber, Endpoint endpoint, boolean shares) {
+        ownerTasks.runByOwner(() -> shareHere(queuePairNumber, endpoint, shares));
     }
 
-    private void shareHere(int queuePairNumber, @Nullable Endpoint endpoint) {
+    private void shareHere(int queuePairNumber, Endpoint endpoint, boolean shares) {
         if (lock.acquire()) {
             try {
-                registry.share(queuePairNumber, endpoint);
+                if (shares) {
+                    registry.share(queuePairNumber, endpoint);
+                } else {
+                    registry.unshare(queuePairNumber, endpoint);
+                }
             } finally {
                 lock.release();
             }

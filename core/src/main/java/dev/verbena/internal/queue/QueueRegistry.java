@@ -77,12 +77,16 @@ final class QueueRegistry {
         return ledger != null && WorkId.belongsTo(id, ledger.queue()) ? ledger : null;
     }
 
-    /** Adds a queue pair that takes receives from a shared queue; null removes it. */
-    void share(int queuePairNumber, @Nullable Endpoint endpoint) {
-        if (endpoint == null) {
+    /** Adds a queue pair that takes receives from a shared queue. */
+    void share(int queuePairNumber, Endpoint endpoint) {
+        sharing.put(queuePairNumber, endpoint);
+    }
+
+    /** Removes it, unless its number is another's by now. */
+    @SuppressWarnings("ReferenceEquality") // the queue pair that is meant, or a later one
+    void unshare(int queuePairNumber, Endpoint endpoint) {
+        if (sharing.get(queuePairNumber) == endpoint) {
             sharing.remove(queuePairNumber);
-        } else {
-            sharing.put(queuePairNumber, endpoint);
         }
     }
 

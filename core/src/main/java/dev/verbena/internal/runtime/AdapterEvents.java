@@ -365,8 +365,7 @@ public final class AdapterEvents {
                 }
             }
         } catch (Throwable t) {
-            threadFailed(t);
-            return;
+            threadFailed(t); // may close the adapter
         }
         if (stoppedByItself) {
             closeDescriptors();

@@ -63,7 +63,7 @@ public final class Threads {
 
     private static boolean await(Wait wait, Duration timeout) {
         boolean interrupted = false;
-        long deadline = System.nanoTime() + timeout.toNanos();
+        long deadline = System.nanoTime() + TimeUnit.NANOSECONDS.convert(timeout);
         try {
             while (true) {
                 try {

@@ -150,9 +150,9 @@ class ConnectionTableTest {
         nothingIsLeftHanging();
     }
 
-    /** What it has begun is released by its close. */
+    /** What it has begun is released. */
     @Test
-    void aConnectThatAnErrorHasEndedHalfwayIsNotTriedAgain() throws Failure {
+    void aConnectThatAnErrorHasEndedHalfwayMayBeTriedAgain() throws Failure {
         enter(ConnectionState.IDLE);
         Error error = new Error("no memory");
         Iterator<InetSocketAddress> sources =
@@ -164,8 +164,8 @@ class ConnectionTableTest {
                         .iterator();
         assertThatThrownBy(() -> machine.connect(queuePair(), sources, false, PEER, NO_DATA, LONG))
                 .isSameAs(error);
-        assertThat(network.identifiers()).isOne();
-        assertThat(machine.state()).isEqualTo(ConnectionState.RESOLVING_ADDRESS);
+        assertThat(network.identifiers()).isZero();
+        assertThat(machine.state()).isEqualTo(ConnectionState.IDLE);
         nothingIsLeftHanging();
     }
 

@@ -124,10 +124,10 @@ class QueueTest {
                         woken[0]++;
                     }
                 };
-        poller(device, Thread.currentThread(), listener).share(7, ENDPOINT);
+        poller(device, Thread.currentThread(), listener).share(7, ENDPOINT, true);
         assertThat(woken[0]).isZero();
         CompletionPoller ofAnother = poller(device, new Thread(), listener);
-        ofAnother.share(7, ENDPOINT);
+        ofAnother.share(7, ENDPOINT, true);
         assertThat(woken[0]).isEqualTo(1);
         assertThat(ofAnother.ownerTasks().any()).isTrue();
         device.dispose();
@@ -221,6 +221,19 @@ class QueueTest {
         registry.enter(Ledgers.withRoom(ENDPOINT, again, 1, 1));
         assertThat(WorkId.slot(again)).isZero();
         assertThat(registry.find(ledgers.getFirst().queue())).isNull();
+    }
+
+    /** A queue pair is forgotten late, when another has its number: that one stays. */
+    @Test
+    void whoeverHasANumberNowKeepsIt() {
+        QueueRegistry registry = new QueueRegistry();
+        Endpoint later = new Endpoint("later", new WindowTable(), () -> {});
+        registry.share(7, ENDPOINT);
+        registry.share(7, later);
+        registry.unshare(7, ENDPOINT);
+        assertThat(registry.sharing(7)).isSameAs(later);
+        registry.unshare(7, later);
+        assertThat(registry.sharing(7)).isNull();
     }
 
     @Test

@@ -92,6 +92,9 @@ public final class FakeConnections implements ConnectionControl {
     /** What looks at the next identifier meets this. */
     public final AtomicReference<Error> describing = new AtomicReference<>();
 
+    /** What accepts the next request meets this. */
+    public final AtomicReference<Error> accepting = new AtomicReference<>();
+
     /** What creates the next identifier meets this. */
     public final AtomicReference<Error> creating = new AtomicReference<>();
 
@@ -425,6 +428,10 @@ public final class FakeConnections implements ConnectionControl {
 
     @Override
     public synchronized int accept(long address, ConnectionParameters parameters) {
+        Error thrown = accepting.getAndSet(null);
+        if (thrown != null) {
+            throw thrown;
+        }
         int error = call("accept");
         if (error != 0) {
             return error;
