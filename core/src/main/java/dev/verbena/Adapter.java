@@ -274,8 +274,8 @@ public final class Adapter extends NativeObject {
      *
      * <p>Each listener gets every event from now on, in order, one at a time, on a callback thread;
      * it may block and close any object, and does not delay other listeners. Exceptions that it
-     * throws go to the handler of uncaught exceptions. Queues and connections need no listener to
-     * work.
+     * throws are logged, and go to the handler of uncaught exceptions if the program has set one.
+     * Queues and connections need no listener to work.
      *
      * @param listener called with each event
      * @return the registration; close it to end the calls, which also end with the last object of

@@ -108,8 +108,8 @@ public final class AdapterEvent {
          */
         SHARED_RECEIVE_QUEUE_LOW,
         /**
-         * This library cannot take events of the adapter any more; the handler of uncaught
-         * exceptions got the cause. Close the adapter and open it again.
+         * This library cannot take events of the adapter any more; the cause was logged. Close the
+         * adapter and open it again.
          */
         EVENTS_ENDED,
         /** An event that this library does not know: {@link #number} identifies it. */

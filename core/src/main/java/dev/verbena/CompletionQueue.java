@@ -29,8 +29,8 @@ import java.util.function.Consumer;
  *
  * <p><b>Threads.</b> The caller serialises polls and arms, as NDK asks; all other methods may be
  * called from any thread, at any time. A queue that is {@linkplain
- * Adapter#createConfinedCompletionQueue confined} is polled, armed, awaited and closed by its owner
- * thread only.
+ * Adapter#createConfinedCompletionQueue confined} is polled, armed, awaited and closed, and its
+ * descriptor and events taken, by its owner thread only.
  *
  * <p><b>Waiting.</b> Arm the queue, then poll until it is empty; a completion that arrives after
  * that makes the queue fire. The program is notified by a callback if the queue was created with
@@ -356,7 +356,8 @@ public final class CompletionQueue extends NativeObject {
      * @return SUCCESS when there is something to poll, IO_TIMEOUT when nothing came in time (the
      *     queue stays armed), BUFFER_OVERFLOW when the queue overran, INTERNAL_ERROR when the
      *     device failed
-     * @throws IllegalStateException when it is not armed, has a callback, or is closed meanwhile
+     * @throws IllegalStateException when it is not armed, has a callback, shares a {@link
+     *     CompletionChannel}, which then is awaited, or is closed meanwhile
      */
     public Status await(Duration timeout) {
         acquire();

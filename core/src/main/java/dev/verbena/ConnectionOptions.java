@@ -70,8 +70,7 @@ public final class ConnectionOptions {
 
     /**
      * Sends private data to the peer, which reads it by {@link Connector#connectionData}. At most
-     * 44 bytes with a connect, 184 with an accept, 136 with a reject; 12 more {@link
-     * #withoutAnnouncement}.
+     * 44 bytes with a connect, 184 with an accept; 12 more {@link #withoutAnnouncement}.
      *
      * @param data the bytes, which are copied
      * @return a changed copy of these options

@@ -25,11 +25,13 @@ import java.util.function.Consumer;
  * {@snippet file="dev/verbena/examples/Hello.java" region="listen"}
  *
  * <p>Each request has to be accepted, rejected or closed, in the handler or later. One that is not
- * answered within 70 s is refused: its connector is closed, and the uncaught exception handler of
- * the thread receives a report. When the backlog is full and another request comes, the same
- * happens to the oldest request whose handler returned at least 2 s before. A request that cannot
- * be served (no thread can be started, the executor rejects it, the handler throws) is refused; the
- * others go on.
+ * answered within 70 s is refused: its connector is closed, which is logged, and given to the
+ * thread's handler of uncaught exceptions if the program has set one. When the backlog is full and
+ * another request comes, the same happens to the oldest request whose handler returned at least 2 s
+ * before. A request that cannot be served (no thread can be started, the executor rejects it, the
+ * handler throws) is refused; the others go on.
+ *
+ * <p>The address stays bound while a connector from this listener is open, also after its close.
  *
  * <p>May be used from any thread. After its adapter is closed, it refuses all peers.
  */

@@ -33,10 +33,11 @@ import java.util.stream.Stream;
  * such as a mapped file; {@link ProtectionDomain#registerDmaBuf} of memory of another device.
  *
  * <p>May be used from any thread. If it is closed while requests that name it are outstanding, they
- * fail. If it is closed while a {@link MemoryWindow} is bound to it, it is deregistered when that
- * window is bound to something else or closed. Memory of its own is freed then; Java code has no
- * access to it after {@link #close} (IllegalStateException). Memory of the caller's must stay
- * allocated until then; {@link #awaitClosed} waits until it may be freed.
+ * fail. If it is closed while it is the region of a {@link MemoryWindow}'s last bind, invalidated
+ * or not, it is deregistered when that window {@linkplain MemoryWindow#releaseRegion releases it},
+ * is bound to something else or closed. Memory of its own is freed then; Java code has no access to
+ * it after {@link #close} (IllegalStateException). Memory of the caller's must stay allocated until
+ * then; {@link #awaitClosed} waits until it may be freed.
  */
 public final class MemoryRegion extends NativeObject {
     private static final String LOCKED = "Max locked memory";

@@ -150,10 +150,11 @@ abstract class NativeObject implements AutoCloseable {
     /**
      * Waits until this object is closed and its native object destroyed (NDK: until the close that
      * pended has completed). The destroy waits until all objects created from this one are closed,
-     * and for its other users: for a {@link MemoryRegion}, windows that are bound to it; for a
-     * {@link QueuePair}, its connector; for a {@link Connector}, the confirmation of the peer, at
-     * most 10 s; for a {@link CompletionQueue}, its queue pairs and its callback. An object without
-     * dependants and users is already destroyed when {@link #close} returns.
+     * and for its other users: for a {@link MemoryRegion}, windows whose last bind was to it (until
+     * {@link MemoryWindow#releaseRegion}, also after an invalidate); for a {@link QueuePair}, its
+     * connector; for a {@link Connector}, the confirmation of the peer, at most 10 s; for a {@link
+     * CompletionQueue}, its queue pairs and its callback. An object without dependants and users is
+     * already destroyed when {@link #close} returns.
      *
      * <p>When this returns, the device does not access the object's memory any more: the memory of
      * a {@link MemoryRegion} may be freed. If it throws, the memory must stay allocated.
@@ -208,6 +209,9 @@ abstract class NativeObject implements AutoCloseable {
      *
      * @throws WrongThreadException if this object is confined to another thread that is alive; then
      *     it is not closed
+     * @throws IllegalStateException for a {@link RegisteredArena} while another thread is inside a
+     *     call that uses its memory, and for a region that belongs to an arena or a pool, which
+     *     closes it; then it is not closed
      * @throws VerbenaException if the native destroy fails; the object is closed nevertheless. The
      *     exception describes the first step that failed; further ones, of this object and of
      *     parents that are destroyed with it, are its {@linkplain Throwable#getSuppressed

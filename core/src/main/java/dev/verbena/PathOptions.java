@@ -216,7 +216,8 @@ public final class PathOptions {
      * verbs). After the last of the {@linkplain #withRetries retries} a request ends in IO_TIMEOUT.
      * Devices round the timeout up to a power of two, and may take four times as long. Without this
      * option, by IP address, the connection manager chooses a timeout for the path: on RoCE one or
-     * two seconds, so that IO_TIMEOUT comes after up to 16 s. By address it is 67 ms.
+     * two seconds, so that IO_TIMEOUT comes after 7 to 15 s on Soft-RoCE, and may take a minute on
+     * others. By address it is 67 ms.
      *
      * <p>On a fabric that loses packets this timeout decides the throughput: only this timeout
      * detects the loss of a reply to a read, or of the last packet of a request, and later requests
@@ -264,9 +265,9 @@ public final class PathOptions {
      * Changes how often a message of this side is sent again while the peer has no receive posted
      * ({@code rnr_retry}) before it ends in IO_TIMEOUT, and the connection with it. Between two
      * tries this side waits for the time that the peer sets by {@link #withMinRnrTimer}. The
-     * default is 6, or without limit if the peer has shared receives; by IP address it is the
-     * peer's value, and peers that use this library send the same. This option does not change the
-     * value that this side sends to its peer.
+     * default by address is 6, or no limit if the peer's receives are shared; by IP address it is
+     * the number that the peer sends, and this library sends the same two. This option changes this
+     * side only.
      *
      * @param times 0 to 7, where 7 means without limit
      * @return a changed copy of these options

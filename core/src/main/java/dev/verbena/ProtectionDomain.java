@@ -60,8 +60,9 @@ public final class ProtectionDomain extends NativeObject {
     /**
      * Allocates memory and registers it with the device (NdkCreateMr and NdkRegisterMr). The region
      * owns the memory: {@link MemoryRegion#close} ends Java's access to it, deregisters it, and
-     * then frees it; while windows are bound to it, the last two wait for them. So neither device
-     * nor peer can ever read or write memory that is something else by then.
+     * then frees it; the last two wait for windows whose last bind was to it ({@link
+     * MemoryWindow#releaseRegion}). So neither device nor peer can ever read or write memory that
+     * is something else by then.
      *
      * <p>The memory is zeroed, and in whole pages of its own: for many small buffers divide one
      * region up. The device's driver pins the pages on the NUMA node of the calling thread, so call
@@ -141,9 +142,9 @@ public final class ProtectionDomain extends NativeObject {
      * libraries; for all else {@link #allocate(long, Access...)} is safer.
      *
      * <p>The caller owns the memory. It must stay allocated until the region is closed and no
-     * window is bound to it any more ({@link MemoryRegion#awaitClosed} waits for that). The device
-     * does not notice that an arena is closed: it would write into memory that may be reused by
-     * then.
+     * window holds it any more ({@link MemoryRegion#awaitClosed} waits for that, {@link
+     * MemoryWindow#releaseRegion} says when). The device does not notice that an arena is closed:
+     * it would write into memory that may be reused by then.
      *
      * <p>A read-only segment, such as a read-only mapping of a file (on Linux 6.2 and later), can
      * be registered only for reading: with no right, {@link Access#REMOTE_READ}, or {@link

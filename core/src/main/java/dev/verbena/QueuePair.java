@@ -54,7 +54,8 @@ import java.util.Optional;
  * Any other status: the request had no effect and has no completion, and the connection is
  * unchanged, unless {@link #connected} returns false now. Requests that were {@linkplain
  * OpFlags#DEFER deferred} are posted before a later post is refused or throws. A post does not
- * block, does not allocate, and does not throw for an error of the device.
+ * block, and does not throw for an error of the device. It allocates nothing, but for the first
+ * request of a queue pair, the first deferred one, and binds to another region.
  *
  * <p><b>Memory.</b> From an accepted post to its completion, the memory of the buffers belongs to
  * the device (of an inline request: until the post returns). The {@link BufferList} itself may be
@@ -451,9 +452,10 @@ public final class QueuePair extends NativeObject implements SendRequests {
      * @param buffers where the message goes, filled in order
      * @return SUCCESS; or, with no effect: CONNECTION_INVALID when closed, NO_MORE_ENTRIES when the
      *     queue is full of outstanding receives, INVALID_PARAMETER for too many buffers,
-     *     ACCESS_VIOLATION for memory that may not be written to or whose arena is closed,
-     *     INVALID_DEVICE_REQUEST when this queue pair takes its receives from a {@link
-     *     SharedReceiveQueue}, or the status for the provider's error
+     *     INVALID_PARAMETER_MIX for memory of another domain, ACCESS_VIOLATION for memory that may
+     *     not be written to or whose arena is closed, INVALID_DEVICE_REQUEST when this queue pair
+     *     takes its receives from a {@link SharedReceiveQueue}, or the status for the provider's
+     *     error
      */
     public Status receive(long context, BufferList buffers) {
         int code =
@@ -474,8 +476,7 @@ public final class QueuePair extends NativeObject implements SendRequests {
      *
      * <p>The peer uses the addresses of the region's memory, not offsets in the window. Soft-RoCE
      * checks the bounds of the region only, not those of the window. A bound window must be
-     * invalidated before it is bound again; both may be posted together: {@code invalidate(…,
-     * DEFER)} and {@code bind}.
+     * invalidated before it is bound again; the bind may be posted right behind the invalidate.
      *
      * @param context what the completion will carry
      * @param window a window of this domain that is not bound
@@ -523,7 +524,7 @@ public final class QueuePair extends NativeObject implements SendRequests {
      *
      * @param context what the completion will carry
      * @param window a window that is bound on this queue pair
-     * @param flags {@link OpFlags}: SILENT_SUCCESS, READ_FENCE, DEFER
+     * @param flags {@link OpFlags}: SILENT_SUCCESS, READ_FENCE; DEFER has no effect
      * @return SUCCESS; or, with no effect: INVALID_DEVICE_REQUEST when it is not bound on this
      *     queue pair, also because it was invalidated before, by either side; CONNECTION_INVALID,
      *     NO_MORE_ENTRIES, INVALID_PARAMETER and the provider's error as {@link #send(long,

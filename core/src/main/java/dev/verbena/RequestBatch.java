@@ -20,8 +20,8 @@ import dev.verbena.internal.queue.Refusal;
  * the post. Buffers of {@link OpFlags#INLINE} requests are copied when they are recorded, for all
  * later posts; other buffers belong to the device from each post until the completion, and a {@link
  * BufferList} may be changed as soon as the request is recorded. DEFER has no effect here. Binds
- * and invalidates, whose tokens differ each time, are posted to the queue pair itself: with DEFER
- * they go out right before the batch.
+ * and invalidates, whose tokens differ each time, are posted to the queue pair itself, before the
+ * batch; a bind with DEFER goes out right before it.
  *
  * <p><b>Posting</b> is all or nothing. {@link #post} returns SUCCESS, and each request ends in its
  * own completion; or something else, and none of them has any effect. They keep their order, and
@@ -39,7 +39,7 @@ import dev.verbena.internal.queue.Refusal;
  * {@snippet file="dev/verbena/examples/Batches.java" region="again"}
  *
  * <p>For one thread at a time; with confined completion queues, only their owner thread may call
- * {@link #post}. Only the constructor allocates.
+ * {@link #post}. Only the constructor allocates, and the first post of a queue pair.
  */
 @CheckReturnValue
 public final class RequestBatch implements SendRequests {

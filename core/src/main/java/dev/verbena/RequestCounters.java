@@ -68,8 +68,8 @@ public final class RequestCounters {
 
     /**
      * How many requests were accepted: their posts returned SUCCESS. {@linkplain OpFlags#DEFER
-     * Deferred} ones are among them. A request that is being posted at this moment may be, too, and
-     * is not if the provider refuses it.
+     * Deferred} ones are among them. A request that is being posted right now may be counted
+     * already; if the provider refuses it, the count goes back.
      *
      * @return requests; of a queue pair with a {@link SharedReceiveQueue}, receives of that queue
      *     that ended here

@@ -8,7 +8,7 @@ package dev.verbena;
 public enum Status {
     /** The operation succeeded; for a post, the request was accepted. */
     SUCCESS(0x00000000, "success"),
-    /** Accepted; a callback reports the end. */
+    /** Nothing has happened yet that concerns the program: {@link CompletionQueue#takeEvent}. */
     PENDING(0x00000103, "accepted, not completed yet"),
     /**
      * More arrived than fits: a message longer than its receive, or more completions than the

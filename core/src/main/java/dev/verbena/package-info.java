@@ -9,8 +9,8 @@
  *
  * <h2>Errors</h2>
  *
- * Posting returns a {@link dev.verbena.Status} and neither throws nor allocates, because a full
- * queue or a lost connection is an ordinary result there. Everything else throws {@link
+ * Posting returns a {@link dev.verbena.Status} and throws for mistakes of the program only, because
+ * a full queue or a lost connection is an ordinary result there. Everything else throws {@link
  * dev.verbena.VerbenaException}; so do channels, whose {@link dev.verbena.channel.ChannelException}
  * is one.
  *
@@ -45,7 +45,7 @@
  *   <caption>What may be called from which thread</caption>
  *   <tr><th></th><th>shared queues</th><th>confined queues</th></tr>
  *   <tr><td>created by</td><td>{@code createCompletionQueue}</td><td>{@link dev.verbena.Adapter#createConfinedCompletionQueue createConfinedCompletionQueue}</td></tr>
- *   <tr><td>posts, binds, invalidates; polls, arms, waits; close of queue pair and completion queue</td><td>any thread</td><td>the thread that created the completion queue; another one gets a {@link java.lang.WrongThreadException}</td></tr>
+ *   <tr><td>posts, binds, invalidates; polls, arms, waits, descriptor and event of a completion queue; close of queue pair and completion queue</td><td>any thread</td><td>the thread that created the completion queue; another one gets a {@link java.lang.WrongThreadException}</td></tr>
  *   <tr><td>connecting, disconnecting, {@link dev.verbena.QueuePair#flush flush}, getters, counters</td><td>any thread</td><td>any thread</td></tr>
  *   <tr><td>all other objects</td><td>any thread</td><td>any thread</td></tr>
  *   <tr><td>{@link dev.verbena.BufferList}, {@link dev.verbena.Completions}, {@link dev.verbena.RequestBatch}</td><td colspan="2">one thread at a time</td></tr>

@@ -1,5 +1,5 @@
 /**
- * Small programs that documentation quotes. Each has a {@code main} method, and each is run by the
- * tests on devices.
+ * Small programs that documentation quotes. Most have a {@code main} method; the tests on devices
+ * run all of them.
  */
 package dev.verbena.examples;
