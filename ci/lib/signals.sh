@@ -75,6 +75,7 @@ end_group() { # PROCESS_GROUP
 
 # When this returns, nothing of the group runs, unless the kernel does not let it die.
 kill_group() { # PROCESS_GROUP
+    is_alive "$1" || return 0
     signal_group KILL "$1"
     await_end_of_group "$1" || true
 }

@@ -214,20 +214,17 @@ public final class MemoryWindow extends NativeObject {
 
     /**
      * Frees what no outstanding request uses. Where the window is to be made anew, an invalidate
-     * may have failed: for the device, it is bound still, perhaps to the first of these regions.
+     * may have failed: for the device it is bound still, perhaps to a region of these, and goes
+     * first.
      */
     private synchronized void freeRetired() {
-        if (!pendingFrees.isEmpty() && !window.bound() && window.wornOut()) {
-            if (!window.idle()) {
-                return;
-            }
-            freeNative();
-        }
-        freeFront();
-    }
-
-    private void freeFront() {
         while (!pendingFrees.isEmpty() && window.hasRetired(pendingFrees.peek().posted())) {
+            if (pendingFrees.peek().window() == 0 && !window.bound() && window.wornOut()) {
+                if (!window.idle()) {
+                    return;
+                }
+                freeNative();
+            }
             pendingFrees.remove().free(control, end);
         }
     }
@@ -235,7 +232,7 @@ public final class MemoryWindow extends NativeObject {
     /** A native window goes before the regions that it may be bound to. */
     private void freeFirst(PendingFree left) {
         pendingFrees.addFirst(left);
-        freeFront();
+        freeRetired();
     }
 
     /** Posts a bind: see {@link QueuePair#bind}. */
@@ -252,9 +249,10 @@ public final class MemoryWindow extends NativeObject {
         try {
             synchronized (this) {
                 ensureOpen(); // the close waits for this lock
+                boolean wasIdle = window.idle();
                 int answer = requests.bind(context, window, to.registered(), offset, length, flags);
                 if (answer == Refusal.NONE) {
-                    kept = keep(to, offset, length);
+                    kept = keep(to, offset, length, wasIdle);
                     if (FlightRecording.on()) {
                         QueuePairEvents.bound(by, window.token(), to.start() + offset, length);
                     }
@@ -286,16 +284,17 @@ public final class MemoryWindow extends NativeObject {
      *
      * @return true if this window takes over the caller's hold on the region
      */
-    private boolean keep(MemoryRegion bound, long offset, long length) {
+    private boolean keep(MemoryRegion bound, long offset, long length, boolean wasIdle) {
         start = bound.start() + offset;
         bytes = length;
         if (bound == region) {
             return false;
         }
         if (region != null) {
-            // Without the bind that was just posted, which does not use the previous region.
-            pendingFrees.add(new PendingFree(0, region, window.posted() - 1));
-            freeFront();
+            // The bind that was just posted does not use the previous region; but an invalidate
+            // before it that is outstanding may fail, and only the bind's end says so for sure.
+            pendingFrees.add(new PendingFree(0, region, window.posted() - (wasIdle ? 1 : 0)));
+            freeRetired();
         }
         region = bound;
         return true;
@@ -306,7 +305,7 @@ public final class MemoryWindow extends NativeObject {
         long address;
         synchronized (domain.windows()) { // a queue pair may be freeing its native window
             domain.windows().remove(window);
-            address = window.address();
+            address = domain.windows().renew(window, 0, window.token());
         }
         freeFirst(new PendingFree(address, region, window.posted()));
         // The provider may still read a window that an outstanding request names. Then its queue

@@ -175,6 +175,7 @@ public final class SharedReceiveQueue extends NativeObject {
         acquire();
         try {
             threshold.set(receives);
+            this.receives.notifyBelow(receives, () -> domain.adapter().events().call(this::ranLow));
             if (!broken) {
                 VerbenaException.check(
                         control.limitSrq(address, receives),

@@ -131,7 +131,9 @@ public class VerbenaException extends RuntimeException {
             case Errno.EBUSY -> Status.DEVICE_BUSY;
             case Errno.EACCES, Errno.EPERM, Errno.EFAULT -> Status.ACCESS_VIOLATION;
             case Errno.ENOSYS, Errno.EOPNOTSUPP -> Status.NOT_SUPPORTED;
-            case Errno.EIO, Errno.ENODEV -> Status.DEVICE_REMOVED;
+            case Errno.EIO, Errno.ENODEV, Errno.ENXIO -> Status.DEVICE_REMOVED;
+            case Errno.ENETUNREACH -> Status.NETWORK_UNREACHABLE;
+            case Errno.EHOSTUNREACH -> Status.HOST_UNREACHABLE;
             case Errno.ETIMEDOUT -> Status.IO_TIMEOUT;
             default -> Status.INTERNAL_ERROR;
         };

@@ -79,6 +79,59 @@ class SharedReceiveQueueTest {
         rig.close();
     }
 
+    /** All messages are there already, and no further one takes a receive: no event comes. */
+    @Test
+    void aPollThatLeavesFewerReceivesThanAskedForCallsBack() throws Exception {
+        SharedReceiveQueue shared = rig.domain.createSharedReceiveQueue(4, 1, called::add);
+        QueuePair c =
+                rig.domain.createQueuePair(
+                        rig.queue, rig.queue, shared, QueuePairLimits.depths(4, 1));
+        rig.a.connect(c.address());
+        c.connect(rig.a.address());
+        for (int i = 0; i < 4; i++) {
+            shared.receive(i, rig.bytes(8)).orThrow();
+            rig.a.send(10 + i, rig.bytes(1)).orThrow();
+        }
+        rig.device.run();
+        shared.notifyBelow(2);
+        assertThat(called).isEmpty();
+        assertThat(rig.poll()).hasSize(8);
+        assertThat(called.poll(30, TimeUnit.SECONDS)).isEqualTo(Status.SUCCESS);
+        shared.receive(4, rig.bytes(8)).orThrow();
+        rig.a.send(14, rig.bytes(1)).orThrow();
+        assertThat(rig.poll()).hasSize(2);
+        c.close();
+        shared.close();
+        assertThat(called).as("once").isEmpty();
+        rig.close();
+    }
+
+    /** With a completion queue for each connection, what nobody has polled goes with it. */
+    @Test
+    void receivesThatNobodyPollsMayBePostedAgainWhenTheirQueueIsClosed() {
+        SharedReceiveQueue shared = rig.domain.createSharedReceiveQueue(2, 1, called::add);
+        for (int round = 0; round < 3; round++) {
+            CompletionQueue own = rig.adapter.createCompletionQueue(8);
+            QueuePair c =
+                    rig.domain.createQueuePair(own, own, shared, QueuePairLimits.depths(4, 1));
+            QueuePair peer =
+                    rig.domain.createQueuePair(rig.queue, rig.queue, QueuePairLimits.depths(4, 1));
+            peer.connect(c.address());
+            c.connect(peer.address());
+            for (int i = 0; i < 2; i++) {
+                shared.receive(i, rig.bytes(8)).orThrow();
+                peer.send(10 + i, rig.bytes(1)).orThrow();
+            }
+            assertThat(rig.poll()).hasSize(2); // the sends
+            c.close();
+            own.close();
+            peer.close();
+        }
+        assertThat(shared.outstanding()).isZero();
+        shared.close();
+        rig.close();
+    }
+
     @Test
     void whatItsOwnerClosedServesItsQueuePairsToTheEnd() {
         SharedReceiveQueue shared = rig.domain.createSharedReceiveQueue(4, 2, called::add);

@@ -42,7 +42,8 @@ import java.util.concurrent.locks.ReentrantLock;
  * <p><b>The end.</b> {@link #close}, the peer, a request that fails or exceeds its deadline, or a
  * handler that throws: whatever comes first is the {@linkplain #closeReason reason}. If a request
  * has failed, that is the reason, even if the channel first noticed what follows from it, such as
- * the end of the connection. Every callback, future and waiting thread gets the reason, once.
+ * the end of the connection. Every callback, future and waiting thread gets the reason, once; only
+ * a send that is refused at that moment may get what followed from it.
  *
  * {@snippet file="dev/verbena/examples/ChannelEcho.java" region="ask"}
  *
@@ -327,7 +328,7 @@ public final class Channel extends Polled implements AutoCloseable {
         checkLength(length);
         lock.lock();
         try {
-            return end.isOpen()
+            return end.takesRequests()
                     ? outbox.submit(
                             kind,
                             data,
@@ -521,7 +522,8 @@ public final class Channel extends Polled implements AutoCloseable {
     }
 
     /**
-     * Why it has ended.
+     * Why it has ended. Until {@link #closed} is done, a failed request that is polled late may
+     * take the place of what followed from it.
      *
      * @return null while it is open
      */
@@ -582,8 +584,8 @@ public final class Channel extends Polled implements AutoCloseable {
      * Closes the channel: waits until what was sent has arrived, for half of the {@linkplain
      * ChannelOptions#withTimeout timeout} at most, and ends the connection. From then on nothing
      * can be sent; what waits for room is not sent any more. A handler or callback may call it,
-     * too: then it does not wait. Nor does a thread that is interrupted, which stays so; the close
-     * goes on.
+     * too: then it does not wait. Nor does a thread that is interrupted, unless it is the polling
+     * thread; the close goes on, and the thread stays interrupted.
      *
      * @throws ChannelException IO_TIMEOUT when it has not ended 30 s after that timeout: a handler
      *     does not return

@@ -243,9 +243,9 @@ final class ChannelEnd {
         return reason.isFinal();
     }
 
-    /** Whether it is open, and nothing more may be posted, as it is being closed. */
-    boolean isClosing() {
-        return reason.isClosing();
+    /** Whether it is open, and not being closed. */
+    boolean takesRequests() {
+        return reason.isOpen() && !reason.isClosing();
     }
 
     /** What a call throws that came too late: the reason, or what it was refused with. */
@@ -285,7 +285,7 @@ final class ChannelEnd {
 
     /** What was acknowledged is reported as sent, although the close was done first. */
     private void closedHere() {
-        end(ToCome.COMPLETIONS, Status.CANCELLED, EndReason.CLOSED_HERE, null);
+        end(ToCome.CAUSE, Status.CANCELLED, EndReason.CLOSED_HERE, null);
     }
 
     void awaitClosed() {

@@ -127,6 +127,14 @@ final class Dispatch {
                 end.fail(Status.INTERNAL_ERROR, "the peer sent a frame that is not valid", null);
                 return;
             }
+            if (Frame.length(second) > channel.maxMessage()) {
+                end.fail(
+                        Status.INTERNAL_ERROR,
+                        "the peer sent a message of %,d bytes, which is longer than the %,d that both ends take"
+                                .formatted(Frame.length(second), channel.maxMessage()),
+                        null);
+                return;
+            }
             byte kind = Frame.kind(first);
             if (takesBack && kind == Frame.MESSAGE) {
                 taken = channel.exposures.takenBack(token);
@@ -198,10 +206,11 @@ final class Dispatch {
         channel.poller.checkThread();
         lock.lock();
         try {
+            Message next = message.successor(); // first: there may be no memory for it
             if (!message.drop()) {
                 return; // it was released before
             }
-            inbox.released(message);
+            inbox.released(next);
             if (end.isOpen()) {
                 inbox.repost(message.slot(), false);
                 outbox.reportIfDue();

@@ -60,9 +60,10 @@ public final class Exposure implements AutoCloseable {
 
     private final Channel channel;
     private final @Nullable CompletableFuture<Message> future; // null for one with a callback
-    private volatile boolean claimed; // somebody has, or gets, the message of the future
 
     // Guarded by the lock of the channel. An exposure with a callback is used again and again.
+    private int claims; // on the message of the future: who has it, or waits for it
+    private boolean closed;
     State state = State.ENDED;
     int use; // counts
     @Nullable MemoryWindow window;
@@ -222,11 +223,11 @@ public final class Exposure implements AutoCloseable {
         while (channel.poller.onPollingThread() && !end.isDone()) {
             int ignored = channel.poller.await(Duration.ofNanos(Poller.TICK_NANOSECONDS));
         }
-        claimed = true; // before the wait: a close by another thread leaves it the message
+        claim(); // before the wait: a close by another thread leaves it the message
         try {
             return end.get();
         } catch (InterruptedException e) {
-            claimed = false;
+            withdrawClaim();
             throw e;
         } catch (ExecutionException e) {
             if (e.getCause() instanceof ChannelException why) {
@@ -245,8 +246,42 @@ public final class Exposure implements AutoCloseable {
     @CheckReturnValue
     public CompletableFuture<Message> returned() {
         CompletableFuture<Message> end = future();
-        claimed = true;
+        claim();
         return end.copy();
+    }
+
+    private void claim() {
+        channel.lock.lock();
+        try {
+            claims++;
+        } finally {
+            channel.lock.unlock();
+        }
+    }
+
+    private void withdrawClaim() {
+        channel.lock.lock();
+        try {
+            claims--;
+        } finally {
+            channel.lock.unlock();
+        }
+        releaseUnclaimed();
+    }
+
+    /** After a close, a message that nobody claims is released. */
+    private void releaseUnclaimed() {
+        boolean unclaimed;
+        channel.lock.lock();
+        try {
+            unclaimed = closed && claims == 0;
+            claims += unclaimed ? 1 : 0; // by this
+        } finally {
+            channel.lock.unlock();
+        }
+        if (unclaimed && future != null) {
+            var _ = future.thenAccept(Message::release);
+        }
     }
 
     private CompletableFuture<Message> future() {
@@ -272,10 +307,13 @@ public final class Exposure implements AutoCloseable {
     @Override
     public void close() {
         channel.exposures.close(this);
-        if (future != null && !claimed) {
-            claimed = true;
-            var _ = future.thenAccept(Message::release);
+        channel.lock.lock();
+        try {
+            closed = true;
+        } finally {
+            channel.lock.unlock();
         }
+        releaseUnclaimed();
     }
 
     @Override

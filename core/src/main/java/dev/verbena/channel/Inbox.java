@@ -68,15 +68,10 @@ final class Inbox {
         }
     }
 
-    /**
-     * A message was given back. Somebody may still have one that was kept, and release it once
-     * more: so its object is not used again.
-     */
-    void released(Message message) {
+    /** A message was given back; the next one in its slot has this object. */
+    void released(Message next) {
         unreleased--;
-        if (message.retained()) {
-            messages[message.slot()] = message.successor();
-        }
+        messages[next.slot()] = next;
     }
 
     /** Whether somebody may read the memory of messages. */

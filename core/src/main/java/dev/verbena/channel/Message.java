@@ -34,9 +34,12 @@ public final class Message implements AutoCloseable {
         return frame;
     }
 
-    /** What the next message in this slot is. */
+    /**
+     * What the next message in this slot is. Somebody may still have one that was kept, and release
+     * it once more: so its object is not used again.
+     */
     Message successor() {
-        return new Message(channel, slot, frame);
+        return retained ? new Message(channel, slot, frame) : this;
     }
 
     /** By the poller: it has come, and the handler or the inbox gets it. */

@@ -211,7 +211,9 @@ final class Outbox {
 
     /** There may be room: for those that wait. */
     void roomChanged() {
-        while (!pending.isEmpty() && hasRoom(pending.element().kind()) && maySend()) {
+        while (!pending.isEmpty()
+                && hasRoom(pending.element().kind())
+                && channel.end.takesRequests()) {
             Pending first = pending.element();
             CompletableFuture<Void> future = first.future();
             Status status;
@@ -243,10 +245,6 @@ final class Outbox {
                 future.complete(null); // nothing depends on it but a waiting thread
             }
         }
-    }
-
-    private boolean maySend() {
-        return channel.isOpen() && !channel.end.isClosing();
     }
 
     private void forget(Pending first) {
@@ -420,7 +418,7 @@ final class Outbox {
         if (!established
                 || !credits.maySendControl()
                 || controlsOutstanding == Credits.RESERVE
-                || !maySend()) {
+                || !channel.end.takesRequests()) {
             return false;
         }
         int index = nextControl;

@@ -451,7 +451,16 @@ public final class Poller implements AutoCloseable {
     }
 
     /** A completion queue with room for a channel; one more is made where all are full. */
-    synchronized PollerQueue reserve(int completions) {
+    PollerQueue reserve(int completions) {
+        int before = queues.length;
+        PollerQueue reserved = find(completions);
+        if (!confined && queues.length != before) {
+            execute(() -> {}); // a thread that sleeps has not armed the new one
+        }
+        return reserved;
+    }
+
+    private synchronized PollerQueue find(int completions) {
         for (PollerQueue queue : queues) {
             if (queue.reserve(completions)) {
                 return queue;
@@ -468,9 +477,6 @@ public final class Poller implements AutoCloseable {
         PollerQueue[] changed = Arrays.copyOf(queues, queues.length + 1);
         changed[queues.length] = made;
         queues = changed;
-        if (!confined) {
-            execute(() -> {}); // a thread that sleeps has not armed it
-        }
         return made;
     }
 

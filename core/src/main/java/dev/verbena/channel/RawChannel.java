@@ -599,11 +599,12 @@ public final class RawChannel extends Polled implements AutoCloseable {
     }
 
     private void closedHere() {
-        end(ToCome.COMPLETIONS, Status.CANCELLED, EndReason.CLOSED_HERE, null);
+        end(ToCome.CAUSE, Status.CANCELLED, EndReason.CLOSED_HERE, null);
     }
 
     /**
-     * Why it has ended.
+     * Why it has ended. Until {@link #closed} is done, a failed request that is polled late may
+     * take the place of what followed from it.
      *
      * @return null while it is open
      */

@@ -70,7 +70,7 @@ final class RoomWait {
                         RequestKind.SEND, data, null, null, new CompletableFuture<>(), true);
         channel.lock.lockInterruptibly();
         try {
-            if (!channel.end.isOpen()) {
+            if (!channel.end.takesRequests()) {
                 return Status.CONNECTION_INVALID;
             }
             boolean ignored = outbox.enqueue(mine);

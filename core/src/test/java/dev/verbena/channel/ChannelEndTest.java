@@ -171,6 +171,26 @@ class ChannelEndTest {
         }
     }
 
+    /** A handler that answers what it got could not. */
+    @Test
+    void aMessageThatIsLongerThanAgreedEndsIt() {
+        try (OneThread two = OneThread.open();
+                Channel sender = new Channel(two.poller, SMALL, null);
+                Channel receiver = new Channel(two.pollerOfB, SMALL, null)) {
+            sender.open(receiver.handshake(), null);
+            receiver.open(new Handshake(10, 4, 0), null); // what it believes of the sender
+            sender.pair().connect(receiver.pair().address());
+            receiver.pair().connect(sender.pair().address());
+            sender.trySend(text("0123456789")).orThrow();
+            two.run();
+            assertThat(receiver.isOpen()).isTrue();
+            sender.trySend(text("0123456789x")).orThrow();
+            two.run();
+            assertThat(receiver.closeReason())
+                    .hasMessageContaining("a message of 11 bytes, which is longer than the 10");
+        }
+    }
+
     // ---- what had come before
 
     /** The end of the connection, an event, overtakes messages that were not polled. */
@@ -208,7 +228,7 @@ class ChannelEndTest {
                                         }
                                     });
             CountDownLatch polls = new CountDownLatch(1);
-            two.poller.execute(() -> awaitUninterruptibly(polls));
+            stopPolling(two.poller, polls);
             until(() -> waiting.getState() == Thread.State.TIMED_WAITING);
             two.a.trySend(text("last words")).orThrow();
             Two.step(two.device);
@@ -219,7 +239,18 @@ class ChannelEndTest {
         }
     }
 
-    static void awaitUninterruptibly(CountDownLatch latch) {
+    /** The poller's thread does nothing from now on, until the latch is open. */
+    static void stopPolling(Poller poller, CountDownLatch until) {
+        CountDownLatch stopped = new CountDownLatch(1);
+        poller.execute(
+                () -> {
+                    stopped.countDown();
+                    awaitUninterruptibly(until);
+                });
+        awaitUninterruptibly(stopped);
+    }
+
+    private static void awaitUninterruptibly(CountDownLatch latch) {
         try {
             assertThat(latch.await(30, TimeUnit.SECONDS)).isTrue();
         } catch (InterruptedException e) {
@@ -275,8 +306,8 @@ class ChannelEndTest {
             }
             channel.end.beginClose();
             switch (meanwhile) {
-                case NOTHING, A_SEND_THAT_WAITS -> {}
-                case A_SEND ->
+                case NOTHING -> {}
+                case A_SEND, A_SEND_THAT_WAITS -> // with room, and without
                         assertThat(channel.trySend(text("x"))).isEqualTo(Status.CONNECTION_INVALID);
                 case A_FRAME_OF_THE_CHANNEL -> {
                     channel.lock.lock();

@@ -258,7 +258,7 @@ class ExposureEndTest {
                 two.a.send(text("exposed"), LONG);
                 two.b.receive(LONG).close();
                 CountDownLatch polls = new CountDownLatch(1);
-                two.poller.execute(() -> ChannelEndTest.awaitUninterruptibly(polls));
+                ChannelEndTest.stopPolling(two.poller, polls);
                 two.b
                         .peerMemory()
                         .trySendAndInvalidate(
@@ -286,6 +286,33 @@ class ExposureEndTest {
                 assertThat(two.a.inbox.message(message.slot())).isSameAs(message); // it is kept
                 message.close();
             }
+        }
+    }
+
+    /** Whoever asked for the message before has it, whatever becomes of others that wait. */
+    @Test
+    void anInterruptedWaitLeavesTheMessageToOthers() throws Exception {
+        try (OneThread two = new OneThread(OneThread.SMALL, (channel, message) -> {})) {
+            Exposure exposure = two.a.expose(two.region, WRITE, LONG);
+            CompletableFuture<Message> returned = exposure.returned();
+            RemoteMemory remote = two.announce(exposure);
+            Thread waiting =
+                    Thread.ofPlatform()
+                            .start(
+                                    () ->
+                                            assertThatThrownBy(exposure::await)
+                                                    .isInstanceOf(InterruptedException.class));
+            waiting.interrupt();
+            waiting.join();
+            two.b
+                    .peerMemory()
+                    .trySendAndInvalidate(text("answer"), 0, 6, remote, null, null)
+                    .orThrow();
+            two.run();
+            exposure.close();
+            Message message = returned.join();
+            assertThat(two.a.inbox.message(message.slot())).isSameAs(message); // it is kept
+            message.close();
         }
     }
 }

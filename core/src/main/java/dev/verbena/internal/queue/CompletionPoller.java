@@ -227,9 +227,23 @@ public final class CompletionPoller {
         listener.wakeOwner();
     }
 
-    /** Closes the queue for posts and polls, after the thread in it has left. */
+    /**
+     * Closes the queue for posts and polls, after the thread in it has left. Shared receives that
+     * have ended here, and that nobody polls any more, may be posted again.
+     */
     public void close() {
-        lock.close();
+        try {
+            var _ = drain();
+            if (lock.acquire()) {
+                try {
+                    delivery.forget();
+                } finally {
+                    lock.release();
+                }
+            }
+        } finally {
+            lock.close();
+        }
     }
 
     private boolean open() {

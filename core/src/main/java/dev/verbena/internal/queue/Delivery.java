@@ -32,6 +32,11 @@ final class Delivery {
         return store.isEmpty();
     }
 
+    /** Drops what was kept: nobody will ask for it. */
+    void forget() {
+        store.forget();
+    }
+
     /** Delivers what was kept, as much as fits. */
     void moveTo(CompletionRecords to) {
         store.moveTo(to);

@@ -335,6 +335,9 @@ public final class SharedChannel<Q extends SharedChannel.Queue> {
     private synchronized boolean takeWakeUp() {
         boolean woken = wokenUp;
         wokenUp = false;
+        if (woken && !ready.isEmpty() && !freed) {
+            Descriptors.setReadable(eventFd); // for a loop that waits for it: there is more
+        }
         return woken;
     }
 

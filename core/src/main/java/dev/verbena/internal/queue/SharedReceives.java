@@ -23,6 +23,8 @@ public final class SharedReceives implements Credit {
     private final int[] free;
     private int freeCount;
     private int undelivered;
+    private int threshold; // 0 for none
+    private Runnable ranLow = () -> {};
 
     // Written with the lock, read without.
     private final AtomicLong posted = new AtomicLong();
@@ -130,6 +132,21 @@ public final class SharedReceives implements Credit {
         return counts;
     }
 
+    /**
+     * Calls back, once, when a polled completion leaves fewer receives than that. The device's own
+     * event comes only with the next message that takes one, of which there may be none.
+     *
+     * @param receives how many; replaces the number of the call before
+     * @param callback must not block, nor call this object
+     */
+    public void notifyBelow(int receives, Runnable callback) {
+        if (lock.acquire()) {
+            threshold = receives;
+            ranLow = callback;
+            lock.release();
+        }
+    }
+
     /** Refuses posts from now on. */
     public void close() {
         lock.close();
@@ -142,8 +159,23 @@ public final class SharedReceives implements Credit {
         }
         long context = contexts[place];
         free[freeCount++] = place;
+        boolean low = depth - freeCount < threshold;
+        if (low) {
+            threshold = 0;
+        }
         lock.release();
+        if (low) {
+            callBack();
+        }
         return context;
+    }
+
+    private void callBack() {
+        try {
+            ranLow.run();
+        } catch (OutOfMemoryError e) {
+            // A completion is not lost for that; the device's event may come still.
+        }
     }
 
     long queue() {

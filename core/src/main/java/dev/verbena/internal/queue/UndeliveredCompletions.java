@@ -69,12 +69,28 @@ class UndeliveredCompletions {
     void moveTo(CompletionRecords to) {
         while (to.remaining() > 0 && first < records.size()) {
             to.addFrom(records, first);
-            Credit credit = credits[first];
-            if (credit != null) {
-                credit.delivered();
-            }
-            first++;
+            free();
         }
+        clearIfEmpty();
+    }
+
+    /** Drops all, and frees their slots. */
+    void forget() {
+        while (first < records.size()) {
+            free();
+        }
+        clearIfEmpty();
+    }
+
+    private void free() {
+        Credit credit = credits[first];
+        if (credit != null) {
+            credit.delivered();
+        }
+        first++;
+    }
+
+    private void clearIfEmpty() {
         if (first == records.size()) {
             records.clear();
             first = 0;

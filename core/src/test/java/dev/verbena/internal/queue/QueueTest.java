@@ -145,7 +145,14 @@ class QueueTest {
     @Test
     void aClosedPollerAnswersThatItIs() {
         FakeDevice device = new FakeDevice();
-        CompletionPoller poller = poller(device, null);
+        CompletionPoller poller =
+                new CompletionPoller(
+                        device.open(),
+                        Provider.of(0, 0),
+                        new SharedQueues(),
+                        device.createCq(1, 0, 0, 0),
+                        null,
+                        new Unheard());
         for (int i = 0; i < WorkId.SLOTS; i++) {
             assertThat(WorkId.slot(poller.reserve(i % 2 == 0))).isEqualTo(i);
         }
