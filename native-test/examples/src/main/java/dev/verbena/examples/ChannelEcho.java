@@ -14,6 +14,7 @@ import java.lang.foreign.ValueLayout;
 import java.net.InetSocketAddress;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
+import java.util.concurrent.CompletableFuture;
 
 /**
  * The service of {@link Echo} over channels: many messages, many clients, and no buffers to see.
@@ -65,10 +66,9 @@ public final class ChannelEcho {
                 ChannelOptions.DEFAULTS,
                 100, // clients at a time: others are refused, and read why
                 (channel, message) -> {
-                    message.retain(); // the answer may have to wait for room
-                    var _ =
-                            channel.sendAsync(message.data())
-                                    .whenComplete((nothing, thrown) -> message.release());
+                    CompletableFuture<Void> sent = channel.sendAsync(message.data());
+                    message.retain(); // until then: the answer may have to wait for room
+                    var _ = sent.whenComplete((nothing, thrown) -> message.release());
                 },
                 channel -> System.out.println("New: " + channel));
         // @end

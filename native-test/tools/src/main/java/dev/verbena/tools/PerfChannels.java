@@ -18,7 +18,9 @@ import java.lang.foreign.ValueLayout;
 import java.net.InetSocketAddress;
 import java.util.ArrayDeque;
 import java.util.Deque;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.ExecutionException;
@@ -52,6 +54,8 @@ final class PerfChannels implements PerfLoops, AutoCloseable {
 
     /** What one measurement counts; but for {@link #done}, by the poller's thread. */
     private static final class Round {
+        final Map<Channel, Pipe> pipes = new HashMap<>(); // of bandwidth
+        final Pipe single = new Pipe(this); // of latency, with one message at a time
         final int size;
         final long all; // messages over all channels
         final MemorySegment data;
@@ -67,6 +71,16 @@ final class PerfChannels implements PerfLoops, AutoCloseable {
             this.all = all;
             this.data = data;
             this.times = new long[times];
+        }
+    }
+
+    /** What one channel has outstanding in a round of bandwidth. */
+    private static final class Pipe {
+        final Round round;
+        int outstanding;
+
+        Pipe(Round round) {
+            this.round = round;
         }
     }
 
@@ -276,32 +290,47 @@ final class PerfChannels implements PerfLoops, AutoCloseable {
         if (plan.latency()) {
             now.times[(int) now.posted++] = System.nanoTime();
             post(channel, now);
-            return;
+        } else {
+            fill(channel, now.pipes.computeIfAbsent(channel, of -> new Pipe(now)));
         }
+    }
+
+    /** Sends as much as there is room for: more when a message has ended. */
+    private void fill(Channel channel, Pipe pipe) {
+        Round now = pipe.round;
         while (now.posted < now.all) {
+            Status status = channel.trySend(now.data, 0, now.size, ended, pipe);
+            if (status == Status.NO_MORE_ENTRIES && pipe.outstanding > 0) {
+                return;
+            }
             now.posted++;
-            Status status = channel.trySend(now.data, 0, now.size, ended, now);
-            if (status == Status.NO_MORE_ENTRIES) {
-                // This one is sent when there is room, and the next ones after it.
+            pipe.outstanding++;
+            if (status == Status.NO_MORE_ENTRIES) { // the peer has to give credit first
                 var _ =
                         channel.sendAsync(now.data)
-                                .whenComplete((nothing, thrown) -> sent(channel, now, thrown));
+                                .whenComplete(
+                                        (nothing, thrown) -> {
+                                            if (thrown == null) {
+                                                ended(channel, pipe);
+                                            }
+                                        });
                 return;
             }
             check(status, now);
         }
     }
 
-    private void sent(Channel channel, Round now, Throwable thrown) {
-        if (thrown == null) {
-            completed(now);
-            next(channel, now);
+    private void ended(Channel channel, Object attachment, Status status) {
+        if (status.isSuccess()) {
+            ended(channel, (Pipe) attachment);
         }
     }
 
-    private void ended(Channel channel, Object of, Status status) {
-        if (status.isSuccess()) {
-            completed((Round) of);
+    private void ended(Channel channel, Pipe pipe) {
+        pipe.outstanding--;
+        completed(pipe.round);
+        if (!plan.latency()) {
+            fill(channel, pipe);
         }
     }
 
@@ -331,7 +360,7 @@ final class PerfChannels implements PerfLoops, AutoCloseable {
     }
 
     private void post(Channel channel, Round now) {
-        check(channel.trySend(now.data, 0, now.size, ended, now), now);
+        check(channel.trySend(now.data, 0, now.size, ended, now.single), now);
     }
 
     private static void check(Status status, Round now) {

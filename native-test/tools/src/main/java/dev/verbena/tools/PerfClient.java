@@ -485,9 +485,12 @@ final class PerfClient implements Callable<Integer> {
             control.receive(PerfControl.Kind.CHECKED);
             long wrong = loops.mismatch(bytes, count, PerfData.seed(number, true), false);
             if (wrong >= 0) {
-                throw new ToolFailure(
-                        "What came from the server is wrong, from byte %,d of %,d on",
-                        wrong, bytes);
+                ToolFailure failure =
+                        new ToolFailure(
+                                "What came from the server is wrong, from byte %,d of %,d on",
+                                wrong, bytes);
+                control.sendFailure(failure.getMessage()); // it must not say that all was well
+                throw failure;
             }
             return result;
         }

@@ -141,6 +141,10 @@ final class PerfControl implements AutoCloseable {
         return queuePair;
     }
 
+    boolean peerHasLeft() {
+        return left.isDone();
+    }
+
     /** From now on, all waiting ends when the peer disconnects. */
     void watch(Connector connector) {
         connector.onDisconnect(this::peerLeft);

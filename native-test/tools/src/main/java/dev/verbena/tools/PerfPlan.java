@@ -51,6 +51,7 @@ record PerfPlan(
     static final int LARGEST_ACK_TIMEOUT = 31;
 
     private static final int MOST_OF_CHANNEL = 32_767; // messages outstanding
+    private static final int MOST_SECONDS = 86_400; // that a server waits for a silent client
 
     /** The same, for another connection. */
     PerfPlan withIndex(int other) {
@@ -159,6 +160,7 @@ record PerfPlan(
                         && plan.inline >= 0
                         && plan.largest >= 1
                         && plan.seconds >= 1
+                        && plan.seconds <= MOST_SECONDS
                         && plan.ackTimeout >= 1
                         && plan.ackTimeout <= LARGEST_ACK_TIMEOUT;
         if (!sensible) {

@@ -49,6 +49,8 @@ final class PerfServer implements Callable<Integer> {
     @Option(names = "--once", description = "Serve one client, and end.")
     private boolean once;
 
+    private static final long LOOK_EVERY_MILLIS = 200; // for a client that has left
+
     private final BlockingQueue<Connector> requests = new LinkedBlockingQueue<>();
     private final Deque<Connector> later = new ArrayDeque<>();
 
@@ -88,12 +90,18 @@ final class PerfServer implements Callable<Integer> {
         try (request) {
             return serveRequest(adapter, request);
         } catch (VerbenaException | ToolFailure e) {
-            spec.commandLine().getErr().println(PerfStop.asked() ? "Stopped" : e.getMessage());
-            if (PerfStop.asked()) {
-                throw new InterruptedException();
-            }
-            return false;
+            return failed(e.getMessage());
+        } catch (RuntimeException | OutOfMemoryError e) { // what a strange client wants, perhaps
+            return failed(e.toString());
         }
+    }
+
+    private boolean failed(String why) throws InterruptedException {
+        spec.commandLine().getErr().println(PerfStop.asked() ? "Stopped" : why);
+        if (PerfStop.asked()) {
+            throw new InterruptedException();
+        }
+        return false;
     }
 
     private boolean serveRequest(Adapter adapter, Connector request) throws InterruptedException {
@@ -180,11 +188,18 @@ final class PerfServer implements Callable<Integer> {
         private Connector next(int index) throws InterruptedException {
             long until = System.nanoTime() + plan.timeout().toNanos();
             while (true) {
-                Connector request = requests.poll(until - System.nanoTime(), TimeUnit.NANOSECONDS);
-                if (request == null) {
+                Connector request = requests.poll(LOOK_EVERY_MILLIS, TimeUnit.MILLISECONDS);
+                if (request == null && control.peerHasLeft()) {
+                    throw new ToolFailure(
+                            "The client disconnected before it had made all of its connections");
+                }
+                if (request == null && System.nanoTime() - until > 0) {
                     throw new ToolFailure(
                             "The client did not make all of its connections within %d s",
                             plan.seconds());
+                }
+                if (request == null) {
+                    continue;
                 }
                 PerfPlan theirs;
                 try {
@@ -227,7 +242,11 @@ final class PerfServer implements Callable<Integer> {
 
         private void round(PerfControl.Message message) {
             int size = message.size();
-            if (size < 1 || size > terms.largest() || message.count() < 1) {
+            int least =
+                    plan.latency() && plan.operation() == PerfOperation.SEND_INV
+                            ? Integer.BYTES // the token
+                            : 1;
+            if (size < least || size > terms.largest() || message.count() < 1) {
                 throw new ToolFailure(
                         "The client wants %,d messages of %,d bytes", message.count(), size);
             }

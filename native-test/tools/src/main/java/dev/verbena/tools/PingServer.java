@@ -7,6 +7,7 @@ import dev.verbena.Connector;
 import dev.verbena.Listener;
 import dev.verbena.MemoryRegion;
 import dev.verbena.RemoteMemory;
+import dev.verbena.Status;
 import dev.verbena.VerbenaException;
 
 import picocli.CommandLine.ArgGroup;
@@ -74,8 +75,11 @@ final class PingServer implements Callable<Integer> {
                             "Listening on %s of %s%n",
                             ToolDevices.describe(listener.localAddress()), adapter.name());
             boolean allWell = true;
-            for (int i = 0; clients.forever || i < clients.count; i++) {
-                allWell &= serve(adapter, requests.take());
+            int served = 0;
+            while (clients.forever || served < clients.count) {
+                End end = serve(adapter, requests.take());
+                served += end == End.GAVE_UP ? 0 : 1;
+                allWell &= end != End.BADLY;
             }
             return allWell ? 0 : 1;
         } catch (InterruptedException e) {
@@ -96,13 +100,22 @@ final class PingServer implements Callable<Integer> {
                 : new InetSocketAddress(bind, options.port);
     }
 
+    private enum End {
+        WELL,
+        BADLY,
+        /** It did not wait until its turn came: it is no client. */
+        GAVE_UP
+    }
+
     /** Serves one client; a failure ends that client's session only. */
-    private boolean serve(Adapter adapter, Connector request) {
-        try (PingEnd end = new PingEnd(adapter, options);
-                request) {
+    private End serve(Adapter adapter, Connector request) {
+        boolean accepted = false;
+        try (request;
+                PingEnd end = new PingEnd(adapter, options)) {
             String peer = ToolDevices.describe(request.peerAddress());
             MemoryRegion data = end.register(size, Access.LOCAL_WRITE);
             request.accept(end.open(request), options.connection());
+            accepted = true;
             Served served = rounds(end, data);
             if (served.rounds() == 0) {
                 throw new ToolFailure("The client disconnected before the first round");
@@ -113,10 +126,14 @@ final class PingServer implements Callable<Integer> {
                             served.rounds(),
                             served.bytes(),
                             options.verify ? ", all as they ought to be" : "");
-            return true;
+            return End.WELL;
         } catch (VerbenaException | ToolFailure e) {
             spec.commandLine().getErr().println(e.getMessage());
-            return false;
+            boolean gaveUp =
+                    !accepted
+                            && e instanceof VerbenaException failure
+                            && failure.status() == Status.CONNECTION_ABORTED;
+            return gaveUp ? End.GAVE_UP : End.BADLY;
         }
     }
 

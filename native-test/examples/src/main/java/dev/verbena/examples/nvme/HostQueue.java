@@ -179,13 +179,18 @@ final class HostQueue implements RawHandler, AutoCloseable {
                 poller.domain()
                         // No rights for the target: each command's window gives them.
                         .allocate((long) calls.length * stride, Access.LOCAL_WRITE);
-        this.channel =
-                RawChannel.create(
-                        poller,
-                        QueuePairLimits.depths(size * REQUESTS_FOR_COMMAND, size),
-                        Response.BYTES,
-                        TIMEOUT,
-                        this);
+        try {
+            this.channel =
+                    RawChannel.create(
+                            poller,
+                            QueuePairLimits.depths(size * REQUESTS_FOR_COMMAND, size),
+                            Response.BYTES,
+                            TIMEOUT,
+                            this);
+        } catch (Throwable t) {
+            region.close();
+            throw t;
+        }
         try {
             for (int i = 0; i < calls.length; i++) {
                 calls[i] = new Call(i, (long) i * stride);

@@ -120,29 +120,40 @@ final class IoCommands {
                         exchange.succeed(0); // hints about how the host will use the ranges
                         return;
                     }
-                    deallocate(exchange, disk, 0, ranges, disk.blocks());
+                    deallocate(exchange, disk, 0, ranges, disk.blocks(), PIECE_BYTES);
                 });
     }
 
     /**
-     * Zeroes ranges, one after the other. Ranges that overlap may have more blocks than the disk;
-     * what is beyond so many is left as it is, which a target may do.
+     * Zeroes ranges, one after the other; others have their turn after every so many bytes. Ranges
+     * that overlap may have more blocks than the disk; what is beyond so many is left as it is,
+     * which a target may do.
      */
     private static void deallocate(
-            Exchange exchange, Namespace disk, int range, int ranges, long most) {
+            Exchange exchange, Namespace disk, int range, int ranges, long most, long turn) {
         MemorySegment page = exchange.page();
         if (range == ranges || count(page, range) > most) {
             exchange.succeed(0);
-        } else if (count(page, range) == 0) {
-            deallocate(exchange, disk, range + 1, ranges, most);
-        } else {
-            zero(
-                    exchange,
-                    disk,
-                    first(page, range) << Namespace.BLOCK_SHIFT,
-                    count(page, range) << Namespace.BLOCK_SHIFT,
-                    () -> deallocate(exchange, disk, range + 1, ranges, most - count(page, range)));
+            return;
         }
+        long blocks = count(page, range);
+        long bytes = blocks << Namespace.BLOCK_SHIFT;
+        long left = bytes > PIECE_BYTES ? PIECE_BYTES - bytes % PIECE_BYTES : turn - bytes;
+        Runnable next =
+                () ->
+                        deallocate(
+                                exchange,
+                                disk,
+                                range + 1,
+                                ranges,
+                                most - blocks,
+                                left > 0 ? left : PIECE_BYTES);
+        zero(
+                exchange,
+                disk,
+                first(page, range) << Namespace.BLOCK_SHIFT,
+                bytes,
+                left > 0 ? next : () -> exchange.later(next));
     }
 
     private static long first(MemorySegment page, int range) {

@@ -205,7 +205,9 @@ final class RdmaExchange implements Exchange {
                                         null,
                                         null);
                 queue.check(status, "a write into the host's memory");
-                succeed(0);
+                if (status.isSuccess()) {
+                    succeed(0);
+                }
             }
             case NONE -> fail(NvmeStatus.DATA_LENGTH_INVALID);
             case IN_CAPSULE, UNKNOWN -> fail(NvmeStatus.SGL_TYPE_INVALID);

@@ -8,7 +8,8 @@ import java.nio.channels.SeekableByteChannel;
 
 /**
  * A target's disk as a channel of bytes. A write that does not fill its first and last block reads
- * these first. For one thread at a time; several channels over one disk may be used at once.
+ * these first. For one thread at a time; several channels over one disk may be used at once, as
+ * long as they write no block in common.
  */
 final class RemoteDisk implements SeekableByteChannel {
     private final NvmeHost host;

@@ -547,6 +547,23 @@ class CommandsTest {
             assertThat(Wire.get8(memory, (BLOCKS - 10) * 512)).isEqualTo(1);
         }
 
+        /** Many short ones may be as much as a long one. */
+        @Test
+        void zeroesNotTooManyRangesInOneTurn() {
+            FakeExchange exchange = new FakeExchange(Opcode.DATASET_MANAGEMENT, 1);
+            exchange.with32(40, 7).with32(44, 4);
+            for (int i = 0; i < 8; i++) {
+                range(exchange, i, i * 120, 120); // 60 KiB each
+            }
+            memory.fill((byte) 1);
+            assertThat(run(exchange).answers).isZero();
+            assertThat(Wire.get8(memory, 3 * 120 * 512)).isZero();
+            assertThat(Wire.get8(memory, 6 * 120 * 512)).isEqualTo(1);
+            exchange.finish();
+            assertThat(exchange.status).isEqualTo(NvmeStatus.SUCCESS);
+            assertThat(Wire.get8(memory, 959 * 512)).isZero();
+        }
+
         @Test
         void flushesWhatTheHostWantsToBeSafeAtOnce(@TempDir Path folder) throws IOException {
             Path file = Files.write(folder.resolve("disk"), new byte[BLOCKS * 512]);
