@@ -162,9 +162,10 @@ public final class MemoryWindow extends NativeObject {
      *     bind or invalidate were not polled: try again after the next poll
      */
     public synchronized boolean releaseRegion() {
+        boolean idle = window.idle(); // first: another thread may poll meanwhile
         freeRetired();
         MemoryRegion last = region;
-        if (last != null && !window.bound() && window.idle()) {
+        if (last != null && !window.bound() && idle) {
             region = null;
             if (window.wornOut()) { // for the device it is bound still if its invalidate failed
                 freeNative();

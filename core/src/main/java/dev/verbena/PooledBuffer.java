@@ -149,8 +149,10 @@ public final class PooledBuffer implements AutoCloseable {
     public void giveBack() {
         ensureTaken();
         if (scope != null) {
+            // First: there may be no memory for it, and then nothing has changed.
+            Throwable here = new Throwable("Buffer %d was given back here".formatted(index));
             scope.close(); // throws if it is in use, or was closed by another thread at this moment
-            givenBack = new Throwable("Buffer %d was given back here".formatted(index));
+            givenBack = here;
         }
         if (!pool.putBack(index)) {
             throw notTaken();

@@ -185,17 +185,17 @@ public final class RegisteredArena extends NativeObject implements Arena {
                 "mmap(%,d bytes)".formatted(mapped),
                 "The system has not so much memory for this process: see vm.overcommit_memory, and the memory limit of its control group.");
         int _ = Pages.preferHuge(address, mapped); // registering pins all of it anyway
+        @Nullable MemoryRegion[] all = regions;
         MemoryRegion region;
         try {
+            if (slab + count > all.length) { // before there is a region that would be lost
+                int length = Math.min(slabs, Math.max(slab + count, 2 * all.length));
+                all = Arrays.copyOf(all, length);
+            }
             region = new MemoryRegion(this, Pages.segment(address, bytes, javaAccess), rights);
         } catch (Throwable t) {
             int _ = Pages.decommit(address, mapped); // else it holds pages until the next try
             throw t;
-        }
-        @Nullable MemoryRegion[] all = regions;
-        if (slab + count > all.length) {
-            int length = Math.min(slabs, Math.max(slab + count, 2 * all.length));
-            all = Arrays.copyOf(all, length);
         }
         Arrays.fill(all, slab, slab + count, region);
         regions = all;

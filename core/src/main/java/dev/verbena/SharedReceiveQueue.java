@@ -10,7 +10,9 @@ import dev.verbena.internal.verbs.DeviceControl;
 import dev.verbena.internal.verbs.NativeMemory;
 import dev.verbena.internal.verbs.ReceiveRequest;
 
-import java.util.concurrent.atomic.AtomicInteger;
+import org.jspecify.annotations.Nullable;
+
+import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.Consumer;
 
 /**
@@ -34,7 +36,8 @@ public final class SharedReceiveQueue extends NativeObject {
     private final NativeMemory memory = new NativeMemory();
     private final long address;
     private final SharedReceives receives;
-    private final AtomicInteger threshold = new AtomicInteger(); // 0: no notification requested
+    private final AtomicReference<@Nullable Request> requested = new AtomicReference<>();
+    private boolean eventMayBeLate; // of callbacks, which run one at a time
     private volatile boolean broken; // set by a callback thread
     private volatile boolean shut;
 
@@ -174,8 +177,10 @@ public final class SharedReceiveQueue extends NativeObject {
         }
         acquire();
         try {
-            threshold.set(receives);
-            this.receives.notifyBelow(receives, () -> domain.adapter().events().call(this::ranLow));
+            Request request = new Request(receives);
+            requested.set(request);
+            AdapterEvents events = domain.adapter().events();
+            this.receives.notifyBelow(receives, () -> events.call(() -> foundLow(request)));
             if (!broken) {
                 VerbenaException.check(
                         control.limitSrq(address, receives),
@@ -184,7 +189,7 @@ public final class SharedReceiveQueue extends NativeObject {
             }
             // The device compares only when it takes the next receive.
             if (broken || this.receives.outstanding() < receives) {
-                domain.adapter().events().call(this::ranLow);
+                events.call(() -> answer(request));
             }
         } finally {
             release();
@@ -229,9 +234,37 @@ public final class SharedReceiveQueue extends NativeObject {
         return maxBuffers;
     }
 
-    /** Calls back if a notification was requested, once. */
+    /** What {@link #notifyBelow} asked for: a later one takes its place. */
+    private static final class Request {
+        final int receives;
+
+        Request(int receives) {
+            this.receives = receives;
+        }
+    }
+
+    /** A poll has left fewer receives than asked for. */
+    private void foundLow(Request request) {
+        eventMayBeLate = true;
+        answer(request);
+    }
+
+    /**
+     * The device's event. One that comes behind a callback may be of the request before: then the
+     * number counts, which polls look at, too.
+     */
     void ranLow() {
-        if (threshold.getAndSet(0) > 0 && !shut) { // asked for beside the close
+        Request request = requested.get();
+        boolean late = eventMayBeLate;
+        eventMayBeLate = false;
+        if (request != null && !(late && receives.outstanding() >= request.receives)) {
+            answer(request);
+        }
+    }
+
+    /** Calls back, once for each request, and not beside or after the close. */
+    private void answer(Request request) {
+        if (requested.compareAndSet(request, null) && !shut) {
             callback.accept(broken ? Status.INTERNAL_ERROR : Status.SUCCESS);
         }
     }
@@ -242,7 +275,7 @@ public final class SharedReceiveQueue extends NativeObject {
     void breakDown() {
         if (!broken && !shut) {
             broken = true;
-            threshold.set(0);
+            requested.set(null);
             callback.accept(Status.INTERNAL_ERROR);
         }
     }
@@ -263,7 +296,7 @@ public final class SharedReceiveQueue extends NativeObject {
     @Override
     void shut() {
         shut = true;
-        threshold.set(0);
+        requested.set(null);
         receives.close();
         if (!domain.adapter().events().finishCallbacks()) { // no callback after the close
             throw VerbenaException.stillRunning(

@@ -12,8 +12,10 @@ import org.junit.jupiter.params.provider.EnumSource;
 
 import java.util.ArrayList;
 import java.util.List;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicReference;
 
 @Timeout(60)
 class SharedReceiveQueueTest {
@@ -103,6 +105,53 @@ class SharedReceiveQueueTest {
         c.close();
         shared.close();
         assertThat(called).as("once").isEmpty();
+        rig.close();
+    }
+
+    /** A device may raise its event for the same messages, behind the callback of a poll. */
+    @Test
+    void aLateEventIsNotTakenForTheNextRequest() throws Exception {
+        AtomicReference<SharedReceiveQueue> itself = new AtomicReference<>();
+        SharedReceiveQueue shared =
+                rig.domain.createSharedReceiveQueue(
+                        4,
+                        1,
+                        status -> {
+                            for (int i = 0; i < 3; i++) {
+                                itself.get().receive(20 + i, rig.bytes(8)).orThrow();
+                            }
+                            itself.get().notifyBelow(2);
+                            called.add(status);
+                        });
+        itself.set(shared);
+        LinkedBlockingQueue<AdapterEvent> events = new LinkedBlockingQueue<>();
+        var registration = rig.adapter.onEvent(events::add);
+        QueuePair c =
+                rig.domain.createQueuePair(
+                        rig.queue, rig.queue, shared, QueuePairLimits.depths(4, 1));
+        rig.a.connect(c.address());
+        c.connect(rig.a.address());
+        for (int i = 0; i < 4; i++) {
+            shared.receive(i, rig.bytes(8)).orThrow();
+        }
+        shared.notifyBelow(2);
+        for (int round = 0; round < 2; round++) {
+            for (int i = 0; i < 3; i++) {
+                rig.a.send(10 + i, rig.bytes(1)).orThrow();
+            }
+            assertThat(rig.poll()).hasSize(6);
+            assertThat(called.poll(30, TimeUnit.SECONDS)).isEqualTo(Status.SUCCESS);
+            rig.device.raise(AsyncEvent.Kind.RECEIVES_RAN_LOW);
+            assertThat(events.poll(30, TimeUnit.SECONDS)).isNotNull(); // handled
+            CountDownLatch over = new CountDownLatch(1);
+            rig.adapter.events().call(over::countDown); // behind what it has called
+            assertThat(over.await(30, TimeUnit.SECONDS)).isTrue();
+            assertThat(shared.outstanding()).isEqualTo(4);
+        }
+        c.close();
+        shared.close();
+        registration.close();
+        assertThat(called).isEmpty();
         rig.close();
     }
 

@@ -243,6 +243,11 @@ final class ChannelEnd {
         return reason.isFinal();
     }
 
+    /** Whether it is open, but being closed. */
+    boolean isClosing() {
+        return reason.isOpen() && reason.isClosing();
+    }
+
     /** Whether it is open, and not being closed. */
     boolean takesRequests() {
         return reason.isOpen() && !reason.isClosing();

@@ -220,13 +220,13 @@ public final class Exposure implements AutoCloseable {
     @CheckReturnValue
     public Message await() throws InterruptedException {
         CompletableFuture<Message> end = future();
-        while (channel.poller.onPollingThread() && !end.isDone()) {
-            int ignored = channel.poller.await(Duration.ofNanos(Poller.TICK_NANOSECONDS));
-        }
-        claim(); // before the wait: a close by another thread leaves it the message
+        claim(); // before the wait: a close meanwhile leaves it the message
         try {
+            while (channel.poller.onPollingThread() && !end.isDone()) {
+                int ignored = channel.poller.await(Duration.ofNanos(Poller.TICK_NANOSECONDS));
+            }
             return end.get();
-        } catch (InterruptedException e) {
+        } catch (InterruptedException | RuntimeException e) {
             withdrawClaim();
             throw e;
         } catch (ExecutionException e) {

@@ -79,7 +79,7 @@ final class Exposures {
         channel.lock.lock();
         try {
             MemoryWindow window =
-                    channel.isOpen() && channel.outbox.isEstablished()
+                    channel.end.takesRequests() && channel.outbox.isEstablished()
                             ? bind(region, offset, length, rights)
                             : null;
             if (window == null) {
@@ -161,7 +161,7 @@ final class Exposures {
                 if (exposure != null) {
                     return exposure;
                 }
-                if (channel.end.isFinal()) {
+                if (channel.end.isFinal() || channel.end.isClosing()) {
                     throw channel.end.exception(Status.CONNECTION_INVALID);
                 }
                 if (left <= 0) {

@@ -71,6 +71,14 @@ public final class Failure extends Exception {
         this.errno = 0;
     }
 
+    /** The same failure, of another kind. */
+    Failure(Kind kind, Failure cause) {
+        super(cause.getMessage(), cause);
+        this.kind = kind;
+        this.call = cause.call;
+        this.errno = cause.errno;
+    }
+
     private Failure(Kind kind, String call, int errno, String advice) {
         super(Errno.sentence(call, errno, advice));
         this.kind = kind;

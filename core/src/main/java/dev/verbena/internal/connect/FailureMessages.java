@@ -226,12 +226,12 @@ final class FailureMessages {
         if (f.kind() != Failure.Kind.CALL) {
             return f;
         }
-        boolean ofDevice = f.call().startsWith(HeldQueuePair.CALL);
+        if (f.call().startsWith(HeldQueuePair.CALL)) { // of the device here
+            return new Failure(Failure.Kind.ABORTED, f);
+        }
         return new Failure(
                 Failure.Kind.ABORTED,
-                ofDevice
-                        ? Objects.requireNonNull(f.getMessage())
-                        : "%s gave up meanwhile (%s)".formatted(peer, f.getMessage()),
+                "%s gave up meanwhile (%s)".formatted(peer, f.getMessage()),
                 f);
     }
 

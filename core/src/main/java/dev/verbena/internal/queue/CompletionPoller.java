@@ -241,6 +241,7 @@ public final class CompletionPoller {
                     lock.release();
                 }
             }
+            notifyFailed(new CompletionRecords(1)); // as a poll does, of which there is none
         } finally {
             lock.close();
         }

@@ -137,11 +137,27 @@ final class Delivery {
             counts.kept();
         }
         records.add(endpoint, type, context, bytes, status, vendorError, extra, immediate);
-        // Last: whatever these throw, the completion is there.
-        if (status != WorkCompletions.SUCCESS) {
-            endpoint.listener().requestFailed(type, context, status, vendorError);
-        } else if (type == RequestType.RECEIVE_AND_INVALIDATE) {
-            endpoint.listener().tokenInvalidated(extra);
+        if (status != WorkCompletions.SUCCESS || type == RequestType.RECEIVE_AND_INVALIDATE) {
+            tell(endpoint, type, context, status, vendorError, extra);
+        }
+    }
+
+    /** For the Flight Recorder: an error there must not cost requests, whose post may wait. */
+    private static void tell(
+            Endpoint endpoint,
+            RequestType type,
+            long context,
+            int status,
+            int vendorError,
+            int extra) {
+        try {
+            if (status != WorkCompletions.SUCCESS) {
+                endpoint.listener().requestFailed(type, context, status, vendorError);
+            } else {
+                endpoint.listener().tokenInvalidated(extra);
+            }
+        } catch (Error e) {
+            // Out of memory, most likely. The completion is there.
         }
     }
 

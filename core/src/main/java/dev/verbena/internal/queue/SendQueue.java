@@ -574,8 +574,15 @@ public final class SendQueue extends QueueLock {
      * @param nanoseconds how long to wait for the device
      */
     public void close(long nanoseconds) {
-        if (flush()) {
-            close();
+        boolean wasOpen = true; // also when an error ends the flush
+        try {
+            wasOpen = flush();
+        } finally {
+            if (wasOpen) {
+                close(); // posts must not reach what is destroyed next
+            }
+        }
+        if (wasOpen) {
             // Without the lock: posts beside the close are not to wait.
             poller.finish(ledger, nanoseconds, SynthesizedStatus.FLUSHED);
         }
@@ -599,8 +606,11 @@ public final class SendQueue extends QueueLock {
             return false;
         }
         try {
-            postDeferredHere();
-            end();
+            try {
+                postDeferredHere();
+            } finally {
+                end();
+            }
             if (ledger.outstanding() > 0) {
                 modifyToError.run();
                 // The last requests may be silent and unsignaled. In the error state this one is

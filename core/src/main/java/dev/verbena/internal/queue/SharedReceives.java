@@ -159,22 +159,18 @@ public final class SharedReceives implements Credit {
         }
         long context = contexts[place];
         free[freeCount++] = place;
-        boolean low = depth - freeCount < threshold;
-        if (low) {
-            threshold = 0;
-        }
         lock.release();
-        if (low) {
-            callBack();
-        }
         return context;
     }
 
-    private void callBack() {
+    private void callBack(int asked) {
         try {
             ranLow.run();
-        } catch (OutOfMemoryError e) {
-            // A completion is not lost for that; the device's event may come still.
+        } catch (OutOfMemoryError e) { // a completion is not lost for that: the next one tries
+            if (lock.acquire()) {
+                threshold = asked;
+                lock.release();
+            }
         }
     }
 
@@ -184,9 +180,18 @@ public final class SharedReceives implements Credit {
 
     @Override
     public void delivered() {
-        if (lock.acquire()) {
-            undelivered--;
-            lock.release();
+        if (!lock.acquire()) {
+            return;
+        }
+        undelivered--;
+        int asked = threshold;
+        boolean low = depth - freeCount < asked;
+        if (low) {
+            threshold = 0;
+        }
+        lock.release();
+        if (low) {
+            callBack(asked);
         }
     }
 }

@@ -58,6 +58,7 @@ class SendQueueExhaustionTest {
             new SendRules(domain, 1, 1, 0, 1 << 20, 1 << 20, true, true, true);
     private boolean exhausted;
     private boolean recordsFail;
+    private boolean recordsRunOut;
 
     private final SendChains chains =
             new SendChains(Provider.of(0, 0), 4, 1, 0, this::allocate, poller.sharedChain());
@@ -72,6 +73,9 @@ class SendQueueExhaustionTest {
         public void requestFailed(RequestType type, long context, int status, int vendorError) {
             if (recordsFail) {
                 throw new IllegalStateException("of " + context);
+            }
+            if (recordsRunOut) {
+                throw new OutOfMemoryError("of " + context);
             }
         }
 
@@ -147,6 +151,35 @@ class SendQueueExhaustionTest {
         recordsFail = false;
         assertThat(contexts()).containsExactly(1L, 2L);
         assertThat(device.chains).containsExactly(1, 0, 1);
+    }
+
+    /** Else the part of a chain that the provider has taken would be posted once more. */
+    @Test
+    void anEventThatCannotBeRecordedCostsNoRequest() {
+        connect();
+        assertThat(post(1, 0)).isEqualTo(Refusal.NONE);
+        assertThat(post(2, RequestFlags.DEFER)).isEqualTo(Refusal.NONE);
+        assertThat(post(3, RequestFlags.DEFER)).isEqualTo(Refusal.NONE);
+        recordsRunOut = true;
+        device.answer = Errno.ENOMEM; // of the first try
+        device.refused = 1;
+        assertThat(post(4, 0)).isEqualTo(Refusal.NONE);
+        assertThat(device.chains).containsExactly(1, 1, 2);
+        assertThat(contexts()).containsExactly(1L, 2L, 3L, 4L);
+    }
+
+    /** Whatever keeps it from posting what was deferred: what comes next frees its memory. */
+    @Test
+    void aCloseThatThrowsRefusesPostsAllTheSame() {
+        connect();
+        assertThat(post(1, 0)).isEqualTo(Refusal.NONE);
+        assertThat(post(2, RequestFlags.DEFER)).isEqualTo(Refusal.NONE);
+        recordsFail = true;
+        device.answer = Errno.ENOMEM;
+        device.refused = 0;
+        assertThatThrownBy(() -> queue.close(1_000_000)).hasMessage("of 1");
+        recordsFail = false;
+        assertThat(post(3, 0)).isEqualTo(Refusal.NOT_CONNECTED.code());
     }
 
     @Test

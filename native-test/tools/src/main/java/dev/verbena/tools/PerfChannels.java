@@ -176,8 +176,9 @@ final class PerfChannels implements PerfLoops, AutoCloseable {
         }
     }
 
-    /** Waits until the client has connected all channels. */
-    void awaitConnected() {
+    /** Waits until the client has connected all channels, or has left. */
+    void awaitConnected(PerfControl control) {
+        control.whenLeft(left::complete);
         await(connected, null);
     }
 
@@ -300,12 +301,17 @@ final class PerfChannels implements PerfLoops, AutoCloseable {
         Round now = pipe.round;
         while (now.posted < now.all) {
             Status status = channel.trySend(now.data, 0, now.size, ended, pipe);
-            if (status == Status.NO_MORE_ENTRIES && pipe.outstanding > 0) {
+            boolean full = status == Status.NO_MORE_ENTRIES;
+            if (full && pipe.outstanding > 0) {
+                return;
+            }
+            if (!full && !status.isSuccess()) {
+                check(status, now);
                 return;
             }
             now.posted++;
             pipe.outstanding++;
-            if (status == Status.NO_MORE_ENTRIES) { // the peer has to give credit first
+            if (full) { // the peer has to give credit first
                 var _ =
                         channel.sendAsync(now.data)
                                 .whenComplete(
@@ -316,7 +322,6 @@ final class PerfChannels implements PerfLoops, AutoCloseable {
                                         });
                 return;
             }
-            check(status, now);
         }
     }
 
@@ -364,7 +369,7 @@ final class PerfChannels implements PerfLoops, AutoCloseable {
     }
 
     private static void check(Status status, Round now) {
-        if (!status.isSuccess()) {
+        if (!status.isSuccess() && status != Status.CONNECTION_INVALID) { // else `left` says why
             now.done.completeExceptionally(
                     new ToolFailure("A message was refused: %s", status.toString()));
         }

@@ -27,6 +27,7 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
+import java.util.function.Consumer;
 
 /**
  * The messages between client and server before and after each measurement, on a connection of
@@ -143,6 +144,11 @@ final class PerfControl implements AutoCloseable {
 
     boolean peerHasLeft() {
         return left.isDone();
+    }
+
+    /** On the thread that notices it. */
+    void whenLeft(Consumer<Status> action) {
+        var _ = left.thenAccept(action);
     }
 
     /** From now on, all waiting ends when the peer disconnects. */

@@ -164,7 +164,7 @@ final class PerfServer implements Callable<Integer> {
             accept(request, control.queuePair());
             control.watch(request);
             if (channels != null) {
-                channels.awaitConnected();
+                channels.awaitConnected(control);
                 loops = channels;
                 return;
             }
@@ -189,11 +189,11 @@ final class PerfServer implements Callable<Integer> {
             long until = System.nanoTime() + plan.timeout().toNanos();
             while (true) {
                 Connector request = requests.poll(LOOK_EVERY_MILLIS, TimeUnit.MILLISECONDS);
-                if (request == null && control.peerHasLeft()) {
+                if (control.peerHasLeft()) {
                     throw new ToolFailure(
                             "The client disconnected before it had made all of its connections");
                 }
-                if (request == null && System.nanoTime() - until > 0) {
+                if (System.nanoTime() - until > 0) {
                     throw new ToolFailure(
                             "The client did not make all of its connections within %d s",
                             plan.seconds());

@@ -132,7 +132,8 @@ final class PingServer implements Callable<Integer> {
             boolean gaveUp =
                     !accepted
                             && e instanceof VerbenaException failure
-                            && failure.status() == Status.CONNECTION_ABORTED;
+                            && failure.status() == Status.CONNECTION_ABORTED
+                            && failure.verb().isEmpty(); // or a call has failed here
             return gaveUp ? End.GAVE_UP : End.BADLY;
         }
     }

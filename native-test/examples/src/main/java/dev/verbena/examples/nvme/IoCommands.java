@@ -138,7 +138,8 @@ final class IoCommands {
         }
         long blocks = count(page, range);
         long bytes = blocks << Namespace.BLOCK_SHIFT;
-        long left = bytes > PIECE_BYTES ? PIECE_BYTES - bytes % PIECE_BYTES : turn - bytes;
+        long ofLastPiece = -bytes & PIECE_BYTES - 1; // left of that turn
+        long left = bytes > PIECE_BYTES ? ofLastPiece : turn - bytes;
         Runnable next =
                 () ->
                         deallocate(
