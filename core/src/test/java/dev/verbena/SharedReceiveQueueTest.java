@@ -22,6 +22,15 @@ class SharedReceiveQueueTest {
     private final Rig rig = new Rig(QueuePairLimits.depths(8, 8));
     private final LinkedBlockingQueue<Status> called = new LinkedBlockingQueue<>();
 
+    private QueuePair connectedToA(SharedReceiveQueue shared) {
+        QueuePair pair =
+                rig.domain.createQueuePair(
+                        rig.queue, rig.queue, shared, QueuePairLimits.depths(4, 1));
+        rig.a.connect(pair.address());
+        pair.connect(rig.a.address());
+        return pair;
+    }
+
     @Test
     void messagesToSeveralQueuePairsTakeItsReceives() {
         SharedReceiveQueue shared = rig.domain.createSharedReceiveQueue(4, 2, called::add);
@@ -85,11 +94,7 @@ class SharedReceiveQueueTest {
     @Test
     void aPollThatLeavesFewerReceivesThanAskedForCallsBack() throws Exception {
         SharedReceiveQueue shared = rig.domain.createSharedReceiveQueue(4, 1, called::add);
-        QueuePair c =
-                rig.domain.createQueuePair(
-                        rig.queue, rig.queue, shared, QueuePairLimits.depths(4, 1));
-        rig.a.connect(c.address());
-        c.connect(rig.a.address());
+        QueuePair c = connectedToA(shared);
         for (int i = 0; i < 4; i++) {
             shared.receive(i, rig.bytes(8)).orThrow();
             rig.a.send(10 + i, rig.bytes(1)).orThrow();
@@ -126,11 +131,7 @@ class SharedReceiveQueueTest {
         itself.set(shared);
         LinkedBlockingQueue<AdapterEvent> events = new LinkedBlockingQueue<>();
         var registration = rig.adapter.onEvent(events::add);
-        QueuePair c =
-                rig.domain.createQueuePair(
-                        rig.queue, rig.queue, shared, QueuePairLimits.depths(4, 1));
-        rig.a.connect(c.address());
-        c.connect(rig.a.address());
+        QueuePair c = connectedToA(shared);
         for (int i = 0; i < 4; i++) {
             shared.receive(i, rig.bytes(8)).orThrow();
         }
@@ -184,11 +185,7 @@ class SharedReceiveQueueTest {
     @Test
     void whatItsOwnerClosedServesItsQueuePairsToTheEnd() {
         SharedReceiveQueue shared = rig.domain.createSharedReceiveQueue(4, 2, called::add);
-        QueuePair c =
-                rig.domain.createQueuePair(
-                        rig.queue, rig.queue, shared, QueuePairLimits.depths(4, 1));
-        rig.a.connect(c.address());
-        c.connect(rig.a.address());
+        QueuePair c = connectedToA(shared);
         shared.receive(7, rig.bytes(8)).orThrow();
         shared.close();
         rig.a.send(8, rig.bytes(3)).orThrow();

@@ -3,7 +3,6 @@ package dev.verbena.channel;
 import dev.verbena.Connector;
 import dev.verbena.Status;
 import dev.verbena.VerbenaException;
-import dev.verbena.channel.EndReason.ToCome;
 
 import org.jspecify.annotations.Nullable;
 
@@ -13,6 +12,7 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
+import java.util.function.Predicate;
 
 /**
  * The end of a {@link Channel}: its reason, which is set once, and what has to be done then: all
@@ -27,10 +27,11 @@ final class ChannelEnd {
     // Guarded by the lock of the channel.
     private @Nullable Connector connector;
     private boolean freed;
-    private final EndReason reason = new EndReason();
+    private final EndReason reason;
 
     ChannelEnd(Channel channel) {
         this.channel = channel;
+        this.reason = new EndReason(channel::describe);
     }
 
     /** The connection, which ends with the channel. The caller holds the lock. */
@@ -40,54 +41,33 @@ final class ChannelEnd {
 
     /** The connection has ended. */
     void disconnected(Status status) {
-        end(
-                ToCome.after(status),
-                EndReason.statusOfDisconnect(status),
-                EndReason.textOfDisconnect(status),
-                null);
+        end(it -> it.disconnected(status));
     }
 
     /** A request has failed. */
     void requestFailed(Status status) {
-        Status why = reason.statusOfFailed(status);
-        String text = reason.textOfFailed("a request", status);
-        channel.lock.lock();
-        try {
-            reason.causedBy(channel.describe(), status, text);
-        } finally {
-            channel.lock.unlock();
-        }
-        fail(why, text, null);
+        end(it -> it.requestFailed("a request", status));
     }
 
     /** Ends the channel, if it has not ended before. From any thread; does not wait. */
     void fail(Status status, String why, @Nullable Throwable cause) {
-        end(ToCome.NOTHING, status, why, cause);
+        end(it -> it.failed(status, why, cause));
     }
 
     /** The provider refuses to send: the connection has ended, which its callback may say later. */
     void sendRefused(Status status) {
-        refused("a send", status);
+        end(it -> it.refused("a send", status));
     }
 
     /** A receive could not be posted again. What has come before is delivered. */
     void receiveRefused(Status status) {
-        refused("a receive", status);
+        end(it -> it.refused("a receive", status));
     }
 
-    /**
-     * While a close waits for what was sent, the queue pair refuses more, and that is no failure.
-     */
-    private void refused(String what, Status status) {
-        if (status != Status.CONNECTION_INVALID || !reason.isClosing()) {
-            end(ToCome.after(status), status, what + " was refused with " + status, null);
-        }
-    }
-
-    private void end(ToCome toCome, Status status, String why, @Nullable Throwable cause) {
+    private void end(Predicate<EndReason> noted) {
         channel.lock.lock();
         try {
-            if (!reason.set(channel.describe(), toCome, status, why, cause)) {
+            if (!noted.test(reason)) {
                 return;
             }
         } finally {
@@ -288,9 +268,8 @@ final class ChannelEnd {
         }
     }
 
-    /** What was acknowledged is reported as sent, although the close was done first. */
     private void closedHere() {
-        end(ToCome.CAUSE, Status.CANCELLED, EndReason.CLOSED_HERE, null);
+        end(EndReason::closedHere);
     }
 
     void awaitClosed() {

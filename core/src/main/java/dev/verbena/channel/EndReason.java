@@ -4,6 +4,8 @@ import dev.verbena.Status;
 
 import org.jspecify.annotations.Nullable;
 
+import java.util.function.Supplier;
+
 /**
  * Why a connection on a poller has ended: whatever came first, but for what only follows from a
  * failed request. Written with the lock of its channel held, read from any thread.
@@ -12,10 +14,10 @@ import org.jspecify.annotations.Nullable;
  * good order, and its end, an event of the connection manager, overtakes completions.
  */
 final class EndReason {
-    static final String CLOSED_HERE = "this side closed it";
+    private static final String CLOSED_HERE = "this side closed it";
 
     /** What may still come when a channel has ended. */
-    enum ToCome {
+    private enum ToCome {
         /** Nothing: no more is delivered. */
         NOTHING,
         /** What had come before the end, which is delivered. */
@@ -34,19 +36,68 @@ final class EndReason {
         }
     }
 
+    private final Supplier<String> channel; // its name, for messages
     private boolean draining; // it has ended, but what had come before is still delivered
     private boolean awaitsCause; // the reason may only follow from a request that has failed
     private volatile boolean closing; // by close()
     private volatile @Nullable ChannelException reason; // null while it is open
 
-    /**
-     * Notes the end, if there was none before.
-     *
-     * @param of what has ended
-     * @param toCome what is still delivered; a handler that throws gets no more
-     * @return whether this is the reason
-     */
-    boolean set(String of, ToCome toCome, Status status, String why, @Nullable Throwable cause) {
+    EndReason(Supplier<String> channel) {
+        this.channel = channel;
+    }
+
+    // ---- what ends a channel: each notes it, and returns whether there was no end before
+
+    /** Something that is no matter of the connection's: no more is delivered. */
+    boolean failed(Status status, String why, @Nullable Throwable cause) {
+        return set(ToCome.NOTHING, status, why, cause);
+    }
+
+    /** A request has failed, which is also the reason where the end only follows from that. */
+    boolean requestFailed(String request, Status completed) {
+        boolean cancelled = completed == Status.CANCELLED; // flushed, by a close or a failure
+        String why =
+                cancelled && closing
+                        ? CLOSED_HERE
+                        : "%s ended with %s".formatted(request, completed);
+        if (awaitsCause && !cancelled) { // what is cancelled is the cause of nothing
+            reason = exception(completed, why, null);
+            awaitsCause = false;
+        }
+        Status status = cancelled && !closing ? Status.CONNECTION_ABORTED : completed;
+        return set(ToCome.NOTHING, status, why, null);
+    }
+
+    /** The queue pair has refused a request, other than one that came behind a close. */
+    boolean refused(String request, Status status) {
+        return !(status == Status.CONNECTION_INVALID && closing)
+                && set(
+                        ToCome.after(status),
+                        status,
+                        "%s was refused with %s".formatted(request, status),
+                        null);
+    }
+
+    /** The connection has ended, with this status. */
+    boolean disconnected(Status reported) {
+        return switch (reported) {
+            case SUCCESS -> closedHere();
+            case CONNECTION_INVALID ->
+                    ended(reported, "the peer closed it, or its process has ended");
+            default -> ended(reported, "the connection was lost");
+        };
+    }
+
+    /** This side has closed it. What was acknowledged before is reported as sent. */
+    boolean closedHere() {
+        return set(ToCome.CAUSE, Status.CANCELLED, CLOSED_HERE, null);
+    }
+
+    private boolean ended(Status status, String why) {
+        return set(ToCome.after(status), status, why, null);
+    }
+
+    private boolean set(ToCome toCome, Status status, String why, @Nullable Throwable cause) {
         boolean drains = toCome != ToCome.NOTHING;
         if (reason != null) {
             draining &= drains;
@@ -54,24 +105,13 @@ final class EndReason {
         }
         draining = drains;
         awaitsCause = toCome == ToCome.CAUSE;
-        reason = exception(of, status, why, cause); // last: it is read without the lock
+        reason = exception(status, why, cause); // last: it is read without the lock
         return true;
     }
 
-    /**
-     * A request has failed: if the end that was noted may follow from that, this is why. A request
-     * that was cancelled is the cause of nothing.
-     */
-    void causedBy(String of, Status completed, String why) {
-        if (awaitsCause && completed != Status.CANCELLED) {
-            reason = exception(of, completed, why, null);
-            awaitsCause = false;
-        }
-    }
-
-    private static ChannelException exception(
-            String of, Status status, String why, @Nullable Throwable cause) {
-        return new ChannelException(status, "%s is closed: %s".formatted(of, why), cause);
+    private ChannelException exception(Status status, String why, @Nullable Throwable cause) {
+        return new ChannelException(
+                status, "%s is closed: %s".formatted(channel.get(), why), cause);
     }
 
     /** From now on, what is cancelled was cancelled by this side's close. */
@@ -111,30 +151,5 @@ final class EndReason {
     /** Whether what has come is delivered: until the end, or for a moment longer. */
     boolean takesCompletions() {
         return reason == null || draining;
-    }
-
-    // ---- what happens to connections, as a status and a sentence
-
-    static Status statusOfDisconnect(Status reported) {
-        return reported.isSuccess() ? Status.CANCELLED : reported;
-    }
-
-    static String textOfDisconnect(Status reported) {
-        return switch (reported) {
-            case SUCCESS -> CLOSED_HERE;
-            case CONNECTION_INVALID -> "the peer closed it, or its process has ended";
-            default -> "the connection was lost";
-        };
-    }
-
-    /** What is cancelled was flushed: by a close, or behind a failure, which comes first. */
-    Status statusOfFailed(Status completed) {
-        return completed == Status.CANCELLED && !closing ? Status.CONNECTION_ABORTED : completed;
-    }
-
-    String textOfFailed(String request, Status completed) {
-        return completed == Status.CANCELLED && closing
-                ? CLOSED_HERE
-                : "%s ended with %s".formatted(request, completed);
     }
 }

@@ -62,7 +62,7 @@ public final class Exposure implements AutoCloseable {
     private final @Nullable CompletableFuture<Message> future; // null for one with a callback
 
     // Guarded by the lock of the channel. An exposure with a callback is used again and again.
-    private int claims; // on the message of the future: who has it, or waits for it
+    private int claims; // calls of await and returned: the message is theirs
     private boolean closed;
     State state = State.ENDED;
     int use; // counts
@@ -220,14 +220,14 @@ public final class Exposure implements AutoCloseable {
     @CheckReturnValue
     public Message await() throws InterruptedException {
         CompletableFuture<Message> end = future();
-        claim(); // before the wait: a close meanwhile leaves it the message
+        changeClaims(1, false); // before the wait: a close meanwhile leaves it the message
         try {
             while (channel.poller.onPollingThread() && !end.isDone()) {
                 int ignored = channel.poller.await(Duration.ofNanos(Poller.TICK_NANOSECONDS));
             }
             return end.get();
         } catch (InterruptedException | RuntimeException e) {
-            withdrawClaim();
+            changeClaims(-1, false);
             throw e;
         } catch (ExecutionException e) {
             if (e.getCause() instanceof ChannelException why) {
@@ -246,34 +246,17 @@ public final class Exposure implements AutoCloseable {
     @CheckReturnValue
     public CompletableFuture<Message> returned() {
         CompletableFuture<Message> end = future();
-        claim();
+        changeClaims(1, false);
         return end.copy();
     }
 
-    private void claim() {
-        channel.lock.lock();
-        try {
-            claims++;
-        } finally {
-            channel.lock.unlock();
-        }
-    }
-
-    private void withdrawClaim() {
-        channel.lock.lock();
-        try {
-            claims--;
-        } finally {
-            channel.lock.unlock();
-        }
-        releaseUnclaimed();
-    }
-
-    /** After a close, a message that nobody claims is released. */
-    private void releaseUnclaimed() {
+    /** After a close, a message that no caller claims is released. */
+    private void changeClaims(int by, boolean closes) {
         boolean unclaimed;
         channel.lock.lock();
         try {
+            claims += by;
+            closed |= closes;
             unclaimed = closed && claims == 0;
             claims += unclaimed ? 1 : 0; // by this
         } finally {
@@ -307,13 +290,7 @@ public final class Exposure implements AutoCloseable {
     @Override
     public void close() {
         channel.exposures.close(this);
-        channel.lock.lock();
-        try {
-            closed = true;
-        } finally {
-            channel.lock.unlock();
-        }
-        releaseUnclaimed();
+        changeClaims(0, true);
     }
 
     @Override

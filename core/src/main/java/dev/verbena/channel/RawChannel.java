@@ -14,13 +14,13 @@ import dev.verbena.QueuePair;
 import dev.verbena.QueuePairLimits;
 import dev.verbena.Status;
 import dev.verbena.VerbenaException;
-import dev.verbena.channel.EndReason.ToCome;
 
 import org.jspecify.annotations.Nullable;
 
 import java.time.Duration;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.locks.ReentrantLock;
+import java.util.function.Predicate;
 
 /**
  * A connection for protocols of others: a queue pair on a {@link Poller} with posted receives, a
@@ -53,7 +53,7 @@ public final class RawChannel extends Polled implements AutoCloseable {
     private final CompletableFuture<Status> closed = new CompletableFuture<>();
 
     private volatile @Nullable Connector connector;
-    private final EndReason reason = new EndReason(); // written with the lock
+    private final EndReason reason = new EndReason(this::describe); // written with the lock
 
     private RawChannel(
             Poller poller,
@@ -368,7 +368,8 @@ public final class RawChannel extends Polled implements AutoCloseable {
             receives.giveBack((int) from.context(index));
         }
         if (!status.isSuccess()) {
-            requestFailed(from.type(index), status);
+            OperationType type = from.type(index);
+            end(it -> it.requestFailed("a " + type, status));
         } else if (receive) {
             if (taken) {
                 received(receives.message((int) from.context(index)), from, index);
@@ -449,34 +450,18 @@ public final class RawChannel extends Polled implements AutoCloseable {
 
     /** The connection has ended. */
     void disconnected(Status status) {
-        end(
-                ToCome.after(status),
-                EndReason.statusOfDisconnect(status),
-                EndReason.textOfDisconnect(status),
-                null);
-    }
-
-    private void requestFailed(OperationType type, Status status) {
-        Status why = reason.statusOfFailed(status);
-        String text = reason.textOfFailed("a " + type, status);
-        lock.lock();
-        try {
-            reason.causedBy(describe(), status, text);
-        } finally {
-            lock.unlock();
-        }
-        fail(why, text, null);
+        end(it -> it.disconnected(status));
     }
 
     @Override
     void fail(Status status, String why, @Nullable Throwable cause) {
-        end(ToCome.NOTHING, status, why, cause);
+        end(it -> it.failed(status, why, cause));
     }
 
-    private void end(ToCome toCome, Status status, String why, @Nullable Throwable cause) {
+    private void end(Predicate<EndReason> noted) {
         lock.lock();
         try {
-            if (!reason.set(describe(), toCome, status, why, cause)) {
+            if (!noted.test(reason)) {
                 return;
             }
         } finally {
@@ -599,7 +584,7 @@ public final class RawChannel extends Polled implements AutoCloseable {
     }
 
     private void closedHere() {
-        end(ToCome.CAUSE, Status.CANCELLED, EndReason.CLOSED_HERE, null);
+        end(EndReason::closedHere);
     }
 
     /**

@@ -248,7 +248,7 @@ class ExposureEndTest {
         }
     }
 
-    /** The answer crosses a close by another thread: it is the one's who waits for it. */
+    /** A thread that waits gets the answer, although another thread closes the exposure. */
     @Test
     void aCloseLeavesTheMessageToTheThreadThatWaits() throws Exception {
         try (Two two = new Two(OneThread.SMALL, null, null);
@@ -289,7 +289,7 @@ class ExposureEndTest {
         }
     }
 
-    /** Whoever asked for the message before has it, whatever becomes of others that wait. */
+    /** The caller of returned() keeps the message when the wait of another is interrupted. */
     @Test
     void anInterruptedWaitLeavesTheMessageToOthers() throws Exception {
         try (OneThread two = new OneThread(OneThread.SMALL, (channel, message) -> {})) {

@@ -574,15 +574,13 @@ public final class SendQueue extends QueueLock {
      * @param nanoseconds how long to wait for the device
      */
     public void close(long nanoseconds) {
-        boolean wasOpen = true; // also when an error ends the flush
+        boolean flushed = false;
         try {
-            wasOpen = flush();
+            flushed = flush();
         } finally {
-            if (wasOpen) {
-                close(); // posts must not reach what is destroyed next
-            }
+            close(); // also when an error ends the flush: what comes next destroys the queue pair
         }
-        if (wasOpen) {
+        if (flushed) {
             // Without the lock: posts beside the close are not to wait.
             poller.finish(ledger, nanoseconds, SynthesizedStatus.FLUSHED);
         }
@@ -606,11 +604,8 @@ public final class SendQueue extends QueueLock {
             return false;
         }
         try {
-            try {
-                postDeferredHere();
-            } finally {
-                end();
-            }
+            postDeferredHere();
+            end();
             if (ledger.outstanding() > 0) {
                 modifyToError.run();
                 // The last requests may be silent and unsignaled. In the error state this one is

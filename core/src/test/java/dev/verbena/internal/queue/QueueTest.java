@@ -107,7 +107,12 @@ class QueueTest {
     private static CompletionPoller poller(
             FakeDevice device, Thread owner, CompletionPoller.Listener listener) {
         return new CompletionPoller(
-                device.open(), Provider.of(0, 0), new SharedQueues(), 0, owner, listener);
+                device.open(),
+                Provider.of(0, 0),
+                new SharedQueues(),
+                device.createCq(1, 0, 0, 0),
+                owner,
+                listener);
     }
 
     @Test
@@ -145,14 +150,7 @@ class QueueTest {
     @Test
     void aClosedPollerAnswersThatItIs() {
         FakeDevice device = new FakeDevice();
-        CompletionPoller poller =
-                new CompletionPoller(
-                        device.open(),
-                        Provider.of(0, 0),
-                        new SharedQueues(),
-                        device.createCq(1, 0, 0, 0),
-                        null,
-                        new Unheard());
+        CompletionPoller poller = poller(device, null);
         for (int i = 0; i < WorkId.SLOTS; i++) {
             assertThat(WorkId.slot(poller.reserve(i % 2 == 0))).isEqualTo(i);
         }
