@@ -9,7 +9,9 @@ import static dev.verbena.channel.OneThread.text;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.verbena.Access;
 import dev.verbena.BufferList;
+import dev.verbena.MemoryRegion;
 import dev.verbena.OpFlags;
 import dev.verbena.Status;
 import dev.verbena.internal.verbs.Errno;
@@ -275,6 +277,7 @@ class ChannelEndTest {
         NOTHING,
         A_SEND,
         A_SEND_THAT_WAITS,
+        A_REVOKE,
         A_FRAME_OF_THE_CHANNEL
     }
 
@@ -283,7 +286,7 @@ class ChannelEndTest {
     @EnumSource
     void aCloseWaitsForWhatWasSent(Meanwhile meanwhile) throws Exception {
         CompletableFuture<Integer> arrived = new CompletableFuture<>();
-        ChannelOptions options = SMALL.withExposures(0);
+        ChannelOptions options = SMALL.withExposures(1);
         try (FakeFabric fabric = new FakeFabric();
                 Poller poller = Poller.start(fabric.adapter, IdleStrategy.events());
                 ChannelServer _ =
@@ -295,6 +298,7 @@ class ChannelEndTest {
                                 (channel, message) -> arrived.complete(message.length()),
                                 channel -> {})) {
             Channel channel = Channel.connect(poller, port(7473), options, null);
+            MemoryRegion region = poller.domain().allocate(64, Access.LOCAL_WRITE);
             fabric.stall(true);
             CompletableFuture<Void> sent = channel.sendAsync(MemorySegment.ofArray(new byte[7]));
             CompletableFuture<Void> refused = null;
@@ -304,11 +308,16 @@ class ChannelEndTest {
                 }
                 refused = channel.sendAsync(text("x"));
             }
+            Exposure exposure =
+                    meanwhile == Meanwhile.A_REVOKE
+                            ? channel.expose(region, OpFlags.ALLOW_REMOTE_READ, LONG)
+                            : null;
             channel.end.beginClose();
             switch (meanwhile) {
                 case NOTHING -> {}
                 case A_SEND, A_SEND_THAT_WAITS -> // with room, and without
                         assertThat(channel.trySend(text("x"))).isEqualTo(Status.CONNECTION_INVALID);
+                case A_REVOKE -> exposure.revoke(); // the peer has not heard of it: invalidates
                 case A_FRAME_OF_THE_CHANNEL -> {
                     channel.lock.lock();
                     try {
@@ -325,6 +334,7 @@ class ChannelEndTest {
             assertThat(arrived.get(30, TimeUnit.SECONDS)).isEqualTo(7);
             assertThat(channel.closed().get(30, TimeUnit.SECONDS)).isEqualTo(Status.CANCELLED);
             assertThat(channel.closeReason()).hasMessageContaining("this side closed it");
+            region.close();
             if (refused != null) {
                 assertThatThrownBy(refused::join).hasMessageContaining("this side closed it");
             }
