@@ -66,7 +66,7 @@ public final class Channel extends Polled implements AutoCloseable {
     final ReentrantLock lock = new ReentrantLock();
     final ChannelEnd end = new ChannelEnd(this);
     final ChannelCounts counts = new ChannelCounts();
-    private final RoomWait roomWait;
+    final RoomWait roomWait;
     final Dispatch dispatch;
     private final PeerMemory peerMemory;
 
@@ -504,6 +504,11 @@ public final class Channel extends Polled implements AutoCloseable {
     }
 
     // ---- the end
+
+    @Override
+    void tearDown() {
+        end.tearDown();
+    }
 
     /** Ends the channel, if it has not ended before. From any thread; does not wait. */
     @Override

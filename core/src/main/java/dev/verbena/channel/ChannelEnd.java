@@ -7,12 +7,11 @@ import dev.verbena.VerbenaException;
 import org.jspecify.annotations.Nullable;
 
 import java.time.Duration;
-import java.util.List;
+import java.util.Objects;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
-import java.util.function.Predicate;
 
 /**
  * The end of a {@link Channel}: its reason, which is set once, and what has to be done then: all
@@ -24,14 +23,21 @@ final class ChannelEnd {
     private final Channel channel;
     private final CompletableFuture<Status> closed = new CompletableFuture<>();
 
+    private final EndReason reason;
+
     // Guarded by the lock of the channel.
     private @Nullable Connector connector;
     private boolean freed;
-    private final EndReason reason;
+
+    private boolean connectionClosed; // of the polling thread
 
     ChannelEnd(Channel channel) {
         this.channel = channel;
-        this.reason = new EndReason(channel::describe);
+        this.reason =
+                new EndReason(
+                        channel.lock,
+                        channel::describe,
+                        () -> channel.poller.execute(channel.tearDown));
     }
 
     /** The connection, which ends with the channel. The caller holds the lock. */
@@ -41,53 +47,52 @@ final class ChannelEnd {
 
     /** The connection has ended. */
     void disconnected(Status status) {
-        end(it -> it.disconnected(status));
+        reason.disconnected(status);
     }
 
     /** A request has failed. */
     void requestFailed(Status status) {
-        end(it -> it.requestFailed("a request", status));
+        reason.requestFailed("a request", status);
     }
 
     /** Ends the channel, if it has not ended before. From any thread; does not wait. */
     void fail(Status status, String why, @Nullable Throwable cause) {
-        end(it -> it.failed(status, why, cause));
+        reason.failed(status, why, cause);
     }
 
     /** The provider refuses to send: the connection has ended, which its callback may say later. */
     void sendRefused(Status status) {
-        end(it -> it.refused("a send", status));
+        reason.refused("a send", status);
     }
 
     /** A receive could not be posted again. What has come before is delivered. */
     void receiveRefused(Status status) {
-        end(it -> it.refused("a receive", status));
+        reason.refused("a receive", status);
     }
 
-    private void end(Predicate<EndReason> noted) {
-        channel.lock.lock();
-        try {
-            if (!noted.test(reason)) {
-                return;
-            }
-        } finally {
-            channel.lock.unlock();
-        }
-        channel.poller.execute(this::tearDown);
-    }
-
-    /** By the polling thread: calls all callbacks, and frees everything. */
-    private void tearDown() {
-        try {
+    /**
+     * By the polling thread: calls all callbacks, and frees everything. What it could not do for
+     * lack of memory, it does when it is called again.
+     */
+    void tearDown() {
+        if (!connectionClosed) {
             drain();
-        } finally {
-            Status status = isOpen() ? Status.CANCELLED : exception(null).status();
-            try {
-                flush();
-                tell(status);
-            } finally {
-                free(status);
+            flush();
+        }
+        Status status = Objects.requireNonNull(reason.get()).status();
+        tell(status);
+        closeConnection();
+        endExposures(status);
+    }
+
+    /** Delivers what had come, and reports what had been acknowledged, before the end. */
+    private void drain() {
+        try {
+            if (reason.isDraining()) {
+                channel.poller.drain(channel.queue);
             }
+        } finally {
+            reason.drained();
         }
     }
 
@@ -100,54 +105,43 @@ final class ChannelEnd {
         }
     }
 
+    /** Each callback, future and thread gets the reason. */
     private void tell(Status status) {
-        List<Outbox.Outstanding> called;
-        List<Outbox.Pending> waited;
         channel.lock.lock();
         try {
-            called = channel.outbox.takeOutstanding();
-            waited = channel.outbox.takePending();
             channel.inbox.detachWaiting();
             channel.inbox.wakeAll();
             channel.exposures.wakeAll();
         } finally {
             channel.lock.unlock();
         }
-        for (Outbox.Outstanding one : called) {
-            if (one.callback() != null) {
-                channel.dispatch.call(one.callback(), one.attachment(), status);
-            }
+        while (channel.dispatch.cancelOldest(status)) {
+            continue;
         }
-        for (Outbox.Pending one : waited) {
-            one.future().completeExceptionally(exception(status));
+        while (channel.roomWait.cancelOldest(status)) {
+            continue;
         }
     }
 
-    private void free(Status status) {
-        try {
-            Connector by = connector;
-            if (by != null) {
-                by.close();
-            }
-        } finally {
-            try {
-                channel.pair.close();
-            } finally {
-                endExposures(status);
-            }
+    private void closeConnection() {
+        if (!connectionClosed) {
+            connectionClosed = true; // an object that fails to close is not closed again
+            channel.closeQuietly(connector);
+            channel.closeQuietly(channel.pair);
         }
     }
 
     /** What is exposed ends when the queue pair is destroyed, which may be later. */
     private void endExposures(Status status) {
-        CompletableFuture<Void> destroyed = channel.pair.closed();
         if (!channel.exposures.inUse() || isDestroyed()) {
-            endExposuresNow(status);
+            channel.exposures.endAll(status);
+            finish(status);
         } else {
             var _ =
-                    destroyed.whenComplete(
-                            (nothing, thrown) ->
-                                    channel.poller.execute(() -> endExposuresNow(status)));
+                    channel.pair
+                            .closed()
+                            .whenComplete(
+                                    (nothing, thrown) -> channel.poller.execute(channel.tearDown));
         }
     }
 
@@ -158,30 +152,6 @@ final class ChannelEnd {
         } catch (VerbenaException e) {
             // Otherwise the destroy has failed; or the thread was interrupted and cannot know.
             return e.status() != Status.IO_TIMEOUT && e.status() != Status.CANCELLED;
-        }
-    }
-
-    private void endExposuresNow(Status status) {
-        try {
-            channel.exposures.endAll(status);
-        } finally {
-            finish(status);
-        }
-    }
-
-    /** Delivers what had come, and reports what had been acknowledged, before the end. */
-    private void drain() {
-        try {
-            if (reason.isDraining()) {
-                channel.poller.drain(channel.queue);
-            }
-        } finally {
-            channel.lock.lock();
-            try {
-                reason.drained();
-            } finally {
-                channel.lock.unlock();
-            }
         }
     }
 
@@ -269,7 +239,7 @@ final class ChannelEnd {
     }
 
     private void closedHere() {
-        end(EndReason::closedHere);
+        reason.closedHere();
     }
 
     void awaitClosed() {

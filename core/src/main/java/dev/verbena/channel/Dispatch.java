@@ -101,7 +101,46 @@ final class Dispatch {
         }
     }
 
-    void call(SendCallback callback, @Nullable Object attachment, Status status) {
+    /**
+     * After the end: the oldest outstanding request gets the reason. A future has it before its
+     * request is forgotten: there may be no memory to complete it.
+     *
+     * @return false when there is none
+     */
+    @SuppressWarnings("ReferenceEquality") // all futures have the same callback
+    boolean cancelOldest(Status status) {
+        SendCallback callback;
+        Object attachment;
+        int slot;
+        lock.lock();
+        try {
+            slot = outbox.oldest();
+            if (slot < 0) {
+                return false;
+            }
+            callback = outbox.callback(slot);
+            attachment = outbox.attachment(slot);
+            if (callback != RoomWait.COMPLETE_FUTURE) {
+                outbox.cancelled(slot);
+            }
+        } finally {
+            lock.unlock();
+        }
+        if (callback == RoomWait.COMPLETE_FUTURE) {
+            RoomWait.completeFuture(channel, attachment, status);
+            lock.lock();
+            try {
+                outbox.cancelled(slot);
+            } finally {
+                lock.unlock();
+            }
+        } else if (callback != null) {
+            call(callback, attachment, status);
+        }
+        return true;
+    }
+
+    private void call(SendCallback callback, @Nullable Object attachment, Status status) {
         try {
             callback.ended(channel, attachment, status);
         } catch (Throwable t) {

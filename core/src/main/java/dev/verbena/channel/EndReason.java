@@ -4,11 +4,13 @@ import dev.verbena.Status;
 
 import org.jspecify.annotations.Nullable;
 
+import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.Supplier;
 
 /**
- * Why a connection on a poller has ended: whatever came first, but for what only follows from a
- * failed request. Written with the lock of its channel held, read from any thread.
+ * Why a connection on a poller ended: the first cause, except that a failed request takes
+ * precedence over its consequences. Recording the reason works without memory, if need be without
+ * its sentence. May be used from any thread.
  *
  * <p>What had come before the connection ended is still delivered: the peer may have closed it in
  * good order, and its end, an event of the connection manager, overtakes completions.
@@ -36,82 +38,128 @@ final class EndReason {
         }
     }
 
+    @SuppressWarnings("StaticAssignmentOfThrowable") // there is no memory to make another
+    private static final ChannelException NO_MEMORY =
+            new ChannelException(
+                    Status.INSUFFICIENT_RESOURCES,
+                    "The channel is closed: the JVM had no memory to say why",
+                    null);
+
+    private final ReentrantLock lock; // of the channel
     private final Supplier<String> channel; // its name, for messages
+    private final Runnable ended;
+
+    // Guarded by the lock.
     private boolean draining; // it has ended, but what had come before is still delivered
     private boolean awaitsCause; // the reason may only follow from a request that has failed
     private volatile boolean closing; // by close()
     private volatile @Nullable ChannelException reason; // null while it is open
 
-    EndReason(Supplier<String> channel) {
+    /**
+     * The reason of an open channel.
+     *
+     * @param lock of the channel
+     * @param channel names the channel, for messages
+     * @param ended called once, when the channel ends; by any thread, perhaps with the lock
+     */
+    EndReason(ReentrantLock lock, Supplier<String> channel, Runnable ended) {
+        this.lock = lock;
         this.channel = channel;
+        this.ended = ended;
     }
 
-    // ---- what ends a channel: each notes it, and returns whether there was no end before
+    // ---- what ends a channel, from any thread; nothing happens if it ended before
 
     /** Something that is no matter of the connection's: no more is delivered. */
-    boolean failed(Status status, String why, @Nullable Throwable cause) {
-        return set(ToCome.NOTHING, status, why, cause);
+    void failed(Status status, String why, @Nullable Throwable cause) {
+        set(ToCome.NOTHING, status, why, cause);
     }
 
     /** A request has failed, which is also the reason where the end only follows from that. */
-    boolean requestFailed(String request, Status completed) {
+    void requestFailed(String request, Status completed) {
         boolean cancelled = completed == Status.CANCELLED; // flushed, by a close or a failure
-        String why =
-                cancelled && closing
-                        ? CLOSED_HERE
-                        : "%s ended with %s".formatted(request, completed);
-        if (awaitsCause && !cancelled) { // what is cancelled is the cause of nothing
-            reason = exception(completed, why, null);
-            awaitsCause = false;
+        String why = cancelled && closing ? CLOSED_HERE : "%s ended with %s";
+        lock.lock();
+        try {
+            if (awaitsCause && !cancelled) { // what is cancelled is the cause of nothing
+                reason = exception(completed, why, request, completed, null);
+                awaitsCause = false;
+            }
+        } finally {
+            lock.unlock();
         }
         Status status = cancelled && !closing ? Status.CONNECTION_ABORTED : completed;
-        return set(ToCome.NOTHING, status, why, null);
+        set(ToCome.NOTHING, status, why, request, completed, null);
     }
 
     /** The queue pair has refused a request, other than one that came behind a close. */
-    boolean refused(String request, Status status) {
-        return !(status == Status.CONNECTION_INVALID && closing)
-                && set(
-                        ToCome.after(status),
-                        status,
-                        "%s was refused with %s".formatted(request, status),
-                        null);
+    void refused(String request, Status status) {
+        if (status != Status.CONNECTION_INVALID || !closing) {
+            set(ToCome.after(status), status, "%s was refused with %s", request, status, null);
+        }
     }
 
     /** The connection has ended, with this status. */
-    boolean disconnected(Status reported) {
-        return switch (reported) {
+    void disconnected(Status reported) {
+        switch (reported) {
             case SUCCESS -> closedHere();
             case CONNECTION_INVALID ->
                     ended(reported, "the peer closed it, or its process has ended");
             default -> ended(reported, "the connection was lost");
-        };
+        }
     }
 
     /** This side has closed it. What was acknowledged before is reported as sent. */
-    boolean closedHere() {
-        return set(ToCome.CAUSE, Status.CANCELLED, CLOSED_HERE, null);
+    void closedHere() {
+        set(ToCome.CAUSE, Status.CANCELLED, CLOSED_HERE, null);
     }
 
-    private boolean ended(Status status, String why) {
-        return set(ToCome.after(status), status, why, null);
+    private void ended(Status status, String why) {
+        set(ToCome.after(status), status, why, null);
     }
 
-    private boolean set(ToCome toCome, Status status, String why, @Nullable Throwable cause) {
+    private void set(ToCome toCome, Status status, String why, @Nullable Throwable cause) {
+        set(toCome, status, "%s", why, null, cause);
+    }
+
+    /** The sentence is a format and what it takes, because to format it needs memory. */
+    private void set(
+            ToCome toCome,
+            Status status,
+            String format,
+            @Nullable Object one,
+            @Nullable Object two,
+            @Nullable Throwable cause) {
         boolean drains = toCome != ToCome.NOTHING;
-        if (reason != null) {
-            draining &= drains;
-            return false;
+        lock.lock();
+        try {
+            if (reason != null) {
+                draining &= drains;
+                return;
+            }
+            draining = drains;
+            awaitsCause = toCome == ToCome.CAUSE;
+            // Last: it is read without the lock.
+            reason = exception(status, format, one, two, cause);
+        } finally {
+            lock.unlock();
         }
-        draining = drains;
-        awaitsCause = toCome == ToCome.CAUSE;
-        reason = exception(status, why, cause); // last: it is read without the lock
-        return true;
+        ended.run();
     }
 
-    private ChannelException exception(Status status, String why, @Nullable Throwable cause) {
-        return new ChannelException(
-                status, "%s is closed: %s".formatted(channel.get(), why), cause);
+    private ChannelException exception(
+            Status status,
+            String format,
+            @Nullable Object one,
+            @Nullable Object two,
+            @Nullable Throwable cause) {
+        try {
+            String why = format.formatted(one, two);
+            return new ChannelException(
+                    status, "%s is closed: %s".formatted(channel.get(), why), cause);
+        } catch (OutOfMemoryError | StackOverflowError e) {
+            return NO_MEMORY;
+        }
     }
 
     /** From now on, what is cancelled was cancelled by this side's close. */
@@ -125,8 +173,13 @@ final class EndReason {
 
     /** Nothing is delivered any more, and the reason is what it is. */
     void drained() {
-        draining = false;
-        awaitsCause = false;
+        lock.lock();
+        try {
+            draining = false;
+            awaitsCause = false;
+        } finally {
+            lock.unlock();
+        }
     }
 
     /** Why it has ended; null while it is open. */

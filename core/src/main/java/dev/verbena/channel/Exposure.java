@@ -72,7 +72,9 @@ public final class Exposure implements AutoCloseable {
     int token;
     private @Nullable RemoteMemory memory; // null for one with a callback
     Status why = Status.CANCELLED; // it was revoked
-    int expires; // the tick: of its time, then of the peer's answer
+    int timeout; // ticks: its own, then the peer's to answer
+    boolean timed; // whether that began, at a tick
+    int expires; // the last tick in time
     int bindsBefore; // that were posted when its invalidate was
 
     Exposure(Channel channel, boolean reusable) {
@@ -85,7 +87,7 @@ public final class Exposure implements AutoCloseable {
             MemoryWindow bound,
             @Nullable ExposureCallback reported,
             @Nullable Object attached,
-            int expiresAt) {
+            int ticks) {
         state = State.EXPOSED;
         use++;
         window = bound;
@@ -94,7 +96,22 @@ public final class Exposure implements AutoCloseable {
         callback = reported;
         attachment = attached;
         why = Status.CANCELLED;
-        expires = expiresAt;
+        timeOut(ticks);
+    }
+
+    /** From the next tick on, it has so many ticks. The caller holds the lock. */
+    void timeOut(int ticks) {
+        timeout = ticks;
+        timed = false;
+    }
+
+    /** At a tick: whether its time is over. The caller holds the lock. */
+    boolean isLate(int now) {
+        if (!timed) {
+            timed = true;
+            expires = now + timeout;
+        }
+        return now - expires > 0;
     }
 
     /** It has ended: reports it to the future, if there is one. Without the lock. */

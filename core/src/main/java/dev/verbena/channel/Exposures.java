@@ -89,8 +89,7 @@ final class Exposures {
             if (exposure == null) {
                 exposure = new Exposure(channel, callback != null);
             }
-            exposure.begin(
-                    window, callback, attachment, channel.poller.tick() + Poller.ticks(within));
+            exposure.begin(window, callback, attachment, Poller.ticks(within));
             boolean both =
                     exposed.put(exposure.token, exposure)
                             && channel.outbox.note(Notes.EXPOSED, exposure.token);
@@ -199,7 +198,7 @@ final class Exposures {
             return;
         }
         exposure.why = why;
-        exposure.expires = channel.poller.tick() + timeoutTicks;
+        exposure.timeOut(timeoutTicks);
         if (channel.outbox.withdrawExposed(exposure.token)) {
             invalidate(exposure); // the peer has not got the key
         } else {
@@ -368,7 +367,7 @@ final class Exposures {
         boolean late = false;
         for (int i = 0; i < exposed.places() && inUse(); i++) {
             Exposure exposure = exposed.at(i);
-            if (exposure != null && now - exposure.expires > 0) {
+            if (exposure != null && exposure.isLate(now)) {
                 if (exposure.state == Exposure.State.EXPOSED) {
                     revoke(exposure, Status.IO_TIMEOUT);
                 } else {
@@ -391,33 +390,44 @@ final class Exposures {
         changed.signalAll();
     }
 
-    /** The queue pair is destroyed, and with it what was exposed. Without the lock. */
+    /**
+     * The queue pair is destroyed, and with it what was exposed. Without the lock. What is left
+     * when it throws, for lack of memory, is done when it is called again.
+     */
     void endAll(Status status) {
-        List<Exposure> ended;
+        while (!windows.isEmpty()) {
+            channel.closeQuietly(windows.getLast());
+            windows.removeLast();
+        }
+        Exposure exposure = endAny();
+        while (exposure != null) {
+            report(exposure, status, null);
+            forget(exposure);
+            exposure = endAny();
+        }
+    }
+
+    /** One that was exposed and has ended now; null when there is none. */
+    private @Nullable Exposure endAny() {
         channel.lock.lock();
         try {
-            ended = exposed.values();
-            for (Exposure exposure : ended) {
-                var _ = exposed.remove(exposure.token);
+            Exposure exposure = exposed.any();
+            if (exposure != null) {
                 exposure.state = Exposure.State.ENDED;
+                changed.signalAll();
             }
-            changed.signalAll();
+            return exposure;
         } finally {
             channel.lock.unlock();
         }
-        RuntimeException failure = null;
-        for (MemoryWindow window : windows) {
-            try {
-                window.close();
-            } catch (RuntimeException e) {
-                failure = e;
-            }
-        }
-        for (Exposure exposure : ended) {
-            report(exposure, status, null);
-        }
-        if (failure != null) {
-            throw failure;
+    }
+
+    private void forget(Exposure exposure) {
+        channel.lock.lock();
+        try {
+            var _ = exposed.remove(exposure.token);
+        } finally {
+            channel.lock.unlock();
         }
     }
 }

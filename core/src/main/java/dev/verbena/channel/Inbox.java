@@ -121,8 +121,9 @@ final class Inbox {
     /** What waits can be received still, without the channel's memory. */
     void detachWaiting() {
         for (Message message : waiting) {
-            message.detach();
-            unreleased--;
+            if (message.detach()) {
+                unreleased--;
+            }
         }
     }
 }

@@ -56,10 +56,18 @@ public final class Message implements AutoCloseable {
         return before;
     }
 
-    /** By the channel, with its lock: copies it out of the channel's memory, which goes. */
-    void detach() {
-        payload = MemorySegment.ofArray(data().toArray(ValueLayout.JAVA_BYTE));
-        held = false;
+    /**
+     * By the channel, with its lock: copies it out of the channel's memory, which goes.
+     *
+     * @return false when that was done before
+     */
+    boolean detach() {
+        if (held) {
+            payload = MemorySegment.ofArray(data().toArray(ValueLayout.JAVA_BYTE));
+            held = false;
+            return true;
+        }
+        return false;
     }
 
     boolean retained() {

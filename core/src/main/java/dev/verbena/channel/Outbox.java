@@ -12,9 +12,7 @@ import org.jspecify.annotations.Nullable;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.util.ArrayDeque;
-import java.util.ArrayList;
 import java.util.Deque;
-import java.util.List;
 import java.util.Locale;
 import java.util.concurrent.CompletableFuture;
 
@@ -69,9 +67,6 @@ final class Outbox {
         }
     }
 
-    /** A request that was posted and has not ended. */
-    record Outstanding(@Nullable SendCallback callback, @Nullable Object attachment) {}
-
     private final Channel channel;
     private final Poller poller;
     private final QueuePair pair;
@@ -83,11 +78,12 @@ final class Outbox {
     private final int stride;
     private final int inline; // frames of up to so many bytes are sent inline
     private final int timeoutTicks;
+    private final Deadlines deadlines;
+    private final Deadlines controlDeadlines;
     private final BufferList frame = new BufferList(1);
     private final @Nullable SendCallback[] callbacks;
     private final @Nullable Object[] attachments;
     private final RequestKind[] kinds;
-    private final int[] expires; // the tick
     private final int[] binds; // how many had been posted before it
     private final int[] controlBinds;
     private final Deque<Pending> pending = new ArrayDeque<>();
@@ -98,9 +94,8 @@ final class Outbox {
     private int outstanding;
     private int nextControl;
     private int controlsOutstanding;
-    private int controlExpires;
-    private int lastSent; // the tick
     private boolean established;
+    private boolean heard; // since the last tick
     private int lastHeard; // the tick
     private boolean answerDue; // to a keep-alive
     private boolean asked; // whether the peer is there, and it has not answered
@@ -131,12 +126,11 @@ final class Outbox {
         this.callbacks = new SendCallback[slots];
         this.attachments = new Object[slots];
         this.kinds = new RequestKind[slots];
-        this.expires = new int[slots];
         this.binds = new int[slots];
         this.controlBinds = new int[Credits.RESERVE];
         this.notes = new Notes(2 * channel.options.exposures);
-        this.lastSent = poller.tick();
-        this.lastHeard = lastSent;
+        this.deadlines = new Deadlines(slots, timeoutTicks);
+        this.controlDeadlines = new Deadlines(Credits.RESERVE, timeoutTicks);
     }
 
     /** How much memory it needs. */
@@ -230,20 +224,20 @@ final class Outbox {
                                 first.whenPosted() ? null : RoomWait.COMPLETE_FUTURE,
                                 first.whenPosted() ? null : future);
             } catch (IllegalStateException e) { // the arena of its data was closed meanwhile
+                poller.execute(() -> future.completeExceptionally(e)); // first: it may throw
                 forget(first);
-                poller.execute(() -> future.completeExceptionally(e));
                 continue;
             }
             if (!channel.isOpen()) {
                 return; // the end completes it
             }
-            forget(first);
             if (!status.isSuccess()) {
                 ChannelException refused = channel.end.exception(status);
                 poller.execute(() -> future.completeExceptionally(refused)); // without the lock
             } else if (first.whenPosted()) {
                 future.complete(null); // nothing depends on it but a waiting thread
             }
+            forget(first);
         }
     }
 
@@ -291,8 +285,7 @@ final class Outbox {
             fill(slot, kind, callback, attachment);
             binds[slot] = exposures.bindsPosted();
             readsOutstanding += kind.reads ? 1 : 0;
-            lastSent = poller.tick();
-            expires[slot] = lastSent + timeoutTicks;
+            deadlines.posted();
         }
         return status;
     }
@@ -352,7 +345,6 @@ final class Outbox {
             }
             notes.sent();
             answerDue = false; // any frame is one
-            lastSent = poller.tick();
             if (taken != null) {
                 var _ = usable.remove(taken.token()); // never a second time
             }
@@ -377,6 +369,7 @@ final class Outbox {
             attachments[slot] = null;
         }
         outstanding--;
+        deadlines.completed();
         readsOutstanding -= kinds[slot].reads ? 1 : 0;
         exposures.bindsEnded(binds[slot]);
         roomChanged();
@@ -428,15 +421,14 @@ final class Outbox {
         }
         controlBinds[index] = exposures.bindsPosted();
         nextControl = (index + 1) % Credits.RESERVE;
-        if (controlsOutstanding++ == 0) {
-            controlExpires = lastSent + timeoutTicks;
-        }
+        controlsOutstanding++;
+        controlDeadlines.posted();
         return true;
     }
 
     void controlEnded(int index) {
         controlsOutstanding--;
-        controlExpires = poller.tick() + timeoutTicks;
+        controlDeadlines.completed();
         exposures.bindsEnded(controlBinds[index]);
         reportIfDue();
         roomChanged();
@@ -455,7 +447,7 @@ final class Outbox {
 
     /** A frame has come. */
     void heard(boolean keepAlive) {
-        lastHeard = poller.tick();
+        heard = true;
         asked = false;
         answerDue |= keepAlive;
     }
@@ -466,7 +458,7 @@ final class Outbox {
      */
     void established() {
         established = true;
-        lastHeard = poller.tick();
+        heard = true;
         exposures.wakeAll();
         roomChanged();
         reportIfDue();
@@ -478,6 +470,10 @@ final class Outbox {
 
     /** Asks the peer whether it is there, if nothing came for so many ticks. */
     void askIfIdle(int now, int ticks) {
+        if (heard) {
+            heard = false;
+            lastHeard = now;
+        }
         if (!asked && now - lastHeard >= ticks) {
             asked = true;
             askedAt = now;
@@ -495,31 +491,36 @@ final class Outbox {
 
     /** What has not ended in time, of the oldest request; null if there is none. */
     @Nullable String late(int now) {
-        int oldest = Math.floorMod(next - outstanding, callbacks.length);
-        if (outstanding > 0 && now - expires[oldest] > 0) {
-            return kinds[oldest].message
+        if (deadlines.isLate(now)) {
+            RequestKind kind = kinds[oldest()];
+            return kind.message
                     ? "a message was not acknowledged"
-                    : "a %s has not ended".formatted(kinds[oldest].name().toLowerCase(Locale.ROOT));
+                    : "a %s has not ended".formatted(kind.name().toLowerCase(Locale.ROOT));
         }
-        return controlsOutstanding > 0 && now - controlExpires > 0
-                ? "a message was not acknowledged"
-                : null;
+        return controlDeadlines.isLate(now) ? "a message was not acknowledged" : null;
     }
 
-    /** Takes what is outstanding, oldest first. */
-    List<Outstanding> takeOutstanding() {
-        List<Outstanding> all = new ArrayList<>();
-        for (int i = 0; i < outstanding; i++) {
-            int slot = Math.floorMod(next - outstanding + i, callbacks.length);
-            all.add(new Outstanding(callbacks[slot], attachments[slot]));
-        }
-        return all;
+    /** The slot of the oldest outstanding request; -1 when there is none. */
+    int oldest() {
+        return outstanding > 0 ? Math.floorMod(next - outstanding, callbacks.length) : -1;
     }
 
-    /** Takes what waits for room, oldest first. */
-    List<Pending> takePending() {
-        List<Pending> all = List.copyOf(pending);
-        pending.clear();
-        return all;
+    /** After the end: the oldest request got the reason. */
+    void cancelled(int slot) {
+        attachments[slot] = null;
+        outstanding--;
+    }
+
+    /** The oldest request that waits for room; null when there is none. */
+    @Nullable Pending oldestPending() {
+        return pending.peek();
+    }
+
+    /** After the end: a request that waited for room got the reason, unless it was withdrawn. */
+    @SuppressWarnings("ReferenceEquality") // a request is known by its object
+    void cancelled(Pending waited) {
+        if (pending.peek() == waited) {
+            pending.remove();
+        }
     }
 }

@@ -9,8 +9,24 @@ import org.jspecify.annotations.Nullable;
 
 import java.util.concurrent.CompletableFuture;
 
-/** What a {@link Poller} polls for: the attachment of a queue pair. */
+/**
+ * What a {@link Poller} polls for: the attachment of a queue pair.
+ *
+ * <p>Whatever goes wrong with one, the others go on: an Error in its part of the polling thread
+ * ends it alone, at the next tick if there is no memory to end it at once.
+ */
 abstract class Polled {
+    /** Added to the poller's tasks when the channel has ended. Created ahead: that may not fail. */
+    final Tasks.Task tearDown = new Tasks.Task(this::tearDown, true);
+
+    private @Nullable Throwable trouble; // of the polling thread: it has to end because of that
+
+    /**
+     * Calls all callbacks, and frees everything. By the polling thread, after the end; again at the
+     * next tick if it throws.
+     */
+    abstract void tearDown();
+
     /** A completion of its queue pair's. By the polling thread. */
     abstract void completed(Completions from, int index);
 
@@ -27,6 +43,49 @@ abstract class Polled {
 
     /** Ends it, if it has not ended before. From any thread; does not wait. */
     abstract void fail(Status status, String why, @Nullable Throwable cause);
+
+    /** A completion of its queue pair's, whatever that throws. */
+    final void dispatch(Completions from, int index) {
+        try {
+            completed(from, index);
+        } catch (Throwable t) {
+            endFor(t);
+        }
+    }
+
+    /** Looks at deadlines, whatever that throws; and ends it if that had to wait. */
+    final void tickSafely(int now) {
+        try {
+            if (trouble == null) {
+                tick(now);
+            } else {
+                endFor(trouble);
+            }
+        } catch (Throwable t) {
+            endFor(t);
+        }
+    }
+
+    /** Closes a part of it. What fails is logged, and the rest goes on. */
+    final void closeQuietly(@Nullable AutoCloseable part) {
+        try {
+            if (part != null) {
+                part.close();
+            }
+        } catch (Throwable t) {
+            ChannelLog.warn(this + " could not close all that it consists of", t);
+        }
+    }
+
+    private void endFor(Throwable t) {
+        trouble = t;
+        try {
+            fail(Status.INTERNAL_ERROR, "an event of it could not be handled", t);
+            trouble = null;
+        } catch (Throwable again) {
+            // The next tick tries again.
+        }
+    }
 
     /**
      * Disconnects the peer, which waits for what is outstanding, then does the rest of a close: at

@@ -18,15 +18,13 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
-import java.util.Queue;
 import java.util.concurrent.CompletableFuture;
-import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.TimeUnit;
-import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.Consumer;
+import java.util.function.LongSupplier;
 import java.util.function.Predicate;
 
 /**
@@ -62,7 +60,8 @@ public final class Poller implements AutoCloseable {
     private final IdleStrategy idle;
     private final boolean confined;
     private final Thread thread;
-    private final Queue<Runnable> tasks = new ConcurrentLinkedQueue<>();
+    private final Tasks tasks = new Tasks();
+    private final Tasks failed = new Tasks(); // those that run again at the next tick
     private volatile PollerQueue[] queues = {}; // each change makes it anew: polls make no iterator
     private final List<Polled> channels = new CopyOnWriteArrayList<>();
 
@@ -70,29 +69,34 @@ public final class Poller implements AutoCloseable {
     private volatile boolean closing;
     private volatile boolean closed;
     private volatile boolean finished; // nobody polls any more
-    private final AtomicInteger tick = new AtomicInteger();
-    private final Consumer<Polled> tickEach = channel -> channel.tick(tick()); // no iterator
     private final AtomicLong slowRounds = new AtomicLong();
+    private final LongSupplier clock; // in nanoseconds
+    private final long start;
 
     // Of the polling thread.
+    private final Consumer<Polled> tickEach = channel -> channel.tickSafely(tick()); // no iterator
+    private int tick;
+    private long nextTick;
     private boolean dispatching;
     private boolean ranTasks; // in the last round
+    private boolean failedToPoll; // in the last round
     private int emptyPolls;
     private long idleSince;
-    private boolean clockIsRead; // idleSince is now, but for what the poller itself has done since
-    private long nextTick;
+    private boolean clockIsRead; // just now: idleSince is the time
 
-    private Poller(Adapter adapter, IdleStrategy idle, @Nullable Thread owner) {
+    Poller(Adapter adapter, IdleStrategy idle, @Nullable Thread owner, LongSupplier clock) {
         this.adapter = adapter;
         this.idle = idle;
+        this.clock = clock;
+        this.start = clock.getAsLong();
         this.confined = owner != null;
         this.domain = adapter.createProtectionDomain();
         CompletionChannel made = null;
         try {
             made = adapter.createCompletionChannel();
             this.events = made;
-            this.idleSince = System.nanoTime();
-            this.nextTick = idleSince + TICK_NANOSECONDS;
+            this.idleSince = start;
+            this.nextTick = start + TICK_NANOSECONDS;
             this.thread =
                     owner != null
                             ? owner
@@ -121,7 +125,7 @@ public final class Poller implements AutoCloseable {
      */
     @CheckReturnValue
     public static Poller start(Adapter adapter, IdleStrategy idle) {
-        return new Poller(adapter, idle, null);
+        return new Poller(adapter, idle, null, System::nanoTime);
     }
 
     /**
@@ -133,7 +137,7 @@ public final class Poller implements AutoCloseable {
      */
     @CheckReturnValue
     public static Poller onThisThread(Adapter adapter, IdleStrategy idle) {
-        return new Poller(adapter, idle, Thread.currentThread());
+        return new Poller(adapter, idle, Thread.currentThread(), System::nanoTime);
     }
 
     // ---- polling
@@ -142,11 +146,14 @@ public final class Poller implements AutoCloseable {
         try {
             while (!closed) {
                 try {
-                    if (round() == 0 && !closed) {
+                    if (round(false) == 0 && !closed) {
                         rest(TICK_NANOSECONDS);
                     }
-                } catch (Throwable t) { // most likely for a moment: out of memory, say
+                } catch (Throwable t) {
+                    failedToPoll = true;
                     report(t);
+                }
+                if (failedToPoll) { // out of memory, most likely: it may be there soon
                     LockSupport.parkNanos(TICK_NANOSECONDS);
                 }
             }
@@ -164,7 +171,7 @@ public final class Poller implements AutoCloseable {
     public int poll() {
         checkMayPoll();
         clockIsRead = false; // what the caller did meanwhile is no handler's time
-        return round();
+        return round(true);
     }
 
     /**
@@ -178,14 +185,14 @@ public final class Poller implements AutoCloseable {
     public int await(Duration timeout) {
         checkMayPoll();
         clockIsRead = false; // as for poll
-        int count = round();
+        int count = round(true);
         if (nothingToReturnFor(count)) { // most often there is something: then no look at the clock
-            long deadline = System.nanoTime() + TimeUnit.NANOSECONDS.convert(timeout);
-            long left = deadline - System.nanoTime();
+            long deadline = clock.getAsLong() + TimeUnit.NANOSECONDS.convert(timeout);
+            long left = deadline - clock.getAsLong();
             while (nothingToReturnFor(count) && left > 0) {
                 rest(left);
-                count = round();
-                left = deadline - System.nanoTime();
+                count = round(false);
+                left = deadline - clock.getAsLong();
             }
         }
         return count;
@@ -242,21 +249,24 @@ public final class Poller implements AutoCloseable {
         }
     }
 
-    private int round() {
+    /**
+     * Runs tasks, polls each queue once, and looks at deadlines if a tick is due.
+     *
+     * @param readsClock whether it reads the clock even if there was nothing to poll: the caller
+     *     may call seldom, and deadlines must not wait for 64 calls
+     */
+    private int round(boolean readsClock) {
         dispatching = true;
         try {
+            failedToPoll = false;
             ranTasks = !tasks.isEmpty();
             runTasks();
-            int count = 0;
-            for (PollerQueue queue : queues) {
-                if (!queue.broken()) {
-                    count += poll(queue);
-                }
-            }
-            if (count > 0) {
-                tickIfDue(idleSince); // the end of what was dispatched
-            } else if (++emptyPolls % CLOCK_EVERY == 0) {
-                tickIfDue(System.nanoTime());
+            boolean rested = clockIsRead;
+            int count = pollAll();
+            if (count > 0 || rested) {
+                count += tickIfDue(idleSince); // the end of what was dispatched, or of the rest
+            } else if (readsClock || ++emptyPolls % CLOCK_EVERY == 0) {
+                count += tickIfDue(clock.getAsLong());
             }
             return count;
         } finally {
@@ -264,17 +274,27 @@ public final class Poller implements AutoCloseable {
         }
     }
 
+    private int pollAll() {
+        int count = 0;
+        for (PollerQueue queue : queues) {
+            if (!queue.broken()) {
+                count += poll(queue);
+            }
+        }
+        return count;
+    }
+
     private int poll(PollerQueue queue) {
         try {
             int count = queue.poll();
             if (count > 0) {
-                long start = clockIsRead ? idleSince : System.nanoTime();
+                long began = clockIsRead ? idleSince : clock.getAsLong();
                 queue.dispatch(count);
-                idleSince = System.nanoTime();
+                idleSince = clock.getAsLong();
                 clockIsRead = true;
-                if (idleSince - start > SLOW_NANOSECONDS) {
+                if (idleSince - began > SLOW_NANOSECONDS) {
                     slowRounds.incrementAndGet();
-                    SlowRound.record(adapter.name(), count, idleSince - start);
+                    SlowRound.record(adapter.name(), count, idleSince - began);
                 }
             } else {
                 clockIsRead = false;
@@ -288,16 +308,23 @@ public final class Poller implements AutoCloseable {
                     "its completion queue is broken",
                     e);
             return 1;
+        } catch (Throwable t) { // the other queues go on
+            failedToPoll = true;
+            report(t);
+            return 0;
         }
     }
 
     /** Hands out what has come to a queue: no more than it may hold. By the polling thread. */
-    void drain(PollerQueue queue) {
-        int left = finished ? 0 : queue.queue().depth();
-        while (left > 0 && !queue.broken()) {
-            int count = poll(queue);
-            left = count == 0 ? 0 : left - count;
+    int drain(PollerQueue queue) {
+        int most = finished ? 0 : queue.queue().depth();
+        int total = 0;
+        int count = 1;
+        while (count > 0 && total < most && !queue.broken()) {
+            count = poll(queue);
+            total += count;
         }
+        return total;
     }
 
     /** Ends all channels that take their receives from a pool. From any thread. */
@@ -315,36 +342,51 @@ public final class Poller implements AutoCloseable {
     }
 
     private void runTasks() {
-        Runnable task = tasks.poll();
+        Tasks.Task task = tasks.poll();
         while (task != null) {
             clockIsRead = false;
             try {
                 task.run();
             } catch (Throwable t) {
+                if (task.again) {
+                    failed.add(task);
+                }
                 report(t);
             }
             task = tasks.poll();
         }
     }
 
-    /** To the log, and to the thread's handler if the program has set one. */
     private static void report(Throwable t) {
-        System.getLogger("dev.verbena")
-                .log(System.Logger.Level.ERROR, "A task of a poller failed. It goes on polling", t);
-        Thread current = Thread.currentThread();
-        Thread.UncaughtExceptionHandler handler = current.getUncaughtExceptionHandler();
-        if (!(handler instanceof ThreadGroup)
-                || Thread.getDefaultUncaughtExceptionHandler() != null) {
-            handler.uncaughtException(current, t);
-        }
+        ChannelLog.uncaught("A task of a poller failed. The poller goes on", t);
     }
 
-    private void tickIfDue(long now) {
-        if (now - nextTick >= 0) {
-            nextTick = now + TICK_NANOSECONDS;
-            var _ = tick.incrementAndGet();
-            channels.forEach(tickEach);
+    /**
+     * Looks at deadlines, every 100 ms. After a longer pause, what came meanwhile is dispatched
+     * first: it may be what a deadline waits for.
+     *
+     * @return how many completions were dispatched
+     */
+    private int tickIfDue(long now) {
+        if (now - nextTick < 0) {
+            return 0;
         }
+        int count = 0;
+        if (now - nextTick > TICK_NANOSECONDS) {
+            for (PollerQueue queue : queues) {
+                count += drain(queue);
+            }
+        }
+        tick = (int) ((now - start) / TICK_NANOSECONDS);
+        nextTick = now + TICK_NANOSECONDS;
+        tasks.addAll(failed);
+        channels.forEach(tickEach);
+        return count;
+    }
+
+    /** The number of the current tick. */
+    int tick() {
+        return tick;
     }
 
     /** There was nothing to poll: spins or sleeps. */
@@ -353,7 +395,7 @@ public final class Poller implements AutoCloseable {
             Thread.onSpinWait();
             return;
         }
-        if (!idle.sleepsAtOnce() && !idle.sleepsAfter(System.nanoTime() - idleSince)) {
+        if (!idle.sleepsAtOnce() && !idle.sleepsAfter(clock.getAsLong() - idleSince)) {
             Thread.onSpinWait();
             return;
         }
@@ -379,9 +421,8 @@ public final class Poller implements AutoCloseable {
         } finally {
             sleeping = false;
         }
-        idleSince = System.nanoTime();
+        idleSince = clock.getAsLong();
         clockIsRead = true;
-        tickIfDue(idleSince);
     }
 
     // ---- for channels
@@ -406,17 +447,12 @@ public final class Poller implements AutoCloseable {
         return domain;
     }
 
-    /** How many ticks a time takes, at least. */
+    /** How many ticks a time takes, rounded up. */
     static int ticks(Duration duration) {
         return Math.clamp(
-                TimeUnit.NANOSECONDS.convert(duration) / TICK_NANOSECONDS + 1,
+                Math.ceilDiv(TimeUnit.NANOSECONDS.convert(duration), TICK_NANOSECONDS),
                 1,
                 Integer.MAX_VALUE / 2);
-    }
-
-    /** The number of the current tick. */
-    int tick() {
-        return tick.getPlain();
     }
 
     /**
@@ -427,6 +463,11 @@ public final class Poller implements AutoCloseable {
      *     uncaught exceptions if the program has set one
      */
     public void execute(Runnable task) {
+        execute(new Tasks.Task(task, false));
+    }
+
+    /** Runs a task that was created ahead: needs no memory. */
+    void execute(Tasks.Task task) {
         tasks.add(task);
         if (finished) {
             runTasks(); // what a channel left to do that came too late
@@ -539,7 +580,7 @@ public final class Poller implements AutoCloseable {
                 checkMayPoll();
                 closing = true;
                 failAll();
-                int ignored = round(); // frees them
+                int ignored = round(false); // frees them
                 closed = true;
                 finish();
             }
@@ -550,10 +591,12 @@ public final class Poller implements AutoCloseable {
         }
         closing = true;
         execute(
-                () -> {
-                    failAll();
-                    execute(() -> closed = true); // behind what the channels leave to be done
-                });
+                new Tasks.Task(
+                        () -> {
+                            failAll();
+                            execute(() -> closed = true); // after the channels were torn down
+                        },
+                        true));
         try {
             if (!thread.join(CLOSE_WITHIN)) {
                 throw new ChannelException(
@@ -578,6 +621,7 @@ public final class Poller implements AutoCloseable {
         closeQuietly(events::close, failures);
         closeQuietly(domain::close, failures);
         finished = true;
+        tasks.addAll(failed);
         runTasks();
         if (!failures.isEmpty()) {
             RuntimeException first = failures.removeFirst();
@@ -591,6 +635,8 @@ public final class Poller implements AutoCloseable {
             close.run();
         } catch (RuntimeException e) {
             failures.add(e);
+        } catch (Error e) { // the rest is closed all the same
+            report(e);
         }
     }
 

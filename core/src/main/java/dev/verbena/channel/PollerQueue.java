@@ -3,7 +3,6 @@ package dev.verbena.channel;
 import dev.verbena.CompletionQueue;
 import dev.verbena.Completions;
 import dev.verbena.NotifyType;
-import dev.verbena.Status;
 import dev.verbena.VerbenaException;
 
 import org.jspecify.annotations.Nullable;
@@ -52,17 +51,8 @@ final class PollerQueue {
         for (int i = 0; i < count; i++) {
             Polled channel = (Polled) completions.attachment(i);
             if (channel != null) {
-                dispatch(channel, i);
+                channel.dispatch(completions, i);
             }
-        }
-    }
-
-    /** Whatever goes wrong with one channel, the others go on. */
-    private void dispatch(Polled channel, int index) {
-        try {
-            channel.completed(completions, index);
-        } catch (Throwable t) {
-            channel.fail(Status.INTERNAL_ERROR, "a completion could not be handled", t);
         }
     }
 

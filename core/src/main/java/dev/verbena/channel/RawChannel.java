@@ -18,9 +18,9 @@ import dev.verbena.VerbenaException;
 import org.jspecify.annotations.Nullable;
 
 import java.time.Duration;
+import java.util.Objects;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.locks.ReentrantLock;
-import java.util.function.Predicate;
 
 /**
  * A connection for protocols of others: a queue pair on a {@link Poller} with posted receives, a
@@ -53,7 +53,11 @@ public final class RawChannel extends Polled implements AutoCloseable {
     private final CompletableFuture<Status> closed = new CompletableFuture<>();
 
     private volatile @Nullable Connector connector;
-    private final EndReason reason = new EndReason(this::describe); // written with the lock
+    private final EndReason reason;
+
+    // Of the polling thread.
+    private boolean connectionClosed;
+    private boolean told;
 
     private RawChannel(
             Poller poller,
@@ -64,9 +68,10 @@ public final class RawChannel extends Polled implements AutoCloseable {
             RawHandler handler) {
         this.poller = poller;
         this.handler = handler;
+        this.reason = new EndReason(lock, this::describe, () -> poller.execute(tearDown));
         int sends = limits.initiatorDepth();
-        this.requests = new RawRequests(sends);
         this.timeoutTicks = timeout == null ? 0 : Poller.ticks(timeout);
+        this.requests = new RawRequests(sends, timeoutTicks);
         this.completions = sends + (shared == null ? limits.receiveDepth() : 0);
         this.queue = poller.reserve(completions);
         RawReceives own = null;
@@ -168,7 +173,7 @@ public final class RawChannel extends Polled implements AutoCloseable {
     private Status began(
             Status status, OpFlags flags, @Nullable RawCallback callback, @Nullable Object object) {
         if (status.isSuccess() && !flags.contains(OpFlags.SILENT_SUCCESS)) {
-            requests.posted(callback, object, poller.tick() + timeoutTicks);
+            requests.posted(callback, object);
         }
         return status;
     }
@@ -368,8 +373,7 @@ public final class RawChannel extends Polled implements AutoCloseable {
             receives.giveBack((int) from.context(index));
         }
         if (!status.isSuccess()) {
-            OperationType type = from.type(index);
-            end(it -> it.requestFailed("a " + type, status));
+            reason.requestFailed("a " + from.type(index), status);
         } else if (receive) {
             if (taken) {
                 received(receives.message((int) from.context(index)), from, index);
@@ -450,40 +454,40 @@ public final class RawChannel extends Polled implements AutoCloseable {
 
     /** The connection has ended. */
     void disconnected(Status status) {
-        end(it -> it.disconnected(status));
+        reason.disconnected(status);
     }
 
     @Override
     void fail(Status status, String why, @Nullable Throwable cause) {
-        end(it -> it.failed(status, why, cause));
-    }
-
-    private void end(Predicate<EndReason> noted) {
-        lock.lock();
-        try {
-            if (!noted.test(reason)) {
-                return;
-            }
-        } finally {
-            lock.unlock();
-        }
-        poller.execute(this::tearDown);
+        reason.failed(status, why, cause);
     }
 
     /**
      * By the polling thread: delivers what had come before the end and, once the device has let go
      * of all memory, calls all callbacks. Nothing is posted any more: the queue pair is closed.
      */
-    private void tearDown() {
-        try {
+    @Override
+    void tearDown() {
+        if (!connectionClosed) {
             drain();
-        } finally {
-            try {
-                disconnect();
-            } finally {
-                tell(closeReason());
-            }
+            connectionClosed = true; // an object that fails to close is not closed again
+            closeQuietly(connector);
+            closeQuietly(pair);
         }
+        ChannelException why = Objects.requireNonNull(closeReason());
+        while (callOldest(why.status())) {
+            continue;
+        }
+        if (!told) {
+            told = true;
+            tell(why);
+        }
+        if (!receives.isShared()) {
+            closeQuietly(receives);
+        }
+        poller.release(queue, completions);
+        poller.remove(this);
+        closed.complete(why.status());
     }
 
     private void drain() {
@@ -495,37 +499,16 @@ public final class RawChannel extends Polled implements AutoCloseable {
                 }
             }
         } finally {
-            lock.lock();
-            try {
-                reason.drained();
-            } finally {
-                lock.unlock();
-            }
+            reason.drained();
         }
     }
 
-    private void disconnect() {
+    private void tell(ChannelException why) {
         try {
-            Connector by = connector;
-            if (by != null) {
-                by.close();
-            }
-        } finally {
-            pair.close();
-        }
-    }
-
-    private void tell(@Nullable ChannelException why) {
-        Status status = why == null ? Status.CANCELLED : why.status();
-        try {
-            while (callOldest(status)) {
-                continue;
-            }
-            if (why != null) {
-                handler.ended(this, why);
-            }
-        } finally {
-            free(status);
+            handler.ended(this, why);
+        } catch (Throwable t) {
+            ChannelLog.uncaught(
+                    "The handler of %s threw when it was told of the end".formatted(this), t);
         }
     }
 
@@ -547,15 +530,6 @@ public final class RawChannel extends Polled implements AutoCloseable {
         }
         call(callback, attachment, status);
         return true;
-    }
-
-    private void free(Status status) {
-        if (!receives.isShared()) {
-            receives.close();
-        }
-        poller.release(queue, completions);
-        poller.remove(this);
-        closed.complete(status);
     }
 
     /**
@@ -584,7 +558,7 @@ public final class RawChannel extends Polled implements AutoCloseable {
     }
 
     private void closedHere() {
-        end(EndReason::closedHere);
+        reason.closedHere();
     }
 
     /**

@@ -9,14 +9,14 @@ import org.jspecify.annotations.Nullable;
 final class RawRequests {
     private final @Nullable RawCallback[] callbacks;
     private final @Nullable Object[] attachments;
-    private final int[] expires; // the tick
+    private final Deadlines deadlines;
     private int next;
     private int outstanding;
 
-    RawRequests(int most) {
+    RawRequests(int most, int timeoutTicks) {
         callbacks = new RawCallback[most];
         attachments = new Object[most];
-        expires = new int[most];
+        deadlines = new Deadlines(most, timeoutTicks);
     }
 
     boolean isFull() {
@@ -29,10 +29,10 @@ final class RawRequests {
     }
 
     /** The next request was posted. */
-    void posted(@Nullable RawCallback callback, @Nullable Object attachment, int expiring) {
+    void posted(@Nullable RawCallback callback, @Nullable Object attachment) {
         callbacks[next] = callback;
         attachments[next] = attachment;
-        expires[next] = expiring;
+        deadlines.posted();
         next = next + 1 == callbacks.length ? 0 : next + 1;
         outstanding++;
     }
@@ -55,10 +55,10 @@ final class RawRequests {
         callbacks[slot] = null;
         attachments[slot] = null;
         outstanding--;
+        deadlines.completed();
     }
 
     boolean isLate(int now) {
-        int oldest = oldest();
-        return oldest >= 0 && now - expires[oldest] > 0;
+        return deadlines.isLate(now);
     }
 }

@@ -35,7 +35,7 @@ final class RoomWait {
             long left = TimeUnit.NANOSECONDS.convert(timeout);
             status = poller.onPollingThread() ? pollForRoom(data, left) : awaitPost(data, left);
         }
-        if (status == Status.NO_MORE_ENTRIES) {
+        if (status == Status.NO_MORE_ENTRIES && channel.isOpen()) {
             throw new ChannelException(
                     Status.IO_TIMEOUT,
                     "There was no room for a message within %s: the peer of %s has not released enough messages"
@@ -150,9 +150,34 @@ final class RoomWait {
         return future;
     }
 
+    /**
+     * After the end: the oldest request that waits for room gets the reason.
+     *
+     * @return false when there is none
+     */
+    boolean cancelOldest(Status status) {
+        Outbox.Pending oldest;
+        channel.lock.lock();
+        try {
+            oldest = outbox.oldestPending();
+        } finally {
+            channel.lock.unlock();
+        }
+        if (oldest == null) {
+            return false;
+        }
+        oldest.future().completeExceptionally(channel.end.exception(status));
+        channel.lock.lock();
+        try {
+            outbox.cancelled(oldest);
+        } finally {
+            channel.lock.unlock();
+        }
+        return true;
+    }
+
     @SuppressWarnings("unchecked") // what async() attached
-    private static void completeFuture(
-            Channel channel, @Nullable Object attachment, Status status) {
+    static void completeFuture(Channel channel, @Nullable Object attachment, Status status) {
         CompletableFuture<Void> future = (CompletableFuture<Void>) attachment;
         if (future == null) {
             return;

@@ -2,9 +2,6 @@ package dev.verbena.channel;
 
 import org.jspecify.annotations.Nullable;
 
-import java.util.ArrayList;
-import java.util.List;
-
 /**
  * Remote keys (NDK: tokens) and what belongs to each, up to a number of them. Allocates nothing
  * after it was made. Not for several threads at a time.
@@ -97,15 +94,14 @@ final class TokenMap<T> {
         return (T) values[place];
     }
 
-    /** A list of all values, as of now. */
-    @SuppressWarnings("unchecked") // put has a T
-    List<T> values() {
-        List<T> all = new ArrayList<>(size);
-        for (Object value : values) {
+    /** One of the values; null when there is none. */
+    @Nullable T any() {
+        for (int i = 0; size > 0; i++) {
+            T value = at(i);
             if (value != null) {
-                all.add((T) value);
+                return value;
             }
         }
-        return all;
+        return null;
     }
 }

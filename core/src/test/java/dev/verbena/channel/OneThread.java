@@ -36,8 +36,9 @@ final class OneThread implements AutoCloseable {
 
     final FakeDevice device = new FakeDevice();
     final Adapter adapter = FakeAdapters.open(device);
-    final Poller poller = Poller.onThisThread(adapter, IdleStrategy.busySpin());
-    final Poller pollerOfB = Poller.onThisThread(adapter, IdleStrategy.busySpin());
+    private long passed; // time, in nanoseconds, that the pollers' clock is ahead
+    final Poller poller = poller();
+    final Poller pollerOfB = poller();
     boolean hangs; // B polls no more
     boolean keeps; // A does not release what it gets
     final List<Message> kept = new ArrayList<>();
@@ -69,6 +70,23 @@ final class OneThread implements AutoCloseable {
                         });
         b = new Channel(pollerOfB, options, ofB);
         Two.connect(a, b);
+    }
+
+    private Poller poller() {
+        return new Poller(
+                adapter,
+                IdleStrategy.busySpin(),
+                Thread.currentThread(),
+                () -> System.nanoTime() + passed);
+    }
+
+    /** Time passes, during which the pollers are polled every 50 ms. */
+    void pass(Duration time) {
+        for (long left = time.toMillis(); left > 0; left -= 50) {
+            passed += 50_000_000;
+            int ignored = poller.poll() + (hangs ? 0 : pollerOfB.poll());
+        }
+        run();
     }
 
     static MemorySegment text(String text) {
