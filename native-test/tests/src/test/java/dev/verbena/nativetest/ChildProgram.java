@@ -2,8 +2,13 @@ package dev.verbena.nativetest;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import static java.lang.foreign.ValueLayout.JAVA_INT;
+
 import java.io.BufferedReader;
 import java.io.IOException;
+import java.lang.foreign.FunctionDescriptor;
+import java.lang.foreign.Linker;
+import java.lang.invoke.MethodHandle;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -14,6 +19,15 @@ import java.util.concurrent.TimeUnit;
 /** A Java program in a process of its own, which ends after two minutes at the latest. */
 final class ChildProgram implements AutoCloseable {
     private static final int SECONDS = 120;
+    private static final int SIGCONT = 18;
+    private static final int SIGSTOP = 19;
+
+    @SuppressWarnings("restricted")
+    private static final MethodHandle KILL =
+            Linker.nativeLinker()
+                    .downcallHandle(
+                            Linker.nativeLinker().defaultLookup().findOrThrow("kill"),
+                            FunctionDescriptor.of(JAVA_INT, JAVA_INT, JAVA_INT));
 
     private final Process process;
     private final BufferedReader lines;
@@ -45,10 +59,29 @@ final class ChildProgram implements AutoCloseable {
         return lines.readLine();
     }
 
-    /** Sends a signal, as "STOP". */
-    void signal(String name) throws IOException, InterruptedException {
-        Process kill = new ProcessBuilder("kill", "-" + name, "" + process.pid()).start();
-        assertThat(kill.waitFor()).as("kill -%s %d", name, process.pid()).isZero();
+    /** Kills it: it gets no chance to clean up. */
+    void kill() {
+        process.destroyForcibly();
+    }
+
+    /** Suspends it, as Ctrl-Z does in a shell, until {@link #resume}. */
+    void suspend() {
+        signal(SIGSTOP);
+    }
+
+    void resume() {
+        signal(SIGCONT);
+    }
+
+    /** By the system call: a minimal Debian has no program {@code kill}. */
+    private void signal(int number) {
+        int result;
+        try {
+            result = (int) KILL.invokeExact((int) process.pid(), number);
+        } catch (Throwable e) {
+            throw new AssertionError(e);
+        }
+        assertThat(result).as("kill(%d, %d)", process.pid(), number).isZero();
     }
 
     int exitCode() throws InterruptedException {

@@ -57,7 +57,7 @@ class ReconnectTest {
                 client = client(poller, address, ChannelOptions.DEFAULTS);
                 first = client.channel(LONG);
                 echo(first, 1);
-                server.signal("KILL");
+                server.kill();
                 assertThat(first.closed().get(60, TimeUnit.SECONDS))
                         .isIn(Status.CONNECTION_INVALID, Status.IO_TIMEOUT);
                 assertThatThrownBy(() -> first.send(MemorySegment.ofArray(new byte[1]), LONG))
@@ -94,14 +94,14 @@ class ReconnectTest {
                     echo(first, 1);
                     Thread.sleep(6500); // idle for more than the whole time: it answers
                     assertThat(first.isOpen()).isTrue();
-                    server.signal("STOP");
+                    server.suspend();
                     long start = System.nanoTime();
                     assertThat(first.closed().get(60, TimeUnit.SECONDS))
                             .isEqualTo(Status.IO_TIMEOUT);
                     assertThat(Duration.ofNanos(System.nanoTime() - start))
                             .as("keep-alive and timeout, and what an emulated machine needs")
                             .isLessThan(Duration.ofSeconds(12)); // by default it takes 15
-                    server.signal("CONT");
+                    server.resume();
                     echo(client.channel(LONG), 2);
                 }
             }
