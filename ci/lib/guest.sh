@@ -8,6 +8,7 @@
 #   stdout, stderr      what the command prints; with a terminal, neither
 #   exit                its exit code
 #   counted             what QEMU's plugin writes, where PLUGIN names one
+#   pid                 QEMU's process id
 # vm/session reads and writes these, and a few more for a pair (pair.sh) and for an engine (engine.sh). The rest is QEMU's: its own
 # messages, the guest's console, and two fifos, one for lines to the guest (control.in: a signal for the command) and one for lines
 # from all guests ($RUN/events, see follow.sh).
@@ -99,7 +100,7 @@ qemu() { # GUEST MEMORY FRONT
     # saw too few ticks of the emulated timer in the moment that it looks at, and panicked (IO-APIC + timer doesn't work).
     qemu-system-x86_64 "${machine[@]}" -m "${VERBENA_VM_MEMORY:-$2}" -smp "$(processors_of_vm)" -kernel "$VM/kernel" -initrd "$VM/initramfs" \
         -append "console=ttyS0 panic=-1 oops=panic quiet mitigations=off tsc=reliable no_timer_check$words" \
-        -display none -nic none -no-reboot -serial "file:$run/console" -device virtio-rng-pci -device virtio-serial-pci \
+        -display none -nic none -no-reboot -pidfile "$run/pid" -serial "file:$run/console" -device virtio-rng-pci -device virtio-serial-pci \
         "${front[@]}" -chardev "pipe,id=control,path=$run/control" \
         -device virtserialport,chardev=control,name=verbena.control "${more[@]}" "${shares[@]}"
 }
@@ -236,7 +237,7 @@ interactive_in_vm() { # COMMAND…
     say "booting; the shell's files live in memory, only those in $RESULTS stay"
     (
         trap '' INT
-        read -r -t "$VM_BOOT_LIMIT" _ <"$RUN/events" || pkill -KILL -f "path=$RUN/vm/control" || true
+        read -r -t "$VM_BOOT_LIMIT" _ <"$RUN/events" || kill -s KILL "$(cat "$RUN/vm/pid")" || true
     ) &
     stty raw -echo
     qemu vm "$VM_MEMORY" stdio 2>"$RUN/vm/qemu" || true

@@ -100,8 +100,8 @@ is_alive() { # PROCESS_GROUP
     return 1
 }
 
-# Processes under sudo belong to root.
+# Processes under sudo belong to root. The shell's own kill: a minimal system has no program of that name.
 signal_group() { # SIGNAL PROCESS_GROUP
     kill -s "$1" -- "-$2" 2>/dev/null || true
-    [ "$(id -u)" = 0 ] || sudo -n kill -s "$1" -- "-$2" 2>/dev/null || true
+    [ "$(id -u)" = 0 ] || sudo -n sh -c 'kill -s "$0" -- "-$1"' "$1" "$2" 2>/dev/null || true
 }

@@ -142,6 +142,24 @@ LINES
     says "roce: the micro VM did not come up (its console is above)"
 }
 
+test_a_guest_with_a_terminal_that_does_not_come_up() {
+    fake_vm
+    hide pkill # of procps, which a minimal Debian does not have
+    fake_qemu <<'LINES'
+while [ "$1" != -pidfile ]; do shift; done
+echo $$ >"$2"
+echo "BIOS" >"$run/console"
+exec sleep 1000
+LINES
+    with_lib_on_terminal <<'LINES'
+VM_BOOT_LIMIT=1
+interactive_with_devices true
+LINES
+    exits_with 70
+    says BIOS
+    says "roce: the micro VM ended before the command did (its console is above)"
+}
+
 test_a_qemu_that_fails() {
     fake_vm
     fake_qemu <<'LINES'

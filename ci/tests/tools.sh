@@ -104,6 +104,13 @@ with_lib() {
     bash "$BOX/script" >"$BOX/out" 2>"$BOX/err" </dev/null || CODE=$?
 }
 
+# The same where standard input and output are a terminal.
+with_lib_on_terminal() {
+    write_script
+    CODE=0
+    timeout "$EVENT_LIMIT" script -qec "bash $BOX/script 2>$BOX/err" /dev/null >"$BOX/out" </dev/null || CODE=$?
+}
+
 write_script() {
     local part
     {
