@@ -26,6 +26,7 @@ import dev.verbena.examples.FileReceiver;
 import dev.verbena.examples.FileSender;
 import dev.verbena.examples.FileServer;
 import dev.verbena.examples.Hello;
+import dev.verbena.examples.HelloChannels;
 import dev.verbena.examples.KeyValueClient;
 import dev.verbena.examples.KeyValueServer;
 import dev.verbena.examples.ManyQueues;
@@ -299,37 +300,66 @@ class ExamplesTest {
     @Test
     void helloOfOneProcessArrivesAtTheOther() throws IOException, InterruptedException {
         String device = RdmaDevices.active().getFirst();
-        String address;
-        try (Adapter adapter = Adapter.open(device)) {
-            address = anyPort(adapter).getAddress().getHostAddress();
-        }
-        Process receiver =
-                new ProcessBuilder(
-                                Path.of(System.getProperty("java.home"), "bin", "java").toString(),
-                                "--enable-native-access=ALL-UNNAMED",
-                                "-cp",
-                                System.getProperty("java.class.path"),
-                                Hello.class.getName(),
-                                device,
-                                address,
-                                "0")
-                        .redirectErrorStream(true)
-                        .start();
-        CompletableFuture.delayedExecutor(TIMEOUT, TimeUnit.SECONDS)
-                .execute(receiver::destroyForcibly);
+        String address = addressOf(device);
+        Process receiver = start(Hello.class, device, address, "0");
         try (BufferedReader lines = receiver.inputReader()) {
-            Matcher listening = LISTENING.matcher(lines.readLine());
-            assertThat(listening.matches()).as(listening::toString).isTrue();
-            Hello.main(
-                    new String[] {
-                        RdmaDevices.active().getLast(), address, listening.group(1), "Hello, RDMA"
-                    });
+            String port = portIn(lines.readLine());
+            Hello.main(new String[] {RdmaDevices.active().getLast(), address, port, "Hello, RDMA"});
             assertThat(lines.readLine()).isEqualTo("Hello, RDMA");
             assertThat(lines.readLine()).isNull();
             assertThat(receiver.waitFor()).isZero();
         } finally {
             receiver.destroyForcibly();
         }
+    }
+
+    @Test
+    void theProgramToStartWithGetsItsAnswer() throws IOException {
+        String address = addressOf(RdmaDevices.active().getFirst());
+        Process server = start(HelloChannels.class, "server", address, "0");
+        try (BufferedReader lines = server.inputReader()) {
+            String port = portIn(lines.readLine());
+            for (String text : List.of("Hello, RDMA", "Hello again")) {
+                Process client = start(HelloChannels.class, "client", address, port, text);
+                try (BufferedReader answer = client.inputReader()) {
+                    assertThat(answer.lines()).containsExactly(text);
+                } finally {
+                    client.destroyForcibly();
+                }
+                assertThat(lines.readLine()).startsWith("Connected: Channel over ");
+            }
+        } finally {
+            server.destroyForcibly();
+        }
+    }
+
+    private static String addressOf(String device) {
+        try (Adapter adapter = Adapter.open(device)) {
+            return anyPort(adapter).getAddress().getHostAddress();
+        }
+    }
+
+    /** Starts a program in a JVM of its own, which does not outlive the time that it has. */
+    private static Process start(Class<?> program, String... arguments) throws IOException {
+        List<String> command =
+                new ArrayList<>(
+                        List.of(
+                                Path.of(System.getProperty("java.home"), "bin", "java").toString(),
+                                "--enable-native-access=ALL-UNNAMED",
+                                "-cp",
+                                System.getProperty("java.class.path"),
+                                program.getName()));
+        command.addAll(List.of(arguments));
+        Process process = new ProcessBuilder(command).redirectErrorStream(true).start();
+        CompletableFuture.delayedExecutor(TIMEOUT, TimeUnit.SECONDS)
+                .execute(process::destroyForcibly);
+        return process;
+    }
+
+    private static String portIn(String line) {
+        Matcher listening = LISTENING.matcher(line);
+        assertThat(listening.matches()).as(line).isTrue();
+        return listening.group(1);
     }
 
     @Test
