@@ -218,6 +218,14 @@ class StandInTest {
                 .matches("RESULT\ttwo-threads\t-\t\\d+\\.\\d\\d\ttimes\n");
     }
 
+    @Test
+    void measuresAMessageAndOneOverTcp() throws Exception {
+        for (String what : List.of("channel", "queue-pair", "tcp")) {
+            assertThat(java(MessageTurns.class, List.of(), what, "--ms", "1", "--rounds", "1"))
+                    .matches("RESULT\tmessage\t" + what + "\t\\d+\\.\\d\\d\tns\n");
+        }
+    }
+
     /**
      * That nothing is lost or kept twice shows in the figures: a queue pair takes some kilobytes.
      */
