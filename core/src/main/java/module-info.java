@@ -2,8 +2,12 @@
  * RDMA for Java with the semantics of the Network Direct Kernel interface (NDK), mapped onto real
  * work requests of {@code libibverbs}.
  *
- * <p>Start at {@link dev.verbena.Adapter}. The module calls native code: run with {@code
- * --enable-native-access=dev.verbena}.
+ * <p>Start with {@linkplain dev.verbena.channel channels}, which carry messages between programs,
+ * or with {@link dev.verbena.Adapter} and its queue pairs. Both packages begin with a whole
+ * program.
+ *
+ * <p>The module calls native code: run with {@code --enable-native-access=dev.verbena} on the
+ * module path, or {@code --enable-native-access=ALL-UNNAMED} on the class path.
  */
 module dev.verbena {
     requires dev.verbena.bindings;

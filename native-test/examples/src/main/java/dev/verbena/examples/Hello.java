@@ -10,8 +10,9 @@ import java.util.concurrent.*;
 // @end
 
 /**
- * One message from one process to another: {@code DEVICE ADDRESS PORT} receives it, {@code DEVICE
- * ADDRESS PORT TEXT} sends it. Address and port are the receiver's in both.
+ * Sends one message from one process to another over a queue pair. {@code DEVICE ADDRESS PORT}
+ * receives it, {@code DEVICE ADDRESS PORT TEXT} sends it. Both take the receiver's address and
+ * port.
  */
 public final class Hello {
     private Hello() {}
@@ -20,14 +21,14 @@ public final class Hello {
      * Runs one side.
      *
      * @param args the device, the receiver's address and port, and at the sender the text
-     * @throws InterruptedException when the receiver is interrupted before a sender came
+     * @throws InterruptedException if the receiver is interrupted before a sender connects
      */
     // @start region="program"
     public static void main(String[] args) throws InterruptedException {
         InetSocketAddress receiver = new InetSocketAddress(args[1], Integer.parseInt(args[2]));
         // @start region="objects"
         QueuePairLimits limits = QueuePairLimits.depths(1, 1); // outstanding sends, receives
-        try (Adapter adapter = Adapter.open(args[0]); // all are closed at the end, last first
+        try (Adapter adapter = Adapter.open(args[0]); // all are closed at the end, in reverse order
                 ProtectionDomain domain = adapter.createProtectionDomain();
                 CompletionQueue queue = adapter.createConfinedCompletionQueue(2);
                 QueuePair pair = domain.createQueuePair(queue, queue, limits);
@@ -66,9 +67,9 @@ public final class Hello {
         Completions completions = new Completions(1);
         while (queue.poll(completions) == 0) {
             queue.arm(NotifyType.ANY);
-            queue.await(Duration.ofSeconds(30)).orThrow(); // sleeps until there is something
+            queue.await(Duration.ofSeconds(30)).orThrow(); // blocks until a completion arrives
         }
-        completions.status(0).orThrow(); // how the request has ended
+        completions.status(0).orThrow(); // throws if the request failed
     }
     // @end
     // @end

@@ -14,7 +14,9 @@ import java.util.regex.MatchResult;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
-/** The code in the README is that of the examples, which compile and which the device tests run. */
+/**
+ * The code in the documents is that of the examples: they compile, and the device tests run them.
+ */
 class ReadmeTest {
     private static final Path ROOT = Path.of("..", "..");
     private static final Path EXAMPLES = Path.of("src/main/java/dev/verbena/examples");
@@ -22,32 +24,30 @@ class ReadmeTest {
     private static final Pattern MARK = Pattern.compile("\\s*// @(start|end)\\b.*");
 
     @Test
-    void theReadmeHasTheProgramHello() throws IOException {
-        String readme = Files.readString(ROOT.resolve("README.md"));
-        List<String> blocks = BLOCK.matcher(readme).results().map(r -> r.group(1)).toList();
-        assertThat(blocks).hasSize(1);
-
-        List<String> program = new ArrayList<>(region("Hello", "imports"));
-        program.add("");
-        program.addAll(region("Hello", "program"));
-        assertThat(blocks.getFirst().lines().toList()).isEqualTo(program);
+    void theReadmeHasTheProgramToStartWith() throws IOException {
+        assertThat(javaBlocksOf("README.md"))
+                .containsExactly(region("HelloChannels", "ask"), program("HelloChannels"));
     }
 
     @Test
-    void theReadmeHasAtMost120LinesOfAtMost120Characters() throws IOException {
-        List<String> lines = Files.readAllLines(ROOT.resolve("README.md"));
-        assertThat(lines).hasSizeLessThanOrEqualTo(120);
-        assertThat(lines).allSatisfy(line -> assertThat(line).hasSizeLessThanOrEqualTo(120));
-    }
-
-    @Test
-    void thePageOnChannelsHasTheKeyValueStore() throws IOException {
-        String page = Files.readString(ROOT.resolve("core/docs/channels.md"));
-        List<List<String>> blocks =
-                BLOCK.matcher(page).results().map(r -> r.group(1).lines().toList()).toList();
-        assertThat(blocks)
+    void thePageOnChannelsHasTheProgramToStartWithAndTheKeyValueStore() throws IOException {
+        assertThat(javaBlocksOf("core/docs/channels.md"))
                 .containsExactly(
-                        region("KeyValueClient", "get"), region("KeyValueServer", "answer"));
+                        program("HelloChannels"),
+                        region("KeyValueClient", "get"),
+                        region("KeyValueServer", "answer"));
+    }
+
+    @Test
+    void thePageOnTheLibraryHasTheProgramHello() throws IOException {
+        assertThat(javaBlocksOf("core/README.md")).containsExactly(program("Hello"));
+    }
+
+    @Test
+    void theReadmeHasLinesOfAtMost120Characters() throws IOException {
+        assertThat(Files.readAllLines(ROOT.resolve("README.md")))
+                .isNotEmpty()
+                .allSatisfy(line -> assertThat(line).hasSizeLessThanOrEqualTo(120));
     }
 
     @Test
@@ -66,6 +66,21 @@ class ReadmeTest {
         for (MatchResult result : found) {
             assertThat(region(result.group(1), result.group(2))).as(result.group()).isNotEmpty();
         }
+    }
+
+    private static List<List<String>> javaBlocksOf(String page) throws IOException {
+        return BLOCK.matcher(Files.readString(ROOT.resolve(page)))
+                .results()
+                .map(r -> r.group(1).lines().toList())
+                .toList();
+    }
+
+    /** A whole program: imports and members, without the class around them. */
+    private static List<String> program(String example) throws IOException {
+        List<String> program = new ArrayList<>(region(example, "imports"));
+        program.add("");
+        program.addAll(region(example, "program"));
+        return program;
     }
 
     /** The lines of a region, as Javadoc shows them: without marks and common indentation. */
