@@ -241,6 +241,8 @@ public final class ProtectionDomain extends NativeObject {
      * @param limits its depths and sizes; those of receives are ignored
      * @return the new object, to be closed by the caller
      * @throws VerbenaException with INVALID_PARAMETER if the device does not support the limits
+     * @throws WrongThreadException if the completion queues are {@linkplain
+     *     Adapter#createConfinedCompletionQueue confined} to another thread
      */
     @CheckReturnValue
     public QueuePair createQueuePair(
@@ -265,6 +267,8 @@ public final class ProtectionDomain extends NativeObject {
      * @param limits its depths and sizes
      * @return the new object, to be closed by the caller
      * @throws VerbenaException with INVALID_PARAMETER if the device does not support the limits
+     * @throws WrongThreadException if the completion queues are {@linkplain
+     *     Adapter#createConfinedCompletionQueue confined} to another thread
      */
     @CheckReturnValue
     public QueuePair createQueuePair(
