@@ -99,6 +99,7 @@ class FabricTest {
     void aLinkThatGoesDownIsInTheRecording(@TempDir Path folder) throws Exception {
         Path file = folder.resolve("recording.jfr");
         int number;
+        List<Status> failures;
         try (Recording recording = new Recording()) {
             Stream.of("Device", "FailedCompletion", "Disconnect")
                     .forEach(name -> recording.enable("dev.verbena." + name));
@@ -113,6 +114,7 @@ class FabricTest {
                 assertThat(a.writeUntil(new AtomicBoolean(), b.target)).isIn(LINK_FAILURES);
                 a.awaitAll();
                 recording.stop();
+                failures = a.failures();
             }
             recording.dump(file);
         }
@@ -126,15 +128,17 @@ class FabricTest {
                 .filteredOn(event -> event.getEventType().getName().endsWith(".Device"))
                 .extracting(event -> event.getString("type"), event -> event.getInt("port"))
                 .contains(tuple("PORT_DOWN", 1));
+        // The cause, but none of the requests that were cancelled with it. Soft-RoCE reports one up
+        // to Linux 6.4; since 6.5 it also cancels the request that it could not send.
+        assertThat(failures).isNotEmpty().isSubsetOf(LINK_FAILURES);
         assertThat(recorded)
                 .filteredOn(event -> event.getEventType().getName().endsWith("FailedCompletion"))
-                .extracting(event -> event.getInt("queuePair"))
-                .containsExactly(number);
-        // Soft-RoCE: no answer came, or the packet could not be sent.
-        assertThat(recorded)
-                .filteredOn(event -> event.getEventType().getName().endsWith("FailedCompletion"))
-                .extracting(event -> event.getString("status"))
-                .isSubsetOf("IO_TIMEOUT", "ACCESS_VIOLATION");
+                .extracting(event -> event.getInt("queuePair"), event -> event.getString("status"))
+                .isEqualTo(
+                        failures.stream()
+                                .filter(status -> status != Status.CANCELLED)
+                                .map(status -> tuple(number, status.name()))
+                                .toList());
         assertThat(recorded)
                 .filteredOn(event -> event.getEventType().getName().endsWith("Disconnect"))
                 .extracting(event -> event.getString("reason"), event -> event.getInt("queuePair"))

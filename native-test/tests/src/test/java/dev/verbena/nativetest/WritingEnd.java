@@ -16,6 +16,8 @@ import dev.verbena.RemoteMemory;
 import dev.verbena.Status;
 
 import java.lang.foreign.Arena;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
 
@@ -32,6 +34,7 @@ final class WritingEnd implements AutoCloseable {
     private final Arena arena = Arena.ofShared();
     private final MemoryRegion memory;
     private final Completions completions = new Completions(DEPTH);
+    private final List<Status> failures = new ArrayList<>();
     private int posted;
     private int ended;
 
@@ -70,6 +73,7 @@ final class WritingEnd implements AutoCloseable {
             ended++;
             if (completions.status(i) != Status.SUCCESS) {
                 failure = completions.status(i);
+                failures.add(failure);
             }
         }
         return failure;
@@ -109,6 +113,11 @@ final class WritingEnd implements AutoCloseable {
         allWell &= poll() == Status.SUCCESS;
         assertThat(ended).isEqualTo(posted);
         return allWell;
+    }
+
+    /** The statuses of the requests that did not succeed so far, in order. */
+    List<Status> failures() {
+        return failures;
     }
 
     /** How many have ended. */
