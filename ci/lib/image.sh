@@ -3,7 +3,7 @@
 # Sourced by ci/roce and, as root, by vm/fill.
 #
 # Reads: CI_DIR (roce or vm/fill), SCRATCH (say.sh), the variables that PROXIES names
-# Sets:  FROM_RELEASE, for archive_line (packages.sh)
+# Sets:  nothing
 # For other files: IMAGE, IMAGE_LABEL, PROXIES, image_recipe, build_image
 
 IMAGE=verbena/rdma-java:25
@@ -44,21 +44,10 @@ release_of_base() {
     fi
 }
 
-# The lines of sources.list for it: the release, its updates and its security updates, from where this machine has its own.
-archives_of_base() {
-    local own release pocket components=(main)
-    own=$(of_os_release VERSION_CODENAME) release=$(release_of_base)
-    [ "$(of_os_release ID)" != ubuntu ] || components=(main universe)
-    FROM_RELEASE=$own archive_line "$release" "${components[@]}" || return
-    for pocket in updates security; do
-        ! archive_of "$own-$pocket" >/dev/null || FROM_RELEASE=$own-$pocket archive_line "$release-$pocket" "${components[@]}" || return
-    done
-}
-
 # Leaves out the files that the Dockerfile would remove: a layer records what it removed, and when, and would differ each time.
 import_base() { # NAME
     local tar archives code=0
-    archives=$(archives_of_base) || return
+    archives=$(archives_of_release "$(release_of_base)") || return
     tar=$(mktemp -p "${SCRATCH:-/tmp}" --suffix=.tar) || return
     # shellcheck disable=SC2016 # mmdebstrap's shell is to expand it
     as_root env SOURCE_DATE_EPOCH="$IMAGE_EPOCH" mmdebstrap --variant=minbase --skip=output/dev \

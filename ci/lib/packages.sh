@@ -2,10 +2,10 @@
 # Packages of the distribution, by their names in Debian and Ubuntu: which are missing, installing them, other releases' archives.
 # Sourced by ci/roce and, as root, by vm/fill.
 #
-# Reads: INSTALL, CACHE (roce), SCRATCH (say.sh), APT_CONFIG, FROM_RELEASE (image.sh), CC
+# Reads: INSTALL, CACHE (roce), SCRATCH (say.sh), APT_CONFIG, CC
 # Sets:  ARCHIVES_SILENT   what apt said when package archives did not answer, or empty
 # For other files: have_apt, missing_of, need, install_packages, with_fresh_lists, update_lists, as_root, apt_of_suite, archive_line,
-#        archive_of, of_os_release
+#        archives_of_release, archive_of, of_os_release
 
 ARCHIVES_SILENT=''
 LISTS_LIMIT=300 # seconds to wait for another apt-get that has locked the lists; unlike `install`, `update` does not wait by itself
@@ -63,6 +63,17 @@ archive_line() { # SUITE [COMPONENT…]
     done
     [ -e "$keyring" ] || keyring=''
     echo "deb ${keyring:+[signed-by=$keyring] }$uri $suite ${*:-main}"
+}
+
+# The lines of sources.list for a release, its updates and its security updates, from where this machine has its own.
+archives_of_release() { # RELEASE
+    local own pocket components=(main)
+    own=$(of_os_release VERSION_CODENAME)
+    [ "$(of_os_release ID)" != ubuntu ] || components=(main universe)
+    archive_line "$1" "${components[@]}" || return
+    for pocket in updates security; do
+        ! archive_of "$own-$pocket" >/dev/null || FROM_RELEASE=$own-$pocket archive_line "$1-$pocket" "${components[@]}" || return
+    done
 }
 
 # Prints where apt has a release from (security updates are a release of their own here).

@@ -1,11 +1,11 @@
 # shellcheck shell=bash
 # Messages, failures, and the folder for temporary files. Messages go to standard error: standard output belongs to the command.
 #
-# Reads: VERBOSE (roce), TMPDIR
+# Reads: VERBOSE (roce), PROGRAM (fresh), TMPDIR
 # Sets:  SCRATCH   this run's folder for temporary files, removed at its end
 # For other files: say, detail, fail, usage_error, take_lock, into, quietly, make_scratch, need_room, need_writable
 
-say() { printf 'roce: %s\n' "$*" >&2; }
+say() { printf '%s: %s\n' "${PROGRAM:-roce}" "$*" >&2; }
 
 detail() { [ "$VERBOSE" = no ] || say "$@"; }
 
@@ -16,7 +16,7 @@ fail() { # EXIT_CODE SENTENCE…
     exit "$code"
 }
 
-usage_error() { fail 64 "$* (ci/roce help)"; }
+usage_error() { fail 64 "$* (ci/${PROGRAM:-roce} help)"; }
 
 # Waits for a lock, not silently and not for ever.
 take_lock() { # DESCRIPTOR WHO_HAS_IT

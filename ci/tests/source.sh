@@ -6,7 +6,7 @@
 # For other files: nothing but tests
 
 all_scripts() {
-    printf '%s\n' "$CI_DIR/roce" "$CI_DIR"/lib/*.sh "$CI_DIR"/vm/* "$CI_DIR"/tests/*
+    printf '%s\n' "$CI_DIR"/{roce,fresh} "$CI_DIR"/lib/*.sh "$CI_DIR"/vm/* "$CI_DIR"/tests/*
 }
 
 # The commands that ci/README.md gives.
