@@ -158,6 +158,7 @@ public final class Channel extends Polled implements AutoCloseable {
             InetSocketAddress server,
             ChannelOptions options,
             @Nullable MessageHandler handler) {
+        poller.checkMayWait();
         Channel channel = new Channel(poller, options, handler);
         Connector connector = null;
         try {

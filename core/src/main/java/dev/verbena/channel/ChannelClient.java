@@ -263,6 +263,7 @@ public final class ChannelClient implements AutoCloseable {
      */
     @CheckReturnValue
     public Channel channel(Duration timeout) throws InterruptedException {
+        poller.checkMayWait();
         long deadline = System.nanoTime() + TimeUnit.NANOSECONDS.convert(timeout);
         CompletableFuture<Channel> waiting;
         synchronized (lock) {

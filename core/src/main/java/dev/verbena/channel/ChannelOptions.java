@@ -33,7 +33,8 @@ public final class ChannelOptions {
                     16,
                     Duration.ofSeconds(10),
                     Duration.ofSeconds(5),
-                    ConnectionOptions.DEFAULTS);
+                    ConnectionOptions.DEFAULTS,
+                    false);
 
     private static final int MOST = 0x7fff; // receives have 16 bits in the handshake
 
@@ -44,6 +45,7 @@ public final class ChannelOptions {
     final Duration timeout;
     final Duration keepAlive;
     final ConnectionOptions connection;
+    final boolean tracking;
 
     private ChannelOptions(
             int maxMessage,
@@ -52,7 +54,8 @@ public final class ChannelOptions {
             int exposures,
             Duration timeout,
             Duration keepAlive,
-            ConnectionOptions connection) {
+            ConnectionOptions connection,
+            boolean tracking) {
         this.maxMessage = maxMessage;
         this.outstanding = outstanding;
         this.receives = receives;
@@ -60,6 +63,7 @@ public final class ChannelOptions {
         this.timeout = timeout;
         this.keepAlive = keepAlive;
         this.connection = connection;
+        this.tracking = tracking;
     }
 
     /**
@@ -73,7 +77,7 @@ public final class ChannelOptions {
     public ChannelOptions withMaxMessage(int bytes) {
         check(bytes, 1 << 30, "The longest message has %d to %,d bytes, not %,d");
         return new ChannelOptions(
-                bytes, outstanding, receives, exposures, timeout, keepAlive, connection);
+                bytes, outstanding, receives, exposures, timeout, keepAlive, connection, tracking);
     }
 
     /**
@@ -85,7 +89,14 @@ public final class ChannelOptions {
     public ChannelOptions withOutstanding(int messages) {
         check(messages, MOST, "%d to %,d messages may be outstanding, not %,d");
         return new ChannelOptions(
-                maxMessage, messages, receives, exposures, timeout, keepAlive, connection);
+                maxMessage,
+                messages,
+                receives,
+                exposures,
+                timeout,
+                keepAlive,
+                connection,
+                tracking);
     }
 
     /**
@@ -97,7 +108,14 @@ public final class ChannelOptions {
     public ChannelOptions withReceives(int messages) {
         check(messages, MOST, "A channel has %d to %,d receives, not %,d");
         return new ChannelOptions(
-                maxMessage, outstanding, messages, exposures, timeout, keepAlive, connection);
+                maxMessage,
+                outstanding,
+                messages,
+                exposures,
+                timeout,
+                keepAlive,
+                connection,
+                tracking);
     }
 
     /**
@@ -114,7 +132,7 @@ public final class ChannelOptions {
                     "A channel has 0 to %,d exposures, not %,d".formatted(MOST, parts));
         }
         return new ChannelOptions(
-                maxMessage, outstanding, receives, parts, timeout, keepAlive, connection);
+                maxMessage, outstanding, receives, parts, timeout, keepAlive, connection, tracking);
     }
 
     /**
@@ -128,7 +146,14 @@ public final class ChannelOptions {
     public ChannelOptions withTimeout(Duration within) {
         positive(within, "The timeout of messages");
         return new ChannelOptions(
-                maxMessage, outstanding, receives, exposures, within, keepAlive, connection);
+                maxMessage,
+                outstanding,
+                receives,
+                exposures,
+                within,
+                keepAlive,
+                connection,
+                tracking);
     }
 
     /**
@@ -144,7 +169,7 @@ public final class ChannelOptions {
     public ChannelOptions withKeepAlive(Duration every) {
         positive(every, "The interval of keep-alives");
         return new ChannelOptions(
-                maxMessage, outstanding, receives, exposures, timeout, every, connection);
+                maxMessage, outstanding, receives, exposures, timeout, every, connection, tracking);
     }
 
     /**
@@ -162,7 +187,23 @@ public final class ChannelOptions {
                 exposures,
                 timeout,
                 keepAlive,
-                Objects.requireNonNull(options, "options"));
+                Objects.requireNonNull(options, "options"),
+                tracking);
+    }
+
+    /**
+     * Detects uses of a message after its release, for tests: the memory of each message then has a
+     * scope of its own, so a segment that was kept throws as soon as the message is released. A
+     * message then allocates some hundred bytes and takes some microseconds.
+     *
+     * <p>{@link Message#data} and {@link Message#buffer} of a released message throw in any case.
+     *
+     * @param on whether to track
+     * @return a changed copy of these options
+     */
+    public ChannelOptions withTracking(boolean on) {
+        return new ChannelOptions(
+                maxMessage, outstanding, receives, exposures, timeout, keepAlive, connection, on);
     }
 
     /** Refuses messages that would be refused when they are sent: the device has a limit. */

@@ -185,6 +185,7 @@ public final class ChannelServer implements AutoCloseable {
      *     stay open
      */
     public boolean stop(Duration within) throws InterruptedException {
+        poller.checkMayWait();
         stopping = true;
         CompletableFuture<Void> all =
                 CompletableFuture.allOf(

@@ -236,6 +236,7 @@ public final class Exposure implements AutoCloseable {
      */
     @CheckReturnValue
     public Message await() throws InterruptedException {
+        channel.poller.checkMayWait();
         CompletableFuture<Message> end = future();
         changeClaims(1, false); // before the wait: a close meanwhile leaves it the message
         try {

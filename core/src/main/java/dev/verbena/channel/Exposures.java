@@ -151,6 +151,7 @@ final class Exposures {
     /** As {@link Channel#expose}. */
     Exposure expose(MemoryRegion region, long offset, long length, OpFlags rights, Duration within)
             throws InterruptedException {
+        channel.poller.checkMayWait();
         long left = TimeUnit.NANOSECONDS.convert(within);
         long deadline = System.nanoTime() + left;
         while (true) {
@@ -176,7 +177,6 @@ final class Exposures {
             } finally {
                 channel.lock.unlock();
             }
-            // Throws in a handler or callback.
             int ignored = channel.poller.await(Duration.ofNanos(left));
             left = deadline - System.nanoTime();
         }

@@ -85,6 +85,7 @@ final class Inbox {
         long deadline = System.nanoTime() + left;
         boolean polls = channel.poller.onPollingThread();
         channel.poller.checkThread();
+        channel.poller.checkMayWait();
         while (true) {
             channel.lock.lockInterruptibly();
             try {

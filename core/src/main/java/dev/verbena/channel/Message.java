@@ -2,6 +2,9 @@ package dev.verbena.channel;
 
 import com.google.errorprone.annotations.CheckReturnValue;
 
+import org.jspecify.annotations.Nullable;
+
+import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 
@@ -15,8 +18,10 @@ public final class Message implements AutoCloseable {
     private final int slot;
     private final MemorySegment frame; // with its header
     private MemorySegment payload; // of any message in this slot
+    private @Nullable Arena scope; // of the payload, if messages are tracked
     private int length;
     private boolean held; // by the channel's user
+    private boolean released;
     private boolean retained;
 
     Message(Channel channel, int slot, MemorySegment frame) {
@@ -39,21 +44,40 @@ public final class Message implements AutoCloseable {
      * it once more: so its object is not used again.
      */
     Message successor() {
-        return retained ? new Message(channel, slot, frame) : this;
+        return retained || scope != null ? new Message(channel, slot, frame) : this;
     }
 
     /** By the poller: it has come, and the handler or the inbox gets it. */
+    @SuppressWarnings({"MustBeClosedChecker", "restricted"}) // its release closes the scope
     void arrived(int bytes) {
+        if (channel.options.tracking) {
+            Arena made = Arena.ofShared();
+            payload = payload.reinterpret(made, null);
+            scope = made;
+        }
         length = bytes;
         retained = false;
         held = true;
+        released = false;
     }
 
-    /** By the channel, with its lock: whether it was held, and is not any more. */
+    /**
+     * By the channel, with its lock: whether it was held, and is not any more.
+     *
+     * @throws IllegalStateException if it is tracked and a thread is inside a call that reads it
+     */
     boolean drop() {
         boolean before = held;
+        closeScope();
         held = false;
+        released = true;
         return before;
+    }
+
+    private void closeScope() {
+        if (scope != null && held) {
+            scope.close();
+        }
     }
 
     /**
@@ -63,7 +87,9 @@ public final class Message implements AutoCloseable {
      */
     boolean detach() {
         if (held) {
-            payload = MemorySegment.ofArray(data().toArray(ValueLayout.JAVA_BYTE));
+            MemorySegment copy = MemorySegment.ofArray(data().toArray(ValueLayout.JAVA_BYTE));
+            closeScope();
+            payload = copy;
             held = false;
             return true;
         }
@@ -98,21 +124,32 @@ public final class Message implements AutoCloseable {
      * The memory that it begins at. Longer than the message: see {@link #length}. Allocates
      * nothing, as {@link #data} does.
      *
-     * @return the memory
+     * @return the memory, to be read until the message is released
+     * @throws IllegalStateException if it was released
      */
     @CheckReturnValue
     public MemorySegment buffer() {
+        ensureNotReleased();
         return payload;
     }
 
     /**
      * The bytes of the message.
      *
-     * @return memory of just its length
+     * @return memory of just its length, to be read until the message is released
+     * @throws IllegalStateException if it was released
      */
     @CheckReturnValue
     public MemorySegment data() {
+        ensureNotReleased();
         return payload.asSlice(0, length);
+    }
+
+    private void ensureNotReleased() {
+        if (released) {
+            throw new IllegalStateException(
+                    "This message was released, and its memory may hold another one. A message that its handler does not retain() is released when the handler returns");
+        }
     }
 
     /**
@@ -120,16 +157,19 @@ public final class Message implements AutoCloseable {
      * may use the channel.
      *
      * @return this message
+     * @throws IllegalStateException if it was released
      */
     public Message retain() {
+        ensureNotReleased();
         retained = true;
         return this;
     }
 
     /**
-     * Gives the memory back to the channel, which the peer then may send to again: it is not to be
-     * read any more. A second call does nothing. A message that its handler has not kept is
-     * released when the handler returns.
+     * Gives the memory back to the channel, so that the peer can send into it again. Do not use the
+     * message or its memory afterwards: {@link #data} throws, and {@link
+     * ChannelOptions#withTracking} makes a segment throw that was kept. A second call does nothing.
+     * A message that its handler does not retain is released when the handler returns.
      *
      * @throws WrongThreadException when the channel's poller is another thread's ({@link
      *     Poller#onThisThread}): then it is not released

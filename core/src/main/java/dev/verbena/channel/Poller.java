@@ -202,11 +202,16 @@ public final class Poller implements AutoCloseable {
         return count == 0 && !ranTasks && !closed;
     }
 
-    private void checkMayPoll() {
-        if (thread == Thread.currentThread() && dispatching) {
+    /** A wait of the polling thread for what only the polling thread can bring never ends. */
+    void checkMayWait() {
+        if (isDispatchingHere()) {
             throw new IllegalStateException(
-                    "A handler or callback must not poll or wait: use trySend or sendAsync there");
+                    "A handler or callback must not poll or wait, because it runs on the polling thread: use a try… or …Async method, or another thread");
         }
+    }
+
+    private void checkMayPoll() {
+        checkMayWait();
         if (!confined) {
             throw new IllegalStateException(
                     "This poller has a thread of its own, which polls. To poll yourself, make it by Poller.onThisThread");

@@ -30,6 +30,7 @@ final class RoomWait {
     /** As {@link Channel#send}. */
     void send(MemorySegment data, Duration timeout) throws InterruptedException {
         Poller poller = channel.poller;
+        poller.checkMayWait();
         Status status = channel.trySend(data);
         if (status == Status.NO_MORE_ENTRIES) {
             long left = TimeUnit.NANOSECONDS.convert(timeout);
@@ -52,7 +53,6 @@ final class RoomWait {
         long left;
         do {
             left = deadline - System.nanoTime();
-            // Throws in a handler or callback.
             int ignored = channel.poller.await(Duration.ofNanos(left));
             status = channel.trySend(data);
         } while (status == Status.NO_MORE_ENTRIES && left > 0);

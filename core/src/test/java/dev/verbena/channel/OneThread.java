@@ -82,11 +82,21 @@ final class OneThread implements AutoCloseable {
 
     /** Time passes, during which the pollers are polled every 50 ms. */
     void pass(Duration time) {
-        for (long left = time.toMillis(); left > 0; left -= 50) {
-            passed += 50_000_000;
+        pass(time, Duration.ofMillis(50));
+    }
+
+    /** Time passes, and the pollers are polled once in each interval of it. */
+    void pass(Duration time, Duration interval) {
+        for (long left = time.toNanos(); left > 0; left -= interval.toNanos()) {
+            leap(interval);
             int ignored = poller.poll() + (hangs ? 0 : pollerOfB.poll());
         }
         run();
+    }
+
+    /** Time passes while nobody polls. */
+    void leap(Duration time) {
+        passed += time.toNanos();
     }
 
     static MemorySegment text(String text) {
