@@ -23,6 +23,7 @@ import java.net.InetSocketAddress;
 import java.time.Duration;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.locks.ReentrantLock;
+import java.util.function.Consumer;
 
 /**
  * A connection that carries messages: a queue pair with its buffers, credits so that neither side
@@ -218,6 +219,15 @@ public final class Channel extends Polled implements AutoCloseable {
     /** The connection stands: from now on messages are sent, and deadlines looked at. */
     void established() {
         dispatch.established();
+    }
+
+    /** Gives it to the program, once it is established. By the polling thread. */
+    void opened(Consumer<Channel> callback) {
+        try {
+            callback.accept(this);
+        } catch (Throwable t) {
+            failedInProgram("the callback for opened channels", t);
+        }
     }
 
     /** Undoes the constructor: the connection did not come about. */

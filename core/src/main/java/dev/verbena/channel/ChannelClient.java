@@ -42,21 +42,16 @@ import java.util.random.RandomGenerator;
 public final class ChannelClient implements AutoCloseable {
     private static final Duration CLOSE_WITHIN = Duration.ofSeconds(30);
 
-    /** Runs something later. */
+    /** Lets a client connect again after a pause. */
     interface Later {
-        void run(long nanoseconds, Runnable task);
+        void connect(ChannelClient client, long nanoseconds);
     }
 
     /** Time and chance, for tests. */
     record Surroundings(LongSupplier nanoTime, Supplier<RandomGenerator> random, Later later) {
-        static Surroundings of(Poller poller) {
+        static Surroundings real() {
             return new Surroundings(
-                    System::nanoTime,
-                    ThreadLocalRandom::current,
-                    (nanoseconds, task) ->
-                            CompletableFuture.delayedExecutor(
-                                            nanoseconds, TimeUnit.NANOSECONDS, poller::execute)
-                                    .execute(task));
+                    System::nanoTime, ThreadLocalRandom::current, ChannelClient::connectAfter);
         }
     }
 
@@ -81,6 +76,10 @@ public final class ChannelClient implements AutoCloseable {
 
     // Of the polling thread.
     private int doublings;
+    private long since; // when the current channel was opened
+    private boolean pausing;
+    private boolean timed; // whether the poller's ticks end the pause
+    private long pauseEnds;
 
     ChannelClient(
             Poller poller,
@@ -123,13 +122,7 @@ public final class ChannelClient implements AutoCloseable {
         options.checkFits(poller.adapter());
         ChannelClient client =
                 new ChannelClient(
-                        poller,
-                        server,
-                        options,
-                        reconnect,
-                        handler,
-                        opened,
-                        Surroundings.of(poller));
+                        poller, server, options, reconnect, handler, opened, Surroundings.real());
         client.begin();
         return client;
     }
@@ -138,10 +131,49 @@ public final class ChannelClient implements AutoCloseable {
 
     /** Makes the first attempt. From any thread. */
     void begin() {
+        poller.add(this);
         poller.execute(this::connect);
     }
 
-    private void connect() {
+    /**
+     * By the polling thread, at each tick: ends a pause, and does what was not done for lack of
+     * memory.
+     */
+    void tick(long now) {
+        Channel channel;
+        boolean idle;
+        boolean ended;
+        synchronized (lock) {
+            channel = current;
+            idle = attempts > 0 && attempt == null && channel == null;
+            ended = reason != null;
+        }
+        if (channel != null && channel.end.isClosed()) {
+            channelEnded(channel);
+        } else if (idle && ended) {
+            finish();
+        } else if (timed && now - pauseEnds >= 0) {
+            connect();
+        } else if (idle && !pausing) {
+            pause();
+        }
+    }
+
+    /** By the polling thread: no tick comes any more. */
+    void pollerCloses() {
+        if (pausing) {
+            connect(); // finds that the poller is closing
+        }
+    }
+
+    private void connectAfter(long nanoseconds) {
+        pauseEnds = poller.now() + nanoseconds;
+        timed = true;
+    }
+
+    void connect() {
+        pausing = false;
+        timed = false;
         if (poller.isClosing()) {
             end(Status.CANCELLED, "is closed: its poller was closed", lastFailure());
             return;
@@ -181,11 +213,10 @@ public final class ChannelClient implements AutoCloseable {
         } else if (channel == null) {
             failed(Objects.requireNonNull(thrown));
         } else {
-            long since = surroundings.nanoTime().getAsLong();
-            var _ = channel.closed().whenComplete((status, none) -> channelEnded(channel, since));
-            try {
-                opened.accept(channel);
-            } finally {
+            since = surroundings.nanoTime().getAsLong();
+            var _ = channel.closed().whenComplete((status, none) -> channelEnded(channel));
+            channel.opened(opened);
+            if (channel.isOpen()) {
                 waiting.complete(channel);
             }
         }
@@ -193,6 +224,9 @@ public final class ChannelClient implements AutoCloseable {
 
     private void failed(Throwable thrown) {
         Status status = thrown instanceof VerbenaException e ? e.status() : null;
+        if (thrown instanceof OutOfMemoryError) {
+            status = Status.INSUFFICIENT_RESOURCES; // there may be memory later
+        }
         if (status == null) { // no network's doing: the adapter was closed, say
             end(Status.INTERNAL_ERROR, "cannot connect: " + thrown, thrown);
         } else if (reconnect.isLast(status)) {
@@ -208,14 +242,15 @@ public final class ChannelClient implements AutoCloseable {
     }
 
     /** By the polling thread, when all callbacks of the channel were called. */
-    private void channelEnded(Channel channel, long since) {
+    private void channelEnded(Channel channel) {
         ChannelException why = channel.closeReason();
         synchronized (lock) {
+            if (current != channel) {
+                return; // that is known
+            }
             current = null;
             lastFailure = why;
-            if (reason == null) {
-                next = new CompletableFuture<>();
-            }
+            renewNext();
         }
         if (closeReason() != null) {
             finish();
@@ -233,8 +268,13 @@ public final class ChannelClient implements AutoCloseable {
     }
 
     private void pause() {
+        if (poller.isClosing()) {
+            connect(); // finds that
+            return;
+        }
         long pause = reconnect.pauseNanoseconds(doublings++, surroundings.random().get());
-        surroundings.later().run(pause, this::connect);
+        surroundings.later().connect(this, pause);
+        pausing = true;
     }
 
     // ---- the channels
@@ -243,12 +283,27 @@ public final class ChannelClient implements AutoCloseable {
      * A future for the channel: the one that stands, or the next one.
      *
      * @return it is completed by the polling thread, and fails with a {@link ChannelException} when
-     *     the client ends for good. Its channel may have ended when it is used: ask again then
+     *     the client ends for good. A channel that has ended is never the answer; one may end
+     *     before it is used: ask again then
      */
     @CheckReturnValue
     public CompletableFuture<Channel> channel() {
+        return live().copy();
+    }
+
+    private CompletableFuture<Channel> live() {
         synchronized (lock) {
-            return next.copy();
+            if (current != null && !current.isOpen()) {
+                renewNext();
+            }
+            return next;
+        }
+    }
+
+    /** The next channel is awaited, unless it is already. The caller holds the lock. */
+    private void renewNext() {
+        if (reason == null && next.isDone()) {
+            next = new CompletableFuture<>();
         }
     }
 
@@ -265,10 +320,7 @@ public final class ChannelClient implements AutoCloseable {
     public Channel channel(Duration timeout) throws InterruptedException {
         poller.checkMayWait();
         long deadline = System.nanoTime() + TimeUnit.NANOSECONDS.convert(timeout);
-        CompletableFuture<Channel> waiting;
-        synchronized (lock) {
-            waiting = next;
-        }
+        CompletableFuture<Channel> waiting = live();
         try {
             poller.awaitDone(waiting, deadline);
             return waiting.get(deadline - System.nanoTime(), TimeUnit.NANOSECONDS);
@@ -354,6 +406,7 @@ public final class ChannelClient implements AutoCloseable {
 
     /** Nothing of it is left. */
     private void finish() {
+        poller.remove(this);
         ChannelException why = Objects.requireNonNull(closeReason());
         closed.complete(why.status());
     }

@@ -214,6 +214,11 @@ final class ChannelEnd {
                         "%s refused a request: %s".formatted(channel, refused));
     }
 
+    /** Whether it has ended, and nothing of it is left. */
+    boolean isClosed() {
+        return closed.isDone();
+    }
+
     CompletableFuture<Status> closed() {
         return closed.copy();
     }

@@ -14,6 +14,11 @@ final class ChannelLog {
         log(System.Logger.Level.WARNING, message, cause);
     }
 
+    /** Logs an error, with the exception that caused it. */
+    static void error(String message, Throwable cause) {
+        log(System.Logger.Level.ERROR, message, cause);
+    }
+
     /** Logs an error, and passes it to the thread's uncaught-exception handler if one is set. */
     static void uncaught(String message, Throwable thrown) {
         log(System.Logger.Level.ERROR, message, thrown);

@@ -96,7 +96,12 @@ public final class ChannelServer implements AutoCloseable {
             Refusal.forNow(refusal).reject(connector);
             return;
         }
-        poller.execute(() -> accept(connector));
+        try {
+            poller.execute(() -> accept(connector));
+        } catch (Throwable t) {
+            count.decrementAndGet();
+            throw t; // the listener refuses the peer
+        }
     }
 
     /** By the polling thread: queues of a poller may be confined to it. */
@@ -106,8 +111,8 @@ public final class ChannelServer implements AutoCloseable {
             Handshake peer = Handshake.read(connector.connectionData().privateData());
             Channel made = new Channel(poller, options, handler);
             channel = made;
-            channels.add(made);
             var _ = made.closed().whenComplete((status, thrown) -> ended(made));
+            channels.add(made);
             if (stopping) { // close() may have been too early to see the channel
                 throw new ChannelException(Status.CONNECTION_REFUSED, STOPS);
             }
@@ -116,32 +121,43 @@ public final class ChannelServer implements AutoCloseable {
                     connector
                             .acceptAsync(made.pair(), made.connectionOptions())
                             .whenComplete((nothing, thrown) -> accepted(made, thrown));
-        } catch (RuntimeException e) {
-            if (channel != null) {
-                channel.abandon(connector);
-            } else {
+        } catch (Throwable t) {
+            if (channel == null
+                    || !channels.contains(channel)) { // else its end gives back the place
                 count.decrementAndGet();
-                refusal(e).reject(connector);
             }
+            if (channel != null) {
+                channel.abandon(null);
+            }
+            refuse(connector, t);
         }
     }
 
-    private static Refusal refusal(RuntimeException thrown) {
-        String why = String.valueOf(thrown.getMessage());
-        return thrown instanceof ChannelException e
-                ? new Refusal(e.status(), why)
-                : Refusal.forNow(why);
+    /** The peer, or this side's log, learns why: memory and the like are not the peer's concern. */
+    private void refuse(Connector connector, Throwable thrown) {
+        if (thrown instanceof ChannelException e) {
+            new Refusal(e.status(), String.valueOf(e.getMessage())).reject(connector);
+            return;
+        }
+        ChannelLog.error("%s refused a channel".formatted(this), thrown);
+        String status = thrown instanceof VerbenaException e ? " (%s)".formatted(e.status()) : "";
+        Refusal.forNow("the server cannot create a channel" + status + "; its log says why")
+                .reject(connector);
     }
 
     private void accepted(Channel channel, @Nullable Throwable thrown) {
-        if (thrown == null) {
-            poller.execute(
-                    () -> {
-                        channel.established(); // what waits is posted: by the polling thread
-                        opened.accept(channel);
-                    });
-        } else {
-            channel.abandon(null);
+        try {
+            if (thrown == null) {
+                poller.execute(
+                        () -> {
+                            channel.established(); // what waits is posted: by the polling thread
+                            channel.opened(opened);
+                        });
+            } else {
+                channel.abandon(null);
+            }
+        } catch (Throwable t) {
+            channel.fail(Status.INTERNAL_ERROR, "it could not be opened", t);
         }
     }
 

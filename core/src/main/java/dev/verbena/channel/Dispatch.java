@@ -144,7 +144,7 @@ final class Dispatch {
         try {
             callback.ended(channel, attachment, status);
         } catch (Throwable t) {
-            end.fail(Status.INTERNAL_ERROR, "a callback has thrown", t);
+            channel.failedInProgram("a callback", t);
         }
     }
 
@@ -233,7 +233,7 @@ final class Dispatch {
                 channel.handler.received(channel, message);
             }
         } catch (Throwable t) {
-            end.fail(Status.INTERNAL_ERROR, "its handler has thrown", t);
+            channel.failedInProgram("its handler", t);
         }
         if (!message.retained()) {
             release(message);

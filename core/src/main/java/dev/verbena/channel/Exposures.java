@@ -327,7 +327,7 @@ final class Exposures {
         try {
             callback.ended(exposure, status, message);
         } catch (Throwable t) {
-            channel.fail(Status.INTERNAL_ERROR, "a callback has thrown", t);
+            channel.failedInProgram("a callback", t);
         }
         channel.lock.lock();
         try {

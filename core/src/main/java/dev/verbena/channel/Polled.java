@@ -66,6 +66,12 @@ abstract class Polled {
         }
     }
 
+    /** The program's code threw, which ends the channel and is logged. */
+    final void failedInProgram(String code, Throwable t) {
+        fail(Status.INTERNAL_ERROR, code + " has thrown", t);
+        ChannelLog.error("%s: %s has thrown; the channel ends".formatted(this, code), t);
+    }
+
     /** Closes a part of it. What fails is logged, and the rest goes on. */
     final void closeQuietly(@Nullable AutoCloseable part) {
         try {

@@ -64,6 +64,7 @@ public final class Poller implements AutoCloseable {
     private final Tasks failed = new Tasks(); // those that run again at the next tick
     private volatile PollerQueue[] queues = {}; // each change makes it anew: polls make no iterator
     private final List<Polled> channels = new CopyOnWriteArrayList<>();
+    private final List<ChannelClient> clients = new CopyOnWriteArrayList<>();
 
     private volatile boolean sleeping;
     private volatile boolean closing;
@@ -75,7 +76,9 @@ public final class Poller implements AutoCloseable {
 
     // Of the polling thread.
     private final Consumer<Polled> tickEach = channel -> channel.tickSafely(tick()); // no iterator
+    private final Consumer<ChannelClient> tickClient = this::tick;
     private int tick;
+    private long tickedAt;
     private long nextTick;
     private boolean dispatching;
     private boolean ranTasks; // in the last round
@@ -383,10 +386,25 @@ public final class Poller implements AutoCloseable {
             }
         }
         tick = (int) ((now - start) / TICK_NANOSECONDS);
+        tickedAt = now;
         nextTick = now + TICK_NANOSECONDS;
         tasks.addAll(failed);
         channels.forEach(tickEach);
+        clients.forEach(tickClient);
         return count;
+    }
+
+    private void tick(ChannelClient client) {
+        try {
+            client.tick(tickedAt);
+        } catch (Throwable t) { // the next tick tries again
+            report(t);
+        }
+    }
+
+    /** The time by the clock of its ticks. */
+    long now() {
+        return clock.getAsLong();
     }
 
     /** The number of the current tick. */
@@ -494,6 +512,14 @@ public final class Poller implements AutoCloseable {
 
     void remove(Polled channel) {
         channels.remove(channel);
+    }
+
+    void add(ChannelClient client) {
+        clients.add(client);
+    }
+
+    void remove(ChannelClient client) {
+        clients.remove(client);
     }
 
     /** A completion queue with room for a channel; one more is made where all are full. */
@@ -615,6 +641,7 @@ public final class Poller implements AutoCloseable {
     }
 
     private void failAll() {
+        clients.forEach(ChannelClient::pollerCloses);
         fail(channel -> true, Status.CANCELLED, "its poller was closed", null);
     }
 

@@ -395,7 +395,7 @@ public final class RawChannel extends Polled implements AutoCloseable {
         try {
             handler.received(this, message);
         } catch (Throwable t) {
-            fail(Status.INTERNAL_ERROR, "its handler has thrown", t);
+            failedInProgram("its handler", t);
         }
     }
 
@@ -422,7 +422,7 @@ public final class RawChannel extends Polled implements AutoCloseable {
                 callback.ended(this, attachment, status);
             }
         } catch (Throwable t) {
-            fail(Status.INTERNAL_ERROR, "a callback has thrown", t);
+            failedInProgram("a callback", t);
         }
     }
 

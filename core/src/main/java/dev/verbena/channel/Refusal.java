@@ -70,8 +70,8 @@ record Refusal(Status status, String why) {
     void reject(Connector connector) {
         try {
             connector.reject(toBytes());
-        } catch (VerbenaException e) {
-            return; // the peer has given up
+        } catch (VerbenaException | IllegalStateException e) {
+            return; // the peer has given up, or its connector is closed already
         } finally {
             connector.close();
         }

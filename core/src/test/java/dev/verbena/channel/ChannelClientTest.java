@@ -61,7 +61,9 @@ class ChannelClientTest {
                         }
                     };
             return new ChannelClient.Surroundings(
-                    now::get, () -> random, (nanos, task) -> pauses.add(new Pause(nanos, task)));
+                    now::get,
+                    () -> random,
+                    (client, nanos) -> pauses.add(new Pause(nanos, client::connect)));
         }
 
         /** Waits for the next pause, ends it, and returns how long it was. */

@@ -177,11 +177,15 @@ class DeadlineTest {
     /** After a debugger's breakpoint, say: the acknowledgement came in time, but was not polled. */
     @Test
     void aPauseOfTheProgramEndsNothingThatCompletedInTime() {
-        try (OneThread two = new OneThread(OPTIONS, (channel, message) -> {})) {
-            for (int i = 0; i < 4; i++) {
+        int many = 300; // more than one poll takes
+        ChannelOptions options = OPTIONS.withOutstanding(many).withReceives(many);
+        try (OneThread two = new OneThread(options, (channel, message) -> {})) {
+            two.device.running = false;
+            for (int i = 0; i < many; i++) {
                 two.a.trySend(text("in time")).orThrow();
             }
-            int ignored = two.poller.poll();
+            two.pass(Duration.ofMillis(200)); // the deadlines begin
+            two.device.running = true;
             two.device.run();
             two.pass(Duration.ofHours(1), Duration.ofHours(1));
             assertThat(two.a.isOpen()).isTrue();

@@ -4,6 +4,8 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.verbena.Adapter;
 import dev.verbena.FakeAdapters;
+import dev.verbena.internal.verbs.ConnectionControl;
+import dev.verbena.internal.verbs.DeviceControl;
 import dev.verbena.internal.verbs.FakeConnections;
 import dev.verbena.internal.verbs.FakeDevice;
 
@@ -18,7 +20,12 @@ final class FakeFabric implements AutoCloseable {
 
     final FakeDevice device = new FakeDevice();
     final FakeConnections network = new FakeConnections();
-    final Adapter adapter = FakeAdapters.open(device, network);
+    final InjectedErrors errors = new InjectedErrors();
+    final Adapter adapter =
+            FakeAdapters.open(
+                    device,
+                    errors.before(DeviceControl.class, device),
+                    errors.before(ConnectionControl.class, network));
     private final Thread pump;
     private volatile boolean ended;
 

@@ -36,7 +36,7 @@ final class OneThread implements AutoCloseable {
 
     final FakeDevice device = new FakeDevice();
     final Adapter adapter = FakeAdapters.open(device);
-    private long passed; // time, in nanoseconds, that the pollers' clock is ahead
+    private long time; // the pollers' clock, in nanoseconds: the test's, and a little at each look
     final Poller poller = poller();
     final Poller pollerOfB = poller();
     boolean hangs; // B polls no more
@@ -74,10 +74,7 @@ final class OneThread implements AutoCloseable {
 
     private Poller poller() {
         return new Poller(
-                adapter,
-                IdleStrategy.busySpin(),
-                Thread.currentThread(),
-                () -> System.nanoTime() + passed);
+                adapter, IdleStrategy.busySpin(), Thread.currentThread(), () -> time += 1000);
     }
 
     /** Time passes, during which the pollers are polled every 50 ms. */
@@ -96,7 +93,7 @@ final class OneThread implements AutoCloseable {
 
     /** Time passes while nobody polls. */
     void leap(Duration time) {
-        passed += time.toNanos();
+        this.time += time.toNanos();
     }
 
     static MemorySegment text(String text) {

@@ -86,7 +86,7 @@ public final class ConnectionEvents implements AdapterEvents.Source {
         try {
             ensureAlive(); // after the handler is where the end of the thread looks for it
             id = Failure.check(control.create(channel, key), "rdma_create_id", "");
-        } catch (Failure f) {
+        } catch (Failure | RuntimeException | Error f) {
             handlers.remove(key);
             throw f;
         }

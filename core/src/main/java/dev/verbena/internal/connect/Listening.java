@@ -108,7 +108,7 @@ public final class Listening implements ConnectionEvents.Handler {
                     "It has to be an address of a network interface of device %s (rdma link, ip address), and free"
                             .formatted(device));
             return made;
-        } catch (Failure f) {
+        } catch (Failure | RuntimeException | Error f) {
             made.destroy();
             throw f;
         }
