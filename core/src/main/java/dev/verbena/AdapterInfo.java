@@ -259,7 +259,7 @@ public final class AdapterInfo {
      * @return the maximum for {@link QueuePairLimits#withReads}, 0 to 255
      */
     public int maxInboundReads() {
-        return Math.min(device.maxInboundReads(), MOST_READS);
+        return maxInboundReads(device);
     }
 
     /**
@@ -269,6 +269,16 @@ public final class AdapterInfo {
      * @return the maximum for {@link QueuePairLimits#withReads}, 0 to 255
      */
     public int maxOutboundReads() {
+        return maxOutboundReads(device);
+    }
+
+    /** The same of a device that was not probed. */
+    static int maxInboundReads(DeviceAttributes device) {
+        return Math.min(device.maxInboundReads(), MOST_READS);
+    }
+
+    /** The same of a device that was not probed. */
+    static int maxOutboundReads(DeviceAttributes device) {
         return Math.min(device.maxOutboundReads(), MOST_READS);
     }
 

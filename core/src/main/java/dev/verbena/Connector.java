@@ -7,6 +7,7 @@ import dev.verbena.internal.connect.PeerParameters;
 import dev.verbena.internal.connect.PrivateData;
 import dev.verbena.internal.runtime.Threads;
 import dev.verbena.internal.runtime.Uncaught;
+import dev.verbena.internal.verbs.DeviceAttributes;
 
 import org.jspecify.annotations.Nullable;
 
@@ -473,19 +474,15 @@ public final class Connector extends NativeObject {
      */
     public ConnectionData connectionData() {
         ensureAnswerable();
-        acquire(); // may query the limits of the device
-        try {
-            AdapterInfo info = adapter.queryInfo();
-            PeerParameters peer = connection.peerParameters();
-            return new ConnectionData(
-                    peer.data(),
-                    peer.exact(),
-                    peer.invalidatable(),
-                    Math.min(peer.outboundReads(), info.maxInboundReads()),
-                    Math.min(peer.inboundReads(), info.maxOutboundReads()));
-        } finally {
-            release();
-        }
+        ensureOpen();
+        DeviceAttributes device = adapter.attributes(); // without a probe, which takes 10 ms
+        PeerParameters peer = connection.peerParameters();
+        return new ConnectionData(
+                peer.data(),
+                peer.exact(),
+                peer.invalidatable(),
+                Math.min(peer.outboundReads(), AdapterInfo.maxInboundReads(device)),
+                Math.min(peer.inboundReads(), AdapterInfo.maxOutboundReads(device)));
     }
 
     /**

@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.verbena.internal.verbs.AsyncEvent;
 import dev.verbena.internal.verbs.Errno;
+import dev.verbena.internal.verbs.FakeDevice;
 import dev.verbena.internal.verbs.StateChange;
 
 import org.junit.jupiter.api.Test;
@@ -61,6 +62,23 @@ class ConnectTest extends ConnectorRig {
         get(connecting);
         assertThat(connector.connectionData().privateData()).isEqualTo(new byte[184]);
         assertThat(connector.connectionData().invalidatable()).isTrue();
+    }
+
+    /** A probe of the device takes 10 ms, and leaves refused queue pairs in the kernel's log. */
+    @Test
+    void thePeersDataAreReadWithoutAProbeOfTheDevice() throws Exception {
+        FakeDevice fresh = new FakeDevice();
+        try (Adapter accepting = new Adapter("fake1", fresh, fresh.open(), () -> network);
+                Listener listener =
+                        accepting.listen(
+                                new InetSocketAddress(OTHER_DEVICE, 0), 0, requests::add)) {
+            connector().connectAsync(near, listener.localAddress(), DEFAULTS);
+            try (Connector request = requests.take()) {
+                assertThat(request.connectionData().inboundReads()).isEqualTo(2);
+                assertThat(fresh.destroys).isEmpty();
+            }
+        }
+        fresh.dispose();
     }
 
     @Test
