@@ -303,22 +303,24 @@ public final class MemoryWindow extends NativeObject {
 
     @Override
     synchronized void destroy() {
-        long address;
-        synchronized (domain.windows()) { // a queue pair may be freeing its native window
+        // Its queue pair may be closing, which frees the native windows that are bound on it before
+        // it is destroyed: it finds this one, or waits until this one is freed or kept.
+        synchronized (domain.windows()) {
             domain.windows().remove(window);
-            address = domain.windows().renew(window, 0, window.token());
-        }
-        freeFirst(new PendingFree(address, region, window.posted()));
-        // The provider may still read a window that an outstanding request names. Then its queue
-        // pair frees it.
-        if (!pendingFrees.isEmpty()) {
-            QueuePair queuePair = (QueuePair) Objects.requireNonNull(window.queue()).queuePair();
-            for (PendingFree left : pendingFrees) {
-                if (!queuePair.keep(left)) {
-                    left.free(control, end);
+            long address = domain.windows().renew(window, 0, window.token());
+            freeFirst(new PendingFree(address, region, window.posted()));
+            // The provider may still read a window that an outstanding request names. Then its
+            // queue pair frees it.
+            if (!pendingFrees.isEmpty()) {
+                QueuePair queuePair =
+                        (QueuePair) Objects.requireNonNull(window.queue()).queuePair();
+                for (PendingFree left : pendingFrees) {
+                    if (!queuePair.keep(left)) {
+                        left.free(control, end);
+                    }
                 }
+                pendingFrees.clear();
             }
-            pendingFrees.clear();
         }
         region = null; // a late call finds nothing that it could free again
         end.finish();

@@ -94,6 +94,64 @@ class WindowTest {
         assertThat(rig.device.panics).isEmpty();
     }
 
+    /** For the device it stays bound on the first queue pair, which frees it before its end. */
+    @Test
+    void aWindowThatCannotBeMadeAnewStaysWithTheQueuePairItWasBoundOn() {
+        spoil();
+        rig.device.controlError = 12;
+        assertThat(rig.b.bind(3, window, rig.memory, 0, 64, RW))
+                .isEqualTo(Status.INSUFFICIENT_RESOURCES);
+        rig.a.close();
+        assertThat(rig.device.panics).isEmpty();
+    }
+
+    @Test
+    void aQueuePairThatClosesBesideItsWindowIsNotDestroyedBeforeTheWindowIsFreed()
+            throws Exception {
+        bind(RW).orThrow();
+        rig.poll();
+        Thread closing = closeWhenAWindowIsFreed(rig.a);
+        window.close();
+        end(closing);
+    }
+
+    @Test
+    void aQueuePairThatClosesBesideABindElsewhereIsNotDestroyedBeforeTheFormerWindowIsFreed()
+            throws Exception {
+        spoil();
+        Thread closing = closeWhenAWindowIsFreed(rig.a);
+        rig.b.bind(3, window, rig.memory, 0, 64, RW).orThrow();
+        end(closing);
+    }
+
+    /** Its invalidate fails: for the device it is bound on the first queue pair for good. */
+    private void spoil() {
+        bind(RW).orThrow();
+        rig.device.failAt = 1;
+        rig.device.failStatus = 10;
+        rig.a.invalidate(2, window, OpFlags.NONE).orThrow();
+        assertThat(rig.poll()).hasSize(2);
+    }
+
+    /** Closes a queue pair as far as it gets while a window is about to be freed. */
+    private Thread closeWhenAWindowIsFreed(QueuePair queuePair) {
+        Thread closing = Thread.ofPlatform().unstarted(queuePair::close);
+        rig.device.beforeFreeingWindow =
+                () -> {
+                    closing.start();
+                    while (closing.isAlive() && closing.getState() != Thread.State.BLOCKED) {
+                        Thread.onSpinWait();
+                    }
+                };
+        return closing;
+    }
+
+    private void end(Thread closing) throws InterruptedException {
+        assertThat(closing.getState()).isNotEqualTo(Thread.State.NEW);
+        closing.join();
+        assertThat(rig.device.panics).isEmpty();
+    }
+
     @Test
     void anInvalidationThatNobodyHasPolledIsSeenBeforeASecondOneIsPosted() {
         bind(RW).orThrow();

@@ -62,9 +62,7 @@ public final class WindowRequests {
                     return queue.refuse(Refusal.NOT_CONNECTED.code());
                 }
             }
-            Endpoint endpoint = queue.ledger.endpoint();
-            endpoint.windows().claim(window, endpoint);
-            int error = window.prepare();
+            int error = prepare(window);
             if (error != 0) {
                 return queue.refuse(error);
             }
@@ -83,6 +81,25 @@ public final class WindowRequests {
             throw e;
         } finally {
             queue.leave();
+        }
+    }
+
+    /**
+     * Makes a window ready. The queue pair that it was bound on before may be closing: for the
+     * device the window may be bound there still, and it must be freed before that queue pair is
+     * destroyed, by one of the two.
+     */
+    private int prepare(Window window) {
+        Endpoint endpoint = queue.ledger.endpoint();
+        if (window.queue() == endpoint) {
+            return window.prepare(); // the close of this queue pair waits for our lock
+        }
+        synchronized (endpoint.windows()) {
+            int error = window.prepare();
+            if (error == 0) {
+                endpoint.windows().claim(window, endpoint);
+            }
+            return error;
         }
     }
 

@@ -382,8 +382,13 @@ public final class FakeDevice extends FakeSettings implements DeviceControl {
     }
 
     @Override
-    public synchronized int freeWindow(long mw) {
-        return memory.freeWindow(mw);
+    public int freeWindow(long mw) {
+        Runnable before = beforeFreeingWindow;
+        beforeFreeingWindow = NOTHING;
+        before.run();
+        synchronized (this) {
+            return memory.freeWindow(mw);
+        }
     }
 
     // ---- of completion queues and their channels

@@ -112,6 +112,9 @@ abstract class FakeSettings {
     public int prefetchError; // of each
     public boolean keysCannotBeRead;
 
+    /** What happens before the next window is freed. */
+    public volatile Runnable beforeFreeingWindow = NOTHING;
+
     // ---- completion queues and their events
 
     public int completionVectors = 4;
