@@ -573,9 +573,9 @@ class ChannelTest {
             Message message = kept.poll(30, TimeUnit.SECONDS);
             two.b.close();
             assertThat(text(message)).isEqualTo("kept");
+            MemorySegment buffer = message.buffer();
             message.release();
             message.release(); // does nothing
-            MemorySegment buffer = message.buffer();
             assertThatThrownBy(() -> buffer.get(ValueLayout.JAVA_BYTE, 0))
                     .isInstanceOf(IllegalStateException.class);
         }
