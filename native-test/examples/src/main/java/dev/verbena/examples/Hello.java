@@ -52,7 +52,7 @@ public final class Hello {
                 try (Listener listener = adapter.listen(receiver, 0, requests::add)) {
                     System.out.println("Listening on " + listener.localAddress());
                     try (Connector connector = requests.take()) {
-                        connector.accept(pair); // returns when the sender has completed
+                        connector.accept(pair); // returns when the connection is complete
                         awaitOne(queue);
                         System.out.println(region.memory().getString(0));
                     }
