@@ -141,8 +141,10 @@ start_with_lib() {
 }
 
 start_group() { # COMMAND…
+    : >"$BOX/out" # here, as the test may read them before the command has started
+    : >"$BOX/err"
     set -m
-    "$@" >"$BOX/out" 2>"$BOX/err" </dev/null &
+    "$@" >>"$BOX/out" 2>>"$BOX/err" </dev/null &
     RUNNING=$!
     set +m
 }
