@@ -190,7 +190,8 @@ public final class Channel extends Polled implements AutoCloseable {
     }
 
     Handshake handshake() {
-        return new Handshake(options.maxMessage, options.receives, options.exposures);
+        return new Handshake(
+                options.maxMessage, options.receives, options.exposures, options.peerExposures);
     }
 
     QueuePair pair() {
@@ -204,7 +205,8 @@ public final class Channel extends Polled implements AutoCloseable {
             end.connection(by);
             maxMessage = Math.min(options.maxMessage, peer.maxMessage());
             credits.open(peer.receives());
-            outbox.open(peer.exposures());
+            outbox.open(Math.min(options.peerExposures, peer.exposures()));
+            exposures.open(peer.peerExposures());
         } finally {
             lock.unlock();
         }

@@ -31,6 +31,7 @@ public final class ChannelOptions {
                     16,
                     16,
                     16,
+                    64,
                     Duration.ofSeconds(10),
                     Duration.ofSeconds(5),
                     ConnectionOptions.DEFAULTS,
@@ -42,6 +43,7 @@ public final class ChannelOptions {
     final int outstanding;
     final int receives;
     final int exposures;
+    final int peerExposures;
     final Duration timeout;
     final Duration keepAlive;
     final ConnectionOptions connection;
@@ -52,6 +54,7 @@ public final class ChannelOptions {
             int outstanding,
             int receives,
             int exposures,
+            int peerExposures,
             Duration timeout,
             Duration keepAlive,
             ConnectionOptions connection,
@@ -60,6 +63,7 @@ public final class ChannelOptions {
         this.outstanding = outstanding;
         this.receives = receives;
         this.exposures = exposures;
+        this.peerExposures = peerExposures;
         this.timeout = timeout;
         this.keepAlive = keepAlive;
         this.connection = connection;
@@ -77,7 +81,15 @@ public final class ChannelOptions {
     public ChannelOptions withMaxMessage(int bytes) {
         check(bytes, 1 << 30, "The longest message has %d to %,d bytes, not %,d");
         return new ChannelOptions(
-                bytes, outstanding, receives, exposures, timeout, keepAlive, connection, tracking);
+                bytes,
+                outstanding,
+                receives,
+                exposures,
+                peerExposures,
+                timeout,
+                keepAlive,
+                connection,
+                tracking);
     }
 
     /**
@@ -93,6 +105,7 @@ public final class ChannelOptions {
                 messages,
                 receives,
                 exposures,
+                peerExposures,
                 timeout,
                 keepAlive,
                 connection,
@@ -112,6 +125,7 @@ public final class ChannelOptions {
                 outstanding,
                 messages,
                 exposures,
+                peerExposures,
                 timeout,
                 keepAlive,
                 connection,
@@ -132,7 +146,41 @@ public final class ChannelOptions {
                     "A channel has 0 to %,d exposures, not %,d".formatted(MOST, parts));
         }
         return new ChannelOptions(
-                maxMessage, outstanding, receives, parts, timeout, keepAlive, connection, tracking);
+                maxMessage,
+                outstanding,
+                receives,
+                parts,
+                peerExposures,
+                timeout,
+                keepAlive,
+                connection,
+                tracking);
+    }
+
+    /**
+     * Changes how many parts of its memory the peer may expose to this side at a time. The peer is
+     * held to the lower of this and its own {@link #withExposures}: what it claims costs this side
+     * no more memory than this allows, 40 bytes each.
+     *
+     * @param parts 0 to 32,767
+     * @return a changed copy of these options
+     */
+    public ChannelOptions withPeerExposures(int parts) {
+        if (parts < 0 || parts > MOST) {
+            throw new IllegalArgumentException(
+                    "A channel uses 0 to %,d exposures of its peer, not %,d"
+                            .formatted(MOST, parts));
+        }
+        return new ChannelOptions(
+                maxMessage,
+                outstanding,
+                receives,
+                exposures,
+                parts,
+                timeout,
+                keepAlive,
+                connection,
+                tracking);
     }
 
     /**
@@ -150,6 +198,7 @@ public final class ChannelOptions {
                 outstanding,
                 receives,
                 exposures,
+                peerExposures,
                 within,
                 keepAlive,
                 connection,
@@ -169,7 +218,15 @@ public final class ChannelOptions {
     public ChannelOptions withKeepAlive(Duration every) {
         positive(every, "The interval of keep-alives");
         return new ChannelOptions(
-                maxMessage, outstanding, receives, exposures, timeout, every, connection, tracking);
+                maxMessage,
+                outstanding,
+                receives,
+                exposures,
+                peerExposures,
+                timeout,
+                every,
+                connection,
+                tracking);
     }
 
     /**
@@ -185,6 +242,7 @@ public final class ChannelOptions {
                 outstanding,
                 receives,
                 exposures,
+                peerExposures,
                 timeout,
                 keepAlive,
                 Objects.requireNonNull(options, "options"),
@@ -203,7 +261,15 @@ public final class ChannelOptions {
      */
     public ChannelOptions withTracking(boolean on) {
         return new ChannelOptions(
-                maxMessage, outstanding, receives, exposures, timeout, keepAlive, connection, on);
+                maxMessage,
+                outstanding,
+                receives,
+                exposures,
+                peerExposures,
+                timeout,
+                keepAlive,
+                connection,
+                on);
     }
 
     /** Refuses messages that would be refused when they are sent: the device has a limit. */

@@ -161,9 +161,15 @@ final class Dispatch {
             long first = Frame.first(at);
             long second = Frame.second(at);
             if (!Frame.isValid(first, second, bytes)
-                    || !Frame.grant(first, second, channel.credits)
-                    || !takeNotes(at, first, second)) {
+                    || !Frame.grant(first, second, channel.credits)) {
                 end.fail(Status.INTERNAL_ERROR, "the peer sent a frame that is not valid", null);
+                return;
+            }
+            if (!takeNotes(at, first, second)) {
+                end.fail(
+                        Status.INTERNAL_ERROR,
+                        "the peer exposed more memory than was agreed, or asked back or gave back memory that was not exposed",
+                        null);
                 return;
             }
             if (Frame.length(second) > channel.maxMessage()) {

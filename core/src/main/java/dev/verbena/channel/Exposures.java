@@ -36,7 +36,7 @@ final class Exposures {
     private final Channel channel;
     private final ProtectionDomain domain;
     private final QueuePair pair;
-    private final int most;
+    private int most;
     private final int timeoutTicks;
     private final Condition changed;
     private final List<MemoryWindow> windows = new ArrayList<>(); // all of them
@@ -57,6 +57,11 @@ final class Exposures {
         this.changed = channel.lock.newCondition();
         this.exposed = new TokenMap<>(most);
         this.unanswered = new TokenMap<>(most);
+    }
+
+    /** The peer is known, and how many exposures it can keep track of. */
+    void open(int ofPeer) {
+        most = Math.min(most, ofPeer);
     }
 
     /** How many requests it has outstanding at most: a bind and an invalidate of each window. */
@@ -114,7 +119,8 @@ final class Exposures {
         }
         if (most == 0) {
             throw new IllegalStateException(
-                    channel + " was made without exposures: see ChannelOptions.withExposures");
+                    channel
+                            + " has no exposures: see ChannelOptions.withExposures here, and withPeerExposures at the peer");
         }
     }
 

@@ -12,8 +12,9 @@ import java.nio.ByteOrder;
  * @param maxMessage the longest message that this side receives, in bytes
  * @param receives how many messages this side has receives for
  * @param exposures how many exposures this side may have at a time
+ * @param peerExposures how many the other side may have
  */
-record Handshake(int maxMessage, int receives, int exposures) {
+record Handshake(int maxMessage, int receives, int exposures, int peerExposures) {
     static final int BYTES = 16;
     static final int MAGIC = 0x48434256; // "VBCH"
     private static final byte VERSION = 1;
@@ -27,7 +28,7 @@ record Handshake(int maxMessage, int receives, int exposures) {
                 .putShort((short) receives)
                 .putInt(maxMessage)
                 .putShort((short) exposures)
-                .putShort((short) 0)
+                .putShort((short) peerExposures)
                 .array();
     }
 
@@ -53,7 +54,8 @@ record Handshake(int maxMessage, int receives, int exposures) {
             throw foreign("%d receives of %d bytes".formatted(receives, maxMessage));
         }
         int exposures = Short.toUnsignedInt(bytes.getShort());
-        return new Handshake(maxMessage, receives, exposures);
+        int peerExposures = Short.toUnsignedInt(bytes.getShort());
+        return new Handshake(maxMessage, receives, exposures, peerExposures);
     }
 
     private static ChannelException foreign(String what) {

@@ -17,6 +17,8 @@ final class Notes {
     static final byte GIVEN_BACK = 3;
 
     private final long[] queue; // the kind in the upper half, the token in the lower
+    private final int mostAnswers;
+    private int answers; // of those: GIVEN_BACK
     private int head;
     private int size;
     private int urgent; // of those: not EXPOSED
@@ -24,15 +26,18 @@ final class Notes {
     /**
      * Makes an empty queue.
      *
-     * @param most how many notes there may be at a time
+     * @param own how many notes on this side's keys there may be at a time
+     * @param answers how many notes on the peer's keys there may be besides: one for each key that
+     *     the peer can have exposed, so a peer that asks for more was never given them
      */
-    Notes(int most) {
-        queue = new long[Math.max(1, most)];
+    Notes(int own, int answers) {
+        queue = new long[own + answers];
+        mostAnswers = answers;
     }
 
-    /** A queue with the same notes, and room for more. */
-    Notes withRoomFor(int more) {
-        Notes larger = new Notes(queue.length + more);
+    /** A queue with the same notes, and room for answers. */
+    Notes withRoomForAnswers(int most) {
+        Notes larger = new Notes(queue.length - mostAnswers, most);
         for (int i = 0; i < size; i++) {
             long note = queue[(head + i) % queue.length];
             boolean ignored = larger.add((byte) (note >> 32), (int) note);
@@ -40,11 +45,16 @@ final class Notes {
         return larger;
     }
 
-    /** Adds a note; false when there are as many as may be. */
+    /** Adds a note; false when there are as many of its kind as may be. */
     boolean add(byte kind, int token) {
-        if (size == queue.length) {
+        boolean full =
+                kind == GIVEN_BACK
+                        ? answers == mostAnswers
+                        : size - answers == queue.length - mostAnswers;
+        if (full) {
             return false;
         }
+        answers += kind == GIVEN_BACK ? 1 : 0;
         queue[(head + size++) % queue.length] = (long) kind << 32 | Integer.toUnsignedLong(token);
         if (kind != EXPOSED) {
             urgent++;
@@ -103,9 +113,9 @@ final class Notes {
     /** The frame was sent. */
     void sent() {
         for (int left = inNextFrame(); left > 0; left--) {
-            if (queue[head] >> 32 != EXPOSED) {
-                urgent--;
-            }
+            long kind = queue[head] >> 32;
+            urgent -= kind != EXPOSED ? 1 : 0;
+            answers -= kind == GIVEN_BACK ? 1 : 0;
             head = (head + 1) % queue.length;
             size--;
         }

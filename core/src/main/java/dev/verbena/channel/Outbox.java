@@ -128,7 +128,7 @@ final class Outbox {
         this.kinds = new RequestKind[slots];
         this.binds = new int[slots];
         this.controlBinds = new int[Credits.RESERVE];
-        this.notes = new Notes(2 * channel.options.exposures);
+        this.notes = new Notes(2 * channel.options.exposures, 0);
         this.deadlines = new Deadlines(slots, timeoutTicks);
         this.controlDeadlines = new Deadlines(Credits.RESERVE, timeoutTicks);
     }
@@ -141,7 +141,7 @@ final class Outbox {
     /** The peer is known, and how much it may expose. */
     void open(int peerExposures) {
         usable = new TokenMap<>(peerExposures);
-        notes = notes.withRoomFor(peerExposures);
+        notes = notes.withRoomForAnswers(peerExposures);
     }
 
     // ---- requests

@@ -2,6 +2,8 @@ package dev.verbena.channel;
 
 import org.jspecify.annotations.Nullable;
 
+import java.util.concurrent.ThreadLocalRandom;
+
 /**
  * Remote keys (NDK: tokens) and what belongs to each, up to a number of them. Allocates nothing
  * after it was made. Not for several threads at a time.
@@ -9,6 +11,8 @@ import org.jspecify.annotations.Nullable;
 final class TokenMap<T> {
     private final int most;
     private final int mask;
+    private final int shift;
+    private final long multiplier = ThreadLocalRandom.current().nextLong() | 1;
     private final int[] tokens;
     private final @Nullable Object[] values; // null where there is none
     private int size;
@@ -17,12 +21,14 @@ final class TokenMap<T> {
         this.most = most;
         int length = Integer.highestOneBit(Math.max(1, most)) << 2; // at most half full
         this.mask = length - 1;
+        this.shift = Long.SIZE - Integer.numberOfTrailingZeros(length);
         this.tokens = new int[length];
         this.values = new Object[length];
     }
 
+    /** By a multiplier of this map, which a peer that chooses its tokens cannot know. */
     private int home(int token) {
-        return (token * 0x9E37_79B9 >>> 16) & mask; // the golden ratio spreads those in a row
+        return (int) (Integer.toUnsignedLong(token) * multiplier >>> shift);
     }
 
     private int find(int token) {
@@ -31,6 +37,11 @@ final class TokenMap<T> {
             at = at + 1 & mask;
         }
         return at;
+    }
+
+    /** How many places a search for a token goes past. */
+    int distance(int token) {
+        return find(token) - home(token) & mask;
     }
 
     @SuppressWarnings("unchecked") // put has a T

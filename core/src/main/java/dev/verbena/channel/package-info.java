@@ -38,7 +38,7 @@
  *       control frames)</td></tr>
  *   <tr><td>8 to 11</td><td>the longest message that this side receives</td></tr>
  *   <tr><td>12, 13</td><td>number of exposures that this side may have at a time</td></tr>
- *   <tr><td>14, 15</td><td>0</td></tr>
+ *   <tr><td>14, 15</td><td>number of exposures that this side lets its peer have at a time</td></tr>
  * </table>
  *
  * <p>A server that refuses gives its reason in the private data of the rejection: "VBCH", then a
@@ -87,7 +87,8 @@
  * <ul>
  *   <li><b>Exposed:</b> the peer may use this key of the sender. The note is in the frame of the
  *       message that carries the {@link dev.verbena.RemoteMemory}, or in an earlier one. There are
- *       never more keys exposed than the private data announced.
+ *       never more keys exposed, or asked back and not yet answered, than the private data of both
+ *       sides allow.
  *   <li>A message that is sent with send-and-invalidate takes an exposed key back; the completion
  *       of the receive names the key. No other frame may invalidate. Only a key that is exposed may
  *       be invalidated, and only once.

@@ -180,7 +180,7 @@ class ChannelEndTest {
                 Channel sender = new Channel(two.poller, SMALL, null);
                 Channel receiver = new Channel(two.pollerOfB, SMALL, null)) {
             sender.open(receiver.handshake(), null);
-            receiver.open(new Handshake(10, 4, 0), null); // what it believes of the sender
+            receiver.open(new Handshake(10, 4, 0, 0), null); // what it believes of the sender
             sender.pair().connect(receiver.pair().address());
             receiver.pair().connect(sender.pair().address());
             sender.trySend(text("0123456789")).orThrow();

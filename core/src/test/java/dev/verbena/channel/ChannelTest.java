@@ -578,6 +578,9 @@ class ChannelTest {
             message.release(); // does nothing
             assertThatThrownBy(() -> buffer.get(ValueLayout.JAVA_BYTE, 0))
                     .isInstanceOf(IllegalStateException.class);
+            assertThatThrownBy(message::buffer)
+                    .isInstanceOf(IllegalStateException.class)
+                    .hasMessageContaining("was released");
         }
     }
 

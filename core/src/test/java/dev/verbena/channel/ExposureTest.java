@@ -189,7 +189,7 @@ class ExposureTest {
                 two.b.pair().send(2L << 32, frame, OpFlags.NONE).orThrow();
                 two.run();
                 assertThat(two.a.closeReason()).as("note %d", note[0]).isNotNull();
-                assertThat(two.a.closeReason()).hasMessageContaining("a frame that is not valid");
+                assertThat(two.a.closeReason()).hasMessageContaining("that was not exposed");
             }
         }
     }
