@@ -9,6 +9,33 @@ import dev.verbena.internal.verbs.Provider;
  * NetworkDirect's table and tests.
  */
 final class CompletionStatus {
+    private static final String[] NAMES = {
+        "SUCCESS",
+        "LOC_LEN_ERR",
+        "LOC_QP_OP_ERR",
+        "LOC_EEC_OP_ERR",
+        "LOC_PROT_ERR",
+        "WR_FLUSH_ERR",
+        "MW_BIND_ERR",
+        "BAD_RESP_ERR",
+        "LOC_ACCESS_ERR",
+        "REM_INV_REQ_ERR",
+        "REM_ACCESS_ERR",
+        "REM_OP_ERR",
+        "RETRY_EXC_ERR",
+        "RNR_RETRY_EXC_ERR",
+        "LOC_RDD_VIOL_ERR",
+        "REM_INV_RD_REQ_ERR",
+        "REM_ABORT_ERR",
+        "INV_EECN_ERR",
+        "INV_EEC_STATE_ERR",
+        "FATAL_ERR",
+        "RESP_TIMEOUT_ERR",
+        "GENERAL_ERR",
+        "TM_ERR",
+        "TM_RNDV_INCOMPLETE"
+    };
+
     private CompletionStatus() {}
 
     /**
@@ -49,6 +76,34 @@ final class CompletionStatus {
             case 11 -> Status.REMOTE_RESOURCES; // REM_OP_ERR
             case 12, 13 -> Status.IO_TIMEOUT; // RETRY_EXC_ERR, RNR_RETRY_EXC_ERR
             default -> Status.INTERNAL_ERROR; // 7 BAD_RESP, 16 REM_ABORT, 19 to 21, and new ones
+        };
+    }
+
+    /** The name of a provider's status in verbs, for messages. */
+    static String verbsName(int raw) {
+        if (raw == SynthesizedStatus.LOST) {
+            return "nothing: its completion was lost";
+        }
+        return raw >= 0 && raw < NAMES.length
+                ? "IBV_WC_%s (%d)".formatted(NAMES[raw], raw)
+                : "the ibv_wc_status %d".formatted(raw);
+    }
+
+    /** What usually leads to a status, as a sentence with a space behind it, or "". */
+    static String usualCause(int raw, RequestType type) {
+        return switch (raw) {
+            case 4 -> "Local memory is not registered any more, or not for this access. ";
+            case 5 -> "An earlier request failed, or the queue pair was flushed or closed. ";
+            case 9 ->
+                    type == RequestType.SEND
+                            ? "Most often the message is longer than the peer's receive, or the token to invalidate is not the peer's. "
+                            : "";
+            case 10 ->
+                    "The peer does not let this request use its memory: the token is wrong or was revoked, the range is not within that memory, or it may not be read or written. ";
+            case 12 ->
+                    "The peer did not acknowledge it: it or the network is gone, or its queue pair is. ";
+            case 13 -> "The peer had no receive posted for it in time. ";
+            default -> "";
         };
     }
 }

@@ -98,6 +98,54 @@ public final class Completions {
     }
 
     /**
+     * Throws an exception that explains a failed request; does nothing, and allocates nothing, if
+     * it succeeded.
+     *
+     * {@snippet :
+     * for (int i = 0; i < completions.size(); i++) {
+     *     completions.orThrow(i);
+     * }
+     * }
+     *
+     * @param index below {@link #size}
+     * @throws VerbenaException as {@link #failure} describes
+     */
+    public void orThrow(int index) {
+        if (records.status(checked(index)) != WorkCompletions.SUCCESS) {
+            throw failure(index);
+        }
+    }
+
+    /**
+     * The exception for a failed request, for a program that reports it or ends a session with it.
+     * Its message names the operation, its context, the queue pair and its peer, the status with
+     * its usual cause, and what the device reported: verbs status and vendor error.
+     *
+     * @param index below {@link #size}
+     * @return a new exception
+     * @throws IllegalStateException if the request succeeded
+     */
+    public VerbenaException failure(int index) {
+        int raw = records.status(checked(index));
+        if (raw == WorkCompletions.SUCCESS) {
+            throw new IllegalStateException(
+                    "%s with context %d succeeded".formatted(type(index), context(index)));
+        }
+        Status status = status(index);
+        return new VerbenaException(
+                status,
+                "%s with context %d of %s failed: %s. %sThe device reported %s, vendor error 0x%x"
+                        .formatted(
+                                type(index),
+                                context(index),
+                                queuePair(index).withPeer(),
+                                status,
+                                CompletionStatus.usualCause(raw, records.type(index)),
+                                CompletionStatus.verbsName(raw),
+                                records.vendorError(index)));
+    }
+
+    /**
      * How many bytes a receive got (BytesTransferred).
      *
      * @param index below {@link #size}

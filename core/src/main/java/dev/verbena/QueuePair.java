@@ -628,16 +628,20 @@ public final class QueuePair extends NativeObject implements SendRequests {
     /** The exception for a post that was refused just now: {@link Status#orThrow(QueuePair)}. */
     VerbenaException refused(Status status) {
         boolean known = refusal != Refusal.NONE && Refusals.status(refusal) == status;
-        Peer peer = half.peer();
         return new VerbenaException(
                 status,
-                "%s of %s%s was refused: %s. %s"
+                "%s of %s was refused: %s. %s"
                         .formatted(
                                 known ? refusedOperation : "A request",
-                                this,
-                                peer == null ? "" : " to " + peer,
+                                withPeer(),
                                 known ? Refusals.reason(refusal) : status.meaning(),
                                 status));
+    }
+
+    /** Names it and its peer, for messages. */
+    String withPeer() {
+        Peer peer = half.peer();
+        return peer == null ? toString() : this + " to " + peer;
     }
 
     /** The status of one of its completions. */

@@ -22,7 +22,9 @@ public enum Status {
      * The queue is full; poll for completions, then post again. On a channel: the peer has no room,
      * see {@link dev.verbena.channel.Channel#trySend}.
      */
-    NO_MORE_ENTRIES(0x8000001A, "the queue is full: poll for completions, then post again"),
+    NO_MORE_ENTRIES(
+            0x8000001A,
+            "no room: poll for completions of a queue pair, or wait until the peer of a channel has read, then try again"),
     /**
      * The request may not use its memory: a wrong token, a range outside of the memory, a missing
      * access right, or a closed arena.
@@ -65,7 +67,9 @@ public enum Status {
      * The peer could not execute the request (verbs: REM_OP_ERR, and REM_INV_REQ_ERR of a send
      * queue request).
      */
-    REMOTE_RESOURCES(0xC000013D, "the peer could not execute the request"),
+    REMOTE_RESOURCES(
+            0xC000013D,
+            "the peer could not execute the request: most often a message was longer than the peer's receive"),
     /** The address does not belong to this machine, or is not usable for RDMA. */
     INVALID_ADDRESS(0xC0000141, "not a usable address"),
     /** The length does not fit the memory. */

@@ -81,7 +81,7 @@ class StatusTest {
                         VerbenaException.class,
                         e -> assertThat(e.status()).isEqualTo(Status.NO_MORE_ENTRIES))
                 .hasMessage(
-                        "NO_MORE_ENTRIES (0x8000001A): the queue is full: poll for completions, then post again");
+                        "NO_MORE_ENTRIES (0x8000001A): no room: poll for completions of a queue pair, or wait until the peer of a channel has read, then try again");
     }
 
     @ParameterizedTest(name = "ibv_wc_status {0}")
@@ -174,5 +174,41 @@ class StatusTest {
     })
     void errnosAreMapped(int errno, Status status) {
         assertThat(VerbenaException.statusOf(errno)).isEqualTo(status);
+    }
+
+    /** Of a completion: nothing in its status says which request of whom it was. */
+    @Test
+    void aFailedCompletionNamesItsRequestAndWhatTheDeviceReported() {
+        try (Rig rig = Rig.connected(QueuePairLimits.depths(4, 4))) {
+            rig.device.failAt = 1;
+            rig.device.failStatus = 10;
+            rig.a.read(6, rig.bytes(8), 4096, 5, OpFlags.NONE).orThrow();
+            rig.a.read(7, rig.bytes(8), 4096, 5, OpFlags.NONE).orThrow();
+            Completions completions = new Completions(4);
+            assertThat(rig.queue.poll(completions)).isEqualTo(2);
+            completions.orThrow(0);
+            assertThatThrownBy(() -> completions.failure(0))
+                    .isInstanceOf(IllegalStateException.class)
+                    .hasMessage("READ with context 6 succeeded");
+            assertThat(completions.failure(1).status()).isEqualTo(Status.ACCESS_VIOLATION);
+            assertThatThrownBy(() -> completions.orThrow(1))
+                    .isInstanceOf(VerbenaException.class)
+                    .hasMessageStartingWith("READ with context 7 of %s to ".formatted(rig.a))
+                    .hasMessageContaining(" failed: ACCESS_VIOLATION (0xC0000005): ")
+                    .hasMessageContaining("the token is wrong or was revoked")
+                    .hasMessageEndingWith(
+                            "The device reported IBV_WC_REM_ACCESS_ERR (10), vendor error 0x77");
+        }
+    }
+
+    @Test
+    void theUsualCauseOfAStatusIsSaid() {
+        assertThat(CompletionStatus.usualCause(9, RequestType.SEND))
+                .contains("longer than the peer's receive");
+        assertThat(CompletionStatus.usualCause(9, RequestType.READ)).isEmpty();
+        assertThat(CompletionStatus.usualCause(13, RequestType.SEND)).contains("no receive");
+        assertThat(CompletionStatus.verbsName(23)).isEqualTo("IBV_WC_TM_RNDV_INCOMPLETE (23)");
+        assertThat(CompletionStatus.verbsName(24)).isEqualTo("the ibv_wc_status 24");
+        assertThat(CompletionStatus.verbsName(255)).contains("lost");
     }
 }

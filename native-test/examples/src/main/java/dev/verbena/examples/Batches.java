@@ -96,7 +96,7 @@ public final class Batches {
                 queue.await(TIMEOUT).orThrow();
             }
         }
-        completions.status(0).orThrow();
+        completions.orThrow(0);
         return 1;
     }
 }

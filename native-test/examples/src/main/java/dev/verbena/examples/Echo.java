@@ -109,7 +109,7 @@ public final class Echo {
             queue.arm(NotifyType.ANY);
             queue.await(TIMEOUT).orThrow();
         }
-        completions.status(0).orThrow();
+        completions.orThrow(0);
         return completions;
     }
 }

@@ -79,6 +79,6 @@ public final class FileReceiver {
             queue.arm(NotifyType.ANY);
             queue.await(timeout).orThrow();
         }
-        completions.status(0).orThrow();
+        completions.orThrow(0);
     }
 }

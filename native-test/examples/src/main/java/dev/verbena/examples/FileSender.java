@@ -85,6 +85,6 @@ public final class FileSender {
             queue.arm(NotifyType.ANY);
             queue.await(timeout).orThrow();
         }
-        completions.status(0).orThrow();
+        completions.orThrow(0);
     }
 }

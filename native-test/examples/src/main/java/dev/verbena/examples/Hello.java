@@ -69,7 +69,7 @@ public final class Hello {
             queue.arm(NotifyType.ANY);
             queue.await(Duration.ofSeconds(30)).orThrow(); // blocks until a completion arrives
         }
-        completions.status(0).orThrow(); // throws if the request failed
+        completions.orThrow(0); // throws if the request failed
     }
     // @end
     // @end

@@ -115,7 +115,7 @@ public final class ManyQueues {
                 throw new IllegalStateException("Some peers are silent, after " + TIMEOUT);
             }
             while (fired.poll(completions) > 0) {
-                completions.status(0).orThrow(); // how the receive has ended
+                completions.orThrow(0); // how the receive has ended
                 texts.add(text(peers, completions.queuePair(0)));
             }
             fired.arm(NotifyType.ANY); // for the next one, if there was more to come

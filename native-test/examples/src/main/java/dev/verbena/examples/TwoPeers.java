@@ -98,7 +98,7 @@ public final class TwoPeers {
             queue.arm(NotifyType.ANY);
             queue.await(TIMEOUT).orThrow();
         }
-        completions.status(0).orThrow();
+        completions.orThrow(0);
         return completions;
     }
 }

@@ -139,7 +139,7 @@ public final class WindowTransfer {
             queue.arm(NotifyType.ANY);
             queue.await(TIMEOUT).orThrow();
         }
-        completions.status(0).orThrow();
+        completions.orThrow(0);
         return completions;
     }
 }

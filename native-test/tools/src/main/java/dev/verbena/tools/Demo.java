@@ -97,7 +97,7 @@ final class Demo implements Callable<Integer> {
                 ended = ended || hasEnded(sent, ofSend); // a failure says more than silence
                 checkDeadline(deadline, receiving);
             }
-            completions.status(0).orThrow();
+            completions.orThrow(0);
             long micros = (System.nanoTime() - start) / 1_000;
             out.printf(
                     "%s received %,d bytes after %,d us: %s%n",
@@ -153,7 +153,7 @@ final class Demo implements Callable<Integer> {
         if (queue.poll(completions) == 0) {
             return false;
         }
-        completions.status(0).orThrow();
+        completions.orThrow(0);
         return true;
     }
 
