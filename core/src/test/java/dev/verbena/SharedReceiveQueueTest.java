@@ -305,6 +305,37 @@ class SharedReceiveQueueTest {
         rig.close();
     }
 
+    /** Its completion must not free a slot that has another receive by then. */
+    @Test
+    void aRefusedReceiveThatTheProviderKeptIsForgotten() {
+        int depth = 3; // no power of two: sequence numbers have slots that do not exist
+        SharedReceiveQueue shared = rig.domain.createSharedReceiveQueue(depth, 1, called::add);
+        QueuePair c = connectedToA(shared);
+        for (int round = 0; round < 5; round++) {
+            rig.device.answer = 22;
+            rig.device.refused = -1;
+            rig.device.keepsRefused = true;
+            assertThat(shared.receive(99, rig.bytes(8)).isSuccess()).isFalse();
+            assertThat(shared.outstanding()).isZero();
+            for (int i = 0; i < depth; i++) {
+                shared.receive(10 + i, rig.bytes(8)).orThrow();
+            }
+            assertThat(shared.receive(98, rig.bytes(8))).isEqualTo(Status.NO_MORE_ENTRIES);
+            List<String> receives = new ArrayList<>();
+            for (int i = 0; i < depth + 1; i++) {
+                rig.a.send(i, rig.bytes(1)).orThrow();
+                rig.poll().stream().filter(one -> one.startsWith("RECEIVE")).forEach(receives::add);
+            }
+            assertThat(receives)
+                    .containsExactlyInAnyOrder(
+                            "RECEIVE 10 SUCCESS", "RECEIVE 11 SUCCESS", "RECEIVE 12 SUCCESS");
+            assertThat(shared.outstanding()).isZero();
+        }
+        c.close();
+        shared.close();
+        rig.close();
+    }
+
     @Test
     void theAdapterMayBeClosedByItsCallback() throws InterruptedException {
         LinkedBlockingQueue<String> done = new LinkedBlockingQueue<>();

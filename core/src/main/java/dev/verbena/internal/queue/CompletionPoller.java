@@ -45,6 +45,7 @@ public final class CompletionPoller {
 
     // Guarded by the lock, as what they refer to is.
     private final WorkCompletions raw = new WorkCompletions(BATCH);
+    private final long[] takenContext = new long[1]; // of a shared receive
     private final QueueRegistry registry = new QueueRegistry();
     private final Delivery delivery;
     private final Synthesis synthesis;
@@ -450,7 +451,9 @@ public final class CompletionPoller {
         if (queue == null) {
             return; // closed
         }
-        long requestContext = queue.take(WorkId.sequence(id));
+        if (!queue.take(WorkId.sequence(id), takenContext)) {
+            return;
+        }
         Endpoint endpoint = registry.sharing(raw.queuePairNumber(index));
         if (endpoint == null) {
             queue.delivered(); // of a closed queue pair, which has reported what it used up
@@ -458,7 +461,7 @@ public final class CompletionPoller {
         }
         endpoint.receiveCounts().sharedReceive();
         delivery.deliver(
-                raw, index, provider, endpoint, queue, RequestType.RECEIVE, requestContext, to);
+                raw, index, provider, endpoint, queue, RequestType.RECEIVE, takenContext[0], to);
     }
 
     /**

@@ -6,8 +6,10 @@ import java.lang.ref.Reference;
 import java.util.concurrent.atomic.AtomicLong;
 
 /**
- * The receives in one shared receive queue. They end in any order, on the completion queues of any
- * queue pairs, so each has a place of its own instead of a sequence number.
+ * The receives in one shared receive queue. They complete in any order, on the completion queues of
+ * any queue pairs, so each occupies a slot until it completes. Its sequence number has the slot in
+ * its lower bits; the rest counts how often the slot was used. So a receive that the provider
+ * refused, but may have kept, does not complete in the name of a later one.
  */
 public final class SharedReceives implements Credit {
     private final long queue;
@@ -20,6 +22,7 @@ public final class SharedReceives implements Credit {
 
     // Guarded by the lock.
     private final long[] contexts;
+    private final int[] sequences; // of the receive in each slot, or of the next one there
     private final int[] free;
     private int freeCount;
     private int undelivered;
@@ -54,8 +57,10 @@ public final class SharedReceives implements Credit {
         this.depth = depth;
         this.request = request;
         this.contexts = new long[depth];
+        this.sequences = new int[depth];
         this.free = new int[depth];
         for (int i = 0; i < depth; i++) {
+            sequences[i] = i;
             free[i] = depth - 1 - i;
         }
         this.freeCount = depth;
@@ -82,14 +87,18 @@ public final class SharedReceives implements Credit {
             if (undelivered == depth) {
                 return Refusal.FULL.code();
             }
-            int place = free[--freeCount];
-            contexts[place] = context;
+            int slot = free[freeCount - 1];
+            int sequence = sequences[slot];
+            sequences[slot] = next(sequence); // until it is posted for certain
+            contexts[slot] = context;
             int answer =
-                    request.postShared(address, WorkId.of(queue, place), buffers.address(), count);
+                    request.postShared(
+                            address, WorkId.of(queue, sequence), buffers.address(), count);
             if (answer != 0) {
-                free[freeCount++] = place;
                 return answer;
             }
+            sequences[slot] = sequence;
+            freeCount--;
             undelivered++;
             posted.setOpaque(posted.getPlain() + 1);
             return Refusal.NONE;
@@ -152,15 +161,38 @@ public final class SharedReceives implements Credit {
         lock.close();
     }
 
-    /** A receive has ended. */
-    long take(int place) {
-        if (!lock.acquire()) {
-            return contexts[place]; // closed; its completion is delivered all the same
+    private int slot(int sequence) {
+        return sequence & slotMask();
+    }
+
+    private int next(int sequence) {
+        return sequence + slotMask() + 1;
+    }
+
+    private int slotMask() {
+        return (Integer.highestOneBit(depth) << 1) - 1;
+    }
+
+    /**
+     * A receive has completed: frees its slot.
+     *
+     * @param context of the caller's: the first element is set
+     * @return false for one that was refused, and that the provider kept all the same: its
+     *     completion is dropped
+     */
+    boolean take(int sequence, long[] context) {
+        boolean open = lock.acquire(); // once closed, completions are delivered all the same
+        int slot = slot(sequence);
+        boolean posted = slot < depth && sequences[slot] == sequence;
+        if (posted) {
+            context[0] = contexts[slot];
+            sequences[slot] = next(sequence);
+            free[freeCount++] = slot;
         }
-        long context = contexts[place];
-        free[freeCount++] = place;
-        lock.release();
-        return context;
+        if (open) {
+            lock.release();
+        }
+        return posted;
     }
 
     private void callBack(int asked) {
