@@ -21,6 +21,7 @@ import org.jspecify.annotations.Nullable;
 import java.lang.foreign.MemorySegment;
 import java.net.InetSocketAddress;
 import java.time.Duration;
+import java.util.Objects;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.Consumer;
@@ -159,6 +160,9 @@ public final class Channel extends Polled implements AutoCloseable {
             InetSocketAddress server,
             ChannelOptions options,
             @Nullable MessageHandler handler) {
+        Objects.requireNonNull(poller, "poller");
+        Objects.requireNonNull(server, "server");
+        Objects.requireNonNull(options, "options");
         poller.checkMayWait();
         Channel channel = new Channel(poller, options, handler);
         Connector connector = null;

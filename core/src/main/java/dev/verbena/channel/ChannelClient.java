@@ -119,7 +119,8 @@ public final class ChannelClient implements AutoCloseable {
             ReconnectOptions reconnect,
             @Nullable MessageHandler handler,
             Consumer<Channel> opened) {
-        options.checkFits(poller.adapter());
+        Objects.requireNonNull(options, "options");
+        options.checkFits(Objects.requireNonNull(poller, "poller").adapter());
         ChannelClient client =
                 new ChannelClient(
                         poller, server, options, reconnect, handler, opened, Surroundings.real());

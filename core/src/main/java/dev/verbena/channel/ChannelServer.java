@@ -12,6 +12,7 @@ import org.jspecify.annotations.Nullable;
 import java.net.InetSocketAddress;
 import java.time.Duration;
 import java.util.List;
+import java.util.Objects;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
@@ -48,6 +49,14 @@ public final class ChannelServer implements AutoCloseable {
             int most,
             @Nullable MessageHandler handler,
             Consumer<Channel> opened) {
+        Objects.requireNonNull(poller, "poller");
+        Objects.requireNonNull(address, "address");
+        Objects.requireNonNull(options, "options");
+        Objects.requireNonNull(opened, "opened");
+        if (most < 1) {
+            throw new IllegalArgumentException(
+                    "A server has 1 or more channels at a time, not " + most);
+        }
         options.checkFits(poller.adapter());
         this.poller = poller;
         this.options = options;
@@ -63,7 +72,7 @@ public final class ChannelServer implements AutoCloseable {
      * @param poller what polls for them
      * @param address an address of the device; port 0 lets the kernel choose
      * @param options how each channel is made
-     * @param most how many channels may be open at a time
+     * @param most how many channels may be open at a time, at least 1
      * @param handler receives the messages of all; null for {@link Channel#receive}. It may get a
      *     channel's first messages before {@code opened} gets the channel
      * @param opened is given each channel once it stands, on the polling thread; must not block

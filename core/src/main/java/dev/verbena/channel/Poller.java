@@ -18,6 +18,7 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Objects;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.TimeUnit;
@@ -88,8 +89,8 @@ public final class Poller implements AutoCloseable {
     private boolean clockIsRead; // just now: idleSince is the time
 
     Poller(Adapter adapter, IdleStrategy idle, @Nullable Thread owner, LongSupplier clock) {
-        this.adapter = adapter;
-        this.idle = idle;
+        this.adapter = Objects.requireNonNull(adapter, "adapter");
+        this.idle = Objects.requireNonNull(idle, "idle");
         this.clock = clock;
         this.start = clock.getAsLong();
         this.confined = owner != null;
@@ -486,6 +487,7 @@ public final class Poller implements AutoCloseable {
      *     uncaught exceptions if the program has set one
      */
     public void execute(Runnable task) {
+        Objects.requireNonNull(task, "task");
         execute(new Tasks.Task(task, false));
     }
 

@@ -66,8 +66,18 @@ public final class RawChannel extends Polled implements AutoCloseable {
             int receiveBytes,
             @Nullable Duration timeout,
             RawHandler handler) {
-        this.poller = poller;
-        this.handler = handler;
+        this.poller = Objects.requireNonNull(poller, "poller");
+        this.handler = Objects.requireNonNull(handler, "handler");
+        Objects.requireNonNull(limits, "limits");
+        if (timeout != null && !timeout.isPositive()) {
+            throw new IllegalArgumentException(
+                    "The timeout of requests is longer than 0, or null for none, not " + timeout);
+        }
+        if (shared == null) {
+            RawReceives.checkSize(limits.receiveDepth(), receiveBytes);
+        } else {
+            shared.checkPoller(poller);
+        }
         this.reason = new EndReason(lock, this::describe, () -> poller.execute(tearDown));
         int sends = limits.initiatorDepth();
         this.timeoutTicks = timeout == null ? 0 : Poller.ticks(timeout);
@@ -75,6 +85,7 @@ public final class RawChannel extends Polled implements AutoCloseable {
         this.completions = sends + (shared == null ? limits.receiveDepth() : 0);
         this.queue = poller.reserve(completions);
         RawReceives own = null;
+        QueuePair made = null;
         try {
             RawReceives used = shared;
             if (used == null) {
@@ -82,16 +93,20 @@ public final class RawChannel extends Polled implements AutoCloseable {
                 used = own;
             }
             this.receives = used;
-            this.pair = used.createPair(queue, limits);
+            made = used.createPair(queue, limits);
+            this.pair = made;
+            pair.attach(this);
+            poller.add(this);
         } catch (Throwable t) {
+            if (made != null) {
+                made.close();
+            }
             if (own != null) {
                 own.close();
             }
             poller.release(queue, completions);
             throw t;
         }
-        pair.attach(this);
-        poller.add(this);
     }
 
     /**
@@ -99,7 +114,7 @@ public final class RawChannel extends Polled implements AutoCloseable {
      *
      * @param poller polls for it
      * @param limits of the queue pair; each of its receives is posted
-     * @param receiveBytes how long each receive is
+     * @param receiveBytes how long each receive is, at least 1
      * @param timeout the deadline of each request, which ends the channel with IO_TIMEOUT; looked
      *     at every 100 ms; null for none
      * @param handler receives the messages, and the end
@@ -121,7 +136,7 @@ public final class RawChannel extends Polled implements AutoCloseable {
      *
      * @param poller polls for it, and for all others of the pool
      * @param limits of the queue pair; its receives do not count
-     * @param receives the pool
+     * @param receives the pool, of the same poller
      * @param timeout as {@link #create(Poller, QueuePairLimits, int, Duration, RawHandler)}
      * @param handler receives the messages, and the end
      * @return the channel, to be closed by the caller
@@ -134,7 +149,8 @@ public final class RawChannel extends Polled implements AutoCloseable {
             RawReceives receives,
             @Nullable Duration timeout,
             RawHandler handler) {
-        return new RawChannel(poller, limits, receives, 0, timeout, handler);
+        return new RawChannel(
+                poller, limits, Objects.requireNonNull(receives, "receives"), 0, timeout, handler);
     }
 
     /**
@@ -145,7 +161,7 @@ public final class RawChannel extends Polled implements AutoCloseable {
      * @param by of this channel's queue pair
      */
     public void open(Connector by) {
-        connector = by;
+        connector = Objects.requireNonNull(by, "by");
         by.onDisconnect(this::disconnected);
         if (!reason.isOpen()) {
             by.close(); // it has ended meanwhile

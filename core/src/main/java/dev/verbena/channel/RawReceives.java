@@ -14,6 +14,9 @@ import dev.verbena.VerbenaException;
 
 import org.jspecify.annotations.Nullable;
 
+import java.util.Arrays;
+import java.util.Objects;
+
 /**
  * The receives of {@link RawChannel}s with their memory. {@link #shared} makes a pool that many
  * channels take their receives from: memory for as many messages as come at once, not for as many
@@ -49,30 +52,39 @@ public final class RawReceives implements AutoCloseable {
         this.messages = new RawMessage[count];
         ProtectionDomain domain = poller.domain();
         this.region = domain.allocate((long) count * bytes, Access.LOCAL_WRITE);
+        SharedReceiveQueue made = null;
         try {
-            this.shared = share ? domain.createSharedReceiveQueue(count, 1, this::broke) : null;
+            made = share ? domain.createSharedReceiveQueue(count, 1, this::broke) : null;
+            for (int i = 0; i < count; i++) {
+                long at = (long) i * bytes;
+                buffers[i] = new BufferList(1).add(region, at, bytes);
+                messages[i] = new RawMessage(this, i, region.memory().asSlice(at, bytes));
+            }
         } catch (Throwable t) {
+            Arrays.fill(buffers, null); // out of memory, most likely: a close needs some
+            Arrays.fill(messages, null);
+            if (made != null) {
+                made.close();
+            }
             region.close();
             throw t;
         }
-        for (int i = 0; i < count; i++) {
-            long at = (long) i * bytes;
-            buffers[i] = new BufferList(1).add(region, at, bytes);
-            messages[i] = new RawMessage(this, i, region.memory().asSlice(at, bytes));
-        }
+        this.shared = made;
     }
 
     /**
      * Makes a pool, and posts its receives.
      *
      * @param poller polls for all channels that use it
-     * @param count how many receives
-     * @param bytes how long each is
+     * @param count how many receives, at least 1
+     * @param bytes how long each is, at least 1
      * @return the pool, to be closed by the caller after its channels
      * @throws VerbenaException as {@link ProtectionDomain#createSharedReceiveQueue} does
      */
     @CheckReturnValue
     public static RawReceives shared(Poller poller, int count, int bytes) {
+        checkSize(count, bytes);
+        Objects.requireNonNull(poller, "poller");
         PollerQueue queue = poller.reserve(count);
         RawReceives made = null;
         try {
@@ -86,6 +98,24 @@ public final class RawReceives implements AutoCloseable {
                 poller.release(queue, count);
             }
             throw t;
+        }
+    }
+
+    static void checkSize(int count, int bytes) {
+        if (count < 1 || bytes < 1) {
+            throw new IllegalArgumentException(
+                    "A raw channel or a pool has 1 or more receives of 1 or more bytes each, not %,d of %,d bytes"
+                            .formatted(count, bytes));
+        }
+    }
+
+    /**
+     * Throws if a channel of this poller cannot use the receives: another thread polls for them.
+     */
+    void checkPoller(Poller ofChannel) {
+        if (ofChannel != poller) {
+            throw new IllegalArgumentException(
+                    "The receives were made for another poller than the channel's, which would not poll for them. Use RawReceives.shared(poller, ...) with the same poller");
         }
     }
 

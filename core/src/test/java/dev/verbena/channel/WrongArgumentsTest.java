@@ -1,0 +1,146 @@
+package dev.verbena.channel;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.verbena.Adapter;
+import dev.verbena.FakeAdapters;
+import dev.verbena.QueuePairLimits;
+import dev.verbena.internal.verbs.FakeDevice;
+
+import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.time.Duration;
+
+/** Wrong arguments are refused by the call that gets them, which leaves nothing behind. */
+@Timeout(60)
+class WrongArgumentsTest {
+    private static final QueuePairLimits LIMITS = QueuePairLimits.depths(4, 4);
+    private static final ChannelOptions OPTIONS = ChannelOptions.DEFAULTS;
+    private static final InetSocketAddress SERVER =
+            new InetSocketAddress(InetAddress.ofLiteral("10.0.0.1"), 7471);
+
+    private final FakeDevice device = new FakeDevice();
+    private final Adapter adapter = FakeAdapters.open(device);
+    private final Poller poller = Poller.onThisThread(adapter, IdleStrategy.busySpin());
+    private final int objects = device.objects();
+
+    private final RawHandler handler =
+            new RawHandler() {
+                @Override
+                public void received(RawChannel channel, RawMessage message) {}
+
+                @Override
+                public void ended(RawChannel channel, ChannelException reason) {}
+            };
+
+    @AfterEach
+    void close() {
+        assertThat(device.objects()).as("native objects").isEqualTo(objects);
+        poller.close();
+        adapter.close();
+        assertThat(device.objects()).isZero();
+        device.dispose();
+    }
+
+    private static void isMissing(String name, ThrowingCallable call) {
+        assertThatThrownBy(call).isInstanceOf(NullPointerException.class).hasMessage(name);
+    }
+
+    private static void isRefused(String message, ThrowingCallable call) {
+        assertThatThrownBy(call)
+                .isInstanceOf(IllegalArgumentException.class)
+                .hasMessageContaining(message);
+    }
+
+    @Test
+    void ofAPoller() {
+        isMissing("idle", () -> Poller.start(adapter, null));
+        isMissing("idle", () -> Poller.onThisThread(adapter, null));
+        isMissing("adapter", () -> Poller.start(null, IdleStrategy.events()));
+        isMissing("task", () -> poller.execute((Runnable) null));
+    }
+
+    @Test
+    void ofARawChannel() {
+        isMissing("poller", () -> RawChannel.create(null, LIMITS, 64, null, handler));
+        isMissing("handler", () -> RawChannel.create(poller, LIMITS, 64, null, null));
+        isMissing("limits", () -> RawChannel.create(poller, null, 64, null, handler));
+        isMissing("receives", () -> RawChannel.create(poller, LIMITS, null, null, handler));
+        isRefused(
+                "1 or more receives of 1 or more bytes each, not 4 of -1 bytes",
+                () -> RawChannel.create(poller, LIMITS, -1, null, handler));
+        isRefused(
+                "longer than 0, or null for none, not PT-1S",
+                () -> RawChannel.create(poller, LIMITS, 64, Duration.ofSeconds(-1), handler));
+    }
+
+    @Test
+    void ofAPoolOfReceives() {
+        isMissing("poller", () -> RawReceives.shared(null, 4, 64));
+        isRefused("not -1 of 64 bytes", () -> RawReceives.shared(poller, -1, 64));
+        isRefused("not 4 of 0 bytes", () -> RawReceives.shared(poller, 4, 0));
+    }
+
+    /** It would not be polled for by the thread that its receives are confined to, say. */
+    @Test
+    void aChannelTakesNoReceivesOfAnotherPoller() {
+        try (Poller other = Poller.onThisThread(adapter, IdleStrategy.busySpin());
+                RawReceives receives = RawReceives.shared(other, 4, 64)) {
+            isRefused(
+                    "made for another poller than the channel's",
+                    () -> RawChannel.create(poller, LIMITS, receives, null, handler));
+        }
+    }
+
+    @Test
+    void ofAServer() {
+        isMissing("poller", () -> server(null, SERVER, OPTIONS, 1, true));
+        isMissing("address", () -> server(poller, null, OPTIONS, 1, true));
+        isMissing("options", () -> server(poller, SERVER, null, 1, true));
+        isMissing("opened", () -> server(poller, SERVER, OPTIONS, 1, false));
+        isRefused("not -1", () -> server(poller, SERVER, OPTIONS, -1, true));
+    }
+
+    private static void server(
+            Poller poller,
+            InetSocketAddress address,
+            ChannelOptions options,
+            int most,
+            boolean opens) {
+        ChannelServer.listen(poller, address, options, most, null, opens ? channel -> {} : null)
+                .close();
+    }
+
+    @Test
+    void ofAClient() {
+        isMissing("poller", () -> client(null, SERVER, OPTIONS, ReconnectOptions.DEFAULTS, true));
+        isMissing("server", () -> client(poller, null, OPTIONS, ReconnectOptions.DEFAULTS, true));
+        isMissing("options", () -> client(poller, SERVER, null, ReconnectOptions.DEFAULTS, true));
+        isMissing("reconnect", () -> client(poller, SERVER, OPTIONS, null, true));
+        isMissing(
+                "opened", () -> client(poller, SERVER, OPTIONS, ReconnectOptions.DEFAULTS, false));
+    }
+
+    private static void client(
+            Poller poller,
+            InetSocketAddress server,
+            ChannelOptions options,
+            ReconnectOptions reconnect,
+            boolean opens) {
+        ChannelClient.start(poller, server, options, reconnect, null, opens ? channel -> {} : null)
+                .close();
+    }
+
+    @Test
+    void ofAChannel() {
+        isMissing("poller", () -> Channel.connect(null, SERVER, OPTIONS, null).close());
+        isMissing("server", () -> Channel.connect(poller, null, OPTIONS, null).close());
+        isMissing("options", () -> Channel.connect(poller, SERVER, null, null).close());
+    }
+}
