@@ -339,7 +339,7 @@ class ExamplesTest {
         }
     }
 
-    /** Starts a program in a JVM of its own, which does not outlive the time that it has. */
+    /** Starts a program in a JVM of its own, which does not outlive the longest test. */
     private static Process start(Class<?> program, String... arguments) throws IOException {
         List<String> command =
                 new ArrayList<>(
@@ -351,7 +351,7 @@ class ExamplesTest {
                                 program.getName()));
         command.addAll(List.of(arguments));
         Process process = new ProcessBuilder(command).redirectErrorStream(true).start();
-        CompletableFuture.delayedExecutor(TIMEOUT, TimeUnit.SECONDS)
+        CompletableFuture.delayedExecutor(2 * TIMEOUT, TimeUnit.SECONDS)
                 .execute(process::destroyForcibly);
         return process;
     }
