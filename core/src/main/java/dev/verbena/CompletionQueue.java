@@ -8,6 +8,7 @@ import dev.verbena.internal.queue.CompletionEvents;
 import dev.verbena.internal.queue.CompletionPoller;
 import dev.verbena.internal.queue.CompletionRecords;
 import dev.verbena.internal.queue.SharedChannel;
+import dev.verbena.internal.queue.StackReserve;
 import dev.verbena.internal.runtime.AdapterEvents;
 import dev.verbena.internal.runtime.CallbackLoop;
 import dev.verbena.internal.verbs.CallFailure;
@@ -334,6 +335,7 @@ public final class CompletionQueue extends NativeObject {
      * @throws IllegalStateException when this queue is closed
      */
     public boolean arm(NotifyType type) {
+        StackReserve.check();
         acquire();
         try {
             checkThread();
@@ -360,6 +362,7 @@ public final class CompletionQueue extends NativeObject {
      *     CompletionChannel}, which then is awaited, or is closed meanwhile
      */
     public Status await(Duration timeout) {
+        StackReserve.check();
         acquire();
         try {
             checkThread();

@@ -2,6 +2,7 @@ package dev.verbena;
 
 import com.google.errorprone.annotations.CheckReturnValue;
 
+import dev.verbena.internal.queue.StackReserve;
 import dev.verbena.internal.runtime.Threads;
 
 import java.lang.invoke.MethodHandles;
@@ -219,6 +220,7 @@ abstract class NativeObject implements AutoCloseable {
      */
     @Override
     public final void close() {
+        StackReserve.check();
         checkMayClose();
         if (CLOSED.compareAndSet(this, false, true)) {
             Teardown end = new Teardown(this);

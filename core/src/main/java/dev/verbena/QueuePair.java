@@ -10,6 +10,7 @@ import dev.verbena.internal.queue.Refusal;
 import dev.verbena.internal.queue.RequestCounts;
 import dev.verbena.internal.queue.RequestType;
 import dev.verbena.internal.queue.SendQueue;
+import dev.verbena.internal.queue.StackReserve;
 import dev.verbena.internal.queue.WindowRequests;
 
 import org.jspecify.annotations.Nullable;
@@ -564,6 +565,7 @@ public final class QueuePair extends NativeObject implements SendRequests {
      * @throws VerbenaException when the device refuses
      */
     public void flush() {
+        StackReserve.check();
         acquire();
         try {
             VerbenaException.check(half.flush(), "ibv_modify_qp(ERR)", "");

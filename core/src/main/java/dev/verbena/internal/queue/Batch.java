@@ -305,6 +305,7 @@ public final class Batch {
      *     return it, and none of them has any effect
      */
     public int post() {
+        StackReserve.check();
         if (!queue.acquire()) {
             return Refusal.NOT_CONNECTED.code();
         }

@@ -265,6 +265,7 @@ public final class CompletionPoller {
      * @return whether the queue is open; when it is broken, {@link #broken} says so
      */
     public boolean poll(CompletionRecords into) {
+        StackReserve.check();
         if (!lock.acquire()) {
             return false;
         }

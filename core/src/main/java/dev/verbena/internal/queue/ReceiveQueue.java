@@ -80,6 +80,7 @@ public final class ReceiveQueue extends QueueLock {
      * @return {@link Refusal#NONE}, a positive errno, or a {@link Refusal#code}
      */
     public int post(long context, Buffers buffers) {
+        StackReserve.check();
         if (!acquire()) {
             return Refusal.NOT_CONNECTED.code();
         }
@@ -152,6 +153,7 @@ public final class ReceiveQueue extends QueueLock {
      *     polls next: it may have posted a receive beside this call
      */
     public void flush(Runnable modifyToError) {
+        StackReserve.check();
         if (isForeign()) {
             flushed = true;
             poller.ownerTasks().add(() -> runUnlessClosed(modifyToError));
@@ -179,6 +181,7 @@ public final class ReceiveQueue extends QueueLock {
      * @param modifyToError moves the queue pair to the error state, so that the device flushes it
      */
     public void close(long nanoseconds, Runnable modifyToError) {
+        StackReserve.check();
         close();
         if (ledger.outstanding() > 0) {
             modifyToError.run();
@@ -193,6 +196,7 @@ public final class ReceiveQueue extends QueueLock {
      * @param rest the status of what the device does not end
      */
     public void finish(long nanoseconds, int rest) {
+        StackReserve.check();
         poller.finish(ledger, nanoseconds, rest);
     }
 }

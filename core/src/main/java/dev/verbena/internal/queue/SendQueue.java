@@ -137,6 +137,7 @@ public final class SendQueue extends QueueLock {
             long operand,
             long swap,
             int flags) {
+        StackReserve.check();
         if (!acquire()) {
             return Refusal.NOT_CONNECTED.code();
         }
@@ -317,6 +318,7 @@ public final class SendQueue extends QueueLock {
      * @return the same, or NOT_CONNECTED where the queue is closed
      */
     public int refuseOutside(int refusal) {
+        StackReserve.check();
         if (!acquire()) {
             return Refusal.NOT_CONNECTED.code();
         }
@@ -335,6 +337,7 @@ public final class SendQueue extends QueueLock {
 
     /** Posts what was deferred: a request was refused by an exception before it got here. */
     public void postDeferred() {
+        StackReserve.check();
         if (acquire()) {
             try {
                 postDeferredHere();
@@ -472,6 +475,7 @@ public final class SendQueue extends QueueLock {
      * it posts or polls next.
      */
     public void disconnect() {
+        StackReserve.check();
         if (isForeign()) {
             end();
             poller.ownerTasks().add(this::disconnectHere);
@@ -498,6 +502,7 @@ public final class SendQueue extends QueueLock {
      * which is ending.)
      */
     public void drain() {
+        StackReserve.check();
         if (isForeign()) {
             end();
             poller.ownerTasks().add(this::drainHere);
@@ -574,6 +579,7 @@ public final class SendQueue extends QueueLock {
      * @param nanoseconds how long to wait for the device
      */
     public void close(long nanoseconds) {
+        StackReserve.check();
         boolean flushed = false;
         try {
             flushed = flush();
@@ -593,6 +599,7 @@ public final class SendQueue extends QueueLock {
      * @param rest the status of what the device does not end
      */
     public void finish(long nanoseconds, int rest) {
+        StackReserve.check();
         if (flush()) {
             poller.finish(ledger, nanoseconds, rest);
         }

@@ -75,6 +75,7 @@ public final class SharedReceives implements Credit {
      * @return {@link Refusal#NONE}, a positive errno, or a {@link Refusal#code}
      */
     public int post(long context, Buffers buffers) {
+        StackReserve.check();
         if (!lock.acquire()) {
             return Refusal.NOT_CONNECTED.code();
         }

@@ -40,6 +40,7 @@ public final class WindowRequests {
             long offset,
             long length,
             int flags) {
+        StackReserve.check();
         if (!queue.acquire()) {
             return Refusal.NOT_CONNECTED.code();
         }
@@ -130,6 +131,7 @@ public final class WindowRequests {
      * @return whether it was accepted: see {@link SendQueue}
      */
     public int invalidate(long context, Window window, int flags) {
+        StackReserve.check();
         if (!queue.acquire()) {
             return Refusal.NOT_CONNECTED.code();
         }

@@ -4,6 +4,7 @@ import dev.verbena.bindings.ibv_context;
 import dev.verbena.bindings.ibv_context_ops;
 
 import java.lang.foreign.Arena;
+import java.lang.foreign.Linker;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.util.List;
@@ -59,6 +60,22 @@ public final class FakeDevice extends FakeSettings implements DeviceControl {
     public VerbsContext open() {
         // As a real one is opened, but for brief calls, which may not end in Java.
         return new VerbsContext(context.address()).withCriticalCalls(Provider.ThroughKernel.ALL);
+    }
+
+    /**
+     * From the next {@link #open} on, the data path ends in a function of the C library that does
+     * nothing and returns 0: requests are accepted, and never complete. Java code of this device
+     * would need more stack than a test has left, and an error there would end the JVM.
+     */
+    public void acceptInNativeCode() {
+        MemorySegment nothing =
+                Linker.nativeLinker().defaultLookup().find("sched_yield").orElseThrow();
+        MemorySegment ops = ibv_context.ops(context);
+        ibv_context_ops.post_send(ops, nothing);
+        ibv_context_ops.post_recv(ops, nothing);
+        ibv_context_ops.post_srq_recv(ops, nothing);
+        ibv_context_ops.poll_cq(ops, nothing);
+        ibv_context_ops.req_notify_cq(ops, nothing);
     }
 
     @Override
