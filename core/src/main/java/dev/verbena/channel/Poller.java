@@ -505,6 +505,11 @@ public final class Poller implements AutoCloseable {
         return closing;
     }
 
+    /** Whether another thread may close a queue pair: where no thread owns it, and may go on. */
+    boolean mayCloseElsewhere() {
+        return !confined && !closing;
+    }
+
     void add(Polled channel) {
         channels.add(channel);
         if (closing) { // it may have been too late for the close to see it

@@ -14,6 +14,7 @@ import dev.verbena.QueuePair;
 import dev.verbena.QueuePairLimits;
 import dev.verbena.Status;
 import dev.verbena.VerbenaException;
+import dev.verbena.internal.runtime.Threads;
 
 import org.jspecify.annotations.Nullable;
 
@@ -488,6 +489,10 @@ public final class RawChannel extends Polled implements AutoCloseable {
             drain();
             connectionClosed = true; // an object that fails to close is not closed again
             closeQuietly(connector);
+            if (receives.isShared() && poller.mayCloseElsewhere()) {
+                Threads.CALLBACKS.execute(this::closePairElsewhere);
+                return;
+            }
             closeQuietly(pair);
         }
         ChannelException why = Objects.requireNonNull(closeReason());
@@ -504,6 +509,15 @@ public final class RawChannel extends Polled implements AutoCloseable {
         poller.release(queue, completions);
         poller.remove(this);
         closed.complete(why.status());
+    }
+
+    /**
+     * The close waits up to a second until the device has returned the shared receives that the
+     * queue pair took, and other channels of the poller are not to wait for that.
+     */
+    private void closePairElsewhere() {
+        closeQuietly(pair);
+        poller.execute(tearDown);
     }
 
     private void drain() {

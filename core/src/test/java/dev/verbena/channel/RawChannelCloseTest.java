@@ -2,13 +2,16 @@ package dev.verbena.channel;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.verbena.Adapter;
 import dev.verbena.BufferList;
 import dev.verbena.Connector;
+import dev.verbena.FakeAdapters;
 import dev.verbena.Listener;
 import dev.verbena.MemoryRegion;
 import dev.verbena.OpFlags;
 import dev.verbena.QueuePairLimits;
 import dev.verbena.Status;
+import dev.verbena.internal.verbs.FakeDevice;
 
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
@@ -38,20 +41,19 @@ class RawChannelCloseTest {
     }
 
     private RawChannel create() {
-        return RawChannel.create(
-                poller,
-                QueuePairLimits.depths(4, 4),
-                64,
-                null,
-                new RawHandler() {
-                    @Override
-                    public void received(RawChannel channel, RawMessage message) {}
+        return RawChannel.create(poller, QueuePairLimits.depths(4, 4), 64, null, handler());
+    }
 
-                    @Override
-                    public void ended(RawChannel channel, ChannelException reason) {
-                        ends.add(reason.status());
-                    }
-                });
+    private RawHandler handler() {
+        return new RawHandler() {
+            @Override
+            public void received(RawChannel channel, RawMessage message) {}
+
+            @Override
+            public void ended(RawChannel channel, ChannelException reason) {
+                ends.add(reason.status());
+            }
+        };
     }
 
     /** Accepts each request, by a channel that is handed on. */
@@ -65,6 +67,37 @@ class RawChannelCloseTest {
                     request.accept(channel.queuePair());
                     accepted.accept(channel);
                 });
+    }
+
+    /** The device returns a receive late that the channel took from a pool. */
+    @Test
+    void aCloseThatWaitsForTheDeviceDoesNotHoldUpThePoller() throws Exception {
+        FakeDevice device = new FakeDevice();
+        device.vendorId = FakeDevice.MELLANOX;
+        device.lastReceive = FakeDevice.LastReceive.LATE;
+        try (Adapter adapter = FakeAdapters.open(device);
+                Poller shared = Poller.start(adapter, IdleStrategy.events());
+                RawReceives receives = RawReceives.shared(shared, 4, 64);
+                RawChannel peer =
+                        RawChannel.create(
+                                shared, QueuePairLimits.depths(4, 4), receives, null, handler())) {
+            RawChannel channel =
+                    RawChannel.create(
+                            shared, QueuePairLimits.depths(4, 4), receives, null, handler());
+            channel.queuePair().connect(peer.queuePair().address());
+            peer.queuePair().connect(channel.queuePair().address());
+            int number = channel.queuePair().address().queuePairNumber();
+            CompletableFuture<Boolean> closedBefore = new CompletableFuture<>();
+            channel.abort("test");
+            shared.execute(() -> closedBefore.complete(channel.closed().isDone()));
+            assertThat(closedBefore.get(30, TimeUnit.SECONDS)).isFalse();
+            FakeFabric.until(() -> device.state(number).equals("ERR"));
+            device.bringLastReceive(number);
+            assertThat(channel.closed().get(30, TimeUnit.SECONDS)).isEqualTo(Status.CANCELLED);
+            assertThat(ends.poll(30, TimeUnit.SECONDS)).isEqualTo(Status.CANCELLED);
+        }
+        FakeFabric.until(() -> device.objects() == 0);
+        device.dispose();
     }
 
     /** A connection that did not come about: the program closes the connector, and the channel. */
