@@ -8,7 +8,11 @@ import dev.verbena.internal.runtime.Threads;
 import java.lang.invoke.MethodHandles;
 import java.lang.invoke.VarHandle;
 import java.time.Duration;
+import java.util.Collections;
+import java.util.IdentityHashMap;
+import java.util.List;
 import java.util.Objects;
+import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
@@ -36,10 +40,15 @@ abstract class NativeObject implements AutoCloseable {
         }
     }
 
+    private static final int MOST_NAMED = 4; // in a message
+
     private final NativeObject[] parents;
     private volatile int holders = 1;
     private volatile boolean closed;
     private final CompletableFuture<Void> destroyed = new CompletableFuture<>();
+    // For messages. By identity: a region is equal to another one of the same handle.
+    private final Set<NativeObject> dependants =
+            Collections.synchronizedSet(Collections.newSetFromMap(new IdentityHashMap<>(1)));
 
     /**
      * Adds a reference to each parent. A subclass whose constructor fails calls {@link #abandon}.
@@ -47,13 +56,16 @@ abstract class NativeObject implements AutoCloseable {
     NativeObject(NativeObject... parents) {
         this.parents = parents;
         int held = 0;
+        boolean complete = false;
         try {
             for (NativeObject parent : parents) {
                 parent.acquire();
                 held++;
+                parent.dependants.add(this);
             }
+            complete = true;
         } finally {
-            if (held < parents.length) {
+            if (!complete) {
                 releaseParents(held);
             }
         }
@@ -86,6 +98,7 @@ abstract class NativeObject implements AutoCloseable {
 
     private void releaseParents(int count, Teardown end) {
         for (int i = 0; i < count; i++) {
+            parents[i].dependants.remove(this);
             end.release(parents[i]);
         }
     }
@@ -184,9 +197,31 @@ abstract class NativeObject implements AutoCloseable {
     private String stillThere(Duration waited) {
         int users = holders;
         return closed
-                ? "%s is closed, but %d of its dependants or users %s not, after %s: its memory must stay allocated"
-                        .formatted(describe(), users, users == 1 ? "is" : "are", waited)
+                ? "%s is closed, but %d of its dependants or users %s not, after %s%s: its memory must stay allocated"
+                        .formatted(describe(), users, users == 1 ? "is" : "are", waited, named())
                 : "%s is not closed, after %s".formatted(describe(), waited);
+    }
+
+    private String name() {
+        try {
+            return toString();
+        } catch (RuntimeException e) {
+            return getClass().getSimpleName() + ", not created yet"; // by another thread
+        }
+    }
+
+    /** Names a few of the dependants, in parentheses; "" when there are none. */
+    private String named() {
+        List<String> names;
+        synchronized (dependants) {
+            names = dependants.stream().limit(MOST_NAMED + 1).map(NativeObject::name).toList();
+        }
+        if (names.isEmpty()) {
+            return "";
+        }
+        return names.size() > MOST_NAMED
+                ? " (%s and others)".formatted(String.join("; ", names.subList(0, MOST_NAMED)))
+                : " (%s)".formatted(String.join("; ", names));
     }
 
     /**

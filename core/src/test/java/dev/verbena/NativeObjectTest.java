@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import org.junit.jupiter.api.Test;
 
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 
@@ -120,6 +121,34 @@ class NativeObjectTest {
         child.close();
         parent.close();
         assertThat(destroyed).containsExactly("child", "parent");
+    }
+
+    @Test
+    void aWaitForTheDestroyNamesSomeOfThoseThatAreNotClosed() {
+        Thing domain = new Thing("domain");
+        Thing closed = new Thing("closed", domain);
+        Thing region = new Thing("region", domain);
+        Thing window = new Thing("window", region);
+        domain.close();
+        region.close();
+        closed.close();
+        assertThatThrownBy(() -> domain.awaitClosed(Duration.ZERO))
+                .hasMessageContaining("domain is closed, but 1 of its dependants or users is not")
+                .hasMessageContaining(" (region, closed): its memory must stay allocated");
+        assertThatThrownBy(() -> region.awaitClosed(Duration.ZERO))
+                .hasMessageContaining(" (window): ");
+        window.close();
+        domain.awaitClosed(Duration.ZERO);
+        Thing queue = new Thing("queue");
+        List<Thing> pairs = new ArrayList<>();
+        for (int i = 0; i < 9; i++) {
+            pairs.add(new Thing("pair", queue));
+        }
+        queue.close();
+        assertThatThrownBy(() -> queue.awaitClosed(Duration.ZERO))
+                .hasMessageContaining("9 of its dependants or users are not")
+                .hasMessageContaining(" (pair; pair; pair; pair and others): ");
+        pairs.forEach(Thing::close);
     }
 
     private Thing failing(String name, Runnable shut, NativeObject... parents) {
