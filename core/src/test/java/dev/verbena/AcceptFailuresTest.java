@@ -84,6 +84,7 @@ class AcceptFailuresTest extends ConnectorRig {
         VerbenaException e = failure(() -> request.accept(far));
         assertThat(e.status()).isEqualTo(Status.CONNECTION_ABORTED);
         assertThat(e).hasMessageContaining("gave up meanwhile");
+        assertThat(e).as("its message has the cause's already").hasNoCause();
         assertThat(device.inError(far.nativeAddress())).isFalse();
         CompletableFuture<Void> connecting =
                 connector().connectAsync(far, lastListener.localAddress(), DEFAULTS);

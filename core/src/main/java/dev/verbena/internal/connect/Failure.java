@@ -71,12 +71,12 @@ public final class Failure extends Exception {
         this.errno = 0;
     }
 
-    /** The same failure, of another kind. */
-    Failure(Kind kind, Failure cause) {
-        super(cause.getMessage(), cause);
+    /** The same failure, of another kind; not its cause, whose message would be the same. */
+    Failure(Kind kind, Failure same) {
+        super(same.getMessage(), same.getCause());
         this.kind = kind;
-        this.call = cause.call;
-        this.errno = cause.errno;
+        this.call = same.call;
+        this.errno = same.errno;
     }
 
     private Failure(Kind kind, String call, int errno, String advice) {

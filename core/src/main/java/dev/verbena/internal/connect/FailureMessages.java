@@ -232,7 +232,7 @@ final class FailureMessages {
         return new Failure(
                 Failure.Kind.ABORTED,
                 "%s gave up meanwhile (%s)".formatted(peer, f.getMessage()),
-                f);
+                f.getCause());
     }
 
     /** A rejection failed with a negative errno. */
