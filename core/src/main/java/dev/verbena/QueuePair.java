@@ -502,6 +502,7 @@ public final class QueuePair extends NativeObject implements SendRequests {
             long offset,
             long length,
             OpFlags flags) {
+        StackReserve.check();
         try {
             return answer(
                     Operation.BIND.name(),
@@ -533,6 +534,7 @@ public final class QueuePair extends NativeObject implements SendRequests {
      * @throws IllegalStateException for a closed window
      */
     public Status invalidate(long context, MemoryWindow window, OpFlags flags) {
+        StackReserve.check();
         try {
             return answer(
                     Operation.INVALIDATE.name(),
