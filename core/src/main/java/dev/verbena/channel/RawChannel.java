@@ -14,7 +14,6 @@ import dev.verbena.QueuePair;
 import dev.verbena.QueuePairLimits;
 import dev.verbena.Status;
 import dev.verbena.VerbenaException;
-import dev.verbena.internal.runtime.Threads;
 
 import org.jspecify.annotations.Nullable;
 
@@ -490,7 +489,7 @@ public final class RawChannel extends Polled implements AutoCloseable {
             connectionClosed = true; // an object that fails to close is not closed again
             closeQuietly(connector);
             if (receives.isShared() && poller.mayCloseElsewhere()) {
-                Threads.CALLBACKS.execute(this::closePairElsewhere);
+                closePairElsewhere();
                 return;
             }
             closeQuietly(pair);
@@ -516,8 +515,16 @@ public final class RawChannel extends Polled implements AutoCloseable {
      * queue pair took, and other channels of the poller are not to wait for that.
      */
     private void closePairElsewhere() {
-        closeQuietly(pair);
-        poller.execute(tearDown);
+        Runnable close =
+                () -> {
+                    closeQuietly(pair);
+                    poller.execute(tearDown);
+                };
+        try {
+            var _ = Thread.ofPlatform().daemon().name("verbena-close-" + pair).start(close);
+        } catch (Throwable t) { // no memory, or no thread
+            close.run();
+        }
     }
 
     private void drain() {
