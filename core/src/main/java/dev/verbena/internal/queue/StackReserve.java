@@ -11,7 +11,8 @@ package dev.verbena.internal.queue;
  * used, makes sure of that much stack, and costs nothing else.
  */
 public final class StackReserve {
-    private static boolean never; // not a constant, or compilers would drop what depends on it
+    // In an array: compilers would drop what depends on a constant.
+    private static final boolean[] NEVER = {false};
 
     private StackReserve() {}
 
@@ -61,7 +62,7 @@ public final class StackReserve {
         long a480, a481, a482, a483, a484, a485, a486, a487, a488, a489, a490, a491;
         long a492, a493, a494, a495, a496, a497, a498, a499, a500, a501, a502, a503;
         long a504, a505, a506, a507, a508, a509, a510, a511;
-        if (never) {
+        if (NEVER[0]) {
             leaveCompiledCode();
         }
     }
