@@ -312,6 +312,11 @@ public final class MemoryRegion extends NativeObject {
      * The remote key (NDK: token) for the peer's reads and writes (NdkGetRemoteTokenFromMr). As a
      * Java int it may be negative; send it unchanged.
      *
+     * <p>The peer cannot invalidate it: that is for tokens of {@link MemoryWindow}s. If this side
+     * announces in its protocol that the peer may invalidate (as NFS and NVMe over RDMA can), and
+     * exposes this token, the peer's first reply names it in a send-and-invalidate, which fails and
+     * ends the connection. Expose windows there, or do not announce it.
+     *
      * @return 32 opaque bits
      */
     public int remoteToken() {

@@ -21,6 +21,9 @@ import java.util.Objects;
  *
  * {@snippet file="dev/verbena/examples/WindowTransfer.java" region="fill"}
  *
+ * <p>A peer that was told that it may invalidate tokens must get those of windows only: to
+ * invalidate the token of a region ends the connection (see {@link MemoryRegion#remoteToken}).
+ *
  * <p>In a message it takes 20 bytes, in network byte order:
  *
  * <table>
