@@ -479,6 +479,13 @@ public final class QueuePair extends NativeObject implements SendRequests {
      * checks the bounds of the region only, not those of the window. A bound window must be
      * invalidated before it is bound again; the bind may be posted right behind the invalidate.
      *
+     * <p><b>Soft-RoCE of older kernels and lost packets.</b> When Linux 6.1 resends lost packets,
+     * it also executes binds again that were complete. The second execution fails, and the queue
+     * pair stops without a completion or an event: its requests never complete. Linux 7.3 ends the
+     * connection with a status instead. Where packets may be lost, give requests a deadline of the
+     * program's own, and close the queue pair when it passes; a {@code Channel}, and a {@code
+     * RawChannel} with a timeout, have one.
+     *
      * @param context what the completion will carry
      * @param window a window of this domain that is not bound
      * @param region a region of this domain
