@@ -23,6 +23,7 @@ public final class RequestCounters {
     private final long cancelled;
     private final long refused;
     private final long refusedAsFull;
+    private final long refusedByProvider;
     private final long internalSignals;
     private final long bytes;
 
@@ -32,6 +33,7 @@ public final class RequestCounters {
         this.cancelled = counts.cancelled();
         this.internalSignals = counts.internalSignals();
         this.refusedAsFull = counts.full();
+        this.refusedByProvider = counts.refusedByProvider();
         this.refused = counts.refused();
         if (ledger == null) {
             this.bytes = counts.bytes();
@@ -50,6 +52,7 @@ public final class RequestCounters {
         this.cancelled = 0;
         this.internalSignals = 0;
         this.refusedAsFull = counts.full();
+        this.refusedByProvider = counts.refusedByProvider();
         this.refused = counts.refused();
         this.bytes = 0;
         this.outstanding = receives.outstanding();
@@ -136,6 +139,16 @@ public final class RequestCounters {
      */
     public long refusedAsFull() {
         return refusedAsFull;
+    }
+
+    /**
+     * How many posts the provider refused, with an errno: the queue pair is broken, or the system
+     * has no memory for a window.
+     *
+     * @return posts, among those of {@link #refused}
+     */
+    public long refusedByProvider() {
+        return refusedByProvider;
     }
 
     /**

@@ -31,8 +31,9 @@ import java.util.concurrent.locks.ReentrantLock;
  * channel, {@link #open} it, then accept, or connect and complete.
  *
  * <p><b>Requests</b> return as those of {@link QueuePair} do, and refuse in the same way. Those
- * with SILENT_SUCCESS have no callback. Each of the others has, once: when it has ended, or with
- * the reason when the channel ends.
+ * that the provider refuses, with an errno, end the channel, too; a bind does not, which may only
+ * lack memory for a new window. Those with SILENT_SUCCESS have no callback. Each of the others has,
+ * once: when it has ended, or with the reason when the channel ends.
  *
  * <p><b>The end.</b> What the peer sent before it disconnected is delivered first, and what it had
  * acknowledged is reported as sent; then each other request has the reason.
@@ -52,6 +53,7 @@ public final class RawChannel extends Polled implements AutoCloseable {
     private final ReentrantLock lock = new ReentrantLock(); // of the requests, and the end
     private final CompletableFuture<Status> closed = new CompletableFuture<>();
 
+    private long refusedByProvider; // posts; guarded by the lock
     private volatile @Nullable Connector connector;
     private final EndReason reason;
 
@@ -185,11 +187,20 @@ public final class RawChannel extends Polled implements AutoCloseable {
         return requests.isFull() && !flags.contains(OpFlags.SILENT_SUCCESS);
     }
 
+    /** Whether it was the provider that has refused what was just posted. */
+    private boolean providerRefused() {
+        long before = refusedByProvider;
+        refusedByProvider = pair.counters().requests().refusedByProvider();
+        return refusedByProvider != before;
+    }
+
     /** A request was posted, or refused. The caller holds the lock. */
     private Status began(
             Status status, OpFlags flags, @Nullable RawCallback callback, @Nullable Object object) {
         if (status.isSuccess() && !flags.contains(OpFlags.SILENT_SUCCESS)) {
             requests.posted(callback, object);
+        } else if (!status.isSuccess() && providerRefused()) {
+            reason.refused("a request", status);
         }
         return status;
     }
@@ -338,13 +349,15 @@ public final class RawChannel extends Polled implements AutoCloseable {
             @Nullable Object attachment) {
         lock.lock();
         try {
-            return isFull(flags)
-                    ? Status.NO_MORE_ENTRIES
-                    : began(
-                            pair.bind(requests.next(), window, region, offset, length, flags),
-                            flags,
-                            callback,
-                            attachment);
+            if (isFull(flags)) {
+                return Status.NO_MORE_ENTRIES;
+            }
+            Status status = pair.bind(requests.next(), window, region, offset, length, flags);
+            if (!status.isSuccess()) {
+                var _ = providerRefused(); // counted here: the next refusal is another's
+                return status;
+            }
+            return began(status, flags, callback, attachment);
         } finally {
             lock.unlock();
         }

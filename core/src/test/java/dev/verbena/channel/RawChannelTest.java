@@ -12,6 +12,7 @@ import dev.verbena.MemoryWindow;
 import dev.verbena.OpFlags;
 import dev.verbena.QueuePairLimits;
 import dev.verbena.Status;
+import dev.verbena.internal.verbs.Errno;
 import dev.verbena.internal.verbs.FakeDevice;
 
 import org.jspecify.annotations.Nullable;
@@ -280,6 +281,37 @@ class RawChannelTest {
         a.send(bytes(0, 8), OpFlags.NONE, null, null).orThrow();
         assertThat(nextEnd()).isEqualTo(new Ended("channel", b, Status.BUFFER_OVERFLOW));
         assertThat(b.closeReason()).hasMessageContaining("ended with BUFFER_OVERFLOW");
+    }
+
+    /** The caller's own mistakes do not; nor does a bind, which may lack memory for a window. */
+    @Test
+    void aPostThatTheProviderRefusesEndsTheChannel() throws Exception {
+        MemoryWindow window = poller.domain().createMemoryWindow();
+        RawChannel a = channel(null, handler((channel, message) -> {}));
+        RawChannel b = channel(null, reposting());
+        connect(a, b);
+        assertThat(a.write(bytes(0, 8), 0, 0, OpFlags.ALLOW_REMOTE_READ, null, null))
+                .isEqualTo(Status.INVALID_PARAMETER);
+        refuseNext();
+        assertThat(a.bind(window, memory, 0, 8, OpFlags.ALLOW_REMOTE_READ, null, null))
+                .isEqualTo(Status.INSUFFICIENT_RESOURCES);
+        assertThat(a.write(bytes(0, 8), 0, 0, OpFlags.ALLOW_REMOTE_READ, null, null))
+                .isEqualTo(Status.INVALID_PARAMETER);
+        assertThat(a.closeReason()).isNull();
+        refuseNext();
+        assertThat(a.send(bytes(0, 8), OpFlags.NONE, this::ended, "refused"))
+                .isEqualTo(Status.INSUFFICIENT_RESOURCES);
+        assertThat(nextEnd()).isEqualTo(new Ended("channel", a, Status.INSUFFICIENT_RESOURCES));
+        assertThat(a.closeReason())
+                .hasMessageContaining("a request was refused with INSUFFICIENT_RESOURCES");
+        window.close();
+    }
+
+    private void refuseNext() {
+        synchronized (device) {
+            device.refused = 0;
+            device.answer = Errno.ENOMEM;
+        }
     }
 
     @Test

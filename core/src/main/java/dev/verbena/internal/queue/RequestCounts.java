@@ -20,8 +20,10 @@ public final class RequestCounts {
     private static final int INTERNAL_SIGNALS = 7;
     private static final int SHARED_RECEIVES = 8;
     private static final int BYTES = 9;
+    private static final int BY_PROVIDER = 10;
 
-    private static final AtomicLongArray ZEROS = new AtomicLongArray(BYTES + 1); // never written
+    private static final AtomicLongArray ZEROS =
+            new AtomicLongArray(BY_PROVIDER + 1); // never written
 
     // Null at first: every queue pair has two of these, and many connections may be idle.
     private volatile @Nullable AtomicLongArray counts;
@@ -42,7 +44,7 @@ public final class RequestCounts {
     private synchronized AtomicLongArray allocate() {
         AtomicLongArray own = counts;
         if (own == null) {
-            own = new AtomicLongArray(BYTES + 1);
+            own = new AtomicLongArray(BY_PROVIDER + 1);
             counts = own;
         }
         return own;
@@ -83,6 +85,8 @@ public final class RequestCounts {
         own.getAndIncrement(REFUSED);
         if (code == Refusal.FULL.code()) {
             own.getAndIncrement(FULL);
+        } else if (code > 0) {
+            own.getAndIncrement(BY_PROVIDER);
         }
     }
 
@@ -122,6 +126,15 @@ public final class RequestCounts {
 
     int internal() {
         return (int) now().getOpaque(INTERNAL);
+    }
+
+    /**
+     * Posts that the provider refused, with an errno.
+     *
+     * @return how many
+     */
+    public long refusedByProvider() {
+        return now().getOpaque(BY_PROVIDER);
     }
 
     /**
