@@ -199,7 +199,9 @@ public final class RawChannel extends Polled implements AutoCloseable {
             Status status, OpFlags flags, @Nullable RawCallback callback, @Nullable Object object) {
         if (status.isSuccess() && !flags.contains(OpFlags.SILENT_SUCCESS)) {
             requests.posted(callback, object);
-        } else if (!status.isSuccess() && providerRefused()) {
+        } else if (!status.isSuccess()
+                && status != Status.NO_MORE_ENTRIES // comes again and again: nothing is allocated
+                && providerRefused()) {
             reason.refused("a request", status);
         }
         return status;
