@@ -117,8 +117,8 @@ class ChannelClientTest {
                 assertThat(here.closed().get(30, TimeUnit.SECONDS))
                         .isEqualTo(Status.CONNECTION_INVALID);
                 until(() -> !client.channel().isDone());
+                assertThat(time.endPause(poller)).isPositive(); // the end is known from here on
                 assertThat(client.lastFailure()).isSameAs(here.closeReason());
-                assertThat(time.endPause(poller)).isPositive();
             }
             assertThat(client.channel(LONG).isOpen()).isTrue();
             assertThat(client.attempts()).isEqualTo(4);
