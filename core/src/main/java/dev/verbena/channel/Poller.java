@@ -81,6 +81,7 @@ public final class Poller implements AutoCloseable {
     private int tick;
     private long tickedAt;
     private long nextTick;
+    private int closingElsewhere; // queue pairs, which a task reports as closed
     private boolean dispatching;
     private boolean ranTasks; // in the last round
     private boolean failedToPoll; // in the last round
@@ -148,9 +149,9 @@ public final class Poller implements AutoCloseable {
 
     private void run() {
         try {
-            while (!closed) {
+            while (!isDone()) {
                 try {
-                    if (round(false) == 0 && !closed) {
+                    if (round(false) == 0 && !isDone()) {
                         rest(TICK_NANOSECONDS);
                     }
                 } catch (Throwable t) {
@@ -432,7 +433,7 @@ public final class Poller implements AutoCloseable {
         }
         sleeping = true; // before the look at the tasks: execute() looks in the other order
         try {
-            if (tasks.isEmpty() && !closed) {
+            if (tasks.isEmpty() && !isDone()) {
                 CompletionQueue which =
                         events.await(most >= TICK_NANOSECONDS ? TICK : Duration.ofNanos(most));
                 for (PollerQueue queue : queues) {
@@ -508,6 +509,15 @@ public final class Poller implements AutoCloseable {
     /** Whether another thread may close a queue pair: where no thread owns it, and may go on. */
     boolean mayCloseElsewhere() {
         return !confined && !closing;
+    }
+
+    /** Another thread begins to close a queue pair, or has done so: the poller waits for it. */
+    void closesElsewhere(boolean begins) {
+        closingElsewhere += begins ? 1 : -1;
+    }
+
+    private boolean isDone() {
+        return closed && closingElsewhere == 0;
     }
 
     void add(Polled channel) {

@@ -59,6 +59,7 @@ public final class RawChannel extends Polled implements AutoCloseable {
 
     // Of the polling thread.
     private boolean connectionClosed;
+    private boolean closingElsewhere; // by another thread
     private boolean told;
 
     private RawChannel(
@@ -499,7 +500,10 @@ public final class RawChannel extends Polled implements AutoCloseable {
      */
     @Override
     void tearDown() {
-        if (!connectionClosed) {
+        if (closingElsewhere) {
+            closingElsewhere = false;
+            poller.closesElsewhere(false);
+        } else if (!connectionClosed) {
             drain();
             connectionClosed = true; // an object that fails to close is not closed again
             closeQuietly(connector);
@@ -530,6 +534,8 @@ public final class RawChannel extends Polled implements AutoCloseable {
      * queue pair took, and other channels of the poller are not to wait for that.
      */
     private void closePairElsewhere() {
+        closingElsewhere = true;
+        poller.closesElsewhere(true);
         Runnable close =
                 () -> {
                     closeQuietly(pair);

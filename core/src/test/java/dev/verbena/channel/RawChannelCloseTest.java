@@ -100,6 +100,33 @@ class RawChannelCloseTest {
         device.dispose();
     }
 
+    /** The device never returns it, so the close of the queue pair takes a second. */
+    @Test
+    void theCloseOfThePollerWaitsForAChannelThatIsBeingClosed() throws Exception {
+        FakeDevice device = new FakeDevice();
+        device.vendorId = FakeDevice.MELLANOX;
+        device.lastReceive = FakeDevice.LastReceive.LATE;
+        try (Adapter adapter = FakeAdapters.open(device)) {
+            Poller shared = Poller.start(adapter, IdleStrategy.events());
+            RawReceives receives = RawReceives.shared(shared, 4, 64);
+            QueuePairLimits limits = QueuePairLimits.depths(4, 4);
+            RawChannel channel = RawChannel.create(shared, limits, receives, null, handler());
+            RawChannel peer = RawChannel.create(shared, limits, receives, null, handler());
+            channel.queuePair().connect(peer.queuePair().address());
+            peer.queuePair().connect(channel.queuePair().address());
+            int number = channel.queuePair().address().queuePairNumber();
+            channel.abort("test");
+            FakeFabric.until(() -> device.state(number).equals("ERR"));
+            shared.close();
+            assertThat(channel.closed()).isDone();
+            assertThat(peer.closed()).isDone();
+            assertThat(ends).hasSize(2);
+            receives.close();
+        }
+        FakeFabric.until(() -> device.objects() == 0);
+        device.dispose();
+    }
+
     /** A connection that did not come about: the program closes the connector, and the channel. */
     @Test
     void afterItsConnectorWasClosedItEndsAllTheSame() throws Exception {
