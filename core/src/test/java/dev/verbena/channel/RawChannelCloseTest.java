@@ -111,7 +111,7 @@ class RawChannelCloseTest {
             RawReceives receives = RawReceives.shared(shared, 4, 64);
             QueuePairLimits limits = QueuePairLimits.depths(4, 4);
             RawChannel channel = RawChannel.create(shared, limits, receives, null, handler());
-            RawChannel peer = RawChannel.create(shared, limits, receives, null, handler());
+            RawChannel peer = RawChannel.create(shared, limits, 64, null, handler());
             channel.queuePair().connect(peer.queuePair().address());
             peer.queuePair().connect(channel.queuePair().address());
             int number = channel.queuePair().address().queuePairNumber();
