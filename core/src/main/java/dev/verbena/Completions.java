@@ -140,7 +140,7 @@ public final class Completions {
                                 context(index),
                                 queuePair(index).withPeer(),
                                 status,
-                                CompletionStatus.usualCause(raw, records.type(index)),
+                                queuePair(index).usualCause(raw, records.type(index)),
                                 CompletionStatus.verbsName(raw),
                                 records.vendorError(index)));
     }

@@ -7,6 +7,7 @@ import dev.verbena.internal.queue.Endpoint;
 import dev.verbena.internal.queue.ReceiveQueue;
 import dev.verbena.internal.queue.RequestType;
 import dev.verbena.internal.queue.SendQueue;
+import dev.verbena.internal.queue.SynthesizedStatus;
 import dev.verbena.internal.queue.WindowRequests;
 import dev.verbena.internal.verbs.DeviceControl;
 import dev.verbena.internal.verbs.PathAttributes;
@@ -21,6 +22,7 @@ import java.util.Objects;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.TimeUnit;
+import java.util.stream.Stream;
 
 /**
  * The native half of a {@link QueuePair}: moves it through its states, connects it by address, and
@@ -72,6 +74,8 @@ final class NativeQueuePair implements Endpoint.Listener {
     private volatile boolean requestFailed; // for whatever reason
     private volatile boolean failed; // by a failed request, before any flush
     private volatile boolean flushed; // for good, whatever a connector says
+    private volatile boolean stalled; // its watchdog has failed it
+    private @Nullable StallWatch watch; // guarded by this
     private volatile @Nullable Peer peer; // null until it was connected, and where it is not known
     private volatile Runnable onFailure = () -> {}; // the connector's
 
@@ -416,6 +420,52 @@ final class NativeQueuePair implements Endpoint.Listener {
                 if (control().inError(parts.address)) {
                     fail();
                 }
+            } finally {
+                owner.release();
+            }
+        }
+    }
+
+    // ---- its watchdog
+
+    /** See {@link QueuePair#failIfStalled}. */
+    synchronized void watch(long nanoseconds) {
+        StallWatch made =
+                new StallWatch(this, sends.ledger(), adapter.events().timers(), nanoseconds);
+        if (watch != null) {
+            watch.replaced();
+        }
+        watch = made;
+    }
+
+    /** Takes what has completed, unless only the owner of confined queues may. */
+    void drainSends() {
+        var _ = sends.drained();
+    }
+
+    /** No request completed in time: the queue pair fails, which flushes what is outstanding. */
+    void stalled() {
+        stalled = !flushed && !failed;
+        fail();
+    }
+
+    /** Whether its watchdog has failed it, so that what was flushed had not completed in time. */
+    boolean isStalled() {
+        return stalled;
+    }
+
+    /** Ends what a device that stands still has not flushed either. */
+    void finishStalled() {
+        Stream.of(sendCompletions, receiveCompletions)
+                .distinct()
+                .forEach(of -> of.poller().ownerTasks().runByOwner(() -> finishStalled(of)));
+    }
+
+    private void finishStalled(CompletionQueue queue) {
+        if (holdUnlessClosed()) {
+            try {
+                var _ = queue.poller().drain(); // what has completed did not stand still
+                finish(queue, 0, SynthesizedStatus.FLUSHED);
             } finally {
                 owner.release();
             }

@@ -11,12 +11,15 @@ import dev.verbena.internal.queue.RequestCounts;
 import dev.verbena.internal.queue.RequestType;
 import dev.verbena.internal.queue.SendQueue;
 import dev.verbena.internal.queue.StackReserve;
+import dev.verbena.internal.queue.SynthesizedStatus;
 import dev.verbena.internal.queue.WindowRequests;
 
 import org.jspecify.annotations.Nullable;
 
+import java.time.Duration;
 import java.util.Objects;
 import java.util.Optional;
+import java.util.concurrent.TimeUnit;
 
 /**
  * One end of a reliable connection, with a send queue (NDK: initiator queue) and a receive queue:
@@ -64,6 +67,8 @@ import java.util.Optional;
  */
 @CheckReturnValue
 public final class QueuePair extends NativeObject implements SendRequests {
+    private static final Duration SHORTEST_TIMEOUT = Duration.ofMillis(10);
+
     private final Adapter adapter;
     private final ProtectionDomain domain;
     private final CompletionQueue initiatorCompletions;
@@ -482,9 +487,8 @@ public final class QueuePair extends NativeObject implements SendRequests {
      * <p><b>Soft-RoCE of older kernels and lost packets.</b> When Linux 6.1 resends lost packets,
      * it also executes binds again that were complete. The second execution fails, and the queue
      * pair stops without a completion or an event: its requests never complete. Linux 7.3 ends the
-     * connection with a status instead. Where packets may be lost, give requests a deadline of the
-     * program's own, and close the queue pair when it passes; a {@code Channel}, and a {@code
-     * RawChannel} with a timeout, have one.
+     * connection with a status instead. Where packets may be lost, call {@link #failIfStalled}; a
+     * {@code Channel}, and a {@code RawChannel} with a timeout, have deadlines of their own.
      *
      * @param context what the completion will carry
      * @param window a window of this domain that is not bound
@@ -583,6 +587,37 @@ public final class QueuePair extends NativeObject implements SendRequests {
         }
     }
 
+    /**
+     * Turns on a watchdog: a queue pair that has requests outstanding and completes none for this
+     * long fails. Each request of its send queue that is outstanding then completes with
+     * IO_TIMEOUT, each receive with CANCELLED, and posts are refused, as after any failed request.
+     * For devices that stop without a completion or an event, as described at {@link #bind}.
+     *
+     * <p>Receives do not count, because a peer may be silent; nor do silent requests until one with
+     * a completion follows. Reads and deferred requests do count. Choose a time that is longer than
+     * the longest request takes, with the retries of the device: up to a minute for a peer that is
+     * gone. The queue pair fails at the latest an eighth of the time later. Counters are compared
+     * on the adapter's event thread, so posts cost the same as without. With {@linkplain
+     * Adapter#createConfinedCompletionQueue confined} completion queues their owner has to poll
+     * more often than that: a completion that was not polled does not count.
+     *
+     * @param timeout at least 10 ms; replaces the timeout of an earlier call
+     * @throws IllegalArgumentException for a shorter timeout
+     * @throws IllegalStateException when closed
+     */
+    public void failIfStalled(Duration timeout) {
+        if (timeout.compareTo(SHORTEST_TIMEOUT) < 0) {
+            throw new IllegalArgumentException(
+                    "The timeout of a queue pair's watchdog is 10 ms or longer, not " + timeout);
+        }
+        acquire();
+        try {
+            half.watch(TimeUnit.NANOSECONDS.convert(timeout));
+        } finally {
+            release();
+        }
+    }
+
     // ---- how a request is posted
 
     private Status post(
@@ -657,7 +692,20 @@ public final class QueuePair extends NativeObject implements SendRequests {
 
     /** The status of one of its completions. */
     Status completionStatus(int raw, RequestType type) {
-        return CompletionStatus.of(raw, type, adapter.provider());
+        return isStalled(raw, type)
+                ? Status.IO_TIMEOUT
+                : CompletionStatus.of(raw, type, adapter.provider());
+    }
+
+    /** What usually leads to that status, as a sentence with a space behind it, or "". */
+    String usualCause(int raw, RequestType type) {
+        return isStalled(raw, type)
+                ? "The queue pair completed no request for the time that failIfStalled was given. "
+                : CompletionStatus.usualCause(raw, type);
+    }
+
+    private boolean isStalled(int raw, RequestType type) {
+        return raw == SynthesizedStatus.FLUSHED && !type.isReceive() && half.isStalled();
     }
 
     // ---- its end

@@ -152,6 +152,31 @@ public final class RequestLedger extends RequestSlots implements Credit {
         return (int) ADDED.getAcquire(this) - (int) RETIRED.getAcquire(this);
     }
 
+    /**
+     * A number that changes with each request that is retired, and wraps around.
+     *
+     * @return as of a moment ago; from any thread
+     */
+    public int retired() {
+        return (int) RETIRED.getAcquire(this);
+    }
+
+    /**
+     * Whether a request is outstanding whose success the provider reports, too: it is not silent,
+     * or has an internal signal.
+     *
+     * @return as of a moment ago; from any thread
+     */
+    public boolean awaitsCompletion() {
+        int end = (int) ADDED.getAcquire(this);
+        for (int sequence = retired(); end - sequence > 0; sequence++) {
+            if ((state(sequence) & RequestState.SIGNALED) != 0) {
+                return true;
+            }
+        }
+        return false;
+    }
+
     // ---- counters: from any thread, each as of a moment ago
 
     /**
