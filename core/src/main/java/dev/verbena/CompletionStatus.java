@@ -95,9 +95,11 @@ final class CompletionStatus {
             case 4 -> "Local memory is not registered any more, or not for this access. ";
             case 5 -> "An earlier request failed, or the queue pair was flushed or closed. ";
             case 9 ->
-                    type == RequestType.SEND
-                            ? "Most often the message is longer than the peer's receive, or the token to invalidate is not the peer's. "
-                            : "";
+                    type.isReceive()
+                            ? "The message is longer than the receive, or invalidates a token that is not of a bound window: that of a region cannot be invalidated. "
+                            : type == RequestType.SEND
+                                    ? "Most often the message is longer than the peer's receive, or the token to invalidate is not the peer's. "
+                                    : "";
             case 10 ->
                     "The peer does not let this request use its memory: the token is wrong or was revoked, the range is not within that memory, or it may not be read or written. ";
             case 12 ->

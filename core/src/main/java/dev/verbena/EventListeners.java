@@ -4,6 +4,7 @@ import dev.verbena.internal.events.FlightRecording;
 import dev.verbena.internal.runtime.AdapterEvents;
 import dev.verbena.internal.runtime.SerialCallbacks;
 import dev.verbena.internal.runtime.Threads;
+import dev.verbena.internal.runtime.Uncaught;
 import dev.verbena.internal.verbs.AsyncEvent;
 
 import org.jspecify.annotations.Nullable;
@@ -84,8 +85,20 @@ final class EventListeners implements AdapterEvents.Observer {
 
     @Override
     public void arrived(AsyncEvent event) {
+        if (event.named() instanceof QueuePair queuePair) {
+            Uncaught.run(() -> failed(queuePair, event.kind()));
+        }
         if (!listeners.isEmpty() || FlightRecording.on()) {
             deliver(AdapterEvent.of(adapter, event));
+        }
+    }
+
+    /** With nothing outstanding, nothing else shows that a queue pair failed. */
+    private static void failed(QueuePair queuePair, AsyncEvent.Kind kind) {
+        switch (kind) {
+            case ACCESS_VIOLATION, INVALID_REQUEST -> queuePair.failedByEvent(false);
+            case QUEUE_PAIR_BROKEN -> queuePair.failedByEvent(true);
+            default -> {}
         }
     }
 

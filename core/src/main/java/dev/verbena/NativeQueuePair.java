@@ -75,6 +75,9 @@ final class NativeQueuePair implements Endpoint.Listener {
     private volatile boolean failed; // by a failed request, before any flush
     private volatile boolean flushed; // for good, whatever a connector says
     private volatile boolean stalled; // its watchdog has failed it
+    private volatile boolean ownRequestFailed; // with a status of its own, not flushed
+    private volatile boolean failedByItself; // flushed although neither this side nor that did it
+    private volatile boolean broken; // IBV_EVENT_QP_FATAL
     private @Nullable StallWatch watch; // guarded by this
     private volatile @Nullable Peer peer; // null until it was connected, and where it is not known
     private volatile Runnable onFailure = () -> {}; // the connector's
@@ -359,6 +362,11 @@ final class NativeQueuePair implements Endpoint.Listener {
 
     @Override
     public void requestFailed(RequestType type, long context, int status, int vendorError) {
+        if (status == SynthesizedStatus.FLUSHED) {
+            noteFailureByItself();
+        } else {
+            ownRequestFailed = true;
+        }
         if (FlightRecording.on()) {
             QueuePairEvents.failed(this, type, context, status, vendorError);
         }
@@ -418,12 +426,50 @@ final class NativeQueuePair implements Endpoint.Listener {
         if (receives != null && receives.waiting() && holdUnlessClosed()) {
             try {
                 if (control().inError(parts.address)) {
+                    noteFailureByItself();
                     fail();
                 }
             } finally {
                 owner.release();
             }
         }
+    }
+
+    // ---- whether the peer has broken it
+
+    /** It is in the error state, or about to be: by itself, unless there is another reason. */
+    private void noteFailureByItself() {
+        if (established && !parts.movedToError() && !ownRequestFailed) {
+            failedByItself = true;
+        }
+    }
+
+    /** The device reported by an asynchronous event that it has failed. */
+    void failedByEvent(boolean isBroken) {
+        if (isBroken) {
+            broken = true;
+        }
+        noteFailureByItself();
+        fail();
+    }
+
+    /** See {@link QueuePair#failedByPeer}. */
+    boolean failedByPeer() {
+        if (!failedByItself && holdUnlessClosed()) {
+            try {
+                if (control().inError(parts.address)) {
+                    noteFailureByItself();
+                }
+            } finally {
+                owner.release();
+            }
+        }
+        return failedByItself && !ownRequestFailed && !broken && !adapter.failed() && endsOnlySo();
+    }
+
+    /** On iWARP a queue pair also goes to the error state when the peer just disconnects. */
+    private boolean endsOnlySo() {
+        return !adapter.attributes().iwarp();
     }
 
     // ---- its watchdog

@@ -224,6 +224,24 @@ public final class QueuePair extends NativeObject implements SendRequests {
     }
 
     /**
+     * Whether a request of the peer ended this queue pair: one that the device had to refuse, such
+     * as an access to memory with a token (remote key) that is wrong or was revoked. On this side
+     * nothing else shows that: receives end in CANCELLED, and perhaps the peer then disconnects.
+     * Asks the device for the state of the queue pair, unless that is known.
+     *
+     * @return false while it works, if this side ended it or a request of this side failed, and
+     *     always on iWARP, which cannot tell this from an ordinary disconnect
+     */
+    public boolean failedByPeer() {
+        return half.failedByPeer();
+    }
+
+    /** See {@link NativeQueuePair#failedByEvent}. */
+    void failedByEvent(boolean broken) {
+        half.failedByEvent(broken);
+    }
+
+    /**
      * The peer that it is, or was, connected to.
      *
      * @return empty before {@link #connect}, {@link Connector#completeConnect} or {@link

@@ -54,6 +54,8 @@ final class QueuePairParts {
     // its own from the first one on, and null when the queue pair is destroyed.
     private @Nullable List<MemoryWindow.PendingFree> remains = List.of();
 
+    private volatile boolean movedToError; // by this side
+
     /**
      * Creates everything; when that fails, nothing is left.
      *
@@ -264,7 +266,13 @@ final class QueuePairParts {
     /** Moves the queue pair to the error state; 0, or a negative errno. */
     @CanIgnoreReturnValue
     int toError() {
+        movedToError = true; // first: what the device flushes from now on is not its own doing
         return control.toError(address);
+    }
+
+    /** Whether this side has moved the queue pair to the error state, or is about to. */
+    boolean movedToError() {
+        return movedToError;
     }
 
     /** Keeps something until no request can name it any more; false when that is so already. */

@@ -9,6 +9,8 @@ import dev.verbena.internal.verbs.SendChain;
 import org.junit.jupiter.api.RepeatedTest;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -193,6 +195,40 @@ class FlushTest {
                     assertThat(one.status(0)).isEqualTo(Status.CANCELLED);
                 }
             }
+        }
+    }
+
+    /** Of what ends a queue pair, the peer's mistake is the one that nothing else tells. */
+    @ParameterizedTest
+    @CsvSource({"nothing, false", "the peer, true", "a flush, false", "a request, false"})
+    void aQueuePairThatThePeerHasEndedKnowsThat(String ended, boolean byPeer) {
+        try (Rig rig = rig()) {
+            rig.a.receive(1, rig.bytes(8)).orThrow();
+            switch (ended) {
+                case "the peer" -> rig.device.failQueuePair(rig.a.address().queuePairNumber());
+                case "a flush" -> rig.a.flush();
+                case "a request" -> {
+                    rig.device.failAt = 0;
+                    rig.device.failStatus = 12; // RETRY_EXC_ERR
+                    rig.a.write(2, rig.bytes(8), Rig.REMOTE, 1, OpFlags.NONE).orThrow();
+                    assertThat(rig.poll()).contains("WRITE 2 IO_TIMEOUT");
+                }
+                default -> {}
+            }
+            assertThat(rig.a.failedByPeer()).isEqualTo(byPeer);
+            assertThat(rig.poll()).hasSize(byPeer || ended.equals("a flush") ? 1 : 0);
+            assertThat(rig.a.failedByPeer()).as("polled").isEqualTo(byPeer);
+        }
+    }
+
+    /** There it cannot be told from an ordinary disconnect. */
+    @Test
+    void onIwarpThatIsNotKnown() {
+        try (Rig iwarp =
+                new Rig(QueuePairLimits.depths(4, 4), device -> device.iwarp = true, null)
+                        .connect()) {
+            iwarp.device.failQueuePair(iwarp.a.address().queuePairNumber());
+            assertThat(iwarp.a.failedByPeer()).isFalse();
         }
     }
 

@@ -37,6 +37,7 @@ final class ChannelEnd {
                 new EndReason(
                         channel.lock,
                         channel::describe,
+                        () -> channel.pair.failedByPeer(),
                         () -> channel.poller.execute(channel.tearDown));
     }
 
@@ -51,8 +52,8 @@ final class ChannelEnd {
     }
 
     /** A request has failed. */
-    void requestFailed(Status status) {
-        reason.requestFailed("a request", status);
+    void requestFailed(boolean isReceive, Status status) {
+        reason.requestFailed("a request", isReceive, status);
     }
 
     /** Ends the channel, if it has not ended before. From any thread; does not wait. */

@@ -32,7 +32,7 @@ final class Dispatch {
         Status status = from.status(index);
         long context = from.context(index);
         if (!status.isSuccess()) {
-            end.requestFailed(status);
+            end.requestFailed(Polled.isReceive(from.type(index)), status);
             return;
         }
         switch (from.type(index)) {

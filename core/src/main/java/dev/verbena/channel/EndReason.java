@@ -5,6 +5,7 @@ import dev.verbena.Status;
 import org.jspecify.annotations.Nullable;
 
 import java.util.concurrent.locks.ReentrantLock;
+import java.util.function.BooleanSupplier;
 import java.util.function.Supplier;
 
 /**
@@ -17,6 +18,10 @@ import java.util.function.Supplier;
  */
 final class EndReason {
     private static final String CLOSED_HERE = "this side closed it";
+    private static final String BY_PEER =
+            "the device refused a request of the peer, which broke the connection: most often the peer used or invalidated a token that is wrong or was revoked, invalidated that of a region, or went beyond the range or the rights of a token";
+    private static final String BAD_RECEIVE =
+            "%s ended with %s: the peer's message invalidates a token that is not of a bound window (that of a region cannot be invalidated), or the memory of the receive is not registered any more";
 
     /** What may still come when a channel has ended. */
     private enum ToCome {
@@ -48,6 +53,7 @@ final class EndReason {
     private final ReentrantLock lock; // of the channel
     private final Supplier<String> channel; // its name, for messages
     private final Runnable ended;
+    private final BooleanSupplier byPeer;
 
     // Guarded by the lock.
     private boolean draining; // it has ended, but what had come before is still delivered
@@ -60,9 +66,12 @@ final class EndReason {
      *
      * @param lock of the channel
      * @param channel names the channel, for messages
+     * @param byPeer whether a request of the peer has ended the queue pair
      * @param ended called once, when the channel ends; by any thread, perhaps with the lock
      */
-    EndReason(ReentrantLock lock, Supplier<String> channel, Runnable ended) {
+    EndReason(
+            ReentrantLock lock, Supplier<String> channel, BooleanSupplier byPeer, Runnable ended) {
+        this.byPeer = byPeer;
         this.lock = lock;
         this.channel = channel;
         this.ended = ended;
@@ -75,20 +84,29 @@ final class EndReason {
         set(ToCome.NOTHING, status, why, cause);
     }
 
-    /** A request has failed, which is also the reason where the end only follows from that. */
-    void requestFailed(String request, Status completed) {
+    /**
+     * A request has failed, which is also the reason where the end only follows from that. What is
+     * cancelled is the cause of nothing, but may show that the peer is.
+     */
+    void requestFailed(String request, boolean isReceive, Status completed) {
         boolean cancelled = completed == Status.CANCELLED; // flushed, by a close or a failure
-        String why = cancelled && closing ? CLOSED_HERE : "%s ended with %s";
+        boolean cause = !cancelled || (!closing && byPeer.getAsBoolean());
+        String why =
+                !cancelled
+                        ? isReceive && completed == Status.ACCESS_VIOLATION
+                                ? BAD_RECEIVE
+                                : "%s ended with %s"
+                        : closing ? CLOSED_HERE : cause ? BY_PEER : "%s ended with %s";
+        Status status = cancelled && !closing ? Status.CONNECTION_ABORTED : completed;
         lock.lock();
         try {
-            if (awaitsCause && !cancelled) { // what is cancelled is the cause of nothing
-                reason = exception(completed, why, request, completed, null);
+            if (awaitsCause && cause) {
+                reason = exception(status, why, request, completed, null);
                 awaitsCause = false;
             }
         } finally {
             lock.unlock();
         }
-        Status status = cancelled && !closing ? Status.CONNECTION_ABORTED : completed;
         set(ToCome.NOTHING, status, why, request, completed, null);
     }
 
@@ -101,11 +119,14 @@ final class EndReason {
 
     /** The connection has ended, with this status. */
     void disconnected(Status reported) {
-        switch (reported) {
-            case SUCCESS -> closedHere();
-            case CONNECTION_INVALID ->
-                    ended(reported, "the peer closed it, or its process has ended");
-            default -> ended(reported, "the connection was lost");
+        if (reported == Status.SUCCESS) {
+            closedHere();
+        } else if (!closing && byPeer.getAsBoolean()) {
+            ended(Status.CONNECTION_ABORTED, BY_PEER);
+        } else if (reported == Status.CONNECTION_INVALID) {
+            ended(reported, "the peer closed it, or its process has ended");
+        } else {
+            ended(reported, "the connection was lost");
         }
     }
 

@@ -3,6 +3,7 @@ package dev.verbena.channel;
 import dev.verbena.Completions;
 import dev.verbena.ConnectionOptions;
 import dev.verbena.Connector;
+import dev.verbena.OperationType;
 import dev.verbena.Status;
 
 import org.jspecify.annotations.Nullable;
@@ -39,6 +40,13 @@ abstract class Polled {
     /** Whether messages take their receives from there. */
     boolean takesFrom(RawReceives receives) {
         return false;
+    }
+
+    static boolean isReceive(OperationType type) {
+        return switch (type) {
+            case RECEIVE, RECEIVE_AND_INVALIDATE, RECEIVE_OF_WRITE -> true;
+            default -> false;
+        };
     }
 
     /** Ends it, if it has not ended before. From any thread; does not wait. */

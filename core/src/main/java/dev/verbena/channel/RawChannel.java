@@ -1,15 +1,16 @@
 package dev.verbena.channel;
 
+import com.google.errorprone.annotations.CanIgnoreReturnValue;
 import com.google.errorprone.annotations.CheckReturnValue;
 
 import dev.verbena.BufferList;
 import dev.verbena.Completions;
+import dev.verbena.ConnectionData;
 import dev.verbena.ConnectionOptions;
 import dev.verbena.Connector;
 import dev.verbena.MemoryRegion;
 import dev.verbena.MemoryWindow;
 import dev.verbena.OpFlags;
-import dev.verbena.OperationType;
 import dev.verbena.QueuePair;
 import dev.verbena.QueuePairLimits;
 import dev.verbena.Status;
@@ -17,18 +18,26 @@ import dev.verbena.VerbenaException;
 
 import org.jspecify.annotations.Nullable;
 
+import java.net.InetSocketAddress;
 import java.time.Duration;
 import java.util.Objects;
+import java.util.Optional;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.locks.ReentrantLock;
+import java.util.function.Consumer;
 
 /**
  * A connection for protocols of others: a queue pair on a {@link Poller} with posted receives, a
  * callback for each request, deadlines, and one place that says why it ended; without the framing
  * and the credits of {@link Channel}. How many messages a side may send is the protocol's affair.
  *
- * <p><b>Connecting.</b> The program has its own {@link Connector}, and its private data: make the
- * channel, {@link #open} it, then accept, or connect and complete.
+ * <p><b>Connecting.</b> One side calls {@link #connect}, the other {@link #accept} for a request
+ * that a {@link dev.verbena.Listener} brought. The private data of both sides is the program's. A
+ * channel that could not be connected ends, and needs no cleanup.
+ *
+ * <p><b>Depth.</b> Each request counts until it completed, binds and invalidates too: a protocol
+ * whose commands bind a window, send, and perhaps invalidate needs an initiator depth of three
+ * times as many as commands are outstanding.
  *
  * <p><b>Requests</b> return as those of {@link QueuePair} do, and refuse in the same way. Those
  * that the provider refuses, with an errno, end the channel, too; a bind does not, which may only
@@ -55,6 +64,10 @@ public final class RawChannel extends Polled implements AutoCloseable {
 
     private long refusedByProvider; // posts; guarded by the lock
     private volatile @Nullable Connector connector;
+    private volatile @Nullable ConnectionData connectionData;
+    private volatile boolean expectsMessage;
+    private int messageTicks; // that the next message has; 0: its deadline is set; under the lock
+    private int messageDeadline; // under the lock
     private final EndReason reason;
 
     // Of the polling thread.
@@ -72,16 +85,17 @@ public final class RawChannel extends Polled implements AutoCloseable {
         this.poller = Objects.requireNonNull(poller, "poller");
         this.handler = Objects.requireNonNull(handler, "handler");
         Objects.requireNonNull(limits, "limits");
-        if (timeout != null && !timeout.isPositive()) {
-            throw new IllegalArgumentException(
-                    "The timeout of requests is longer than 0, or null for none, not " + timeout);
+        if (timeout != null) {
+            checkPositive("The timeout of requests", timeout);
         }
         if (shared == null) {
             RawReceives.checkSize(limits.receiveDepth(), receiveBytes);
         } else {
             shared.checkPoller(poller);
         }
-        this.reason = new EndReason(lock, this::describe, () -> poller.execute(tearDown));
+        this.reason =
+                new EndReason(
+                        lock, this::describe, this::failedByPeer, () -> poller.execute(tearDown));
         int sends = limits.initiatorDepth();
         this.timeoutTicks = timeout == null ? 0 : Poller.ticks(timeout);
         this.requests = new RawRequests(sends, timeoutTicks);
@@ -157,9 +171,115 @@ public final class RawChannel extends Polled implements AutoCloseable {
     }
 
     /**
-     * Gives the channel its connector: the channel ends when that is disconnected, and closes it
-     * when it ends. Before {@link Connector#acceptAsync accept}, or before {@link
-     * Connector#completeConnect}; messages may come from then on.
+     * Connects to a peer, and waits until requests may be posted. If that fails, the channel ends.
+     *
+     * @param peer the address that the peer listens on
+     * @param options deadline, private data, local address, path
+     * @throws VerbenaException as {@link Connector#connect(QueuePair, InetSocketAddress,
+     *     ConnectionOptions)} and {@link Connector#completeConnect(ConnectionOptions)} do; after
+     *     CONNECTION_REFUSED by the peer's program, {@link #connectionData} has its private data
+     * @throws IllegalStateException in a handler or callback
+     */
+    public void connect(InetSocketAddress peer, ConnectionOptions options) {
+        connect(peer, options, accepted -> {});
+    }
+
+    /**
+     * Connects to a peer whose answer the program checks first.
+     *
+     * @param peer the address that the peer listens on
+     * @param options deadline, private data, local address, path
+     * @param check gets what the peer has accepted with, before anything can be posted; to refuse
+     *     it, it throws, which this call then does, too
+     * @throws VerbenaException as {@link #connect(InetSocketAddress, ConnectionOptions)}
+     * @throws IllegalStateException in a handler or callback
+     */
+    public void connect(
+            InetSocketAddress peer,
+            ConnectionOptions options,
+            Consumer<? super ConnectionData> check) {
+        poller.checkMayWait();
+        Objects.requireNonNull(check, "check");
+        Connector by = null;
+        try {
+            by = poller.adapter().createConnector();
+            open(by);
+            by.connect(pair, peer, options);
+            ConnectionData accepted = by.connectionData();
+            connectionData = accepted;
+            check.accept(accepted);
+            by.completeConnect(options);
+        } catch (Throwable t) {
+            if (by != null && status(t) == Status.CONNECTION_REFUSED) {
+                keepData(by);
+            }
+            notConnected(t);
+            throw t;
+        }
+    }
+
+    private void keepData(Connector by) {
+        try {
+            connectionData = by.connectionData();
+        } catch (IllegalStateException e) {
+            return; // closed meanwhile, by an abort
+        }
+    }
+
+    /**
+     * Accepts a peer's request. Does not wait: the peer's first messages may come before the future
+     * is done, and requests may be posted when it is. If that fails, the channel ends.
+     *
+     * @param request of a {@link dev.verbena.Listener}; the channel closes it
+     * @param options deadline, private data and path
+     * @return done when the peer has completed the connection; fails as {@link
+     *     Connector#acceptAsync} does
+     */
+    @CanIgnoreReturnValue
+    public CompletableFuture<Void> accept(Connector request, ConnectionOptions options) {
+        CompletableFuture<Void> accepted;
+        try {
+            connectionData = request.connectionData();
+            open(request);
+            accepted = request.acceptAsync(pair, options);
+        } catch (VerbenaException | IllegalStateException e) { // not answered in time, or closed
+            accepted = CompletableFuture.failedFuture(e);
+        } catch (Throwable t) {
+            notConnected(t);
+            throw t;
+        }
+        return accepted.whenComplete(
+                (nothing, thrown) -> {
+                    if (thrown != null) {
+                        notConnected(thrown);
+                    }
+                });
+    }
+
+    private void notConnected(Throwable thrown) {
+        fail(status(thrown), "it could not be connected", thrown);
+    }
+
+    private static Status status(Throwable thrown) {
+        return thrown instanceof VerbenaException e ? e.status() : Status.INTERNAL_ERROR;
+    }
+
+    /**
+     * The peer's private data and parameters: from the request that {@link #accept} was given, or
+     * from the peer's answer to {@link #connect}, also if that was a refusal (without private data
+     * if no program listens).
+     *
+     * @return empty before that, and if there was no answer
+     */
+    @CheckReturnValue
+    public Optional<ConnectionData> connectionData() {
+        return Optional.ofNullable(connectionData);
+    }
+
+    /**
+     * Gives the channel its connector, for programs that connect it themselves: the channel ends
+     * when that is disconnected, and closes it when it ends. Before {@link Connector#acceptAsync
+     * accept}, or before {@link Connector#completeConnect}; messages may come from then on.
      *
      * @param by of this channel's queue pair
      */
@@ -179,6 +299,32 @@ public final class RawChannel extends Polled implements AutoCloseable {
     @CheckReturnValue
     public QueuePair queuePair() {
         return pair;
+    }
+
+    /**
+     * Sets a deadline for the next message, whichever it is: if none comes in time, the channel
+     * ends with IO_TIMEOUT. For a peer that received a request, and does not answer. Without it, a
+     * channel waits for messages without limit.
+     *
+     * @param timeout how long from now, positive; looked at every 100 ms; replaces that of an
+     *     earlier call
+     */
+    public void expectMessageWithin(Duration timeout) {
+        checkPositive("The deadline of a message", timeout);
+        lock.lock();
+        try {
+            messageTicks = Poller.ticks(timeout);
+            expectsMessage = true;
+        } finally {
+            lock.unlock();
+        }
+    }
+
+    private static void checkPositive(String what, Duration timeout) {
+        if (!timeout.isPositive()) {
+            throw new IllegalArgumentException(
+                    "%s is longer than 0, not %s".formatted(what, timeout));
+        }
     }
 
     // ---- requests
@@ -405,7 +551,7 @@ public final class RawChannel extends Polled implements AutoCloseable {
             receives.giveBack((int) from.context(index));
         }
         if (!status.isSuccess()) {
-            reason.requestFailed("a " + from.type(index), status);
+            reason.requestFailed("a " + from.type(index), receive, status);
         } else if (receive) {
             if (taken) {
                 received(receives.message((int) from.context(index)), from, index);
@@ -415,14 +561,10 @@ public final class RawChannel extends Polled implements AutoCloseable {
         }
     }
 
-    private static boolean isReceive(OperationType type) {
-        return switch (type) {
-            case RECEIVE, RECEIVE_AND_INVALIDATE, RECEIVE_OF_WRITE -> true;
-            default -> false;
-        };
-    }
-
     private void received(RawMessage message, Completions from, int index) {
+        if (expectsMessage) {
+            expectsMessage = false;
+        }
         message.arrived(from, index);
         try {
             handler.received(this, message);
@@ -461,15 +603,28 @@ public final class RawChannel extends Polled implements AutoCloseable {
     @Override
     void tick(int now) {
         boolean late;
+        boolean noMessage;
         lock.lock();
         try {
             late = timeoutTicks > 0 && requests.isLate(now);
+            noMessage = isMessageLate(now);
         } finally {
             lock.unlock();
         }
         if (late) {
             fail(Status.IO_TIMEOUT, "a request has not ended in time", null);
+        } else if (noMessage) {
+            fail(Status.IO_TIMEOUT, "the message that was expected has not come in time", null);
         }
+    }
+
+    /** As for {@link Deadlines}, the time begins at the first tick. The caller holds the lock. */
+    private boolean isMessageLate(int now) {
+        if (messageTicks > 0) {
+            messageDeadline = now + messageTicks;
+            messageTicks = 0;
+        }
+        return expectsMessage && now - messageDeadline > 0;
     }
 
     @Override
@@ -638,6 +793,10 @@ public final class RawChannel extends Polled implements AutoCloseable {
     @CheckReturnValue
     public CompletableFuture<Status> closed() {
         return closed.copy();
+    }
+
+    private boolean failedByPeer() {
+        return pair.failedByPeer();
     }
 
     private String describe() {

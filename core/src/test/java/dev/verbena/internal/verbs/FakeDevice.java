@@ -220,6 +220,15 @@ public final class FakeDevice extends FakeSettings implements DeviceControl {
         raise(kind, kind.number(), object);
     }
 
+    /** Raises an asynchronous event of a queue pair. */
+    public void raiseOfQueuePair(AsyncEvent.Kind kind, int number) {
+        long object;
+        synchronized (this) {
+            object = queuePairs.byNumber(number).address;
+        }
+        raise(kind, object);
+    }
+
     /** Raises an asynchronous event with a number of its own, as of an unknown kind. */
     public void raise(AsyncEvent.Kind kind, int number, long object) {
         asyncEvents.raise(kind, number, object);

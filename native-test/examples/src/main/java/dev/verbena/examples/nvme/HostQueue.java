@@ -3,7 +3,6 @@ package dev.verbena.examples.nvme;
 import dev.verbena.Access;
 import dev.verbena.BufferList;
 import dev.verbena.ConnectionOptions;
-import dev.verbena.Connector;
 import dev.verbena.MemoryRegion;
 import dev.verbena.MemoryWindow;
 import dev.verbena.OpFlags;
@@ -103,7 +102,7 @@ final class HostQueue implements RawHandler, AutoCloseable {
                                 null,
                                 null));
                 keyedCommands.incrementAndGet();
-                command.withData(window.remoteMemory().address(), length, window.remoteToken());
+                command.withData(window.address(), length, window.remoteToken());
             }
             check(channel.send(capsule, OpFlags.NONE, null, null));
             try {
@@ -196,29 +195,24 @@ final class HostQueue implements RawHandler, AutoCloseable {
                 calls[i] = new Call(i, (long) i * stride);
                 free.add(calls[i]);
             }
-            connect(poller, target);
+            connect(target);
         } catch (Throwable t) {
             channel.abort("it was not connected");
             throw t;
         }
     }
 
-    private void connect(Poller poller, InetSocketAddress target) throws IOException {
-        Connector connector = poller.adapter().createConnector();
+    private void connect(InetSocketAddress target) throws IOException {
         try {
-            connector.connect(
-                    channel.queuePair(), target, FOREIGN.withPrivateData(request.toBytes()));
+            channel.connect(target, FOREIGN.withPrivateData(request.toBytes()));
         } catch (VerbenaException e) {
             String why =
                     e.status() == Status.CONNECTION_REFUSED
                             ? QueueRequest.Refusal.describe(
-                                    connector.connectionData().privateData())
+                                    channel.connectionData().orElseThrow().privateData())
                             : e.getMessage();
-            connector.close();
             throw new IOException("queue %d at %s: %s".formatted(request.id(), target, why), e);
         }
-        channel.open(connector);
-        connector.completeConnect();
     }
 
     /** What is done with a call while nobody else has it. */

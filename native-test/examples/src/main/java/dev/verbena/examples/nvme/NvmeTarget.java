@@ -223,24 +223,16 @@ public final class NvmeTarget implements AutoCloseable {
     private void accept(Connector connector, QueueRequest request) {
         TargetQueue queue = new TargetQueue(this, request, sharedReceives);
         queues.add(queue);
-        queue.channel().open(connector); // before the accept: commands may come before it returns
         var _ =
-                connector
-                        .acceptAsync(
-                                queue.channel().queuePair(),
+                queue.channel()
+                        .accept(
+                                connector,
                                 ConnectionOptions.DEFAULTS
                                         .withoutAnnouncement() // hosts know none
                                         .assumingInvalidatablePeer()
                                         .withPath(options.path)
                                         .withPrivateData(request.acceptance()))
-                        .whenComplete(
-                                (nothing, thrown) -> {
-                                    if (thrown == null) {
-                                        poller.execute(queue::accepted);
-                                    } else {
-                                        queue.abort("it was not accepted: " + thrown);
-                                    }
-                                });
+                        .thenRun(() -> poller.execute(queue::accepted));
     }
 
     private static void reject(Connector connector, QueueRequest.Refusal refusal) {

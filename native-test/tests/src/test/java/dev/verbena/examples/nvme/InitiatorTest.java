@@ -7,7 +7,6 @@ import dev.verbena.Access;
 import dev.verbena.Adapter;
 import dev.verbena.BufferList;
 import dev.verbena.ConnectionOptions;
-import dev.verbena.Connector;
 import dev.verbena.MemoryRegion;
 import dev.verbena.OpFlags;
 import dev.verbena.QueuePairLimits;
@@ -256,15 +255,11 @@ class InitiatorTest {
                 };
         RawChannel channel =
                 RawChannel.create(poller, QueuePairLimits.depths(16, 16), 16, null, handler);
-        Connector connector = adapter.createConnector();
-        connector.connect(
-                channel.queuePair(),
+        channel.connect(
                 target,
                 ConnectionOptions.DEFAULTS
                         .withoutAnnouncement()
                         .withPrivateData(new QueueRequest(queue, 16, 16).toBytes()));
-        channel.open(connector);
-        connector.completeConnect();
         return channel;
     }
 
