@@ -86,7 +86,7 @@ public final class RawChannel extends Polled implements AutoCloseable {
         this.handler = Objects.requireNonNull(handler, "handler");
         Objects.requireNonNull(limits, "limits");
         if (timeout != null) {
-            checkPositive("The timeout of requests", timeout);
+            checkPositive("The timeout of requests is longer than 0, or null for none", timeout);
         }
         if (shared == null) {
             RawReceives.checkSize(limits.receiveDepth(), receiveBytes);
@@ -310,7 +310,7 @@ public final class RawChannel extends Polled implements AutoCloseable {
      *     earlier call
      */
     public void expectMessageWithin(Duration timeout) {
-        checkPositive("The deadline of a message", timeout);
+        checkPositive("The deadline of a message is longer than 0", timeout);
         lock.lock();
         try {
             messageTicks = Poller.ticks(timeout);
@@ -320,10 +320,9 @@ public final class RawChannel extends Polled implements AutoCloseable {
         }
     }
 
-    private static void checkPositive(String what, Duration timeout) {
+    private static void checkPositive(String rule, Duration timeout) {
         if (!timeout.isPositive()) {
-            throw new IllegalArgumentException(
-                    "%s is longer than 0, not %s".formatted(what, timeout));
+            throw new IllegalArgumentException(rule + ", not " + timeout);
         }
     }
 
