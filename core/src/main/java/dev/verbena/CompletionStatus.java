@@ -89,7 +89,7 @@ final class CompletionStatus {
                 : "the ibv_wc_status %d".formatted(raw);
     }
 
-    /** What usually leads to a status, as a sentence with a space behind it, or "". */
+    /** What usually leads to a status, as a sentence followed by a space, or "". */
     static String usualCause(int raw, RequestType type) {
         return switch (raw) {
             case 4 -> "Local memory is not registered any more, or not for this access. ";

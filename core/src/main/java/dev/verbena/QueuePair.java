@@ -715,7 +715,7 @@ public final class QueuePair extends NativeObject implements SendRequests {
                 : CompletionStatus.of(raw, type, adapter.provider());
     }
 
-    /** What usually leads to that status, as a sentence with a space behind it, or "". */
+    /** What usually leads to that status, as a sentence followed by a space, or "". */
     String usualCause(int raw, RequestType type) {
         return isStalled(raw, type)
                 ? "The queue pair completed no request for the time that failIfStalled was given. "

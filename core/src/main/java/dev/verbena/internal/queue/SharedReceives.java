@@ -177,7 +177,7 @@ public final class SharedReceives implements Credit {
     /**
      * A receive has completed: frees its slot.
      *
-     * @param context of the caller's: the first element is set
+     * @param context an array of the caller whose first element is set
      * @return false for one that was refused, and that the provider kept all the same: its
      *     completion is dropped
      */
