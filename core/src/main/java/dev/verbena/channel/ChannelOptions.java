@@ -8,6 +8,7 @@ import dev.verbena.Status;
 
 import java.time.Duration;
 import java.util.Objects;
+import java.util.function.Consumer;
 
 /**
  * How a {@link Channel} is made. Start from {@link #DEFAULTS} and change what differs: {@code
@@ -22,22 +23,25 @@ import java.util.Objects;
 @CheckReturnValue
 public final class ChannelOptions {
     /**
-     * Messages of up to 4,064 bytes (4 KiB with what a frame adds), 16 outstanding, 16 receives and
-     * 16 exposures, 10 s for a message, an idle peer looked at every 5 s.
+     * Messages of up to 4,064 bytes (4 KiB with what a frame adds), 16 outstanding, 16 receives, 16
+     * exposures and 64 of the peer, 10 s for a message, an idle peer looked at every 5 s.
      */
-    public static final ChannelOptions DEFAULTS =
-            new ChannelOptions(
-                    4064,
-                    16,
-                    16,
-                    16,
-                    64,
-                    Duration.ofSeconds(10),
-                    Duration.ofSeconds(5),
-                    ConnectionOptions.DEFAULTS,
-                    false);
+    public static final ChannelOptions DEFAULTS = new ChannelOptions(new Values());
 
     private static final int MOST = 0x7fff; // receives have 16 bits in the handshake
+
+    /** The values while they are changed. */
+    private static final class Values {
+        private int maxMessage = 4064;
+        private int outstanding = 16;
+        private int receives = 16;
+        private int exposures = 16;
+        private int peerExposures = 64;
+        private Duration timeout = Duration.ofSeconds(10);
+        private Duration keepAlive = Duration.ofSeconds(5);
+        private ConnectionOptions connection = ConnectionOptions.DEFAULTS;
+        private boolean tracking;
+    }
 
     final int maxMessage;
     final int outstanding;
@@ -49,25 +53,31 @@ public final class ChannelOptions {
     final ConnectionOptions connection;
     final boolean tracking;
 
-    private ChannelOptions(
-            int maxMessage,
-            int outstanding,
-            int receives,
-            int exposures,
-            int peerExposures,
-            Duration timeout,
-            Duration keepAlive,
-            ConnectionOptions connection,
-            boolean tracking) {
-        this.maxMessage = maxMessage;
-        this.outstanding = outstanding;
-        this.receives = receives;
-        this.exposures = exposures;
-        this.peerExposures = peerExposures;
-        this.timeout = timeout;
-        this.keepAlive = keepAlive;
-        this.connection = connection;
-        this.tracking = tracking;
+    private ChannelOptions(Values values) {
+        this.maxMessage = values.maxMessage;
+        this.outstanding = values.outstanding;
+        this.receives = values.receives;
+        this.exposures = values.exposures;
+        this.peerExposures = values.peerExposures;
+        this.timeout = values.timeout;
+        this.keepAlive = values.keepAlive;
+        this.connection = values.connection;
+        this.tracking = values.tracking;
+    }
+
+    private ChannelOptions with(Consumer<Values> change) {
+        Values changed = new Values();
+        changed.maxMessage = maxMessage;
+        changed.outstanding = outstanding;
+        changed.receives = receives;
+        changed.exposures = exposures;
+        changed.peerExposures = peerExposures;
+        changed.timeout = timeout;
+        changed.keepAlive = keepAlive;
+        changed.connection = connection;
+        changed.tracking = tracking;
+        change.accept(changed);
+        return new ChannelOptions(changed);
     }
 
     /**
@@ -80,16 +90,7 @@ public final class ChannelOptions {
      */
     public ChannelOptions withMaxMessage(int bytes) {
         check(bytes, 1 << 30, "The longest message has %d to %,d bytes, not %,d");
-        return new ChannelOptions(
-                bytes,
-                outstanding,
-                receives,
-                exposures,
-                peerExposures,
-                timeout,
-                keepAlive,
-                connection,
-                tracking);
+        return with(changed -> changed.maxMessage = bytes);
     }
 
     /**
@@ -100,16 +101,7 @@ public final class ChannelOptions {
      */
     public ChannelOptions withOutstanding(int messages) {
         check(messages, MOST, "%d to %,d messages may be outstanding, not %,d");
-        return new ChannelOptions(
-                maxMessage,
-                messages,
-                receives,
-                exposures,
-                peerExposures,
-                timeout,
-                keepAlive,
-                connection,
-                tracking);
+        return with(changed -> changed.outstanding = messages);
     }
 
     /**
@@ -120,16 +112,7 @@ public final class ChannelOptions {
      */
     public ChannelOptions withReceives(int messages) {
         check(messages, MOST, "A channel has %d to %,d receives, not %,d");
-        return new ChannelOptions(
-                maxMessage,
-                outstanding,
-                messages,
-                exposures,
-                peerExposures,
-                timeout,
-                keepAlive,
-                connection,
-                tracking);
+        return with(changed -> changed.receives = messages);
     }
 
     /**
@@ -145,16 +128,7 @@ public final class ChannelOptions {
             throw new IllegalArgumentException(
                     "A channel has 0 to %,d exposures, not %,d".formatted(MOST, parts));
         }
-        return new ChannelOptions(
-                maxMessage,
-                outstanding,
-                receives,
-                parts,
-                peerExposures,
-                timeout,
-                keepAlive,
-                connection,
-                tracking);
+        return with(changed -> changed.exposures = parts);
     }
 
     /**
@@ -171,62 +145,35 @@ public final class ChannelOptions {
                     "A channel uses 0 to %,d exposures of its peer, not %,d"
                             .formatted(MOST, parts));
         }
-        return new ChannelOptions(
-                maxMessage,
-                outstanding,
-                receives,
-                exposures,
-                parts,
-                timeout,
-                keepAlive,
-                connection,
-                tracking);
+        return with(changed -> changed.peerExposures = parts);
     }
 
     /**
      * Changes the deadline of each message, write and read, from its post: one that has not ended
      * then closes the channel with IO_TIMEOUT, as reliable connections cannot take a single message
-     * back. Looked at every 100 ms.
+     * back. Looked at every 100 ms: it may come 0.3 s late.
      *
      * @param within longer than zero
      * @return a changed copy of these options
      */
     public ChannelOptions withTimeout(Duration within) {
         positive(within, "The timeout of messages");
-        return new ChannelOptions(
-                maxMessage,
-                outstanding,
-                receives,
-                exposures,
-                peerExposures,
-                within,
-                keepAlive,
-                connection,
-                tracking);
+        return with(changed -> changed.timeout = within);
     }
 
     /**
      * Changes the interval of keep-alives: if nothing has come for so long, this side asks the peer
      * whether it is there. One that is gone, or whose process or poller does nothing any more, is
-     * noticed within that time and the {@linkplain #withTimeout timeout}, a fifth of a second more
-     * or less: the channel ends with IO_TIMEOUT. So a poller that is not polled for so long, as in
-     * a debugger, loses its channels.
+     * noticed within that time and the {@linkplain #withTimeout timeout}, or 0.3 s later: the
+     * channel ends with IO_TIMEOUT. So a peer whose poller is not polled for so long, as in a
+     * debugger, loses its channels.
      *
      * @param every longer than zero
      * @return a changed copy of these options
      */
     public ChannelOptions withKeepAlive(Duration every) {
         positive(every, "The interval of keep-alives");
-        return new ChannelOptions(
-                maxMessage,
-                outstanding,
-                receives,
-                exposures,
-                peerExposures,
-                timeout,
-                every,
-                connection,
-                tracking);
+        return with(changed -> changed.keepAlive = every);
     }
 
     /**
@@ -237,16 +184,8 @@ public final class ChannelOptions {
      * @return a changed copy of these options
      */
     public ChannelOptions withConnection(ConnectionOptions options) {
-        return new ChannelOptions(
-                maxMessage,
-                outstanding,
-                receives,
-                exposures,
-                peerExposures,
-                timeout,
-                keepAlive,
-                Objects.requireNonNull(options, "options"),
-                tracking);
+        Objects.requireNonNull(options, "options");
+        return with(changed -> changed.connection = options);
     }
 
     /**
@@ -260,16 +199,7 @@ public final class ChannelOptions {
      * @return a changed copy of these options
      */
     public ChannelOptions withTracking(boolean on) {
-        return new ChannelOptions(
-                maxMessage,
-                outstanding,
-                receives,
-                exposures,
-                peerExposures,
-                timeout,
-                keepAlive,
-                connection,
-                on);
+        return with(changed -> changed.tracking = on);
     }
 
     /** Refuses messages that would be refused when they are sent: the device has a limit. */
