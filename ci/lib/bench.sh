@@ -39,7 +39,7 @@ ROWS_OF_PEERS=(peers-one peers-chain peers-queue-pairs)
 ROWS_HERE=("${ROWS_OF_JMH[@]}" two-threads idle-queue-pair cold-start load-queue-pairs load-depth "${ROWS_OF_PEERS[@]}")
 ROWS_ON_DEVICES=(send-latency write-latency send-bandwidth write-bandwidth read-bandwidth message-rate events register connect
     first-round-trips first-message)
-# Those that emulated processors count, too. The verdict is that of the count there: times, of one fork, stand beside it.
+# Rows whose programs emulated processors also count. There the counts are what to compare; the times come from one fork only.
 ROWS_COUNTED_TOO=(send-latency write-latency send-bandwidth write-bandwidth read-bandwidth message-rate events connect)
 # The row that emulated processors can count. In one fork: a second one gives the same, within a hundredth.
 ROW_COUNTED=instructions

@@ -4,7 +4,6 @@ import dev.verbena.bench.report.Measurement.Side;
 
 import java.util.Collection;
 import java.util.DoubleSummaryStatistics;
-import java.util.Locale;
 import java.util.Objects;
 import java.util.stream.IntStream;
 
@@ -27,26 +26,6 @@ record Comparison(
         Values java,
         DoubleSummaryStatistics pairs,
         String lacking) {
-
-    /** What became of a goal. */
-    enum Verdict {
-        /** There is none. */
-        SHOWN,
-        /** It cannot be measured here, and the machine's owner knows why. */
-        LACKING,
-        /** It is. */
-        REACHED,
-        /** It is not. */
-        MISSED,
-        /** A side gave no value. */
-        NOT_MEASURED;
-
-        /** As it stands in the table. */
-        @Override
-        public String toString() {
-            return this == SHOWN ? "-" : name().toLowerCase(Locale.ROOT).replace('_', ' ');
-        }
-    }
 
     /** Compares what is there. */
     static Comparison of(Row row, String parameter, Collection<Measurement> all, String lacking) {
@@ -83,45 +62,22 @@ record Comparison(
         return java.median() / c.median();
     }
 
-    Verdict verdict() {
-        if (!isMeasured()) {
-            return lacking.isEmpty() ? Verdict.NOT_MEASURED : Verdict.LACKING;
-        }
-        return switch (row.goal(parameter)) {
-            case Row.Ratio goal -> reached(goal.isReachedBy(ratio()));
-            case Row.Bound goal -> reached(goal.isReachedBy(java.median()));
-            case Row.Nothing _ -> reached(java.most() < Row.NO_BYTES);
-            case Row.Shown _ -> Verdict.SHOWN;
-        };
+    /** Whether a value is missing, and not because of something that this machine lacks. */
+    boolean isMissing() {
+        return !isMeasured() && lacking.isEmpty();
     }
 
-    /** The verdict, as it stands in the table. */
-    String verdictWords() {
-        return verdict() == Verdict.LACKING ? "lacks " + lacking : verdict().toString();
+    /** By how much C's own forks differ: the highest divided by the lowest. */
+    double variationOfC() {
+        return c.isEmpty() ? 1 : c.most() / c.least();
     }
 
-    private static Verdict reached(boolean so) {
-        return so ? Verdict.REACHED : Verdict.MISSED;
-    }
-
-    /**
-     * How bad it is, measured by the goal: the larger, the worse, and what is not measured worst.
-     */
-    double badness() {
-        if (!isMeasured()) {
-            return lacking.isEmpty() ? Double.POSITIVE_INFINITY : 0;
-        }
-        return switch (row.goal(parameter)) {
-            case Row.Ratio goal -> goal.badness(ratio());
-            case Row.Bound goal -> goal.badness(java.median());
-            case Row.Nothing _ -> java.median();
-            case Row.Shown _ -> row.isJavaOnly(parameter) ? java.median() : ratio();
-        };
-    }
-
-    /** The ratio, and in brackets from where to where those of the pairs go. */
+    /** The ratio, and in brackets the lowest and the highest of the pairs; or why there is none. */
     String ratioWords() {
-        if (row.isJavaOnly(parameter) || !isMeasured()) {
+        if (!isMeasured()) {
+            return isMissing() ? "not measured" : "lacks " + lacking;
+        }
+        if (row.isJavaOnly(parameter)) {
             return "-";
         }
         return pairs.getCount() < 2

@@ -20,11 +20,11 @@ import java.util.stream.Stream;
 
 /**
  * Reads what the programs printed, from files named ROW-SIDE-FORK.txt or .json: tables of perftest,
- * objects of Perf, results of JMH, and lines RESULT of the small programs. Which it is shows in the
- * text. What else stands there is for people.
+ * objects of Perf, results of JMH, and lines RESULT of the small programs. The text shows which of
+ * these a file contains; everything else in it is for people.
  */
 final class Outputs {
-    /** Percentiles are plotted, not judged: their rows are a row's name and this. */
+    /** Percentiles are plotted only: the name of their row is a row's name and this. */
     static final String PERCENTILES = "-percentiles";
 
     /** Where perftest's curves have their points; Perf gives its own. */
@@ -241,7 +241,7 @@ final class Outputs {
             add(row, "", 2 * values.get("t_avg"), "us");
             return;
         }
-        judged(bytes, values, "t_typical", "BW average", "MsgRate");
+        compared(bytes, values, "t_typical", "BW average", "MsgRate");
         double[] sorted = samples.stream().mapToDouble(Double::doubleValue).sorted().toArray();
         for (double percent : PERCENTS) {
             // A percentile that one sample alone decides is left out: it is the maximum.
@@ -275,7 +275,7 @@ final class Outputs {
             add(row, "", 2 * values.get("t_avg_usec"), "us");
             return;
         }
-        judged(bytes, values, "t_typical_usec", "bw_average_mib_per_sec", "msg_rate_mpps");
+        compared(bytes, values, "t_typical_usec", "bw_average_mib_per_sec", "msg_rate_mpps");
         if (object.get("percentiles_usec") instanceof Map<?, ?> percentiles) {
             percentiles.forEach(
                     (percent, value) ->
@@ -285,7 +285,7 @@ final class Outputs {
     }
 
     /** Takes the value that the row compares, from columns with the names that the program has. */
-    private void judged(
+    private void compared(
             String bytes, Map<String, Double> values, String time, String rate, String messages) {
         if (values.containsKey(time)) {
             add(row, bytes, values.get(time), "us");

@@ -6,7 +6,6 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
-import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.LinkedHashSet;
@@ -18,8 +17,8 @@ import java.util.stream.Collectors;
 import java.util.stream.Stream;
 
 /**
- * Makes a report of what benchmarks left in a folder: prints the table, writes it and what is
- * behind it. See native-test/README.md.
+ * Reads the outputs of the benchmarks in a folder, prints the table, and writes it with the plots
+ * and all values. See native-test/README.md.
  */
 public final class Report {
     private final List<Measurement> measurements;
@@ -45,8 +44,8 @@ public final class Report {
     }
 
     /**
-     * Ends with 0 when all goals were reached, 1 when one was missed, 2 when something that was to
-     * be measured was not, 3 when no report can be made.
+     * Ends with exit code 0, 2 if something that was to be measured was not, or 3 if no report can
+     * be made.
      *
      * @param arguments the folder with the programs' outputs, asked.tsv and machine.txt; the folder
      *     for the report
@@ -98,26 +97,17 @@ public final class Report {
         return machine;
     }
 
-    /** All rows that were asked for or measured, in the order they have in {@link Row}. */
+    /** All rows that were asked for or measured, in the order of {@link Row}. */
     Table table() {
-        List<List<Comparison>> rows = new ArrayList<>();
-        for (Row row : Row.values()) {
-            List<Comparison> comparisons =
-                    parameters(row)
-                            .map(
-                                    p ->
-                                            Comparison.of(
-                                                    row,
-                                                    p,
-                                                    measurements,
-                                                    lacking.getOrDefault(
-                                                            List.of(row.key(), p), "")))
-                            .toList();
-            if (!comparisons.isEmpty()) {
-                rows.add(comparisons);
-            }
-        }
-        return new Table(rows);
+        return new Table(
+                Arrays.stream(Row.values())
+                        .flatMap(row -> parameters(row).map(p -> comparison(row, p)))
+                        .toList());
+    }
+
+    private Comparison comparison(Row row, String parameter) {
+        String lacks = lacking.getOrDefault(List.of(row.key(), parameter), "");
+        return Comparison.of(row, parameter, measurements, lacks);
     }
 
     private Stream<String> parameters(Row row) {
@@ -161,10 +151,10 @@ public final class Report {
         }
     }
 
-    /** What a request costs C, this library and others. */
+    /** What a request costs in C, in this library and in other programs. */
     Bars peers() {
         return new Bars(
-                "What a request costs, and whom",
+                "Cost of a request, in several programs",
                 machine.getOrDefault("processor", "")
                         + ", a provider that only copies; time on a processor",
                 Stream.of(Row.PEERS_ONE, Row.PEERS_CHAIN, Row.PEERS_QUEUE_PAIRS)
@@ -225,10 +215,10 @@ public final class Report {
                 row.key() + Outputs.PERCENTILES);
     }
 
-    /** What a request costs, by how much is going on. */
+    /** What a request costs, by the number of queue pairs and of outstanding requests. */
     Plot load() {
         return new Plot(
-                "What a request costs: one post, and its share of the polls",
+                "Cost of a request: its post, and its share of the polls",
                 machine.getOrDefault("processor", "") + ", a provider that only copies",
                 false,
                 Stream.of(

@@ -1,101 +1,80 @@
 package dev.verbena.bench.report;
 
-import dev.verbena.bench.report.Comparison.Verdict;
-
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 
-/** The verdicts, and all values behind them. */
-final class Table {
-    private static final List<String> HEAD =
-            List.of("row", "at", "C", "Java", "unit", "Java / C", "goal", "verdict");
+/**
+ * The figures as text.
+ *
+ * @param comparisons a line for each
+ */
+record Table(List<Comparison> comparisons) {
+    private static final List<String> HEAD = List.of("row", "at", "C", "Java", "unit", "Java / C");
 
     private static final List<String> HEAD_OF_PEERS =
-            List.of("row", "in Java's place", "C", "its", "unit", "its / C", "goal", "verdict");
+            List.of("row", "program", "C", "value", "unit", "value / C");
 
-    private static final Comparator<Comparison> BY_VERDICT =
-            Comparator.comparing(Comparison::verdict);
-
-    private final List<List<Comparison>> rows;
-
-    /**
-     * @param rows for each row the comparisons with its parameters, of which there is at least one
-     */
-    Table(List<List<Comparison>> rows) {
-        this.rows = rows;
-    }
-
-    /** Of a row as a whole: its worst. */
-    static Verdict verdict(List<Comparison> row) {
-        return row.stream().max(BY_VERDICT).orElseThrow().verdict();
-    }
-
-    /** Of parameters with a goal, if there are any. */
-    private static Comparison worst(List<Comparison> row) {
-        List<Comparison> judged =
-                row.stream().filter(one -> one.verdict() != Verdict.SHOWN).toList();
-        return (judged.isEmpty() ? row : judged)
-                .stream().max(Comparator.comparingDouble(Comparison::badness)).orElseThrow();
-    }
-
-    /**
-     * 2 if something was not measured, whatever else there is; otherwise 1 if a goal was missed, or
-     * 0.
-     */
+    /** 2 if something was not measured, otherwise 0. */
     int exitCode() {
-        List<Verdict> all = rows.stream().map(Table::verdict).toList();
-        return all.contains(Verdict.NOT_MEASURED) ? 2 : all.contains(Verdict.MISSED) ? 1 : 0;
+        return comparisons.stream().anyMatch(Comparison::isMissing) ? 2 : 0;
     }
 
     @Override
     public String toString() {
-        List<List<String>> verdicts = new ArrayList<>(List.of(HEAD));
-        List<List<String>> values = new ArrayList<>(List.of(HEAD));
+        List<List<String>> lines = new ArrayList<>(List.of(HEAD));
         List<List<String>> peers = new ArrayList<>(List.of(HEAD_OF_PEERS));
-        for (List<Comparison> row : rows) {
-            if (row.getFirst().row().isOfPeers()) {
-                row.forEach(one -> peers.add(line(one, one)));
-                continue;
-            }
-            verdicts.add(line(worst(row), row.stream().max(BY_VERDICT).orElseThrow()));
-            if (row.size() > 1) {
-                row.forEach(one -> values.add(line(one, one)));
-            }
+        for (Comparison one : comparisons) {
+            (one.row().isOfPeers() ? peers : lines).add(line(one));
         }
         String text =
                 """
                 Verbena and C: medians over forks, in brackets the lowest and the highest fork. The ratio is that of
-                the medians; in brackets the lowest and the highest of single forks, C and Java one after the other.
-                Where a row has several parameters, this is its worst:
-
+                the medians; in brackets the lowest and the highest ratio of a fork of C and the fork of Java after it.
                 """
-                        + aligned(verdicts);
+                        + variation()
+                        + "\n"
+                        + aligned(lines);
         if (peers.size() > 1) {
             text +=
                     """
 
-                    Others in Java's place, and this library beside them, by turns in one run and by time on a processor.
-                    Tuned C fills a request in once; raw FFM and bare JNI check nothing and keep nothing:
+                    Other ways to make the same calls: each program ran in turn with C; the time is the thread's on a
+                    processor. Tuned C fills in its requests once. Raw FFM and bare JNI check nothing and keep no records.
 
                     """
                             + aligned(peers);
         }
-        return values.size() == 1 ? text : text + "\nAll parameters:\n\n" + aligned(values);
+        return text;
     }
 
-    private static List<String> line(Comparison one, Comparison judged) {
+    /** How noisy the run was. */
+    private String variation() {
+        return comparisons.stream()
+                .filter(one -> one.variationOfC() > 1)
+                .max(Comparator.comparingDouble(Comparison::variationOfC))
+                .map(
+                        one ->
+                                "C itself varied by a factor of up to %.1f between the forks of this run\n(%s: %s to %s %s).\n"
+                                        .formatted(
+                                                one.variationOfC(),
+                                                one.row().title(),
+                                                Values.words(one.c().least()),
+                                                Values.words(one.c().most()),
+                                                one.unit()))
+                .orElse("");
+    }
+
+    private static List<String> line(Comparison one) {
         return List.of(
                 one.row().title(),
                 one.row().words(one.parameter()),
                 one.c().toString(),
                 one.java().toString(),
                 one.unit(),
-                one.ratioWords(),
-                one.row().goal(one.parameter()).toString(),
-                judged.verdictWords());
+                one.ratioWords());
     }
 
     private static String aligned(List<List<String>> lines) {

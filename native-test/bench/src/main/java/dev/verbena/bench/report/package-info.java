@@ -1,5 +1,5 @@
 /**
- * From what benchmarks printed to a table with verdicts and two plots: what {@code ci/roce bench}
- * runs last.
+ * Makes a table and plots from the outputs of the benchmarks: the last step of {@code ci/roce
+ * bench}.
  */
 package dev.verbena.bench.report;
