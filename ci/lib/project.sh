@@ -83,7 +83,7 @@ need_jdk() {
         fail 69 "a JDK 25 or newer is needed, and none could be installed: the package archives did not answer ($ARCHIVES_SILENT)"
     fi
     [ -n "$JDK" ] || fail 69 "$(no_jdk)"
-    export JAVA_HOME=$JDK # of Maven, too: it checks the format of the sources only where it runs on a JDK that can read them
+    export JAVA_HOME=$JDK # for Maven, too
 }
 
 no_jdk() {
@@ -181,7 +181,7 @@ run_tests() { # [FILTER] : Class (with those nested in it), Class#method, with *
         options+=("-Dverbena.include=$HEADERS_FOUND")
     fi
     # Those of native-test/tests run below, on devices; failing unit tests are counted at the end, not here.
-    build verify -Dverbena.headers=required -Dnative-test.skip -Dmaven.test.failure.ignore "${options[@]}"
+    build verify -Dverbena.headers=required -Dmaven.source.skip -Dmaven.javadoc.skip -Dnative-test.skip -Dmaven.test.failure.ignore "${options[@]}"
     [ -n "$FILTER" ] || test_this_script
     count "unit tests" 0 "$PROJECT"/{*,native-test/*}/target/surefire-reports/TEST-*.xml
     LIMIT=${LIMIT:-$TEST_LIMIT}
