@@ -2,6 +2,8 @@ package dev.verbena;
 
 import com.google.errorprone.annotations.CheckReturnValue;
 
+import dev.verbena.internal.text.Text;
+
 import org.jspecify.annotations.Nullable;
 
 import java.lang.foreign.MemorySegment;
@@ -226,7 +228,7 @@ public final class BufferPool extends NativeObject {
                         "%s: none was given back within %s. Is the peer slow, or were buffers not given back? %s"
                                 .formatted(
                                         describe(),
-                                        timeout,
+                                        Text.time(timeout),
                                         options.tracking()
                                                 ? "The suppressed exceptions say where some were taken"
                                                 : "A pool with tracking (BufferPoolOptions.withTracking) says where each was taken"));

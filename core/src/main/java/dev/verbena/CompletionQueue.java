@@ -11,6 +11,7 @@ import dev.verbena.internal.queue.SharedChannel;
 import dev.verbena.internal.queue.StackReserve;
 import dev.verbena.internal.runtime.AdapterEvents;
 import dev.verbena.internal.runtime.CallbackLoop;
+import dev.verbena.internal.text.Text;
 import dev.verbena.internal.verbs.CallFailure;
 import dev.verbena.internal.verbs.Descriptors;
 import dev.verbena.internal.verbs.DeviceControl;
@@ -479,7 +480,7 @@ public final class CompletionQueue extends NativeObject {
                 || microseconds > MOST_MODERATION) {
             throw new IllegalArgumentException(
                     "Interrupts can wait for 0 to %,d completions and as many microseconds, not for %,d and %s"
-                            .formatted(MOST_MODERATION, completions, interval));
+                            .formatted(MOST_MODERATION, completions, Text.time(interval)));
         }
         acquire();
         try {

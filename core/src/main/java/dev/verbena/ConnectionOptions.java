@@ -2,6 +2,8 @@ package dev.verbena;
 
 import com.google.errorprone.annotations.CheckReturnValue;
 
+import dev.verbena.internal.text.Text;
+
 import org.jspecify.annotations.Nullable;
 
 import java.net.InetSocketAddress;
@@ -63,7 +65,7 @@ public final class ConnectionOptions {
     public ConnectionOptions withDeadline(Duration within) {
         if (!within.isPositive()) {
             throw new IllegalArgumentException(
-                    "The deadline must be longer than zero, not " + within);
+                    "The deadline must be longer than zero, not " + Text.time(within));
         }
         return with(changed -> changed.deadline = within);
     }
@@ -188,7 +190,7 @@ public final class ConnectionOptions {
     public String toString() {
         return "ConnectionOptions(within %s, %d bytes of private data%s%s%s%s)"
                 .formatted(
-                        deadline(),
+                        Text.time(deadline()),
                         privateData().length,
                         announced() ? "" : ", not announced",
                         assumeInvalidatable() ? ", assuming an invalidatable peer" : "",

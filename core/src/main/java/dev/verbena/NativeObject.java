@@ -4,6 +4,7 @@ import com.google.errorprone.annotations.CheckReturnValue;
 
 import dev.verbena.internal.queue.StackReserve;
 import dev.verbena.internal.runtime.Threads;
+import dev.verbena.internal.text.Text;
 
 import java.lang.invoke.MethodHandles;
 import java.lang.invoke.VarHandle;
@@ -198,8 +199,13 @@ abstract class NativeObject implements AutoCloseable {
         int users = holders;
         return closed
                 ? "%s is closed, but %d of its dependants or users %s not, after %s%s: its memory must stay allocated"
-                        .formatted(describe(), users, users == 1 ? "is" : "are", waited, named())
-                : "%s is not closed, after %s".formatted(describe(), waited);
+                        .formatted(
+                                describe(),
+                                users,
+                                users == 1 ? "is" : "are",
+                                Text.time(waited),
+                                named())
+                : "%s is not closed, after %s".formatted(describe(), Text.time(waited));
     }
 
     private String name() {

@@ -2,6 +2,7 @@ package dev.verbena;
 
 import com.google.errorprone.annotations.CheckReturnValue;
 
+import dev.verbena.internal.text.Text;
 import dev.verbena.internal.verbs.StateChange;
 
 import org.jspecify.annotations.Nullable;
@@ -56,12 +57,12 @@ public final class PathOptions {
                 "minimum RNR timer",
                 StateChange.READY_TO_RECEIVE,
                 StateChange::minRnrTimer,
-                PathOptions::rnrTimer),
+                code -> Text.time(rnrTimer(code))),
         ACK_TIMEOUT(
                 "acknowledged within",
                 StateChange.READY_TO_SEND,
                 StateChange::ackTimeout,
-                PathOptions::ackTimeout),
+                exponent -> Text.time(ackTimeout(exponent))),
         RETRIES("retries", StateChange.READY_TO_SEND, StateChange::retries),
         RNR_RETRIES(
                 "RNR retries",
@@ -233,7 +234,7 @@ public final class PathOptions {
         if (timeout.compareTo(shortest) < 0) {
             throw new IllegalArgumentException(
                     "The acknowledgement timeout must be %s or longer, not %s"
-                            .formatted(shortest, timeout));
+                            .formatted(Text.time(shortest), Text.time(timeout)));
         }
         int exponent = 1;
         while (exponent < LARGEST_ACK_EXPONENT && ackTimeout(exponent).compareTo(timeout) < 0) {
@@ -292,7 +293,7 @@ public final class PathOptions {
         if (!time.isPositive() || time.compareTo(rnrTimer(LONGEST_RNR_TIMER)) > 0) {
             throw new IllegalArgumentException(
                     "The minimum RNR timer is longer than zero and at most %s, not %s"
-                            .formatted(rnrTimer(LONGEST_RNR_TIMER), time));
+                            .formatted(Text.time(rnrTimer(LONGEST_RNR_TIMER)), Text.time(time)));
         }
         int code = 1;
         while (rnrTimer(code).compareTo(time) < 0) {

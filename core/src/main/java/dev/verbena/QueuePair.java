@@ -13,6 +13,7 @@ import dev.verbena.internal.queue.SendQueue;
 import dev.verbena.internal.queue.StackReserve;
 import dev.verbena.internal.queue.SynthesizedStatus;
 import dev.verbena.internal.queue.WindowRequests;
+import dev.verbena.internal.text.Text;
 
 import org.jspecify.annotations.Nullable;
 
@@ -626,7 +627,8 @@ public final class QueuePair extends NativeObject implements SendRequests {
     public void failIfStalled(Duration timeout) {
         if (timeout.compareTo(SHORTEST_TIMEOUT) < 0) {
             throw new IllegalArgumentException(
-                    "The timeout of a queue pair's watchdog is 10 ms or longer, not " + timeout);
+                    "The timeout of a queue pair's watchdog is 10 ms or longer, not "
+                            + Text.time(timeout));
         }
         acquire();
         try {

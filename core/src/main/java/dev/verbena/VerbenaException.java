@@ -1,6 +1,7 @@
 package dev.verbena;
 
 import dev.verbena.internal.connect.Failure;
+import dev.verbena.internal.text.Text;
 import dev.verbena.internal.verbs.CallFailure;
 import dev.verbena.internal.verbs.Errno;
 
@@ -106,7 +107,7 @@ public class VerbenaException extends RuntimeException {
     static VerbenaException stillRunning(String what, Duration timeout) {
         return new VerbenaException(
                 Status.IO_TIMEOUT,
-                "Closed, but %s is still running after %d s".formatted(what, timeout.toSeconds()));
+                "Closed, but %s is still running after %s".formatted(what, Text.time(timeout)));
     }
 
     /** For a call that returned a negative errno. */

@@ -405,7 +405,7 @@ class AdapterLookupTest implements AdapterLookup.Devices, AdapterLookup.Network 
                     .isInstanceOfSatisfying(
                             VerbenaException.class,
                             e -> assertThat(e.status()).isEqualTo(Status.IO_TIMEOUT))
-                    .hasMessage("The route to 192.0.2.9 was not found within PT0.03S");
+                    .hasMessage("The route to 192.0.2.9 was not found within 30 ms");
             network.silent.clear();
             network.lateAnswers = Integer.MAX_VALUE;
             assertThatThrownBy(

@@ -38,6 +38,7 @@ class ArchitectureTest {
     private static final String RUNTIME = "dev.verbena.internal.runtime";
     private static final String EVENTS = "dev.verbena.internal.events";
     private static final String FLIGHT_RECORDER = "jdk.jfr";
+    private static final String TEXT = "dev.verbena.internal.text";
     private static final String VERBS = "dev.verbena.internal.verbs";
     private static final String BINDINGS = "dev.verbena.bindings";
 
@@ -48,12 +49,13 @@ class ArchitectureTest {
     }
 
     private static ArchRule onlySees(String one, String... others) {
-        String[] allowed = new String[others.length + 4];
+        String[] allowed = new String[others.length + 5];
         System.arraycopy(others, 0, allowed, 0, others.length);
         allowed[others.length] = one;
         allowed[others.length + 1] = "java..";
         allowed[others.length + 2] = "com.google.errorprone.annotations"; // not there at run time
         allowed[others.length + 3] = "org.jspecify.annotations";
+        allowed[others.length + 4] = TEXT; // of messages: no part of what a package does
         return classes()
                 .that()
                 .resideInAPackage(one)
@@ -65,6 +67,7 @@ class ArchitectureTest {
     @Test
     void arrowsPointDownwards() {
         check(onlySees(CHANNELS, API, FLIGHT_RECORDER)); // nothing internal: the API suffices
+        check(onlySees(TEXT));
         check(onlySees(API, QUEUE, CONNECTIONS, RUNTIME, VERBS, EVENTS));
         check(onlySees(EVENTS, FLIGHT_RECORDER));
         check(onlySees(QUEUE, RUNTIME, VERBS));

@@ -44,7 +44,7 @@ class ConnectionOptionsTest {
                                 .withDeadline(Duration.ofSeconds(3))
                                 .toString())
                 .contains(
-                        "PT3S",
+                        "within 3 s",
                         "not announced",
                         "invalidatable",
                         "10.0.0.1:5",

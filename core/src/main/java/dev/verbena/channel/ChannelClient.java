@@ -4,6 +4,7 @@ import com.google.errorprone.annotations.CheckReturnValue;
 
 import dev.verbena.Status;
 import dev.verbena.VerbenaException;
+import dev.verbena.internal.text.Text;
 
 import org.jspecify.annotations.Nullable;
 
@@ -339,7 +340,7 @@ public final class ChannelClient implements AutoCloseable {
                     "No channel to %s within %s, %,d attempts so far: %s"
                             .formatted(
                                     server,
-                                    timeout,
+                                    Text.time(timeout),
                                     attempts,
                                     lastFailure == null
                                             ? "the first has not ended"
@@ -468,7 +469,7 @@ public final class ChannelClient implements AutoCloseable {
         } catch (TimeoutException e) {
             throw new ChannelException(
                     Status.IO_TIMEOUT,
-                    "%s has not ended within %s".formatted(this, CLOSE_WITHIN),
+                    "%s has not ended within %s".formatted(this, Text.time(CLOSE_WITHIN)),
                     e);
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt(); // it goes on without this thread

@@ -3,6 +3,7 @@ package dev.verbena.channel;
 import dev.verbena.Connector;
 import dev.verbena.Status;
 import dev.verbena.VerbenaException;
+import dev.verbena.internal.text.Text;
 
 import org.jspecify.annotations.Nullable;
 
@@ -260,7 +261,9 @@ final class ChannelEnd {
             Status ignored = closed.get(deadline - System.nanoTime(), TimeUnit.NANOSECONDS);
         } catch (TimeoutException e) {
             throw new ChannelException(
-                    Status.IO_TIMEOUT, "%s has not ended within %s".formatted(channel, most), e);
+                    Status.IO_TIMEOUT,
+                    "%s has not ended within %s".formatted(channel, Text.time(most)),
+                    e);
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt(); // it goes on without this thread
         } catch (ExecutionException e) {

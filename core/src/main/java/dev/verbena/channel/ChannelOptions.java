@@ -5,6 +5,7 @@ import com.google.errorprone.annotations.CheckReturnValue;
 import dev.verbena.Adapter;
 import dev.verbena.ConnectionOptions;
 import dev.verbena.Status;
+import dev.verbena.internal.text.Text;
 
 import java.time.Duration;
 import java.util.Objects;
@@ -227,13 +228,19 @@ public final class ChannelOptions {
     private static void positive(Duration duration, String subject) {
         if (!duration.isPositive()) {
             throw new IllegalArgumentException(
-                    "%s must be longer than zero, not %s".formatted(subject, duration));
+                    "%s must be longer than zero, not %s".formatted(subject, Text.time(duration)));
         }
     }
 
     @Override
     public String toString() {
         return "ChannelOptions(messages of up to %,d bytes, %d outstanding, %d receives, %d exposures, each within %s, keep-alive every %s)"
-                .formatted(maxMessage, outstanding, receives, exposures, timeout, keepAlive);
+                .formatted(
+                        maxMessage,
+                        outstanding,
+                        receives,
+                        exposures,
+                        Text.time(timeout),
+                        Text.time(keepAlive));
     }
 }

@@ -2,6 +2,7 @@ package dev.verbena.channel;
 
 import dev.verbena.Completions;
 import dev.verbena.Status;
+import dev.verbena.internal.text.Text;
 
 import org.jspecify.annotations.Nullable;
 
@@ -287,12 +288,15 @@ final class Dispatch {
             lock.unlock();
         }
         if (late != null) {
-            end.fail(Status.IO_TIMEOUT, late + " within " + channel.options.timeout, null);
+            end.fail(
+                    Status.IO_TIMEOUT,
+                    late + " within " + Text.time(channel.options.timeout),
+                    null);
         } else if (silent) {
             end.fail(
                     Status.IO_TIMEOUT,
                     "the peer has not answered within %s whether it is there: its process hangs, or its poller is not polled"
-                            .formatted(channel.options.timeout),
+                            .formatted(Text.time(channel.options.timeout)),
                     null);
         }
     }

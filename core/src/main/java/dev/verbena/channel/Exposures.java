@@ -6,6 +6,7 @@ import dev.verbena.OpFlags;
 import dev.verbena.ProtectionDomain;
 import dev.verbena.QueuePair;
 import dev.verbena.Status;
+import dev.verbena.internal.text.Text;
 
 import org.jspecify.annotations.Nullable;
 
@@ -115,7 +116,8 @@ final class Exposures {
         }
         if (!within.isPositive()) {
             throw new IllegalArgumentException(
-                    "The deadline of an exposure must be longer than zero, not " + within);
+                    "The deadline of an exposure must be longer than zero, not "
+                            + Text.time(within));
         }
         if (most == 0) {
             throw new IllegalStateException(
@@ -174,7 +176,7 @@ final class Exposures {
                     throw new ChannelException(
                             Status.IO_TIMEOUT,
                             "None of the %d exposures of %s has ended within %s (ChannelOptions.withExposures)"
-                                    .formatted(most, channel, within));
+                                    .formatted(most, channel, Text.time(within)));
                 }
                 if (!channel.poller.onPollingThread()) {
                     left = changed.awaitNanos(left);

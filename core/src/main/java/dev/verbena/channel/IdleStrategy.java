@@ -1,5 +1,7 @@
 package dev.verbena.channel;
 
+import dev.verbena.internal.text.Text;
+
 import java.time.Duration;
 
 /**
@@ -33,7 +35,7 @@ public final class IdleStrategy {
      */
     public static IdleStrategy spinThenWait(Duration spin) {
         if (spin.isNegative()) {
-            throw new IllegalArgumentException("A poller cannot spin for " + spin);
+            throw new IllegalArgumentException("A poller cannot spin for " + Text.time(spin));
         }
         return new IdleStrategy(spin.toNanos());
     }

@@ -10,6 +10,7 @@ import dev.verbena.CompletionQueueOptions;
 import dev.verbena.ProtectionDomain;
 import dev.verbena.Status;
 import dev.verbena.VerbenaException;
+import dev.verbena.internal.text.Text;
 
 import org.jspecify.annotations.Nullable;
 
@@ -650,7 +651,7 @@ public final class Poller implements AutoCloseable {
                 throw new ChannelException(
                         Status.IO_TIMEOUT,
                         "%s is still busy after %s: a handler does not return"
-                                .formatted(this, CLOSE_WITHIN));
+                                .formatted(this, Text.time(CLOSE_WITHIN)));
             }
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();

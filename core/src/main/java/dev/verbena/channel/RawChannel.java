@@ -15,6 +15,7 @@ import dev.verbena.QueuePair;
 import dev.verbena.QueuePairLimits;
 import dev.verbena.Status;
 import dev.verbena.VerbenaException;
+import dev.verbena.internal.text.Text;
 
 import org.jspecify.annotations.Nullable;
 
@@ -322,7 +323,7 @@ public final class RawChannel extends Polled implements AutoCloseable {
 
     private static void checkPositive(String rule, Duration timeout) {
         if (!timeout.isPositive()) {
-            throw new IllegalArgumentException(rule + ", not " + timeout);
+            throw new IllegalArgumentException(rule + ", not " + Text.time(timeout));
         }
     }
 

@@ -3,6 +3,7 @@ package dev.verbena.channel;
 import com.google.errorprone.annotations.CheckReturnValue;
 
 import dev.verbena.Status;
+import dev.verbena.internal.text.Text;
 
 import java.time.Duration;
 import java.util.Collections;
@@ -70,7 +71,7 @@ public final class ReconnectOptions {
                 || longest.compareTo(Duration.ofDays(1)) > 0) {
             throw new IllegalArgumentException(
                     "The first pause must be longer than zero, the longest no shorter than the first and at most a day: these are %s and %s"
-                            .formatted(first, longest));
+                            .formatted(Text.time(first), Text.time(longest)));
         }
         return new ReconnectOptions(first, longest, attempts, last);
     }
@@ -133,8 +134,8 @@ public final class ReconnectOptions {
     public String toString() {
         return "ReconnectOptions(pauses of %s to %s, %s, ended by %s)"
                 .formatted(
-                        firstPause,
-                        longestPause,
+                        Text.time(firstPause),
+                        Text.time(longestPause),
                         attempts == Integer.MAX_VALUE
                                 ? "attempts without end"
                                 : "%,d attempts".formatted(attempts),

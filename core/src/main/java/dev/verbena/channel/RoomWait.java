@@ -3,6 +3,7 @@ package dev.verbena.channel;
 import dev.verbena.BufferList;
 import dev.verbena.RemoteMemory;
 import dev.verbena.Status;
+import dev.verbena.internal.text.Text;
 
 import org.jspecify.annotations.Nullable;
 
@@ -40,7 +41,7 @@ final class RoomWait {
             throw new ChannelException(
                     Status.IO_TIMEOUT,
                     "There was no room for a message within %s: the peer of %s has not released enough messages"
-                            .formatted(timeout, channel));
+                            .formatted(Text.time(timeout), channel));
         }
         if (!status.isSuccess()) {
             throw channel.end.exception(status);

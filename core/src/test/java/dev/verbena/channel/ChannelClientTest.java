@@ -218,7 +218,7 @@ class ChannelClientTest {
                             ChannelException.class, () -> client.channel(Duration.ofMillis(20)));
             assertThat(late.status()).isEqualTo(Status.IO_TIMEOUT);
             assertThat(late)
-                    .hasMessageContaining("No channel to /10.0.0.1:7471 within PT0.02S")
+                    .hasMessageContaining("No channel to /10.0.0.1:7471 within 20 ms")
                     .hasMessageContaining("refused the connection");
             try (ChannelServer server = server(poller, 1, accepted::add)) {
                 time.endPause(poller);
@@ -428,7 +428,7 @@ class ChannelClientTest {
                 .isInstanceOf(IllegalArgumentException.class);
         assertThatThrownBy(() -> options.withPauses(second, Duration.ofMillis(999)))
                 .isInstanceOf(IllegalArgumentException.class)
-                .hasMessageContaining("these are PT1S and PT0.999S");
+                .hasMessageContaining("these are 1 s and 999 ms");
         assertThatThrownBy(() -> options.withPauses(second, Duration.ofDays(2)))
                 .isInstanceOf(IllegalArgumentException.class);
         assertThatThrownBy(() -> options.withAttempts(0))
@@ -437,7 +437,7 @@ class ChannelClientTest {
         assertThat(options.withLastStatuses().isLast(Status.NOT_SUPPORTED)).isFalse();
         assertThat(options)
                 .hasToString(
-                        "ReconnectOptions(pauses of PT0.1S to PT10S, attempts without end, ended by"
+                        "ReconnectOptions(pauses of 100 ms to 10 s, attempts without end, ended by"
                                 + " [INVALID_PARAMETER, INVALID_PARAMETER_MIX, NOT_SUPPORTED,"
                                 + " INVALID_BUFFER_SIZE, DEVICE_REMOVED, IMPLEMENTATION_LIMIT])");
         RandomGenerator random = new java.util.Random(1);

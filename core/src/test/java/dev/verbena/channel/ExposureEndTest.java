@@ -184,7 +184,7 @@ class ExposureEndTest {
             two.a.tick(two.poller.tick() + 14);
             assertThat(two.a.closeReason())
                     .hasMessageContaining(
-                            "memory that was asked back was not given back within PT10S");
+                            "memory that was asked back was not given back within 10 s");
             assertThat(two.log).isEmpty(); // the peer can still write
             two.run();
             assertThat(two.log).containsExactly("IO_TIMEOUT");

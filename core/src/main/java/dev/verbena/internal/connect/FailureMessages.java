@@ -1,12 +1,12 @@
 package dev.verbena.internal.connect;
 
+import dev.verbena.internal.text.Text;
 import dev.verbena.internal.verbs.ConnectionEvent;
 import dev.verbena.internal.verbs.Errno;
 import dev.verbena.internal.verbs.IdentifierInfo;
 
 import org.jspecify.annotations.Nullable;
 
-import java.math.BigDecimal;
 import java.net.InetSocketAddress;
 import java.time.Duration;
 import java.util.Objects;
@@ -16,8 +16,6 @@ final class FailureMessages {
     // The status of an event when a call of librdmacm's own failed after the kernel's part had
     // succeeded; the library loses the errno.
     private static final int LIBRARY = -1;
-
-    private static final int NANO_DIGITS = 9;
 
     private FailureMessages() {}
 
@@ -185,15 +183,7 @@ final class FailureMessages {
         return new Failure(
                 Failure.Kind.TIMED_OUT,
                 (what + " within %s (ConnectionOptions.withDeadline)")
-                        .formatted(peer, seconds(timeout)));
-    }
-
-    static String seconds(Duration time) {
-        return BigDecimal.valueOf(time.getSeconds())
-                        .add(BigDecimal.valueOf(time.getNano(), NANO_DIGITS))
-                        .stripTrailingZeros()
-                        .toPlainString()
-                + " s";
+                        .formatted(peer, Text.time(timeout)));
     }
 
     /** A call that is not possible in this state. */

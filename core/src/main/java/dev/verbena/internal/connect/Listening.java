@@ -1,6 +1,7 @@
 package dev.verbena.internal.connect;
 
 import dev.verbena.internal.runtime.Timers;
+import dev.verbena.internal.text.Text;
 import dev.verbena.internal.verbs.ConnectionControl;
 import dev.verbena.internal.verbs.ConnectionEvent;
 import dev.verbena.internal.verbs.IdentifierInfo;
@@ -276,12 +277,7 @@ public final class Listening implements ConnectionEvents.Handler {
                 events.timers()
                         .after(
                                 TimeUnit.NANOSECONDS.convert(within),
-                                () ->
-                                        expire(
-                                                request,
-                                                "within %s"
-                                                        .formatted(
-                                                                FailureMessages.seconds(within))));
+                                () -> expire(request, "within %s".formatted(Text.time(within))));
     }
 
     private void expire(ConnectionStateMachine request, String when) {

@@ -1,5 +1,6 @@
 package dev.verbena.internal.connect;
 
+import dev.verbena.internal.text.Text;
 import dev.verbena.internal.verbs.ConnectionControl;
 import dev.verbena.internal.verbs.ConnectionEvent;
 import dev.verbena.internal.verbs.Descriptors;
@@ -98,7 +99,8 @@ public final class RouteLookup {
             if (left <= 0) {
                 throw new Failure(
                         Failure.Kind.TIMED_OUT,
-                        "The route to %s was not found within %s".formatted(address(), limit));
+                        "The route to %s was not found within %s"
+                                .formatted(address(), Text.time(limit)));
             }
             Failure.check(Descriptors.await(left, control.descriptor(channel)), "poll", "");
             ConnectionEvent event = control.takeEvent(channel);

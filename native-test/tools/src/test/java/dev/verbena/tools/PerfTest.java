@@ -167,8 +167,8 @@ class PerfTest {
     void plansSayWhenPacketsAreSentAgain() {
         assertThat(PLAN.connection(new byte[0]))
                 .hasToString(
-                        "ConnectionOptions(within PT30S, 0 bytes of private data, PathOptions(acknowledged"
-                                + " within PT0.004194304S))");
+                        "ConnectionOptions(within 30 s, 0 bytes of private data, PathOptions(acknowledged"
+                                + " within 4.194304 ms))");
     }
 
     @Test

@@ -1,0 +1,5 @@
+/** How messages write numbers. Every package may use it; it uses none. */
+@NullMarked
+package dev.verbena.internal.text;
+
+import org.jspecify.annotations.NullMarked;
