@@ -111,26 +111,43 @@ class ArchitectureTest {
                                         .and(not(FLIGHT_RECORDER))));
     }
 
-    /** Else users would see types that are not exported. */
+    /** Users would see types that are not exported. */
     @Test
     void theApiNamesNoInternalType() {
         List<String> leaks = new ArrayList<>();
-        for (JavaClass type : all) {
-            if (!type.getPackageName().equals(API)
-                    || !type.getModifiers().contains(JavaModifier.PUBLIC)) {
-                continue;
-            }
-            for (JavaCodeUnit member : type.getCodeUnits()) {
-                if (member.getModifiers().contains(JavaModifier.PUBLIC)
-                        || member.getModifiers().contains(JavaModifier.PROTECTED)) {
-                    List<JavaClass> named = new ArrayList<>(member.getRawParameterTypes());
-                    named.add(member.getRawReturnType());
-                    named.stream()
-                            .filter(one -> one.getPackageName().startsWith("dev.verbena.internal"))
-                            .forEach(one -> leaks.add(member.getFullName() + ": " + one.getName()));
-                }
-            }
+        for (JavaCodeUnit member : publicMembersOf(API)) {
+            List<JavaClass> named = new ArrayList<>(member.getRawParameterTypes());
+            named.add(member.getRawReturnType());
+            named.stream()
+                    .filter(one -> one.getPackageName().startsWith("dev.verbena.internal"))
+                    .forEach(one -> leaks.add(member.getFullName() + ": " + one.getName()));
         }
         assertThat(leaks).isEmpty();
+    }
+
+    /** With a queue of a poller, the program of one channel could harm all others. */
+    @Test
+    void channelsGiveOutNoQueues() {
+        assertThat(publicMembersOf(CHANNELS))
+                .isNotEmpty()
+                .extracting(JavaCodeUnit::getRawReturnType)
+                .extracting(JavaClass::getName)
+                .doesNotContain(
+                        QueuePair.class.getName(),
+                        CompletionQueue.class.getName(),
+                        CompletionChannel.class.getName(),
+                        SharedReceiveQueue.class.getName());
+    }
+
+    private List<JavaCodeUnit> publicMembersOf(String packageName) {
+        return all.stream()
+                .filter(type -> type.getPackageName().equals(packageName))
+                .filter(type -> type.getModifiers().contains(JavaModifier.PUBLIC))
+                .flatMap(type -> type.getCodeUnits().stream())
+                .filter(
+                        member ->
+                                member.getModifiers().contains(JavaModifier.PUBLIC)
+                                        || member.getModifiers().contains(JavaModifier.PROTECTED))
+                .toList();
     }
 }

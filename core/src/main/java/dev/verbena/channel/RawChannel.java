@@ -278,13 +278,21 @@ public final class RawChannel extends Polled implements AutoCloseable {
     }
 
     /**
-     * Gives the channel its connector, for programs that connect it themselves: the channel ends
-     * when that is disconnected, and closes it when it ends. Before {@link Connector#acceptAsync
-     * accept}, or before {@link Connector#completeConnect}; messages may come from then on.
+     * The connector of {@link #connect} or {@link #accept}, for its addresses and for {@link
+     * Connector#awaitClosed}. The channel closes it.
      *
-     * @param by of this channel's queue pair
+     * @return empty before that
      */
-    public void open(Connector by) {
+    @CheckReturnValue
+    public Optional<Connector> connector() {
+        return Optional.ofNullable(connector);
+    }
+
+    /**
+     * From now on the channel ends when its connector is disconnected, and closes it when it ends.
+     * To be called before the connection is established, as messages may arrive from then on.
+     */
+    void open(Connector by) {
         connector = Objects.requireNonNull(by, "by");
         by.onDisconnect(this::disconnected);
         if (!reason.isOpen()) {
@@ -293,12 +301,10 @@ public final class RawChannel extends Polled implements AutoCloseable {
     }
 
     /**
-     * The queue pair, to be connected. Requests are posted by this channel's methods only.
-     *
-     * @return the queue pair, which the channel closes
+     * Not public: a program could attach an object of its own to the queue pair, or close its
+     * completion queue, and so harm every channel of the poller.
      */
-    @CheckReturnValue
-    public QueuePair queuePair() {
+    QueuePair queuePair() {
         return pair;
     }
 

@@ -102,10 +102,13 @@ class RawConnectTest {
                 MemoryRegion memory = poller.domain().allocate(8)) {
             RawChannel client = create();
             assertThat(client.connectionData()).isEmpty();
+            assertThat(client.connector()).isEmpty();
             client.connect(listener.localAddress(), with(HELLO));
             established.get(30, TimeUnit.SECONDS);
             assertThat(client.connectionData().orElseThrow().privateData()).isEqualTo(ANSWER);
             assertThat(accepted().connectionData().orElseThrow().privateData()).isEqualTo(HELLO);
+            assertThat(client.connector().orElseThrow().peerAddress())
+                    .isEqualTo(accepted().connector().orElseThrow().localAddress());
             client.send(BufferList.of(memory), OpFlags.NONE, null, null).orThrow();
             assertThat(messages.poll(30, TimeUnit.SECONDS)).isEqualTo(8);
             accepted().send(BufferList.of(memory), OpFlags.NONE, null, null).orThrow();

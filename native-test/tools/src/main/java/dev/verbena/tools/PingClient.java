@@ -75,9 +75,8 @@ final class PingClient implements Callable<Integer> {
         PingOptions.within(spec, "--count", count, 1, Integer.MAX_VALUE);
         PingOptions.within(spec, "--size", size, PingOptions.SMALLEST, PingOptions.LARGEST);
         try (Adapter adapter = ToolDevices.forClient(options.device, from, server);
-                PingEnd end = new PingEnd(adapter, options);
-                Connector connector = adapter.createConnector()) {
-            connect(connector, end);
+                PingEnd end = new PingEnd(adapter, options)) {
+            Connector connector = connect(end);
             PrintWriter out = spec.commandLine().getOut();
             String from = ToolDevices.describe(connector.localAddress());
             String to = ToolDevices.describe(connector.peerAddress());
@@ -111,13 +110,12 @@ final class PingClient implements Callable<Integer> {
         return all;
     }
 
-    private void connect(Connector connector, PingEnd end) {
+    private Connector connect(PingEnd end) {
         ConnectionOptions how = options.connection().withPath(packets.on(PathOptions.DEFAULTS));
         if (from != null) {
             how = how.withLocalAddress(new InetSocketAddress(from, 0));
         }
-        connector.connect(end.open(connector), new InetSocketAddress(server, options.port), how);
-        connector.completeConnect();
+        return end.connect(new InetSocketAddress(server, options.port), how);
     }
 
     private RoundTrips rounds(PingEnd end) {

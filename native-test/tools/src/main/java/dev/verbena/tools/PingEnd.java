@@ -3,10 +3,10 @@ package dev.verbena.tools;
 import dev.verbena.Access;
 import dev.verbena.Adapter;
 import dev.verbena.BufferList;
+import dev.verbena.ConnectionOptions;
 import dev.verbena.Connector;
 import dev.verbena.MemoryRegion;
 import dev.verbena.OpFlags;
-import dev.verbena.QueuePair;
 import dev.verbena.QueuePairLimits;
 import dev.verbena.RemoteMemory;
 import dev.verbena.Status;
@@ -19,9 +19,11 @@ import dev.verbena.channel.RawChannel;
 import dev.verbena.channel.RawHandler;
 import dev.verbena.channel.RawMessage;
 
+import java.net.InetSocketAddress;
 import java.time.Duration;
 import java.util.ArrayDeque;
 import java.util.Deque;
+import java.util.concurrent.CompletionException;
 import java.util.function.BooleanSupplier;
 
 /** One side of Ping's connection: a channel without framing, and how to wait. For one thread. */
@@ -38,7 +40,6 @@ final class PingEnd implements AutoCloseable, RawHandler {
     private boolean done; // the read or the write that is waited for
     private boolean ended;
     private boolean failed; // a wait for the peer
-    private Connector connector; // null before open
 
     PingEnd(Adapter adapter, PingOptions options) {
         this.options = options;
@@ -54,11 +55,22 @@ final class PingEnd implements AutoCloseable, RawHandler {
         }
     }
 
-    /** The queue pair for a connector, which the channel closes: before it accepts or completes. */
-    QueuePair open(Connector with) {
-        channel.open(with);
-        connector = with;
-        return channel.queuePair();
+    /** Connects to a server, and waits until it has accepted. */
+    Connector connect(InetSocketAddress server, ConnectionOptions how) {
+        channel.connect(server, how);
+        return channel.connector().orElseThrow();
+    }
+
+    /** Accepts a client, and waits until it has completed the connection. */
+    void accept(Connector request, ConnectionOptions how) {
+        try {
+            channel.accept(request, how).join();
+        } catch (CompletionException e) {
+            if (e.getCause() instanceof VerbenaException failure) {
+                throw failure;
+            }
+            throw e;
+        }
     }
 
     /** Registers memory that is closed with this end. */
@@ -175,6 +187,7 @@ final class PingEnd implements AutoCloseable, RawHandler {
      * for a process that is gone: the peer might never learn of the end.
      */
     private void awaitConfirmed() {
+        Connector connector = channel.connector().orElse(null);
         if (connector == null || failed) {
             return;
         }

@@ -114,7 +114,7 @@ final class PingServer implements Callable<Integer> {
                 PingEnd end = new PingEnd(adapter, options)) {
             String peer = ToolDevices.describe(request.peerAddress());
             MemoryRegion data = end.register(size, Access.LOCAL_WRITE);
-            request.accept(end.open(request), options.connection());
+            end.accept(request, options.connection());
             accepted = true;
             Served served = rounds(end, data);
             if (served.rounds() == 0) {
