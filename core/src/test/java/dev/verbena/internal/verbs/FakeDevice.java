@@ -384,6 +384,10 @@ public final class FakeDevice extends FakeSettings implements DeviceControl {
 
     @Override
     public int remoteKey(long mr) {
+        return keyOf(mr);
+    }
+
+    static int keyOf(long mr) {
         return (int) mr | 0x8000_0000;
     }
 

@@ -247,7 +247,7 @@ final class FakeExecution {
         }
     }
 
-    /** Copies bytes from or to memory of the peer, if its window is bound there. */
+    /** Copies bytes from or to memory of the peer, if its region or window admits the key. */
     private int access(QueuePair pair, PostedRequest send) {
         QueuePair peer = queuePairs.byNumber(pair.peer);
         if (peer == null || peer.state != State.RTS) {
@@ -255,7 +255,7 @@ final class FakeExecution {
         }
         long rdma = ibv_send_wr.wr$offset() + ibv_send_wr.wr.rdma$offset();
         int key = send.intAt(rdma + ibv_send_wr.wr.rdma.rkey$offset());
-        if (!memory.isBoundOn(key, peer.address)) {
+        if (!memory.admits(key, peer.address)) {
             queuePairs.fail(peer);
             return ACCESS_ERROR;
         }

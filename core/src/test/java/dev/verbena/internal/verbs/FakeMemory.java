@@ -132,9 +132,13 @@ final class FakeMemory {
         return windows.values().stream().anyMatch(w -> w.key == key && w.boundOn != 0);
     }
 
-    /** Whether the window with this key is bound on this queue pair. */
-    boolean isBoundOn(int key, long qp) {
-        return windows.values().stream().anyMatch(w -> w.key == key && w.boundOn == qp);
+    /**
+     * Whether a peer may access memory with this key: that of a region, or of a window that is
+     * bound on this queue pair.
+     */
+    boolean admits(int key, long qp) {
+        return windows.values().stream().anyMatch(w -> w.key == key && w.boundOn == qp)
+                || open.keySet().stream().anyMatch(mr -> FakeDevice.keyOf(mr) == key);
     }
 
     /** A queue pair is destroyed. */

@@ -233,5 +233,5 @@ abstract class FakeSettings {
     /** Whether a message to a queue pair with shared receives takes one and does not end. */
     public boolean messagesHang;
 
-    public boolean carriesBytes; // of messages, and of reads and writes through windows
+    public boolean carriesBytes; // of messages, reads and writes
 }

@@ -28,6 +28,7 @@ import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.concurrent.Callable;
 import java.util.concurrent.ThreadLocalRandom;
+import java.util.function.Supplier;
 import java.util.stream.Collectors;
 
 /** Measures one operation with a server. */
@@ -194,9 +195,14 @@ final class PerfClient implements Callable<Integer> {
 
     @Override
     public Integer call() {
+        return run(() -> ToolDevices.forClient(options.device, from, server));
+    }
+
+    /** Measures; with a device that is opened once the command line is known to be right. */
+    int run(Supplier<Adapter> device) {
         PerfSizes sizes = sizes();
         PerfPlan plan = plan(sizes);
-        try (Adapter adapter = ToolDevices.forClient(options.device, from, server);
+        try (Adapter adapter = device.get();
                 Session session = new Session(adapter, plan, sizes)) {
             session.connect();
             session.measure();

@@ -23,6 +23,7 @@ import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.Callable;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
+import java.util.function.Supplier;
 
 /** Serves clients, one after the other; each client's plan says what is measured. */
 @Command(
@@ -56,12 +57,17 @@ final class PerfServer implements Callable<Integer> {
 
     @Override
     public Integer call() {
+        return run(() -> ToolDevices.forServer(options.device, bind));
+    }
+
+    /** Serves; with a device that is opened once the command line is known to be right. */
+    int run(Supplier<Adapter> device) {
         options.check(spec, 0);
         InetSocketAddress address =
                 bind == null
                         ? new InetSocketAddress(options.port)
                         : new InetSocketAddress(bind, options.port);
-        try (Adapter adapter = ToolDevices.forServer(options.device, bind);
+        try (Adapter adapter = device.get();
                 Listener listener = adapter.listen(address, 0, requests::add)) {
             out().printf(
                             "Listening on %s of %s%n",

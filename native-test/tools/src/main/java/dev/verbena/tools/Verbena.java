@@ -67,6 +67,11 @@ public final class Verbena {
      *     command line is wrong
      */
     public static int run(PrintWriter out, PrintWriter err, String... arguments) {
+        return commandLine(out, err).execute(arguments);
+    }
+
+    /** All commands, which print there. */
+    static CommandLine commandLine(PrintWriter out, PrintWriter err) {
         CommandLine line = new CommandLine(new Verbena());
         CommandLine perf = line.getSubcommands().get("perf");
         for (PerfOperation operation : PerfOperation.values()) {
@@ -77,8 +82,7 @@ public final class Verbena {
                 .setCaseInsensitiveEnumValuesAllowed(true)
                 .registerConverter(InetAddress.class, Verbena::address)
                 .setParameterExceptionHandler(Verbena::misused)
-                .setExecutionExceptionHandler(Verbena::failed)
-                .execute(arguments);
+                .setExecutionExceptionHandler(Verbena::failed);
     }
 
     private static InetAddress address(String name) {

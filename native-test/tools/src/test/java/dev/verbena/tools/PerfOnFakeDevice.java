@@ -1,0 +1,125 @@
+package dev.verbena.tools;
+
+import dev.verbena.Adapter;
+import dev.verbena.FakeAdapters;
+import dev.verbena.internal.verbs.FakeConnections;
+import dev.verbena.internal.verbs.FakeDevice;
+
+import picocli.CommandLine;
+
+import java.io.PrintWriter;
+import java.io.StringWriter;
+import java.net.InetAddress;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.LockSupport;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+
+/** perf's server and clients in this process, with a device and a network that do not exist. */
+final class PerfOnFakeDevice implements AutoCloseable {
+    static final String ADDRESS = "10.0.0.1";
+
+    final FakeDevice device = new FakeDevice();
+    final FakeConnections network = new FakeConnections();
+
+    PerfOnFakeDevice() {
+        device.carriesBytes = true;
+        network.devices.put(InetAddress.ofLiteral(ADDRESS), "fake0");
+    }
+
+    /** A command that runs on a thread of its own. */
+    static final class Run {
+        private static final Pattern LISTENING = Pattern.compile("Listening on \\S+ port (\\d+) ");
+
+        private final StringWriter out = new StringWriter();
+        private final StringWriter err = new StringWriter();
+        private final CompletableFuture<Integer> exit = new CompletableFuture<>();
+
+        String out() {
+            return out.toString();
+        }
+
+        String err() {
+            return err.toString();
+        }
+
+        int exitCode() throws Exception {
+            return exit.get(60, TimeUnit.SECONDS);
+        }
+
+        /** Where a server listens, once it does. */
+        int port() {
+            while (true) {
+                Matcher matcher = LISTENING.matcher(out.toString());
+                if (matcher.find()) {
+                    return Integer.parseInt(matcher.group(1));
+                }
+                if (exit.isDone()) {
+                    throw new AssertionError("It ended: " + this);
+                }
+                LockSupport.parkNanos(1_000_000);
+            }
+        }
+
+        @Override
+        public String toString() {
+            return out + "\n" + err;
+        }
+    }
+
+    Run run(String line) {
+        Run run = new Run();
+        Thread.ofPlatform()
+                .name(line)
+                .daemon()
+                .start(
+                        () ->
+                                run.exit.completeAsync(
+                                        () ->
+                                                Verbena.commandLine(
+                                                                new PrintWriter(run.out, true),
+                                                                new PrintWriter(run.err, true))
+                                                        .setExecutionStrategy(this::execute)
+                                                        .execute(line.split(" ")),
+                                        Runnable::run));
+        return run;
+    }
+
+    private int execute(CommandLine.ParseResult parsed) {
+        while (parsed.hasSubcommand()) {
+            parsed = parsed.subcommand();
+        }
+        return switch (parsed.commandSpec().userObject()) {
+            case PerfServer server -> server.run(this::open);
+            case PerfClient client -> client.run(this::open);
+            case Object other -> throw new AssertionError("not on a fake device: " + other);
+        };
+    }
+
+    private Adapter open() {
+        return FakeAdapters.open(device, network);
+    }
+
+    Run server() {
+        return run("perf server --bind " + ADDRESS + " --port 0 --once");
+    }
+
+    /** A client of that server; the line begins with operation and measure. */
+    Run client(Run server, String line) {
+        String[] words = line.split(" ", 3);
+        return run(
+                "perf %s %s %s --port %d --no-progress %s"
+                        .formatted(
+                                words[0],
+                                words[1],
+                                ADDRESS,
+                                server.port(),
+                                words.length > 2 ? words[2] : "--warmup 0"));
+    }
+
+    @Override
+    public void close() {
+        device.dispose();
+    }
+}
