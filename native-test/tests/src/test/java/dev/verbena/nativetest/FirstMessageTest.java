@@ -119,6 +119,6 @@ class FirstMessageTest {
         assertThat(demo.out())
                 .contains(RdmaDevices.active())
                 .containsAnyOf("GID ::", "GID fe80", "LID ")
-                .contains("All 65,536 bytes are those that were sent.");
+                .contains("All 65,536 bytes arrived as they were sent.");
     }
 }

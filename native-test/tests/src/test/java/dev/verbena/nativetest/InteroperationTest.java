@@ -147,7 +147,8 @@ class InteroperationTest {
         ToolRun client = ping(server, "7175", size);
         assertThat(client.exitCode()).as(() -> client + "\n" + server).isZero();
         server.awaitEnd(Rping::endedWell);
-        assertThat(client.toString()).contains("100 rounds of", "all came back as they were sent");
+        assertThat(client.toString())
+                .contains("100 rounds of", "all data came back as it was sent");
         List<String> seen =
                 server.output().stream().filter(l -> l.startsWith("server ping data: ")).toList();
         assertThat(seen).hasSize(100);

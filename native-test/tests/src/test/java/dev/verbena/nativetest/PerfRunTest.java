@@ -121,7 +121,7 @@ class PerfRunTest {
                 client(server.port(), line + " --size 64,5000 --iterations 700 --warmup 10");
         assertBothEndWell(client, server);
         assertThat(sizes(client)).containsExactly("64", "5000");
-        assertThat(server.out()).contains("all data as they ought to be");
+        assertThat(server.out()).contains("all data was correct");
     }
 
     /** With few outstanding requests a round, for which a chain has to have room all the same. */
@@ -200,7 +200,7 @@ class PerfRunTest {
                                 Integer.toString(server.port())));
         assertThat(other.exitCode()).isEqualTo(1);
         assertThat(server.exitCode()).isEqualTo(1);
-        assertThat(server.err()).contains("no client of perf");
+        assertThat(server.err()).contains("not a client of perf");
     }
 
     // ---- a side that is killed, as a process of its own

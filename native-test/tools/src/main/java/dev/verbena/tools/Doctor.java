@@ -25,8 +25,8 @@ import java.util.concurrent.Callable;
         mixinStandardHelpOptions = true,
         versionProvider = Versions.class,
         description = {
-            "Checks whether programs can use RDMA here: devices, links, connections by IP address,"
-                    + " memory that may be locked. Changes nothing.",
+            "Checks whether programs can use RDMA here: devices, links, connections by IP address and"
+                    + " lockable memory. Changes nothing.",
             "Exit code 0 when they can; otherwise 1, and standard error says what is missing and"
                     + " what to do.",
         })

@@ -60,7 +60,7 @@ record DoctorReport(String noDevices, List<Device> devices, long lockableBytes) 
         }
         if (noDevices == null && devices.stream().noneMatch(device -> device.facts().active())) {
             problems.add(
-                    "No device has a port whose link is up: look at the cable, the switch and"
+                    "No device has a port whose link is up: check the cable, the switch and"
                             + " \"ip link\"; \"rdma link\" shows the state");
         }
         return problems;
@@ -100,7 +100,7 @@ record DoctorReport(String noDevices, List<Device> devices, long lockableBytes) 
         return lockableBytes == Long.MAX_VALUE
                 ? limit
                 : limit
-                        + "; all that is registered at a time has to fit (ulimit -l, LimitMEMLOCK=,"
+                        + "; all memory that is registered at a time must fit (ulimit -l, LimitMEMLOCK=,"
                         + " --ulimit memlock=)";
     }
 

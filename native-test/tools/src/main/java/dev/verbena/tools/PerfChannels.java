@@ -252,7 +252,8 @@ final class PerfChannels implements PerfLoops, AutoCloseable {
                     since = System.nanoTime();
                 } else if (System.nanoTime() - since > plan.timeout().toNanos()) {
                     throw new ToolFailure(
-                            "Nothing came from the %s for %d s (--timeout)", peer, plan.seconds());
+                            "Nothing arrived from the %s for %d s (--timeout)",
+                            peer, plan.seconds());
                 }
             } catch (ExecutionException e) {
                 throw new ToolFailure("%s", e.getCause().getMessage());

@@ -1,6 +1,7 @@
 package dev.verbena.tools;
 
 import dev.verbena.Adapter;
+import dev.verbena.ConnectionData;
 import dev.verbena.ConnectionOptions;
 import dev.verbena.Connector;
 import dev.verbena.QueuePair;
@@ -79,11 +80,11 @@ final class PerfClient implements Callable<Integer> {
             index = "0",
             paramLabel = "lat|bw",
             description =
-                    "What to measure: lat for half the time of a message there and back (of a read,"
-                            + " and the whole), bw for bandwidth and the rate of messages.")
+                    "What to measure: lat for latency, which is half the time of a message there and back (of a"
+                            + " read, the whole time); bw for bandwidth and the rate of messages.")
     private PerfMeasure measure;
 
-    @Parameters(index = "1", paramLabel = "ADDRESS", description = "Where the server is.")
+    @Parameters(index = "1", paramLabel = "ADDRESS", description = "The address of the server.")
     private InetAddress server;
 
     @Mixin private PerfOptions options;
@@ -93,7 +94,7 @@ final class PerfClient implements Callable<Integer> {
     @Option(
             names = {"--from", "--source_ip"},
             paramLabel = "ADDRESS",
-            description = "The local address to connect from (default: by the route).")
+            description = "The local address to connect from (default: the route decides).")
     private InetAddress from;
 
     @Option(
@@ -114,16 +115,16 @@ final class PerfClient implements Callable<Integer> {
             names = {"-n", "--iters", "--iterations"},
             paramLabel = "N",
             description =
-                    "How many of each size, on each queue pair (default: 1000; of bw of writes"
-                            + " 5000). The peak of bw is measured up to 20000 in all.")
+                    "How many messages of each size to send on each queue pair (default: 1000; 5000 of"
+                            + " write bw). The peak of bw is measured up to 20000 in all.")
     private Integer iterations;
 
     @Option(
             names = "--warmup",
             paramLabel = "N",
             description =
-                    "How many of each size come before, unmeasured (default: once so many small"
-                            + " ones that all is compiled, then 100 of each size).")
+                    "How many unmeasured messages of each size come before (default: first small ones until"
+                            + " all code is compiled, then 100 of each size).")
     private Integer warmUp;
 
     @Option(
@@ -151,7 +152,7 @@ final class PerfClient implements Callable<Integer> {
             defaultValue = "0",
             paramLabel = "BYTES",
             description =
-                    "Messages up to so many bytes go inline (default: none; perftest chooses by"
+                    "Messages of up to this many bytes go inline (default: 0; perftest chooses by"
                             + " device, and prints it).")
     private int inline;
 
@@ -179,7 +180,7 @@ final class PerfClient implements Callable<Integer> {
             description = "One JSON object for each size instead of the table, with percentiles.")
     private boolean json;
 
-    @Option(names = "--no-progress", description = "Say nothing while it runs.")
+    @Option(names = "--no-progress", description = "Print no progress.")
     private boolean quiet;
 
     private PerfClient(PerfOperation operation) {
@@ -225,7 +226,7 @@ final class PerfClient implements Callable<Integer> {
             PerfSizes sizes = PerfSizes.parse(text);
             if (!sizes.all() && sizes.smallest() < least()) {
                 throw wrong(
-                        "A message of send-inv lat carries a token: --size is at least %d, not %d",
+                        "A message of send-inv lat carries a token: --size must be at least %d, not %d",
                         least(), sizes.smallest());
             }
             return sizes;
@@ -251,18 +252,18 @@ final class PerfClient implements Callable<Integer> {
             onlyForBandwidth("--qps", queuePairs);
             if (events && operation == PerfOperation.WRITE) {
                 throw wrong(
-                        "The target of a write gets no event that it could wait for: write lat"
-                                + " knows no --events");
+                        "A write causes no event at its target, so that write lat cannot wait for one:"
+                                + " omit --events");
             }
         }
         if (operation == PerfOperation.CHANNEL
                 && (chain != null || signalEvery != null || inline > 0)) {
             throw wrong(
-                    "Channels choose themselves what goes inline and is signaled, and post each"
-                            + " message at once: channel knows no --inline, --signal-every, --chain");
+                    "Channels decide themselves what goes inline and what is signaled, and post each"
+                            + " message at once: channel takes no --inline, --signal-every or --chain");
         }
         if (operation == PerfOperation.READ && inline > 0) {
-            throw wrong("A read has no bytes to send: it knows no --inline");
+            throw wrong("A read sends no data: read takes no --inline");
         }
         int depths = within("--depth", depth, USUAL_DEPTH, MOST_REQUESTS);
         int chains = within("--chain", chain, 1, depths);
@@ -417,15 +418,18 @@ final class PerfClient implements Callable<Integer> {
 
         private RuntimeException explained(VerbenaException e, Connector connector) {
             if (e.status() == Status.CONNECTION_REFUSED) {
-                byte[] reason = connector.connectionData().privateData();
-                if (reason.length > 0) {
-                    return new ToolFailure(
-                            "The server says: %s", new String(reason, StandardCharsets.UTF_8));
-                }
+                ConnectionData said = connector.connectionData();
+                return said.exact() && said.privateData().length > 0
+                        ? new ToolFailure(
+                                "The server refused: %s",
+                                new String(said.privateData(), StandardCharsets.UTF_8))
+                        : new ToolFailure(
+                                "The server ended before it answered: start it again. %s",
+                                e.getMessage());
             }
             if (e.status() == Status.IO_TIMEOUT) {
                 return new ToolFailure(
-                        "%s. It may have another client, and serves one after the other",
+                        "%s. The server may be busy: it serves one client after the other",
                         e.getMessage());
             }
             return e;
@@ -493,7 +497,7 @@ final class PerfClient implements Callable<Integer> {
             if (wrong >= 0) {
                 ToolFailure failure =
                         new ToolFailure(
-                                "What came from the server is wrong, from byte %,d of %,d on",
+                                "The data from the server is wrong from byte %,d of %,d on",
                                 wrong, bytes);
                 control.sendFailure(failure.getMessage()); // it must not say that all was well
                 throw failure;

@@ -270,7 +270,7 @@ final class PerfControl implements AutoCloseable {
                         message = received.poll()) {
                     if (message.kind() == Kind.FAILED) {
                         return new ToolFailure(
-                                "%s. The %s says: %s", here.getMessage(), peer, message.text());
+                                "%s. The %s reports: %s", here.getMessage(), peer, message.text());
                     }
                 }
             } while (awaitOne(PEERS_FAILURE_TIMEOUT));
@@ -281,7 +281,7 @@ final class PerfControl implements AutoCloseable {
     }
 
     private ToolFailure says(Message failure) {
-        return new ToolFailure("The %s says: %s", peer, failure.text());
+        return new ToolFailure("The %s reports: %s", peer, failure.text());
     }
 
     /**
@@ -326,7 +326,7 @@ final class PerfControl implements AutoCloseable {
 
     private ToolFailure gone(String otherwise) {
         return leftByPeer(left)
-                ? new ToolFailure("The %s disconnected before all was over", peer)
+                ? new ToolFailure("The %s disconnected before the measurement was complete", peer)
                 : new ToolFailure("The %s cannot be reached any more. %s", peer, otherwise);
     }
 
@@ -363,7 +363,7 @@ final class PerfControl implements AutoCloseable {
         int length = from.get(INT, 32);
         if (kind < 0 || kind >= Kind.values().length || length < 0 || length > BYTES - TEXT_AT) {
             throw new ToolFailure(
-                    "What arrived is no message of perf's; both sides need the same version");
+                    "A message arrived that is not perf's; both sides need the same version");
         }
         byte[] text = from.asSlice(TEXT_AT, length).toArray(ValueLayout.JAVA_BYTE);
         return new Message(

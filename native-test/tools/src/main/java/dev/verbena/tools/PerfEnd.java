@@ -188,14 +188,18 @@ final class PerfEnd implements AutoCloseable {
         long completionsNeeded = (long) plan.queuePairs() * (requests + receives);
         if (completionsNeeded > info.maxCompletionQueueDepth()) {
             throw new ToolFailure(
-                    "A completion queue of %s has room for %,d, and %d queue pairs may fill %,d:"
+                    "A completion queue of %s holds up to %s, but %s would need %,d:"
                             + " take a lower --depth or fewer --qps",
-                    name, info.maxCompletionQueueDepth(), plan.queuePairs(), completionsNeeded);
+                    name,
+                    Words.count(info.maxCompletionQueueDepth(), "completion"),
+                    Words.count(plan.queuePairs(), "queue pair"),
+                    completionsNeeded);
         }
         if (plan.operation() == PerfOperation.SEND_INV
                 && !(info.sendsWithInvalidate() && info.invalidatableWindows())) {
             throw new ToolFailure(
-                    "%s has no windows whose token a message can kill, which send-inv needs", name);
+                    "%s does not support memory windows that a message can invalidate, which send-inv needs",
+                    name);
         }
     }
 
@@ -375,7 +379,7 @@ final class PerfEnd implements AutoCloseable {
 
     private ToolFailure stuck() {
         return new ToolFailure(
-                "Nothing came from the %s for %d s (--timeout)", peer, plan.seconds());
+                "Nothing arrived from the %s for %d s (--timeout)", peer, plan.seconds());
     }
 
     /**

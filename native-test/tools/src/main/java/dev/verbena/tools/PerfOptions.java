@@ -9,7 +9,7 @@ final class PerfOptions {
             names = {"-p", "--port"},
             defaultValue = "7175",
             paramLabel = "PORT",
-            description = "Where the server listens (default: ${DEFAULT-VALUE}).")
+            description = "The port that the server listens on (default: ${DEFAULT-VALUE}).")
     int port;
 
     @Option(
@@ -24,8 +24,8 @@ final class PerfOptions {
             paramLabel = "SECONDS",
             description =
                     "How long the other side may take for each step (default: ${DEFAULT-VALUE}). A"
-                            + " server waits for clients as long as it takes, and otherwise goes by"
-                            + " its client's.")
+                            + " server waits for clients without limit, and otherwise uses its"
+                            + " client's timeout.")
     int seconds;
 
     /** Refuses numbers that are out of range. */

@@ -123,12 +123,12 @@ record PerfPlan(
     static PerfPlan decode(byte[] data) {
         ByteBuffer bytes = ByteBuffer.wrap(data);
         if (data.length < 5 || bytes.getInt() != MAGIC) {
-            throw new ToolFailure("The peer that connected is no client of perf");
+            throw new ToolFailure("The peer that connected is not a client of perf");
         }
         int version = bytes.get();
         if (version != VERSION || data.length != BYTES) {
             throw new ToolFailure(
-                    "A perf of version %d connected, this is version %d: both sides need the same",
+                    "A client of perf's protocol version %d connected, this server has version %d: both sides need the same",
                     version, VERSION);
         }
         int operation = bytes.get();

@@ -42,12 +42,12 @@ final class PerfServer implements Callable<Integer> {
     @Option(
             names = "--bind",
             paramLabel = "ADDRESS",
-            description = "The address to listen on (default: all of the device).")
+            description = "The address to listen on (default: all addresses of the device).")
     private InetAddress bind;
 
     @Mixin private PerfOptions options;
 
-    @Option(names = "--once", description = "Serve one client, and end.")
+    @Option(names = "--once", description = "Serve one client, and exit.")
     private boolean once;
 
     private static final long LOOK_EVERY_MILLIS = 200; // for a client that has left
@@ -103,10 +103,10 @@ final class PerfServer implements Callable<Integer> {
     }
 
     private boolean failed(String why) throws InterruptedException {
-        spec.commandLine().getErr().println(PerfStop.asked() ? "Stopped" : why);
         if (PerfStop.asked()) {
-            throw new InterruptedException();
+            throw new InterruptedException(); // reported once, by the launcher
         }
+        spec.commandLine().getErr().println(why);
         return false;
     }
 
@@ -117,7 +117,7 @@ final class PerfServer implements Callable<Integer> {
             try {
                 PerfPlan plan = PerfPlan.decode(request.connectionData().privateData());
                 if (plan.index() != 0) {
-                    throw new ToolFailure("A connection came of a session that is over");
+                    throw new ToolFailure("A connection arrived for a session that is over");
                 }
                 session = new Session(adapter, plan, request, made);
             } catch (VerbenaException | ToolFailure e) {
@@ -197,11 +197,11 @@ final class PerfServer implements Callable<Integer> {
                 Connector request = requests.poll(LOOK_EVERY_MILLIS, TimeUnit.MILLISECONDS);
                 if (control.peerHasLeft()) {
                     throw new ToolFailure(
-                            "The client disconnected before it had made all of its connections");
+                            "The client disconnected before all of its connections were established");
                 }
                 if (System.nanoTime() - until > 0) {
                     throw new ToolFailure(
-                            "The client did not make all of its connections within %d s",
+                            "The client did not establish all of its connections within %d s (--timeout)",
                             plan.seconds());
                 }
                 if (request == null) {
@@ -243,7 +243,7 @@ final class PerfServer implements Callable<Integer> {
             if (rounds == 0) {
                 throw new ToolFailure("The client disconnected before it had measured anything");
             }
-            out().printf("%s: done, all data as they ought to be%n", peer);
+            out().printf("%s: complete; all data was correct%n", peer);
         }
 
         private void round(PerfControl.Message message) {
@@ -254,7 +254,8 @@ final class PerfServer implements Callable<Integer> {
                             : 1;
             if (size < least || size > terms.largest() || message.count() < 1) {
                 throw new ToolFailure(
-                        "The client wants %,d messages of %,d bytes", message.count(), size);
+                        "The client asks for %s of %s, which this server does not support",
+                        Words.count(message.count(), "message"), Words.count(size, "byte"));
             }
             PerfCompilers.awaitIdle(plan.seconds() / 2);
             int count = message.count();
@@ -281,7 +282,7 @@ final class PerfServer implements Callable<Integer> {
                             size, message.count(), PerfData.seed(message.number(), false), true);
             if (wrong >= 0) {
                 throw new ToolFailure(
-                        "What came from the client is wrong, from byte %,d of %,d on", wrong, size);
+                        "The data from the client is wrong from byte %,d of %,d on", wrong, size);
             }
             control.send(new PerfControl.Message(PerfControl.Kind.CHECKED));
         }

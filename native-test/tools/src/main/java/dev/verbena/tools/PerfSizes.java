@@ -4,7 +4,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
 
-/** Which sizes of messages are to be measured, as the command line says it. */
+/** The sizes of messages to measure, from the command line. */
 final class PerfSizes {
     /** The largest of all. */
     static final int LARGEST = 1 << 30;
@@ -35,12 +35,17 @@ final class PerfSizes {
             return new PerfSizes(true, sizes);
         }
         for (String one : text.split(",", -1)) {
-            sizes.add(size(one.strip()));
+            sizes.add(bytes(one.strip()));
         }
         return new PerfSizes(false, sizes);
     }
 
-    private static int size(String text) {
+    /**
+     * Reads one size, such as "64" or "4K".
+     *
+     * @throws IllegalArgumentException with a sentence
+     */
+    static int bytes(String text) {
         int shift =
                 switch (text.isEmpty()
                         ? ' '
@@ -59,7 +64,7 @@ final class PerfSizes {
             // reported below
         }
         throw new IllegalArgumentException(
-                "\"%s\" is no size: 1 to %d bytes, K and M allowed, several with commas, or \"all\""
+                "\"%s\" is no size; a size is 1 to %d bytes, as in 64, 4K or 1M"
                         .formatted(text, LARGEST));
     }
 

@@ -20,17 +20,29 @@ final class PerfStop {
 
     /** From now on, a signal makes this thread's work end, and waits for that. */
     static void watch() {
+        begin();
         Thread worker = Thread.currentThread();
         Runtime.getRuntime().addShutdownHook(new Thread(() -> stop(worker), "perf-stop"));
+    }
+
+    /** Work begins that nobody has asked to end. */
+    static void begin() {
+        asked = false;
+        over = false;
+    }
+
+    /** Asks this thread's work to end. */
+    static void ask(Thread worker) {
+        asked = true;
+        WAKERS.forEach(Runnable::run);
+        worker.interrupt();
     }
 
     private static void stop(Thread worker) {
         if (over) {
             return;
         }
-        asked = true;
-        WAKERS.forEach(Runnable::run);
-        worker.interrupt();
+        ask(worker);
         long end = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(STOP_TIMEOUT_MILLIS);
         try {
             synchronized (PerfStop.class) {

@@ -69,9 +69,11 @@ record PerfTerms(int largest, int receives, int windows, int port) {
     private static int enough(int receives, int always, PerfPlan plan, AdapterInfo info) {
         if (receives < 3 || always < plan.chain()) {
             throw new ToolFailure(
-                    "The server's device holds %d completions: too few for %d queue pairs with"
-                            + " chains of %d",
-                    info.maxCompletionQueueDepth(), plan.queuePairs(), plan.chain());
+                    "A completion queue of the server's device holds up to %s, too few for %s with"
+                            + " chains of %d: take a lower --chain or fewer --qps",
+                    Words.count(info.maxCompletionQueueDepth(), "completion"),
+                    Words.count(plan.queuePairs(), "queue pair"),
+                    plan.chain());
         }
         return receives;
     }
@@ -102,7 +104,7 @@ record PerfTerms(int largest, int receives, int windows, int port) {
      */
     static PerfTerms decode(byte[] data) {
         if (data.length != BYTES) {
-            throw new ToolFailure("The peer that answered is no server of perf");
+            throw new ToolFailure("The peer that answered is not a server of perf");
         }
         ByteBuffer bytes = ByteBuffer.wrap(data);
         return new PerfTerms(bytes.getInt(), bytes.getInt(), bytes.getInt(), bytes.getInt());

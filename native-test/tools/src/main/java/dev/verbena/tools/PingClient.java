@@ -22,21 +22,21 @@ import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.concurrent.Callable;
 
-/** Has a server fetch data and bring it back, and takes the time. */
+/** Lets a server fetch data and bring it back, and measures the time. */
 @Command(
         name = "client",
         mixinStandardHelpOptions = true,
         versionProvider = Versions.class,
         sortOptions = false,
         description = {
-            "Has a server read data from here and write it back, round after round, checks what comes"
-                    + " back and takes the time. In a round there are two messages each way, a read"
-                    + " and a write.",
+            "Lets a server read data from here and write it back, round after round; checks the data"
+                    + " that comes back, and measures the time. A round has two messages each way, a"
+                    + " read and a write.",
         })
 final class PingClient implements Callable<Integer> {
     @Spec private CommandSpec spec;
 
-    @Parameters(paramLabel = "ADDRESS", description = "Where the server is.")
+    @Parameters(paramLabel = "ADDRESS", description = "The address of the server.")
     private InetAddress server;
 
     @Mixin private PingOptions options;
@@ -46,23 +46,24 @@ final class PingClient implements Callable<Integer> {
     @Option(
             names = "--from",
             paramLabel = "ADDRESS",
-            description = "The local address to connect from (default: by the route).")
+            description = "The local address to connect from (default: the route decides).")
     private InetAddress from;
 
     @Option(
             names = "--count",
             defaultValue = "100",
             paramLabel = "N",
-            description = "How many rounds (default: ${DEFAULT-VALUE}).")
+            description = "How many rounds to run (default: ${DEFAULT-VALUE}).")
     private int count;
 
     @Option(
             names = "--size",
             defaultValue = "64",
+            converter = ToolBytes.class,
             paramLabel = "BYTES",
             description =
-                    "How much data in each (default: ${DEFAULT-VALUE}). An rping server needs the"
-                            + " same number as its -S, and takes up to 65535.")
+                    "How much data each round has, as in 64 or 4K (default: ${DEFAULT-VALUE}). An rping"
+                            + " server needs the same number as its -S, and accepts up to 65535.")
     private int size;
 
     @Option(names = "--json", description = "One JSON object instead of text.")
@@ -88,10 +89,10 @@ final class PingClient implements Callable<Integer> {
                 out.println(Json.of(json(adapter.name(), from, to, times)));
             } else {
                 out.printf(
-                        "%,d rounds of %,d bytes%s%n%s%n",
-                        count,
-                        size,
-                        options.verify ? ", all came back as they were sent" : "",
+                        "%s of %s%s%n%s%n",
+                        Words.count(count, "round"),
+                        Words.count(size, "byte"),
+                        options.verify ? "; all data came back as it was sent" : "",
                         times);
             }
         }
@@ -156,7 +157,7 @@ final class PingClient implements Callable<Integer> {
         long at = source.memory().mismatch(sink.memory());
         if (at >= 0) {
             throw new ToolFailure(
-                    "What came back in round %,d is not what was sent, from byte %,d on",
+                    "The data that came back in round %,d differs from the data sent, from byte %,d on",
                     round, at);
         }
     }

@@ -90,7 +90,7 @@ final class PingEnd implements AutoCloseable, RawHandler {
         BufferList buffer = new BufferList(1).add(into, 0, from.bytes());
         done = false;
         post(channel.read(buffer, from.address(), from.token(), OpFlags.NONE, whenDone, null));
-        awaitDone("end of a read of its data");
+        awaitDone("The read of the peer's data did not complete");
     }
 
     /** Writes into the peer's memory, and waits until it is done. */
@@ -98,18 +98,18 @@ final class PingEnd implements AutoCloseable, RawHandler {
         BufferList buffer = new BufferList(1).add(from, 0, bytes);
         done = false;
         post(channel.write(buffer, to.address(), to.token(), OpFlags.NONE, whenDone, null));
-        awaitDone("end of a write of its data");
+        awaitDone("The write of the peer's data did not complete");
     }
 
     private void post(Status status) {
         if (status == Status.CONNECTION_INVALID) {
-            awaitDone("reason why the connection has ended");
+            awaitDone("The connection ended, but its reason was not reported");
         }
         status.orThrow();
     }
 
-    private void awaitDone(String what) {
-        if (!await(what, () -> done || !received.isEmpty())) {
+    private void awaitDone(String otherwise) {
+        if (!await(otherwise, () -> done || !received.isEmpty())) {
             throw new ToolFailure("The peer disconnected in the middle of a round");
         }
         if (!received.isEmpty()) {
@@ -124,11 +124,18 @@ final class PingEnd implements AutoCloseable, RawHandler {
      * @return what it says, or null when the peer left instead
      */
     RemoteMemory receive() {
-        return await("message from the peer", () -> !received.isEmpty()) ? received.remove() : null;
+        return await("The peer sent no message", () -> !received.isEmpty())
+                ? received.remove()
+                : null;
     }
 
-    /** Polls until something is so; false when the peer left before. */
-    private boolean await(String what, BooleanSupplier condition) {
+    /**
+     * Polls until a condition holds.
+     *
+     * @param otherwise what to report at the timeout
+     * @return false when the peer disconnected before
+     */
+    private boolean await(String otherwise, BooleanSupplier condition) {
         long end = System.nanoTime() + options.timeout().toNanos();
         while (!condition.getAsBoolean()) {
             ChannelException why = channel.closeReason();
@@ -141,7 +148,7 @@ final class PingEnd implements AutoCloseable, RawHandler {
                 throw why;
             } else if (rest <= 0) {
                 failed = true;
-                throw new ToolFailure("No %s came within %d s", what, options.seconds);
+                throw new ToolFailure("%s within %d s (--timeout)", otherwise, options.seconds);
             }
             int ignored = poller.await(Duration.ofNanos(rest));
         }

@@ -20,7 +20,8 @@ final class PingOptions {
             names = "--port",
             defaultValue = "7174",
             paramLabel = "PORT",
-            description = "Where the server listens (default: ${DEFAULT-VALUE}, as rping's).")
+            description =
+                    "The port that the server listens on (default: ${DEFAULT-VALUE}, like rping).")
     int port;
 
     @Option(
@@ -35,7 +36,7 @@ final class PingOptions {
             paramLabel = "SECONDS",
             description =
                     "How long the peer may take for each step (default: ${DEFAULT-VALUE}). A server"
-                            + " waits for clients as long as it takes.")
+                            + " waits for clients without limit.")
     int seconds;
 
     @Option(
@@ -43,12 +44,12 @@ final class PingOptions {
             negatable = true,
             defaultValue = "true",
             fallbackValue = "true",
-            description = "Whether to look at the data (default: it is).")
+            description = "Whether to check the data (default: yes).")
     boolean verify;
 
     @Option(
             names = "--spin",
-            description = "Wait by polling: shorter round trips, for a whole processor.")
+            description = "Wait by polling: shorter round trips, but it keeps a processor busy.")
     boolean spin;
 
     /** Refuses numbers that are out of range. */
@@ -61,7 +62,7 @@ final class PingOptions {
         if (value < least || value > most) {
             CommandLine line = spec.commandLine();
             throw new ParameterException(
-                    line, "%s is %d to %d, not %d".formatted(option, least, most, value));
+                    line, "%s must be %d to %d, not %d".formatted(option, least, most, value));
         }
     }
 

@@ -37,7 +37,7 @@ final class PingServer implements Callable<Integer> {
     @Option(
             names = "--bind",
             paramLabel = "ADDRESS",
-            description = "The address to listen on (default: all of the device).")
+            description = "The address to listen on (default: all addresses of the device).")
     private InetAddress bind;
 
     @Mixin private PingOptions options;
@@ -47,8 +47,10 @@ final class PingServer implements Callable<Integer> {
     @Option(
             names = "--size",
             defaultValue = "1048576",
+            converter = ToolBytes.class,
             paramLabel = "BYTES",
-            description = "The most data that a client may have (default: ${DEFAULT-VALUE}).")
+            description =
+                    "The largest size of data that a client may use, as in 64K (default: ${DEFAULT-VALUE}).")
     private int size;
 
     /** How many clients; one of the two. */
@@ -56,7 +58,7 @@ final class PingServer implements Callable<Integer> {
         @Option(
                 names = "--clients",
                 paramLabel = "N",
-                description = "How many clients to serve before it ends (default: 1).")
+                description = "How many clients to serve before it exits (default: 1).")
         int count = 1;
 
         @Option(names = "--forever", description = "Serve clients until it is stopped.")
@@ -121,11 +123,11 @@ final class PingServer implements Callable<Integer> {
                 throw new ToolFailure("The client disconnected before the first round");
             }
             out().printf(
-                            "%s: %,d rounds of %,d bytes%s%n",
+                            "%s: %s of %s%s%n",
                             peer,
-                            served.rounds(),
-                            served.bytes(),
-                            options.verify ? ", all as they ought to be" : "");
+                            Words.count(served.rounds(), "round"),
+                            Words.count(served.bytes(), "byte"),
+                            options.verify ? "; all data was correct" : "");
             return End.WELL;
         } catch (VerbenaException | ToolFailure e) {
             spec.commandLine().getErr().println(e.getMessage());
@@ -141,7 +143,7 @@ final class PingServer implements Callable<Integer> {
     /** How many rounds a client had, and with how much data in the last. */
     private record Served(int rounds, long bytes) {}
 
-    /** Goes round until the client leaves. */
+    /** Serves rounds until the client disconnects. */
     private Served rounds(PingEnd end, MemoryRegion data) {
         BufferList goAhead = BufferList.of(end.register(RpingMessage.BYTES));
         long bytes = 0;
@@ -165,8 +167,8 @@ final class PingServer implements Callable<Integer> {
     private void fetch(PingEnd end, MemoryRegion data, RemoteMemory source, int round) {
         if (source.bytes() > size) {
             throw new ToolFailure(
-                    "The client has %,d bytes of data, this server has room for %,d (--size)",
-                    source.bytes(), size);
+                    "The client's data has %s, and this server accepts up to %,d: start it with a larger --size",
+                    Words.count(source.bytes(), "byte"), size);
         }
         end.read(data, source);
         if (!options.verify) {
@@ -175,7 +177,7 @@ final class PingServer implements Callable<Integer> {
         long at = PingData.mismatch(data.memory().asSlice(0, source.bytes()), round);
         if (at >= 0) {
             throw new ToolFailure(
-                    "The data read in round %,d is not what rping and Ping send, from byte %,d of %,d on (--no-verify takes any)",
+                    "The data of round %,d differs from what rping and ping send, from byte %,d of %,d on (--no-verify accepts any data)",
                     round, at, source.bytes());
         }
     }
@@ -183,8 +185,8 @@ final class PingServer implements Callable<Integer> {
     private static void bring(PingEnd end, MemoryRegion data, long bytes, RemoteMemory sink) {
         if (sink.bytes() < bytes) {
             throw new ToolFailure(
-                    "The client has %,d bytes of data and wants them back where %,d have room",
-                    bytes, sink.bytes());
+                    "The client's data has %s, and its buffer for what comes back only %,d",
+                    Words.count(bytes, "byte"), sink.bytes());
         }
         end.write(data, bytes, sink);
     }

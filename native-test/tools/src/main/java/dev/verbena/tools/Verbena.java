@@ -23,7 +23,7 @@ import java.net.UnknownHostException;
         name = "verbena",
         mixinStandardHelpOptions = true,
         versionProvider = Versions.class,
-        description = "Looks at RDMA devices, tries them out, and measures them.",
+        description = "Lists RDMA devices, checks them, tries them out and measures them.",
         synopsisSubcommandLabel = "COMMAND",
         footer = {
             "",
@@ -31,11 +31,18 @@ import java.net.UnknownHostException;
         },
         exitCodeListHeading = "%nExit codes:%n",
         exitCodeList = {
-            "0:done; all data was as expected",
-            "1:failed; standard error says what failed and what to do, in a sentence",
+            "0:success; all data was correct",
+            "1:failure; a sentence on standard error says what failed and what to do",
             "2:the command line is wrong; standard error says where",
         },
-        subcommands = {Devices.class, Doctor.class, Demo.class, Ping.class, Perf.class})
+        subcommands = {
+            Devices.class,
+            Doctor.class,
+            Demo.class,
+            Ping.class,
+            Perf.class,
+            CommandLine.HelpCommand.class
+        })
 public final class Verbena {
     private Verbena() {}
 
@@ -63,7 +70,7 @@ public final class Verbena {
      * @param out gets the results
      * @param err gets progress, and a sentence about what failed
      * @param arguments the command line; {@code --help} lists what it may be
-     * @return 0 when all was done and all data was right, 1 when something failed, 2 when the
+     * @return 0 when all succeeded and all data was correct, 1 when something failed, 2 when the
      *     command line is wrong
      */
     public static int run(PrintWriter out, PrintWriter err, String... arguments) {
@@ -90,7 +97,7 @@ public final class Verbena {
             return InetAddress.getByName(name);
         } catch (UnknownHostException e) {
             throw new TypeConversionException(
-                    "there is no host of that name; give an IP address, or a name that DNS or /etc/hosts knows");
+                    "no host has that name; use an IP address, or a name that DNS or /etc/hosts knows");
         }
     }
 
@@ -100,7 +107,7 @@ public final class Verbena {
         UnmatchedArgumentException.printSuggestions(exception, command.getErr());
         command.getErr()
                 .printf(
-                        "\"%s --help\" lists what it takes%n",
+                        "\"%s --help\" lists the options%n",
                         command.getCommandSpec().qualifiedName());
         return command.getCommandSpec().exitCodeOnInvalidInput();
     }

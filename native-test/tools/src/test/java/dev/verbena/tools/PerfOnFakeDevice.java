@@ -35,6 +35,7 @@ final class PerfOnFakeDevice implements AutoCloseable {
         private final StringWriter out = new StringWriter();
         private final StringWriter err = new StringWriter();
         private final CompletableFuture<Integer> exit = new CompletableFuture<>();
+        Thread thread;
 
         String out() {
             return out.toString();
@@ -50,10 +51,15 @@ final class PerfOnFakeDevice implements AutoCloseable {
 
         /** Where a server listens, once it does. */
         int port() {
+            return Integer.parseInt(await(LISTENING).group(1));
+        }
+
+        /** Waits until it has printed this. */
+        Matcher await(Pattern pattern) {
             while (true) {
-                Matcher matcher = LISTENING.matcher(out.toString());
+                Matcher matcher = pattern.matcher(out.toString());
                 if (matcher.find()) {
-                    return Integer.parseInt(matcher.group(1));
+                    return matcher;
                 }
                 if (exit.isDone()) {
                     throw new AssertionError("It ended: " + this);
@@ -70,19 +76,22 @@ final class PerfOnFakeDevice implements AutoCloseable {
 
     Run run(String line) {
         Run run = new Run();
-        Thread.ofPlatform()
-                .name(line)
-                .daemon()
-                .start(
-                        () ->
-                                run.exit.completeAsync(
-                                        () ->
-                                                Verbena.commandLine(
-                                                                new PrintWriter(run.out, true),
-                                                                new PrintWriter(run.err, true))
-                                                        .setExecutionStrategy(this::execute)
-                                                        .execute(line.split(" ")),
-                                        Runnable::run));
+        run.thread =
+                Thread.ofPlatform()
+                        .name(line)
+                        .daemon()
+                        .start(
+                                () ->
+                                        run.exit.completeAsync(
+                                                () ->
+                                                        Verbena.commandLine(
+                                                                        new PrintWriter(
+                                                                                run.out, true),
+                                                                        new PrintWriter(
+                                                                                run.err, true))
+                                                                .setExecutionStrategy(this::execute)
+                                                                .execute(line.split(" ")),
+                                                Runnable::run));
         return run;
     }
 
@@ -90,14 +99,21 @@ final class PerfOnFakeDevice implements AutoCloseable {
         while (parsed.hasSubcommand()) {
             parsed = parsed.subcommand();
         }
-        return switch (parsed.commandSpec().userObject()) {
-            case PerfServer server -> server.run(this::open);
-            case PerfClient client -> client.run(this::open);
-            case Object other -> throw new AssertionError("not on a fake device: " + other);
-        };
+        try {
+            return switch (parsed.commandSpec().userObject()) {
+                case PerfServer server -> server.run(this::open);
+                case PerfClient client -> client.run(this::open);
+                case Object other -> throw new AssertionError("not on a fake device: " + other);
+            };
+        } catch (CommandLine.ParameterException e) {
+            throw e;
+        } catch (RuntimeException e) {
+            CommandLine line = parsed.commandSpec().commandLine();
+            throw new CommandLine.ExecutionException(line, e.toString(), e);
+        }
     }
 
-    private Adapter open() {
+    Adapter open() {
         return FakeAdapters.open(device, network);
     }
 
@@ -107,6 +123,10 @@ final class PerfOnFakeDevice implements AutoCloseable {
 
     /** A client of that server; the line begins with operation and measure. */
     Run client(Run server, String line) {
+        return client(server.port(), line);
+    }
+
+    Run client(int port, String line) {
         String[] words = line.split(" ", 3);
         return run(
                 "perf %s %s %s --port %d --no-progress %s"
@@ -114,7 +134,7 @@ final class PerfOnFakeDevice implements AutoCloseable {
                                 words[0],
                                 words[1],
                                 ADDRESS,
-                                server.port(),
+                                port,
                                 words.length > 2 ? words[2] : "--warmup 0"));
     }
 

@@ -59,30 +59,30 @@ class PerfTest {
                 "send | lat|bw",
                 "send fast 192.0.2.1 | fast",
                 "send lat | ADDRESS",
-                "send lat 192.0.2.1 --port 0 | --port is 1 to 65535",
+                "send lat 192.0.2.1 --port 0 | --port must be 1 to 65535",
                 "send lat 192.0.2.1 --size 0 | \"0\" is no size",
                 "send lat 192.0.2.1 --size 4,x | \"x\" is no size",
-                "send lat 192.0.2.1 --iterations 0 | --iterations is 1 to",
-                "send lat 192.0.2.1 --warmup -1 | --warmup is 0 to",
-                "send lat 192.0.2.1 --timeout 0 | --timeout is 1 to",
+                "send lat 192.0.2.1 --iterations 0 | --iterations must be 1 to",
+                "send lat 192.0.2.1 --warmup -1 | --warmup must be 0 to",
+                "send lat 192.0.2.1 --timeout 0 | --timeout must be 1 to",
                 "send lat 192.0.2.1 --depth 2 | --depth is for bw",
                 "send lat 192.0.2.1 --qps 2 | --qps is for bw",
                 "send lat 192.0.2.1 --chain 2 | --chain is for bw",
                 "send lat 192.0.2.1 --signal-every 2 | --signal-every is for bw",
-                "send bw 192.0.2.1 --depth 16 --chain 17 | --chain is 1 to 16, not 17",
-                "send bw 192.0.2.1 --depth 16 --signal-every 17 | --signal-every is 1 to 16",
-                "send bw 192.0.2.1 --depth 16 --chain 8 --signal-every 10 | --signal-every is 1 to 9",
-                "send bw 192.0.2.1 --qps 0 | --qps is 1 to",
-                "send lat 192.0.2.1 --qp-timeout 0 | --qp-timeout is 1 to 31",
-                "send lat 192.0.2.1 --qp-timeout 32 | --qp-timeout is 1 to 31",
-                "send lat 192.0.2.1 --tclass 256 | --tclass is 0 to 255, not 256",
-                "send bw 192.0.2.1 --sl -1 | --sl is 0 to 15, not -1",
-                "write lat 192.0.2.1 --events | write lat knows no --events",
-                "read bw 192.0.2.1 --inline 8 | it knows no --inline",
-                "send-inv lat 192.0.2.1 --size 3 | --size is at least 4, not 3",
-                "channel bw 192.0.2.1 --chain 2 | channel knows no --inline, --signal-every, --chain",
-                "channel lat 192.0.2.1 --inline 64 | channel knows no --inline",
-                "server --port 65536 | --port is 0 to 65535",
+                "send bw 192.0.2.1 --depth 16 --chain 17 | --chain must be 1 to 16, not 17",
+                "send bw 192.0.2.1 --depth 16 --signal-every 17 | --signal-every must be 1 to 16",
+                "send bw 192.0.2.1 --depth 16 --chain 8 --signal-every 10 | --signal-every must be 1 to 9",
+                "send bw 192.0.2.1 --qps 0 | --qps must be 1 to",
+                "send lat 192.0.2.1 --qp-timeout 0 | --qp-timeout must be 1 to 31",
+                "send lat 192.0.2.1 --qp-timeout 32 | --qp-timeout must be 1 to 31",
+                "send lat 192.0.2.1 --tclass 256 | --tclass must be 0 to 255, not 256",
+                "send bw 192.0.2.1 --sl -1 | --sl must be 0 to 15, not -1",
+                "write lat 192.0.2.1 --events | omit --events",
+                "read bw 192.0.2.1 --inline 8 | read takes no --inline",
+                "send-inv lat 192.0.2.1 --size 3 | --size must be at least 4, not 3",
+                "channel bw 192.0.2.1 --chain 2 | channel takes no --inline, --signal-every or --chain",
+                "channel lat 192.0.2.1 --inline 64 | channel takes no --inline",
+                "server --port 65536 | --port must be 0 to 65535",
             })
     void explainsWrongUsage(String line, String explanation) {
         assertThat(run(line)).isEqualTo(2);
@@ -132,7 +132,7 @@ class PerfTest {
     /** Index of a byte, its new value, and what is said of it. */
     @ParameterizedTest
     @CsvSource({
-        "0, 0, no client of perf",
+        "0, 0, is not a client of perf",
         "4, 9, version 9",
         "5, 5, makes no sense",
         "6, 2, makes no sense",
@@ -176,11 +176,11 @@ class PerfTest {
         for (byte[] data : List.of(new byte[0], new byte[56], "hello, world".getBytes())) {
             assertThatThrownBy(() -> PerfPlan.decode(data))
                     .isInstanceOf(ToolFailure.class)
-                    .hasMessageContaining("no client of perf");
+                    .hasMessageContaining("is not a client of perf");
         }
         assertThatThrownBy(() -> PerfTerms.decode(new byte[184]))
                 .isInstanceOf(ToolFailure.class)
-                .hasMessageContaining("no server of perf");
+                .hasMessageContaining("is not a server of perf");
     }
 
     @Test

@@ -30,18 +30,37 @@ class PingTest {
     @CsvSource({
         "'pong', pong",
         "'client', ADDRESS",
-        "'client 192.0.2.1 --port 0', --port is 1 to 65535",
-        "'client 192.0.2.1 --size 25', --size is 26 to",
-        "'client 192.0.2.1 --count 0', --count is 1 to",
-        "'client 192.0.2.1 --tclass 256', --tclass is 0 to 255",
-        "'client 192.0.2.1 --sl 16', --sl is 0 to 15",
-        "'server --timeout 0', --timeout is 1 to",
-        "'server --clients 0', --clients is 1 to",
+        "'client 192.0.2.1 --port 0', --port must be 1 to 65535",
+        "'client 192.0.2.1 --size 25', --size must be 26 to",
+        "'client 192.0.2.1 --count 0', --count must be 1 to",
+        "'client 192.0.2.1 --tclass 256', --tclass must be 0 to 255",
+        "'client 192.0.2.1 --sl 16', --sl must be 0 to 15",
+        "'server --timeout 0', --timeout must be 1 to",
+        "'server --clients 0', --clients must be 1 to",
         "'server --clients 2 --forever', mutually exclusive",
     })
     void explainsWrongUsage(String line, String explanation) {
         assertThat(run(line)).isEqualTo(2);
         assertThat(err.toString()).contains(explanation);
+    }
+
+    @ParameterizedTest
+    @CsvSource({
+        "'client 192.0.2.1 --device no-such --size 4K', 1",
+        "'server --device no-such --size 1m', 1",
+        "'client 192.0.2.1 --device no-such --size 4T', 2",
+        "'server --device no-such --size 4K,8K', 2",
+    })
+    void takesSizesAsPerfDoes(String line, int code) {
+        assertThat(run(line)).as(err.toString()).isEqualTo(code);
+        assertThat(err.toString().contains("is no size")).isEqualTo(code == 2);
+    }
+
+    @Test
+    void countsInEnglish() {
+        assertThat(Words.count(1, "round")).isEqualTo("1 round");
+        assertThat(Words.count(0, "byte")).isEqualTo("0 bytes");
+        assertThat(Words.count(4096, "byte")).isEqualTo("4,096 bytes");
     }
 
     private static MemorySegment data(int size, int round) {

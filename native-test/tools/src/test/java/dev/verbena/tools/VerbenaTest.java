@@ -62,12 +62,20 @@ class VerbenaTest {
         assertThat(err.toString()).isEmpty();
     }
 
+    @ParameterizedTest
+    @CsvSource({"help, verbena", "help ping, verbena ping", "help perf, verbena perf"})
+    void helpIsACommandToo(String line, String command) {
+        assertThat(run(line)).isZero();
+        assertThat(out.toString()).startsWith("Usage: " + command + " ");
+        assertThat(err.toString()).isEmpty();
+    }
+
     @Test
     void helpNamesAllCommandsAndExitCodes() {
         run("--help");
         assertThat(out.toString()).contains("devices", "doctor", "demo", "ping", "perf");
         assertThat(out.toString())
-                .containsPattern("\n +0 +done")
+                .containsPattern("\n +0 +success")
                 .containsPattern("\n +2 +the command");
     }
 
@@ -80,7 +88,7 @@ class VerbenaTest {
                 "ping                           | Missing required subcommand | verbena ping",
                 "doctor --fast                  | Unknown option: '--fast'    | verbena doctor",
                 "perf send lat                  | 'ADDRESS'                   | verbena perf send",
-                "ping client nowhere.invalid    | no host of that name        | verbena ping client",
+                "ping client nowhere.invalid    | no host has that name       | verbena ping client",
                 "perf write bw 192.0.2.1 -n one | 'one' is not an int         | verbena perf write",
             })
     void wrongUsageIsExplainedInTwoLines(String line, String explanation, String command) {
@@ -88,7 +96,7 @@ class VerbenaTest {
         assertThat(out.toString()).isEmpty();
         assertThat(err.toString())
                 .contains(explanation)
-                .endsWith("\"%s --help\" lists what it takes%n".formatted(command))
+                .endsWith("\"%s --help\" lists the options%n".formatted(command))
                 .doesNotContain("Exception", "\tat ");
         assertThat(err.toString().lines().count()).isBetween(2L, 3L); // or with a suggestion
     }
@@ -222,22 +230,22 @@ class VerbenaTest {
     @CsvSource(
             delimiter = '|',
             value = {
-                "-p 0              | --port is 1 to",
+                "-p 0              | --port must be 1 to",
                 "-s 0              | --size: \"0\" is no size",
                 "--all -s 4        | --all stands for --size all",
-                "-n 0              | --iterations is 1 to",
-                "--iters 0         | --iterations is 1 to",
-                "-t 0              | --depth is 1 to",
-                "--tx-depth 0      | --depth is 1 to",
-                "-l 129            | --chain is 1 to 128",
-                "--post_list 129   | --chain is 1 to 128",
-                "-Q 129            | --signal-every is 1 to",
-                "--cq-mod 129      | --signal-every is 1 to",
-                "-I -1             | --inline is 0 to",
-                "--inline_size -1  | --inline is 0 to",
-                "-q 0              | --qps is 1 to",
-                "--qp 0            | --qps is 1 to",
-                "-u 32             | --qp-timeout is 1 to 31",
+                "-n 0              | --iterations must be 1 to",
+                "--iters 0         | --iterations must be 1 to",
+                "-t 0              | --depth must be 1 to",
+                "--tx-depth 0      | --depth must be 1 to",
+                "-l 129            | --chain must be 1 to 128",
+                "--post_list 129   | --chain must be 1 to 128",
+                "-Q 129            | --signal-every must be 1 to",
+                "--cq-mod 129      | --signal-every must be 1 to",
+                "-I -1             | --inline must be 0 to",
+                "--inline_size -1  | --inline must be 0 to",
+                "-q 0              | --qps must be 1 to",
+                "--qp 0            | --qps must be 1 to",
+                "-u 32             | --qp-timeout must be 1 to 31",
                 "-d x -a -e --source_ip 192.0.2.2 --ib-dev y -n 0 | should be specified only once",
             })
     void takesPerftestsNamesForOptions(String options, String explanation) {
