@@ -542,6 +542,7 @@ public final class Poller implements AutoCloseable {
 
     /** A completion queue with room for a channel; one more is made where all are full. */
     PollerQueue reserve(int completions) {
+        checkThread(); // a new queue belongs to the thread that makes it
         int before = queues.length;
         PollerQueue reserved = find(completions);
         if (!confined && queues.length != before) {

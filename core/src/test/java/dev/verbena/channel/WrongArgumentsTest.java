@@ -2,6 +2,7 @@ package dev.verbena.channel;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.assertj.core.api.Assertions.catchThrowable;
 
 import dev.verbena.Adapter;
 import dev.verbena.FakeAdapters;
@@ -16,6 +17,8 @@ import org.junit.jupiter.api.Timeout;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
 
 /** Wrong arguments are refused by the call that gets them, which leaves nothing behind. */
 @Timeout(60)
@@ -48,6 +51,34 @@ class WrongArgumentsTest {
         device.dispose();
     }
 
+    /** The first channel makes a queue, which would belong to the thread that asked for it. */
+    @Test
+    void aThreadThatIsNotThePollersMakesNoChannel() throws Exception {
+        List<Throwable> thrown = new ArrayList<>();
+        Thread other =
+                Thread.ofPlatform()
+                        .start(
+                                () -> {
+                                    thrown.add(
+                                            catchThrowable(
+                                                    () ->
+                                                            RawChannel.create(
+                                                                    poller, LIMITS, 8, null,
+                                                                    handler)));
+                                    thrown.add(
+                                            catchThrowable(() -> RawReceives.shared(poller, 4, 8)));
+                                });
+        other.join();
+        assertThat(thrown)
+                .hasSize(2)
+                .allSatisfy(
+                        t ->
+                                assertThat(t)
+                                        .isInstanceOf(WrongThreadException.class)
+                                        .hasMessageContaining(
+                                                "its channels and their messages belong to"));
+    }
+
     private static void isMissing(String name, ThrowingCallable call) {
         assertThatThrownBy(call).isInstanceOf(NullPointerException.class).hasMessage(name);
     }
@@ -76,7 +107,7 @@ class WrongArgumentsTest {
                 "1 or more receives of 1 or more bytes each, not 4 of -1 bytes",
                 () -> RawChannel.create(poller, LIMITS, -1, null, handler));
         isRefused(
-                "longer than 0, or null for none, not PT-1S",
+                "longer than 0, or null for none, not -1 s",
                 () -> RawChannel.create(poller, LIMITS, 64, Duration.ofSeconds(-1), handler));
     }
 
