@@ -91,10 +91,11 @@ public class VerbenaException extends RuntimeException {
      * with the stack trace of that caller.
      */
     static VerbenaException ofDestroy(NativeObject object, Throwable failure) {
+        Status status = failure instanceof VerbenaException v ? v.status : Status.INTERNAL_ERROR;
         return new VerbenaException(
-                failure instanceof VerbenaException v ? v.status : Status.INTERNAL_ERROR,
-                "%s could not be destroyed, and its memory must stay allocated: %s"
-                        .formatted(object, failure),
+                status,
+                "%s could not be destroyed (%s; the cause says why), and its memory must stay allocated"
+                        .formatted(object, status.name()),
                 failure);
     }
 

@@ -47,6 +47,20 @@ class BufferListTest {
         }
     }
 
+    @Test
+    void aFullListSaysSo() {
+        MemorySegment memory = MemorySegment.ofAddress(4096);
+        BufferList one = new BufferList(1).addUnregistered(memory);
+        assertThatThrownBy(() -> one.addUnregistered(memory))
+                .isInstanceOf(IndexOutOfBoundsException.class)
+                .hasMessage(
+                        "This list of buffers is full: it holds 1 buffer at most. Clear it, or create one with a higher capacity");
+        BufferList two = new BufferList(2).addUnregistered(memory).addUnregistered(memory);
+        assertThatThrownBy(() -> two.addUnregistered(memory))
+                .hasMessageContaining("it holds 2 buffers at most");
+        assertThat(two.size()).isEqualTo(2);
+    }
+
     /** Its memory is there still, but the device does not know its key any more. */
     @Test
     void aClosedRegionIsRefused() {

@@ -407,9 +407,12 @@ class CloseTest {
             VerbenaException failure = failure(() -> region.awaitClosed(LONG));
             assertThat(failure.status()).isEqualTo(Status.DEVICE_BUSY);
             assertThat(failure)
-                    .hasMessageContaining("ibv_dereg_mr")
+                    .hasMessage(
+                            "%s could not be destroyed (DEVICE_BUSY; the cause says why), and its memory must stay allocated"
+                                    .formatted(region))
                     .cause()
-                    .isInstanceOf(VerbenaException.class);
+                    .isInstanceOf(VerbenaException.class)
+                    .hasMessageContaining("ibv_dereg_mr");
             assertThat(closed)
                     .failsWithin(LONG)
                     .withThrowableOfType(ExecutionException.class)

@@ -273,7 +273,7 @@ class ConnectorCloseTest extends ConnectorRig {
             network.emit("CONNECTING", ConnectionEvent.Kind.TIMEWAIT_EXIT, 0);
             VerbenaException e = failure(connecting);
             assertThat(e.status()).isEqualTo(Status.INTERNAL_ERROR);
-            assertThat(e).hasMessageContaining("out of luck").hasRootCause(network.failure);
+            assertThat(e).hasMessageContaining("event thread ended").hasRootCause(network.failure);
             assertThat(over.get(30, TimeUnit.SECONDS)).isEqualTo(Status.INTERNAL_ERROR);
             assertThat(failure(stood[0].disconnectAsync(DEFAULTS)).status())
                     .isEqualTo(Status.INTERNAL_ERROR);

@@ -88,11 +88,8 @@ public final class Channel extends Polled implements AutoCloseable {
         this.maxMessage = options.maxMessage;
         this.credits = new Credits(options.receives);
         this.keepAliveTicks = Poller.ticks(options.keepAlive);
-        int receiveCount = options.receives + Credits.RESERVE;
-        int sendDepth =
-                Math.addExact(
-                        2 * options.outstanding + Credits.RESERVE, // a write and a message each
-                        Exposures.requests(options.exposures));
+        int receiveCount = options.receiveDepth();
+        int sendDepth = options.sendDepth();
         int stride =
                 Math.toIntExact(
                         (long) Frame.MOST_EXTRA_BYTES + options.maxMessage + ALIGNMENT - 1

@@ -230,13 +230,14 @@ public final class ChannelClient implements AutoCloseable {
             status = Status.INSUFFICIENT_RESOURCES; // there may be memory later
         }
         if (status == null) { // no network's doing: the adapter was closed, say
-            end(Status.INTERNAL_ERROR, "cannot connect: " + thrown, thrown);
+            end(Status.INTERNAL_ERROR, "cannot connect; the cause says why", thrown);
         } else if (reconnect.isLast(status)) {
-            end(status, "cannot connect: " + thrown.getMessage(), thrown);
+            end(status, "cannot connect (%s); the cause says why".formatted(status.name()), thrown);
         } else if (failures >= reconnect.attempts()) {
             end(
                     status,
-                    "has given up after %,d attempts: %s".formatted(failures, thrown.getMessage()),
+                    "has given up after %s, the last of which failed with %s; the cause says why"
+                            .formatted(Text.count(failures, "attempt"), status.name()),
                     thrown);
         } else {
             pause();
@@ -259,7 +260,11 @@ public final class ChannelClient implements AutoCloseable {
         } else if (poller.isClosing()) {
             end(Status.CANCELLED, "is closed: its poller was closed", why);
         } else if (why != null && reconnect.isLast(why.status())) {
-            end(why.status(), "does not connect again: " + why.getMessage(), why);
+            end(
+                    why.status(),
+                    "does not connect again, because its channel ended with %s; the cause says why"
+                            .formatted(why.status().name()),
+                    why);
         } else {
             long lasted = surroundings.nanoTime().getAsLong() - since;
             if (lasted >= reconnect.longestPauseNanoseconds()) {
@@ -337,14 +342,14 @@ public final class ChannelClient implements AutoCloseable {
         synchronized (lock) {
             return new ChannelException(
                     Status.IO_TIMEOUT,
-                    "No channel to %s within %s, %,d attempts so far: %s"
+                    "No channel to %s within %s and %s; %s"
                             .formatted(
                                     server,
                                     Text.time(timeout),
-                                    attempts,
+                                    Text.count(attempts, "attempt"),
                                     lastFailure == null
-                                            ? "the first has not ended"
-                                            : lastFailure.getMessage()),
+                                            ? "none has failed so far"
+                                            : "the cause is the last failure"),
                     lastFailure);
         }
     }
@@ -487,7 +492,8 @@ public final class ChannelClient implements AutoCloseable {
                             : current != null
                                     ? "connected"
                                     : attempt != null ? "connecting" : "in a pause";
-            return "ChannelClient of %s, %s, %,d attempts".formatted(server, state, attempts);
+            return "ChannelClient of %s, %s, %s"
+                    .formatted(server, state, Text.count(attempts, "attempt"));
         }
     }
 }

@@ -3,6 +3,7 @@ package dev.verbena.channel;
 import com.google.errorprone.annotations.CheckReturnValue;
 
 import dev.verbena.Adapter;
+import dev.verbena.AdapterInfo;
 import dev.verbena.ConnectionOptions;
 import dev.verbena.Status;
 import dev.verbena.internal.text.Text;
@@ -85,8 +86,8 @@ public final class ChannelOptions {
      * Changes the longest message, of either direction.
      *
      * @param bytes 1 to 1 GiB; also at most 32 less than the device sends at once ({@link
-     *     dev.verbena.AdapterInfo#maxTransferBytes}; Soft-RoCE: 8 MiB), or clients and servers
-     *     refuse these options
+     *     AdapterInfo#maxTransferBytes}; Soft-RoCE: 8 MiB), or clients and servers refuse these
+     *     options
      * @return a changed copy of these options
      */
     public ChannelOptions withMaxMessage(int bytes) {
@@ -97,7 +98,9 @@ public final class ChannelOptions {
     /**
      * Changes how many messages, writes and reads may be posted and not have ended.
      *
-     * @param messages 1 to 32,767
+     * @param messages 1 to 32,767; together with {@link #withExposures} less than half of the
+     *     device's {@link AdapterInfo#maxInitiatorDepth}, or clients and servers refuse these
+     *     options
      * @return a changed copy of these options
      */
     public ChannelOptions withOutstanding(int messages) {
@@ -108,7 +111,8 @@ public final class ChannelOptions {
     /**
      * Changes how many messages the peer may send that were not released here.
      *
-     * @param messages 1 to 32,767
+     * @param messages 1 to 32,767; also at most 4 less than the device's {@link
+     *     AdapterInfo#maxReceiveDepth}, or clients and servers refuse these options
      * @return a changed copy of these options
      */
     public ChannelOptions withReceives(int messages) {
@@ -203,9 +207,44 @@ public final class ChannelOptions {
         return with(changed -> changed.tracking = on);
     }
 
-    /** Refuses messages that would be refused when they are sent: the device has a limit. */
+    /** How many receives a channel posts. */
+    int receiveDepth() {
+        return receives + Credits.RESERVE;
+    }
+
+    /** How many requests a channel has outstanding at most. */
+    int sendDepth() {
+        return 2 * outstanding // a write and a message each
+                + Credits.RESERVE
+                + Exposures.requests(exposures);
+    }
+
+    /** Refuses what the device has no room for: its messages and queues have limits. */
     void checkFits(Adapter adapter) {
-        long most = adapter.info().maxTransferBytes();
+        AdapterInfo info = adapter.info();
+        if (receiveDepth() > info.maxReceiveDepth()) {
+            throw new ChannelException(
+                    Status.INVALID_PARAMETER,
+                    "%,d receives of a channel are too many for %s: its receive queues are at most %,d deep, and a channel needs %d receives more. Use ChannelOptions.withReceives(%d) or less"
+                            .formatted(
+                                    receives,
+                                    adapter.name(),
+                                    info.maxReceiveDepth(),
+                                    Credits.RESERVE,
+                                    info.maxReceiveDepth() - Credits.RESERVE));
+        }
+        if (sendDepth() > info.maxInitiatorDepth()) {
+            throw new ChannelException(
+                    Status.INVALID_PARAMETER,
+                    "%s and %s of a channel are too many for %s: its send queues are at most %,d deep. Use ChannelOptions.withOutstanding and withExposures that add up to %,d or less"
+                            .formatted(
+                                    Text.count(outstanding, "outstanding request"),
+                                    Text.count(exposures, "exposure"),
+                                    adapter.name(),
+                                    info.maxInitiatorDepth(),
+                                    (info.maxInitiatorDepth() - Credits.RESERVE) / 2));
+        }
+        long most = info.maxTransferBytes();
         if ((long) maxMessage + Frame.MOST_EXTRA_BYTES > most) {
             throw new ChannelException(
                     Status.INVALID_PARAMETER,

@@ -6,6 +6,7 @@ import dev.verbena.Connector;
 import dev.verbena.Listener;
 import dev.verbena.Status;
 import dev.verbena.VerbenaException;
+import dev.verbena.internal.text.Text;
 
 import org.jspecify.annotations.Nullable;
 
@@ -99,7 +100,9 @@ public final class ChannelServer implements AutoCloseable {
             refusal = STOPS;
         } else if (count.incrementAndGet() > most) {
             count.decrementAndGet();
-            refusal = "%d channels are open".formatted(most);
+            refusal =
+                    "its limit of %s is reached: try again when one has closed"
+                            .formatted(Text.count(most, "channel"));
         }
         if (refusal != null) {
             Refusal.forNow(refusal).reject(connector);
@@ -243,6 +246,7 @@ public final class ChannelServer implements AutoCloseable {
 
     @Override
     public String toString() {
-        return "ChannelServer on %s, %d of %d channels".formatted(listener, channelCount(), most);
+        return "ChannelServer on %s, %,d of %s"
+                .formatted(listener, channelCount(), Text.count(most, "channel"));
     }
 }

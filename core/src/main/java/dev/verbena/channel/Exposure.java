@@ -249,7 +249,8 @@ public final class Exposure implements AutoCloseable {
             throw e;
         } catch (ExecutionException e) {
             if (e.getCause() instanceof ChannelException why) {
-                throw new ChannelException(why.status(), String.valueOf(why.getMessage()), why);
+                throw new ChannelException(
+                        why.status(), String.valueOf(why.getMessage()), why.getCause());
             }
             throw new AssertionError(e); // nothing else completes it so
         }

@@ -138,7 +138,7 @@ public final class ReconnectOptions {
                         Text.time(longestPause),
                         attempts == Integer.MAX_VALUE
                                 ? "attempts without end"
-                                : "%,d attempts".formatted(attempts),
+                                : Text.count(attempts, "attempt"),
                         last.stream().map(Status::name).toList());
     }
 }

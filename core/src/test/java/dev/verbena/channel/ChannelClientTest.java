@@ -218,7 +218,9 @@ class ChannelClientTest {
                             ChannelException.class, () -> client.channel(Duration.ofMillis(20)));
             assertThat(late.status()).isEqualTo(Status.IO_TIMEOUT);
             assertThat(late)
-                    .hasMessageContaining("No channel to /10.0.0.1:7471 within 20 ms")
+                    .hasMessage(
+                            "No channel to /10.0.0.1:7471 within 20 ms and 2 attempts; the cause is the last failure")
+                    .cause()
                     .hasMessageContaining("refused the connection");
             try (ChannelServer server = server(poller, 1, accepted::add)) {
                 time.endPause(poller);
@@ -251,7 +253,10 @@ class ChannelClientTest {
                     .hasMessageContaining("has given up after 3 attempts");
             assertThatThrownBy(() -> client.channel(LONG))
                     .isInstanceOf(ChannelException.class)
-                    .hasMessageContaining("has given up after 3 attempts");
+                    .hasMessage(
+                            "The client of /10.0.0.1:7471 has given up after 3 attempts, the last of which failed with CONNECTION_REFUSED; the cause says why")
+                    .cause()
+                    .hasMessageContaining("refused the connection");
             assertThat(client.attempts()).isEqualTo(3);
             assertThat(time.pauses).isEmpty();
         }
@@ -272,6 +277,9 @@ class ChannelClientTest {
                 ChannelClient client = client(poller, PAUSES, time, channel -> {})) {
             assertThat(client.closed().get(30, TimeUnit.SECONDS)).isEqualTo(Status.NOT_SUPPORTED);
             assertThat(client.closeReason())
+                    .hasMessage(
+                            "The client of /10.0.0.1:7471 cannot connect (NOT_SUPPORTED); the cause says why")
+                    .cause()
                     .hasMessageContaining("refused the channel: version 2 only");
             assertThat(time.pauses).isEmpty();
         }
@@ -287,7 +295,8 @@ class ChannelClientTest {
             try (ChannelClient client = client(poller, PAUSES, time, channel -> {})) {
                 time.endPause(poller);
                 assertThat(client.lastFailure())
-                        .hasMessageContaining("refused the channel: 1 channels are open");
+                        .hasMessageContaining(
+                                "refused the channel: its limit of 1 channel is reached: try again when one has closed");
                 until(() -> !time.pauses.isEmpty());
                 first.close();
                 until(() -> server.channelCount() == 0);
@@ -326,7 +335,7 @@ class ChannelClientTest {
             connecting.close();
             assertThat(connecting.closed()).isCompletedWithValue(Status.CANCELLED);
             assertThat(connecting)
-                    .hasToString("ChannelClient of /10.0.0.1:7471, closed, 1 attempts");
+                    .hasToString("ChannelClient of /10.0.0.1:7471, closed, 1 attempt");
             fabric.network.silent.clear();
 
             try (ChannelServer server = server(poller, 1, channel -> {})) {

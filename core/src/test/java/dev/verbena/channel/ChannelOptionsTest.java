@@ -34,6 +34,15 @@ class ChannelOptionsTest {
                 .isEqualTo(Status.INVALID_PARAMETER);
     }
 
+    private static void assertRefused(Poller poller, ChannelOptions options, String why) {
+        assertThatThrownBy(
+                        () -> Channel.connect(poller, FakeFabric.port(PORT), options, null).close())
+                .isInstanceOf(ChannelException.class)
+                .hasMessage(why)
+                .extracting(thrown -> ((VerbenaException) thrown).status())
+                .isEqualTo(Status.INVALID_PARAMETER);
+    }
+
     @Test
     void messagesThatAreTooLongForTheDeviceAreRefusedAtOnce() {
         try (FakeFabric fabric = new FakeFabric();
@@ -60,6 +69,30 @@ class ChannelOptionsTest {
                                             null,
                                             channel -> {})
                                     .close());
+        }
+    }
+
+    /** On a device whose queues are 4,032 deep. */
+    @Test
+    void optionsThatNeedDeeperQueuesThanTheDeviceHasAreNamed() {
+        try (FakeFabric fabric = new FakeFabric();
+                Poller poller = Poller.start(fabric.adapter, IdleStrategy.events())) {
+            ChannelOptions small = ChannelOptions.DEFAULTS.withMaxMessage(64);
+            assertRefused(
+                    poller,
+                    small.withReceives(32_767),
+                    "32,767 receives of a channel are too many for fake0: its receive queues are at most 4,032 deep, and a channel needs 4 receives more. Use ChannelOptions.withReceives(4028) or less");
+            assertRefused(
+                    poller,
+                    small.withOutstanding(2008).withExposures(7),
+                    "2,008 outstanding requests and 7 exposures of a channel are too many for fake0: its send queues are at most 4,032 deep. Use ChannelOptions.withOutstanding and withExposures that add up to 2,014 or less");
+            ChannelOptions most = small.withReceives(4028).withOutstanding(2008).withExposures(6);
+            try (ChannelServer server =
+                            ChannelServer.listen(
+                                    poller, FakeFabric.port(PORT), most, 1, null, channel -> {});
+                    Channel channel = Channel.connect(poller, server.localAddress(), most, null)) {
+                assertThat(channel.isOpen()).isTrue();
+            }
         }
     }
 

@@ -50,7 +50,9 @@ class ChannelServerTest {
             ChannelException refused =
                     catchThrowableOfType(ChannelException.class, () -> connect(poller));
             assertThat(refused.status()).isEqualTo(Status.CONNECTION_REFUSED);
-            assertThat(refused).hasMessageContaining("refused the channel: 3 channels are open");
+            assertThat(refused)
+                    .hasMessageContaining(
+                            "refused the channel: its limit of 3 channels is reached");
             assertThat(server.channelCount()).isEqualTo(3);
             channels.removeFirst().close();
             until(() -> server.channelCount() == 2);

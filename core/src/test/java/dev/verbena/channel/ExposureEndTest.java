@@ -236,7 +236,8 @@ class ExposureEndTest {
                     .hasMessageContaining("is closed");
             assertThatThrownBy(waiting::await)
                     .isInstanceOf(ChannelException.class)
-                    .hasMessageContaining("is closed");
+                    .hasMessageContaining("is closed")
+                    .doesNotMatch(why -> why.getCause() instanceof ChannelException);
             waiting.close();
             assertThat(two.a.closed()).isDone();
             assertThat(two.a.tryExpose(two.region, 0, 1, WRITE, LONG, (e, status, m) -> {}, null))

@@ -122,8 +122,7 @@ public final class ConnectionEvents implements AdapterEvents.Source {
     static Failure broken(Throwable cause) {
         return new Failure(
                 Failure.Kind.BROKEN,
-                "The adapter's event thread ended (%s): close the adapter and open it again"
-                        .formatted(cause),
+                "The adapter's event thread ended, and the cause says why: close the adapter and open it again",
                 cause);
     }
 

@@ -399,7 +399,10 @@ public final class ConnectionStateMachine implements ConnectionEvents.Handler {
         if (otherwise != null) {
             state = otherwise;
             actions.giveUp(
-                    new Failure(Failure.Kind.ABORTED, "A step has failed: " + thrown, thrown),
+                    new Failure(
+                            Failure.Kind.ABORTED,
+                            "A step of the connection threw; the cause says what",
+                            thrown),
                     outcome);
         }
     }

@@ -224,7 +224,7 @@ public final class Listening implements ConnectionEvents.Handler {
                 request.expire(
                         new Failure(
                                 Failure.Kind.ABORTED,
-                                "It could not be served (%s)".formatted(t),
+                                "The request could not be served; the cause says why",
                                 t));
             }
             throw t;

@@ -1,12 +1,12 @@
 package dev.verbena.internal.queue;
 
+import dev.verbena.internal.text.Text;
 import dev.verbena.internal.verbs.SendChain;
 import dev.verbena.internal.verbs.SgeArray;
 
 import org.jspecify.annotations.Nullable;
 
 import java.lang.foreign.MemorySegment;
-import java.util.Objects;
 
 /**
  * A list of buffers, as posts see it: the {@code ibv_sge} array, the memory that each entry lies
@@ -99,7 +99,12 @@ public final class Buffers {
     }
 
     private boolean add(MemorySegment memory, long address, long length, int key) {
-        int index = Objects.checkIndex(size, memories.length);
+        int index = size;
+        if (index >= memories.length) {
+            throw new IndexOutOfBoundsException(
+                    "This list of buffers is full: it holds %s at most. Clear it, or create one with a higher capacity"
+                            .formatted(Text.count(memories.length, "buffer")));
+        }
         MemorySegment.Scope of = memory.scope();
         if (!of.isAlive()) {
             return false;

@@ -123,7 +123,7 @@ class ChannelsTest {
                                             ChannelOptions.DEFAULTS,
                                             null))
                     .isInstanceOf(ChannelException.class)
-                    .hasMessageContaining("refused the channel: 1 channels are open");
+                    .hasMessageContaining("refused the channel: its limit of 1 channel is reached");
             channel.send(MemorySegment.ofArray(new byte[] {42}), LONG);
             channel.close();
             assertThat(channel.closeReason().status()).isEqualTo(Status.CANCELLED);

@@ -125,7 +125,8 @@ class ReconnectTest {
                 }
                 assertThat(two.lastFailure())
                         .isInstanceOf(ChannelException.class)
-                        .hasMessageContaining("refused the channel: 1 channels are open");
+                        .hasMessageContaining(
+                                "refused the channel: its limit of 1 channel is reached");
                 one.close();
                 echo(two.channel(LONG), 2);
             }
