@@ -10,7 +10,7 @@
 #        FAILED    what failed, a line for each
 #        ON_DEVICES  the process of the tests on devices, where they run beside those in containers, or empty
 #        LIMIT, RESULTS (roce): a default, an absolute path
-#        JAVA_25_HOME, in the environment of Maven
+#        JAVA_HOME, in the environment of Maven
 # For other files: BUILD_TOOLS, TEST_TOOLS, demo, run_tests, build, up_to_date, jar_of, need_jdk, find_jdk, jdk_version
 
 BUILD_TOOLS=(maven)
