@@ -34,9 +34,6 @@ final class AddressResolution {
      *
      * @param sources the local addresses to try, one or more; null leaves it to the route. The next
      *     is asked for only when the last led nowhere
-     * @param peer the peer's address
-     * @param events the adapter's
-     * @param device the adapter's device, for messages
      */
     AddressResolution(
             Iterator<@Nullable InetSocketAddress> sources,

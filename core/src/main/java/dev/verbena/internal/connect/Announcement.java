@@ -21,7 +21,6 @@ import java.util.Arrays;
  * </pre>
  *
  * @param invalidatable whether it has tokens that a send may invalidate
- * @param sharedReceives whether its receives come from a shared queue
  * @param inboundReads how many reads and atomics it lets in at once
  * @param outboundReads how many reads and atomics it wants to have outstanding
  * @param data the caller's private data
@@ -40,11 +39,7 @@ public record Announcement(
     private static final int INVALIDATABLE = 1;
     private static final int SHARED_RECEIVES = 2;
 
-    /**
-     * Encodes it.
-     *
-     * @return the header and the data behind it
-     */
+    /** Encodes it. */
     public byte[] bytes() {
         int flags = (invalidatable ? INVALIDATABLE : 0) | (sharedReceives ? SHARED_RECEIVES : 0);
         return ByteBuffer.allocate(BYTES + data.length)
@@ -62,7 +57,6 @@ public record Announcement(
     /**
      * Decodes what came from the peer.
      *
-     * @param received private data, padded or not
      * @return null when these bytes do not begin with such a header
      */
     public static @Nullable Announcement read(byte[] received) {

@@ -53,9 +53,6 @@ final class ConnectionActions {
     /**
      * Makes those of one connection, which has nothing yet.
      *
-     * @param machine the connection
-     * @param events the adapter's
-     * @param device the adapter's device
      * @param onAnswer called when a request is accepted, rejected, expired or lost
      */
     ConnectionActions(

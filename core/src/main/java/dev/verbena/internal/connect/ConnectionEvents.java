@@ -23,18 +23,10 @@ import java.util.concurrent.atomic.AtomicLong;
 public final class ConnectionEvents implements AdapterEvents.Source {
     /** What events may be about. */
     public interface Handler {
-        /**
-         * An event came; called by the adapter's event thread.
-         *
-         * @param event what it was
-         */
+        /** An event came; called by the adapter's event thread. */
         void handle(ConnectionEvent event);
 
-        /**
-         * The adapter's event thread ended: no event will come any more.
-         *
-         * @param cause why
-         */
+        /** The adapter's event thread ended: no event will come any more. */
         void eventThreadEnded(Throwable cause);
     }
 
@@ -50,8 +42,6 @@ public final class ConnectionEvents implements AdapterEvents.Source {
     /**
      * Opens the channel.
      *
-     * @param control the connection manager
-     * @param timers those of the adapter's event loop
      * @throws Failure when it cannot be opened
      */
     public ConnectionEvents(ConnectionControl control, Timers timers) throws Failure {

@@ -19,13 +19,7 @@ final class ConnectionIdentifier {
     private final long id;
     private final long key;
 
-    /**
-     * Wraps one.
-     *
-     * @param events the adapter's
-     * @param id its address
-     * @param key what its events carry
-     */
+    /** Wraps one. */
     ConnectionIdentifier(ConnectionEvents events, long id, long key) {
         this.events = events;
         this.control = events.control();

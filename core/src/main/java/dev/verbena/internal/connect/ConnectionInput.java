@@ -16,12 +16,9 @@ sealed interface ConnectionInput {
     /**
      * A call that connects.
      *
-     * @param queuePair this side's queue pair
      * @param sources the local addresses to try, in this order; null among them leaves it to the
      *     route
      * @param sharedAddress whether others connect from the same address and port
-     * @param peer the peer's address
-     * @param data the private data for the peer
      * @param timeout how long it may take
      */
     record Connect(
@@ -54,8 +51,6 @@ sealed interface ConnectionInput {
     /**
      * A call that accepts.
      *
-     * @param queuePair this side's queue pair
-     * @param data the private data for the peer
      * @param assumeInvalidatable whether the peer's tokens may be invalidated although it did not
      *     say so
      * @param timeout how long it may take
@@ -69,11 +64,7 @@ sealed interface ConnectionInput {
         }
     }
 
-    /**
-     * A call that rejects.
-     *
-     * @param data the private data for the peer
-     */
+    /** A call that rejects. */
     record Reject(PrivateData data) implements ConnectionInput {
         @Override
         public ConnectionTrigger trigger() {
@@ -105,26 +96,16 @@ sealed interface ConnectionInput {
         }
     }
 
-    /**
-     * An event of rdma_cm.
-     *
-     * @param trigger what it means for this connection
-     * @param event the event
-     */
+    /** An event of rdma_cm. */
     record Event(ConnectionTrigger trigger, ConnectionEvent event) implements ConnectionInput {}
 
     /**
      * Something that fails a step or a request.
      *
-     * @param trigger what it is
      * @param reason what the caller gets
      */
     record Failing(ConnectionTrigger trigger, Failure reason) implements ConnectionInput {}
 
-    /**
-     * A trigger with nothing to it.
-     *
-     * @param trigger what it is
-     */
+    /** A trigger with nothing to it. */
     record Signal(ConnectionTrigger trigger) implements ConnectionInput {}
 }

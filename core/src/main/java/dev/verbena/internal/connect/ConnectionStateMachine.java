@@ -32,12 +32,7 @@ public final class ConnectionStateMachine implements ConnectionEvents.Handler {
     private final ConnectionActions actions; // under the lock, as is the state
     private ConnectionState state;
 
-    /**
-     * Makes one that may connect.
-     *
-     * @param events the adapter's
-     * @param device the adapter's device
-     */
+    /** Makes one that may connect. */
     public ConnectionStateMachine(ConnectionEvents events, String device) {
         this.actions = new ConnectionActions(this, events, device, request -> {});
         this.state = ConnectionState.IDLE;
@@ -46,10 +41,6 @@ public final class ConnectionStateMachine implements ConnectionEvents.Handler {
     /**
      * Makes one of a peer's request.
      *
-     * @param events the adapter's
-     * @param device the adapter's device
-     * @param request the event that brought it
-     * @param info what its identifier says
      * @param onAnswer called under the lock when the request is accepted, rejected, expired or lost
      */
     ConnectionStateMachine(
@@ -72,8 +63,6 @@ public final class ConnectionStateMachine implements ConnectionEvents.Handler {
      * @param sources the local addresses to try, one or more; null among them leaves it to the
      *     route. The next is asked for only when the last led nowhere, by the event thread
      * @param sharedAddress whether others connect from the same address and port
-     * @param to the peer's address
-     * @param data the private data for the peer
      * @param timeout how long it may take
      * @return ends when the peer has accepted
      * @throws Failure when it cannot begin
@@ -105,11 +94,9 @@ public final class ConnectionStateMachine implements ConnectionEvents.Handler {
      * Accepts a request.
      *
      * @param queuePair this side's queue pair; released when it fails
-     * @param data the private data for the peer
      * @param assumeInvalidatable whether the peer's tokens may be invalidated although it did not
      *     say so
      * @param timeout how long it may take
-     * @return ends when the peer has established the connection
      * @throws Failure when it cannot be accepted any more
      */
     public CompletableFuture<Void> accept(
@@ -121,7 +108,6 @@ public final class ConnectionStateMachine implements ConnectionEvents.Handler {
     /**
      * Rejects a request, or a peer that has accepted.
      *
-     * @param data the private data for the peer
      * @throws Failure when there is nothing to reject, or not any more
      */
     public void reject(PrivateData data) throws Failure {
@@ -133,7 +119,6 @@ public final class ConnectionStateMachine implements ConnectionEvents.Handler {
      * rest, and calls rdma_disconnect.
      *
      * @param timeout how long it may take
-     * @return ends when the peer has confirmed
      * @throws Failure when there is no connection
      */
     public CompletableFuture<Void> disconnect(Duration timeout) throws Failure {
@@ -153,7 +138,6 @@ public final class ConnectionStateMachine implements ConnectionEvents.Handler {
     /**
      * Gives up a step that its caller does not want any more.
      *
-     * @param which the step's future
      * @param why the message of the failure that the future ends with
      */
     public void cancel(CompletableFuture<Void> which, String why) {
@@ -190,11 +174,7 @@ public final class ConnectionStateMachine implements ConnectionEvents.Handler {
         return actions.closeReason();
     }
 
-    /**
-     * What the peer said last: with the request, the reply, or the rejection.
-     *
-     * @return a copy; empty before the peer said anything
-     */
+    /** What the peer said last: with the request, the reply, or the rejection. */
     public PeerParameters peerParameters() {
         return underLock(actions::peerParameters);
     }

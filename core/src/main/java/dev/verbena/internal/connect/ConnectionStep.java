@@ -22,7 +22,6 @@ final class ConnectionStep implements Runnable {
     /**
      * Begins one.
      *
-     * @param timers where the deadline is set
      * @param timeout how long it may take
      * @param connection told when the deadline has passed, by the event thread, unless {@link
      *     #forget} was called before

@@ -110,7 +110,6 @@ public final class Failure extends Exception {
     /**
      * Throws unless a call that takes a local address answered 0.
      *
-     * @param control knows the addresses of this machine
      * @param address the address asked for; port 0 is any
      * @param taken the kind of failure if the address is in use
      */
@@ -154,11 +153,7 @@ public final class Failure extends Exception {
         };
     }
 
-    /**
-     * The kind of failure.
-     *
-     * @return one of the kinds above
-     */
+    /** The kind of failure. */
     public Kind kind() {
         return kind;
     }

@@ -22,11 +22,7 @@ final class FailureMessages {
     /**
      * An event that ends an attempt or a connection.
      *
-     * @param trigger what it means
-     * @param event the event
-     * @param state the connection's state when it came
      * @param peer the peer's address, where it is known
-     * @param device the adapter's device
      * @param resolved what the last address resolution found, if there was one
      */
     static Failure ofEvent(

@@ -53,10 +53,7 @@ public final class Listening implements ConnectionEvents.Handler {
     /**
      * Binds the address; peers are refused until {@link #resume}.
      *
-     * @param events the adapter's
-     * @param device the adapter's device
      * @param address the address; port 0 takes any
-     * @param limits for unanswered requests
      * @param onRequest gets each request, on the adapter's event thread; when it throws, the
      *     request is refused
      * @throws Failure when the address cannot be had
@@ -124,11 +121,7 @@ public final class Listening implements ConnectionEvents.Handler {
         Objects.requireNonNull(identifier).shareAddress();
     }
 
-    /**
-     * The address.
-     *
-     * @return with the port that was chosen
-     */
+    /** The address. */
     public synchronized InetSocketAddress address() {
         return address;
     }
@@ -301,8 +294,6 @@ public final class Listening implements ConnectionEvents.Handler {
     /**
      * Notes that the handler of a request has returned. If it has not answered, another thread may
      * do so later, or the request was forgotten.
-     *
-     * @param request the request
      */
     public void handled(ConnectionStateMachine request) {
         synchronized (unanswered) {

@@ -5,10 +5,8 @@ import dev.verbena.internal.verbs.ConnectionEvent;
 /**
  * What the peer's request, reply or rejection said.
  *
- * @param data the private data of the peer's program
  * @param exact whether they have the length that was sent; otherwise zeros follow them
  * @param invalidatable whether sends may invalidate the peer's tokens
- * @param inboundReads how many reads the peer lets in
  * @param outboundReads how many reads the peer wants to have outstanding
  */
 public record PeerParameters(

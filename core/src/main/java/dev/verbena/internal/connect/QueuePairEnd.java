@@ -7,18 +7,10 @@ import dev.verbena.internal.verbs.StateChange;
  * connector at a time.
  */
 public interface QueuePairEnd {
-    /**
-     * Its number, by which the peer finds it.
-     *
-     * @return 24 bits
-     */
+    /** Its number, by which the peer finds it. */
     int number();
 
-    /**
-     * Its address, by which asynchronous events name it.
-     *
-     * @return of the {@code ibv_qp}
-     */
+    /** Its address, by which asynchronous events name it. */
     long address();
 
     /**
@@ -28,25 +20,13 @@ public interface QueuePairEnd {
      */
     boolean sharedReceives();
 
-    /**
-     * Whether it has remote keys (NDK: tokens) that a send of the peer's may invalidate.
-     *
-     * @return true on devices with windows
-     */
+    /** Whether it has remote keys (NDK: tokens) that a send of the peer's may invalidate. */
     boolean invalidatable();
 
-    /**
-     * How many reads and atomics it lets in.
-     *
-     * @return 0 to 255
-     */
+    /** How many reads and atomics it lets in. */
     int inboundReads();
 
-    /**
-     * How many reads and atomics it wants to have outstanding.
-     *
-     * @return 0 to 255
-     */
+    /** How many reads and atomics it wants to have outstanding. */
     int outboundReads();
 
     /**
@@ -74,7 +54,6 @@ public interface QueuePairEnd {
      * Moves it to its next state ({@code ibv_modify_qp}), after adapting the attributes.
      *
      * @param change the attributes as the connection manager filled them in
-     * @return 0, or a negative errno
      */
     int change(StateChange change);
 
@@ -95,11 +74,7 @@ public interface QueuePairEnd {
     /** Refuses posts, and has the device signal what {@link #drained} waits for. */
     void drain();
 
-    /**
-     * Whether all requests of the send queue have ended.
-     *
-     * @return true when none is outstanding
-     */
+    /** Whether all requests of the send queue have ended. */
     boolean drained();
 
     /** Moves it to the error state, which cancels everything that is posted. */

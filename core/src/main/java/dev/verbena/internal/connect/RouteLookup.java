@@ -43,8 +43,6 @@ public final class RouteLookup {
     /**
      * Finds the device.
      *
-     * @param control the connection manager
-     * @param peer the peer's address
      * @param limit how long it may take
      * @return the device, its port and the local address of the route
      * @throws Failure INVALID_ADDRESS if the route leads through no device; HOST_UNREACHABLE,

@@ -23,23 +23,14 @@ public final class AwaitEvent extends Event {
 
     private AwaitEvent() {}
 
-    /**
-     * Begins to measure.
-     *
-     * @return to be ended
-     */
+    /** Begins to measure. */
     public static AwaitEvent start() {
         AwaitEvent event = new AwaitEvent();
         event.begin();
         return event;
     }
 
-    /**
-     * Ends it.
-     *
-     * @param device the adapter's name
-     * @param fired whether a queue did
-     */
+    /** Ends it. */
     public void end(String device, boolean fired) {
         if (shouldCommit()) {
             this.device = device;

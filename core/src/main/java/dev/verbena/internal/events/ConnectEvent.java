@@ -41,11 +41,7 @@ public final class ConnectEvent extends Event {
     /**
      * Begins to measure.
      *
-     * @param side this one
-     * @param device the adapter's name
-     * @param queuePair its number
      * @param peer the peer's address, if it is known
-     * @return to be ended
      */
     public static ConnectEvent start(
             String side, String device, int queuePair, @Nullable Object peer) {
@@ -58,11 +54,7 @@ public final class ConnectEvent extends Event {
         return event;
     }
 
-    /**
-     * Ends it when a future does.
-     *
-     * @param step the connection
-     */
+    /** Ends it when a future does. */
     public void endWith(CompletableFuture<Void> step) {
         var _ = step.whenComplete((_, failure) -> end(failure));
     }

@@ -36,9 +36,7 @@ public final class DeviceEvent extends Event {
     /**
      * Records it.
      *
-     * @param device the adapter's name
      * @param port its number, or 0
-     * @param type what happened
      * @param object what it concerns, or ""
      */
     public static void record(String device, int port, String type, String object) {

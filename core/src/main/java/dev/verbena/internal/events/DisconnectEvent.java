@@ -37,10 +37,7 @@ public final class DisconnectEvent extends Event {
     /**
      * Records it.
      *
-     * @param device the adapter's name
-     * @param queuePair its number
      * @param peer the peer's address, if it is known
-     * @param reason why
      */
     public static void record(String device, int queuePair, @Nullable Object peer, String reason) {
         DisconnectEvent event = new DisconnectEvent();

@@ -51,14 +51,7 @@ public final class FailedCompletionEvent extends Event {
     /**
      * Records it.
      *
-     * @param device the adapter's name
-     * @param queuePair its number
      * @param peer the peer's address, if it is known
-     * @param operation what the request was
-     * @param context what it was posted with
-     * @param status how it ended
-     * @param providerStatus {@code enum ibv_wc_status}
-     * @param vendorError {@code vendor_err}
      */
     public static void record(
             String device,

@@ -34,24 +34,12 @@ public final class RefusedPostEvent extends Event {
 
     private RefusedPostEvent() {}
 
-    /**
-     * Whether a recording wants it. Allocates nothing.
-     *
-     * @return as its settings say
-     */
+    /** Whether a recording wants it. Allocates nothing. */
     public static boolean wanted() {
         return SETTINGS.isEnabled();
     }
 
-    /**
-     * Records it.
-     *
-     * @param device the adapter's name
-     * @param queuePair its number
-     * @param operation what was posted
-     * @param status what the post returned
-     * @param reason why
-     */
+    /** Records it. */
     public static void record(
             String device, int queuePair, String operation, String status, String reason) {
         RefusedPostEvent event = new RefusedPostEvent();

@@ -32,25 +32,14 @@ public final class RegistrationEvent extends Event {
 
     private RegistrationEvent() {}
 
-    /**
-     * Begins to measure.
-     *
-     * @return to be ended
-     */
+    /** Begins to measure. */
     public static RegistrationEvent start() {
         RegistrationEvent event = new RegistrationEvent();
         event.begin();
         return event;
     }
 
-    /**
-     * Ends it.
-     *
-     * @param device the adapter's name
-     * @param bytes how many
-     * @param rights as verbs has them
-     * @param registered whether it was registered
-     */
+    /** Ends it. */
     public void end(String device, long bytes, int rights, boolean registered) {
         if (shouldCommit()) {
             this.device = device;

@@ -23,24 +23,12 @@ public final class WindowBoundEvent extends WindowEvent {
 
     private WindowBoundEvent() {}
 
-    /**
-     * Whether a recording wants it. Allocates nothing.
-     *
-     * @return as its settings say
-     */
+    /** Whether a recording wants it. Allocates nothing. */
     public static boolean wanted() {
         return SETTINGS.isEnabled();
     }
 
-    /**
-     * Records it.
-     *
-     * @param device the adapter's name
-     * @param queuePair its number
-     * @param token the window's
-     * @param address of the memory
-     * @param length of the memory
-     */
+    /** Records it. */
     public static void record(String device, int queuePair, int token, long address, long length) {
         WindowBoundEvent event = new WindowBoundEvent();
         event.device = device;

@@ -18,23 +18,12 @@ public final class WindowInvalidatedEvent extends WindowEvent {
 
     private WindowInvalidatedEvent() {}
 
-    /**
-     * Whether a recording wants it. Allocates nothing.
-     *
-     * @return as its settings say
-     */
+    /** Whether a recording wants it. Allocates nothing. */
     public static boolean wanted() {
         return SETTINGS.isEnabled();
     }
 
-    /**
-     * Records it.
-     *
-     * @param device the adapter's name
-     * @param queuePair its number
-     * @param token what was invalidated
-     * @param byPeer by a message of the peer
-     */
+    /** Records it. */
     public static void record(String device, int queuePair, int token, boolean byPeer) {
         WindowInvalidatedEvent event = new WindowInvalidatedEvent();
         event.device = device;

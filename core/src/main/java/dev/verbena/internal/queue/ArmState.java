@@ -19,13 +19,7 @@ public final class ArmState {
 
     private ArmState() {}
 
-    /**
-     * What is armed after arming once more.
-     *
-     * @param armed what was
-     * @param asked what is asked for
-     * @return what is from now on
-     */
+    /** What is armed after arming once more. */
     public static int join(int armed, int asked) {
         if (armed == ANY || asked == ANY) {
             return ANY;

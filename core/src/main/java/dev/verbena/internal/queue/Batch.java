@@ -48,13 +48,7 @@ public final class Batch {
     private boolean invalidates; // a request invalidates a key of the peer's
     private boolean reads; // a request reads from the peer
 
-    /**
-     * Makes an empty batch.
-     *
-     * @param queue where it is posted to
-     * @param provider the device's provider
-     * @param capacity how many requests it holds
-     */
+    /** Makes an empty batch. */
     public Batch(SendQueue queue, Provider provider, int capacity) {
         SendRules rules = queue.rules;
         this.queue = queue;
@@ -79,11 +73,7 @@ public final class Batch {
         reads = false;
     }
 
-    /**
-     * How many requests are recorded.
-     *
-     * @return 0 or more
-     */
+    /** How many requests are recorded. */
     public int size() {
         return size;
     }
@@ -91,14 +81,8 @@ public final class Batch {
     /**
      * Records a request.
      *
-     * @param operation what to do
      * @param context the caller's context
-     * @param buffers local memory
-     * @param remoteAddress the peer's memory, of operations that name it
-     * @param remoteKey the peer's key, to use or to invalidate
      * @param operand immediate data, or what an atomic operation compares or adds
-     * @param swap what an atomic operation stores
-     * @param flags {@link RequestFlags}
      * @return {@link Refusal#NONE}, or a refusal's code: then it is not recorded
      */
     public int add(
@@ -217,8 +201,6 @@ public final class Batch {
     /**
      * Replaces the buffers of a recorded request; or its bytes, if it is inline.
      *
-     * @param index which request
-     * @param buffers local memory
      * @return {@link Refusal#NONE}, or a refusal's code: then it is as before, but for bytes of an
      *     inline request whose new ones could not all be read
      * @throws IndexOutOfBoundsException when there is no such request
@@ -251,8 +233,6 @@ public final class Batch {
     /**
      * How many bytes the buffers of a recorded request have.
      *
-     * @param index which request
-     * @return 0 or more
      * @throws IndexOutOfBoundsException when there is no such request
      */
     public long length(int index) {
@@ -266,8 +246,6 @@ public final class Batch {
     /**
      * The operation of a recorded request.
      *
-     * @param index which request
-     * @return the same object as was recorded
      * @throws IndexOutOfBoundsException when there is no such request
      */
     public Operation operation(int index) {
@@ -277,9 +255,6 @@ public final class Batch {
     /**
      * Replaces what a recorded request names at the peer: memory, or the key that it invalidates.
      *
-     * @param index which request; its {@link #operation} names that
-     * @param remoteAddress the peer's memory, of operations that name it
-     * @param remoteKey the peer's key, to use or to invalidate
      * @return {@link Refusal#NONE}, or a refusal's code: then it is as before
      */
     public int remote(int index, long remoteAddress, int remoteKey) {

@@ -38,11 +38,7 @@ public final class Buffers {
     private @Nullable Object
             onlyDomain; // of all buffers; null when one is not registered or of another
 
-    /**
-     * Makes an empty list.
-     *
-     * @param capacity how many buffers it can name
-     */
+    /** Makes an empty list. */
     public Buffers(int capacity) {
         this.entries = new SgeArray(capacity);
         this.memories = new MemorySegment[capacity];
@@ -62,7 +58,6 @@ public final class Buffers {
     /**
      * Adds a part of a registered region.
      *
-     * @param region the region
      * @param offset where the buffer starts in it; the caller has checked the range
      * @param length how many bytes, at most 4 GiB less one
      * @return false when the memory's arena is closed; nothing was added then
@@ -85,7 +80,6 @@ public final class Buffers {
     /**
      * Adds memory that is not registered, for inline requests only.
      *
-     * @param memory all of it is the buffer
      * @return false when its arena is closed; nothing was added then
      * @throws IndexOutOfBoundsException when the list is full
      */
@@ -119,20 +113,12 @@ public final class Buffers {
         return true;
     }
 
-    /**
-     * The number of buffers.
-     *
-     * @return 0 or more
-     */
+    /** The number of buffers. */
     public int size() {
         return size;
     }
 
-    /**
-     * The bytes of all buffers.
-     *
-     * @return their lengths, added up
-     */
+    /** The bytes of all buffers. */
     public long bytes() {
         return bytes;
     }
@@ -204,7 +190,6 @@ public final class Buffers {
      * read once, and the JDK checks the memory while it copies. A provider would read whatever
      * address it is given, and another thread may close the memory's arena or region meanwhile.
      *
-     * @param request an initiator request that was begun
      * @param count the {@link #size}, as the caller has read it
      * @param most how many bytes a request may carry
      * @return how many bytes, or {@link #TOO_MANY}, or {@link #UNREADABLE}

@@ -25,9 +25,7 @@ final class ChainRefusal {
      * Posts the rest again where that may help, otherwise settles what becomes of each request.
      *
      * @param queue whose chain it is; its requests are in the ledger
-     * @param answer what {@code ibv_post_send} returned
      * @param asking whose post has not returned yet
-     * @return what that post returns
      */
     static int settle(SendQueue queue, SendChain chain, int answer, int asking) {
         int posted = 0; // so many the provider has taken

@@ -50,47 +50,27 @@ public final class CompletionCounts {
         INTERNAL_SIGNALS.setRelease(this, internalSignals + 1);
     }
 
-    /**
-     * How many completions were kept until the consumer polled.
-     *
-     * @return a count that only grows
-     */
+    /** How many completions were kept until the consumer polled. */
     public long keptEver() {
         return keptEver;
     }
 
-    /**
-     * How many completions reported a failure.
-     *
-     * @return a count that only grows
-     */
+    /** How many completions reported a failure. */
     public long failuresEver() {
         return failuresEver;
     }
 
-    /**
-     * How many of {@link #failuresEver} were flushed requests.
-     *
-     * @return a count that only grows
-     */
+    /** How many of {@link #failuresEver} were flushed requests. */
     public long cancelledEver() {
         return cancelledEver;
     }
 
-    /**
-     * How many completions were synthesized.
-     *
-     * @return a count that only grows
-     */
+    /** How many completions were synthesized. */
     public long synthesizedEver() {
         return synthesizedEver;
     }
 
-    /**
-     * How many successes were signaled for this library's sake, and dropped.
-     *
-     * @return a count that only grows
-     */
+    /** How many successes were signaled for this library's sake, and dropped. */
     public long internalSignals() {
         return internalSignals;
     }

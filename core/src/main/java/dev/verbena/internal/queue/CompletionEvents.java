@@ -86,15 +86,8 @@ public final class CompletionEvents {
     /**
      * The events of a completion queue with a channel of its own.
      *
-     * @param control the device's control calls
-     * @param context the device
-     * @param provider the device's provider
-     * @param poller the completion queue's
-     * @param queue the address of the {@code ibv_cq}
-     * @param channel the address of its {@code ibv_comp_channel}
      * @param calledBack whether each arm that has fired is to bring a callback
      * @param lookForFailures looks for queue pairs that failed without a completion
-     * @return the new object
      */
     public static CompletionEvents ofOwnChannel(
             DeviceControl control,
@@ -118,13 +111,8 @@ public final class CompletionEvents {
     /**
      * The events of a completion queue that shares its channel.
      *
-     * @param context the device
-     * @param provider the device's provider
-     * @param poller the completion queue's
      * @param queue the address of the {@code ibv_cq}, made with the context of the entry
-     * @param entry its entry in the channel
      * @param lookForFailures looks for queue pairs that failed without a completion
-     * @return the new object
      */
     public static CompletionEvents ofSharedChannel(
             VerbsContext context,
@@ -146,12 +134,7 @@ public final class CompletionEvents {
         return own;
     }
 
-    /**
-     * Arms.
-     *
-     * @param type one of {@link ArmState}'s
-     * @return whether it has fired at once
-     */
+    /** Arms. */
     public synchronized boolean arm(int type) {
         if (fired != NOTHING) {
             supersede();
@@ -334,11 +317,7 @@ public final class CompletionEvents {
         }
     }
 
-    /**
-     * The queue is broken.
-     *
-     * @param status {@link #OVERRUN} or {@link #FAILED}
-     */
+    /** The queue is broken. */
     public synchronized void breakDown(int status) {
         broken = status;
         fireIfArmed(status);
@@ -368,11 +347,7 @@ public final class CompletionEvents {
         return source.isWatchedElsewhere();
     }
 
-    /**
-     * Whether {@link #close} was called.
-     *
-     * @return true from then on
-     */
+    /** Whether {@link #close} was called. */
     public boolean closed() {
         return closed;
     }
@@ -481,7 +456,6 @@ public final class CompletionEvents {
     /**
      * Waits until it has fired, or the queue is closed.
      *
-     * @param nanoseconds how long at most
      * @return what fired, or {@link #NOTHING}
      * @throws CallFailure when waiting failed; it may be tried again
      */
@@ -508,7 +482,6 @@ public final class CompletionEvents {
     /**
      * The descriptor for a loop of the consumer's.
      *
-     * @return readable when {@link #takeEvent} is to be called
      * @throws CallFailure when there is none to be had
      */
     public synchronized int descriptor() {
@@ -572,11 +545,7 @@ public final class CompletionEvents {
         }
     }
 
-    /**
-     * The channel of this queue does not work any more: fires if it is armed.
-     *
-     * @param errno why
-     */
+    /** The channel of this queue does not work any more: fires if it is armed. */
     public synchronized void channelFailed(int errno) {
         fireIfArmed(errno);
     }

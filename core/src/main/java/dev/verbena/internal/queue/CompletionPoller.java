@@ -66,12 +66,7 @@ public final class CompletionPoller {
     /**
      * Makes a poller.
      *
-     * @param context the device
-     * @param provider the device's provider
-     * @param sharedQueues the device's shared receive queues
-     * @param address of the {@code ibv_cq}
      * @param owner the thread that the queue is confined to, or null
-     * @param listener the completion queue's events
      */
     public CompletionPoller(
             VerbsContext context,
@@ -116,7 +111,6 @@ public final class CompletionPoller {
     /**
      * Takes a slot for one queue. Until {@link #enter}, completions of it are dropped.
      *
-     * @param receive whether it is a receive queue
      * @return the upper half of its requests' {@link WorkId}, or {@link #NO_SLOT}, or {@link
      *     #CLOSED}
      */
@@ -133,11 +127,7 @@ public final class CompletionPoller {
         }
     }
 
-    /**
-     * Delivers completions of a queue from now on.
-     *
-     * @param ledger its requests
-     */
+    /** Delivers completions of a queue from now on. */
     public void enter(RequestLedger ledger) {
         if (lock.acquire()) {
             registry.enter(ledger);
@@ -148,8 +138,6 @@ public final class CompletionPoller {
     /**
      * Gives a slot back; what the device reports for it later is dropped. The owner of a confined
      * queue does so when it polls next.
-     *
-     * @param queue what {@link #reserve} returned
      */
     public void release(long queue) {
         if (lock.isForeign()) {
@@ -169,13 +157,7 @@ public final class CompletionPoller {
         }
     }
 
-    /**
-     * Delivers receives of shared receive queues that a queue pair used up, or no more of them.
-     *
-     * @param queuePairNumber its number
-     * @param endpoint the queue pair
-     * @param shares false to forget it
-     */
+    /** Delivers receives of shared receive queues that a queue pair used up, or no more of them. */
     public void share(int queuePairNumber, Endpoint endpoint, boolean shares) {
         ownerTasks.runByOwner(() -> shareHere(queuePairNumber, endpoint, shares));
     }
@@ -214,11 +196,7 @@ public final class CompletionPoller {
         return sharedChain;
     }
 
-    /**
-     * What other threads want of the owner of this confined queue.
-     *
-     * @return where they leave it
-     */
+    /** What other threads want of the owner of this confined queue. */
     public OwnerTasks ownerTasks() {
         return ownerTasks;
     }
@@ -301,8 +279,6 @@ public final class CompletionPoller {
      * The short poll, enough for almost all: nothing is there, or plain successes of one queue.
      * Apart from the long one, which does the same and more, because what the JIT prepares for that
      * costs more than all there is to do here.
-     *
-     * @return whether there is no more to do
      */
     private boolean pollPlain(CompletionRecords into) {
         int asked = Math.min(into.remaining(), BATCH);
@@ -339,8 +315,6 @@ public final class CompletionPoller {
     /**
      * Polls everything that is there and keeps it for the consumer. What the heap has no memory for
      * stays where it is until the next time.
-     *
-     * @return whether anything came
      */
     public boolean drain() {
         if (!lock.acquire()) {
@@ -382,8 +356,6 @@ public final class CompletionPoller {
     /**
      * Takes completions out of {@link #raw}.
      *
-     * @param first where to begin
-     * @param came the end of those that are there
      * @param to the consumer's records, or null to keep them
      * @return whether all were taken; nothing of those that were not has changed
      */
@@ -504,14 +476,7 @@ public final class CompletionPoller {
 
     // ---- synthesized completions
 
-    /**
-     * Synthesizes completions; see {@link RequestLedger#synthesize}.
-     *
-     * @param ledger of which queue
-     * @param first the first request
-     * @param last the last request
-     * @param status the first one's status
-     */
+    /** Synthesizes completions; see {@link RequestLedger#synthesize}. */
     void synthesize(RequestLedger ledger, int first, int last, int status) {
         if (lock.acquire()) {
             try {
@@ -528,9 +493,7 @@ public final class CompletionPoller {
      * Completions of those that have not ended are synthesized, or suppressed for the last one, if
      * its caller learns that it was refused. Under one lock: another thread polls before or after.
      *
-     * @param ledger of which queue
      * @param first the first request that may have been refused
-     * @param last the last one
      * @param lastIsAsking whether the last one's caller waits for the answer
      * @return true when the last one, and so each of them, has ended already: none was refused
      */
@@ -568,7 +531,6 @@ public final class CompletionPoller {
      * Polls until every request of a queue has ended, or the time is over; then synthesizes the
      * other completions. For a queue pair that is in the error state and takes no more requests.
      *
-     * @param ledger its requests
      * @param nanoseconds how long to wait for the device; not at all when this queue is {@link
      *     #broken}
      * @param rest the status of those that the device does not end; {@link SynthesizedStatus#LOST}
@@ -614,20 +576,13 @@ public final class CompletionPoller {
         return outstanding;
     }
 
-    /**
-     * Whether the provider said that the queue is broken, as mlx5 does after an overrun.
-     *
-     * @return true from then on
-     */
+    /** Whether the provider said that the queue is broken, as mlx5 does after an overrun. */
     public boolean broken() {
         return broken;
     }
 
     /**
      * Whether something is kept here that the consumer has not seen, and that came after a moment.
-     *
-     * @param since what {@link CompletionCounts#keptEver} was at that moment
-     * @return false when there is nothing, or nothing new
      */
     public boolean waiting(long since) {
         if (counts.keptEver() == since || !lock.acquire()) {
@@ -638,11 +593,7 @@ public final class CompletionPoller {
         return waiting;
     }
 
-    /**
-     * What was counted here, to be read from any thread.
-     *
-     * @return always the same
-     */
+    /** What was counted here, to be read from any thread. */
     public CompletionCounts counts() {
         return counts;
     }

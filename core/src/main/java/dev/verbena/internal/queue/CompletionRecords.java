@@ -22,11 +22,7 @@ public final class CompletionRecords {
     private int capacity;
     private int size;
 
-    /**
-     * Makes room.
-     *
-     * @param capacity how many fit
-     */
+    /** Makes room. */
     public CompletionRecords(int capacity) {
         this.capacity = capacity;
         words = new long[WORDS * capacity];
@@ -34,11 +30,7 @@ public final class CompletionRecords {
         extras = new int[capacity];
     }
 
-    /**
-     * How many there are.
-     *
-     * @return 0 or more
-     */
+    /** How many there are. */
     public int size() {
         return size;
     }
@@ -48,11 +40,7 @@ public final class CompletionRecords {
         return capacity;
     }
 
-    /**
-     * How many more fit.
-     *
-     * @return 0 or more
-     */
+    /** How many more fit. */
     public int remaining() {
         return capacity - size;
     }
@@ -89,7 +77,6 @@ public final class CompletionRecords {
     /**
      * Writes one of some plain successes of a queue pair; then {@link #added}.
      *
-     * @param index which of them; there is {@link #remaining}
      * @param kind the mark of the request, and above it the bytes that came
      */
     void put(int index, Endpoint endpoint, long context, long kind) {
@@ -117,7 +104,6 @@ public final class CompletionRecords {
     /**
      * Forgets the first ones and takes over larger arrays.
      *
-     * @param forget how many to forget
      * @param grown an empty one that has room for the others
      */
     void moveInto(int forget, CompletionRecords grown) {
@@ -132,22 +118,12 @@ public final class CompletionRecords {
         size = kept;
     }
 
-    /**
-     * Whose request it was.
-     *
-     * @param index below {@link #size}
-     * @return the queue pair
-     */
+    /** Whose request it was. */
     public Object queuePair(int index) {
         return endpoints[index].queuePair();
     }
 
-    /**
-     * What it was.
-     *
-     * @param index below {@link #size}
-     * @return its type
-     */
+    /** What it was. */
     public RequestType type(int index) {
         return RequestSlots.type((int) kind(index));
     }
@@ -155,7 +131,6 @@ public final class CompletionRecords {
     /**
      * What it was posted with.
      *
-     * @param index below {@link #size}
      * @return the caller's context
      */
     public long context(int index) {
@@ -165,29 +140,18 @@ public final class CompletionRecords {
     /**
      * How many bytes came.
      *
-     * @param index below {@link #size}
      * @return 0 but for a successful receive
      */
     public long bytes(int index) {
         return status(index) == WorkCompletions.SUCCESS ? kind(index) >>> Integer.SIZE : 0;
     }
 
-    /**
-     * The provider's status.
-     *
-     * @param index below {@link #size}
-     * @return {@code enum ibv_wc_status}
-     */
+    /** The provider's status. */
     public int status(int index) {
         return RequestState.statusIn((int) kind(index));
     }
 
-    /**
-     * The provider's own error code.
-     *
-     * @param index below {@link #size}
-     * @return {@code vendor_err}
-     */
+    /** The provider's own error code. */
     public int vendorError(int index) {
         return (int) (kind(index) >>> Integer.SIZE);
     }
@@ -195,7 +159,6 @@ public final class CompletionRecords {
     /**
      * The token that was invalidated, or the immediate data.
      *
-     * @param index below {@link #size}
      * @return 32 bits
      */
     public int extra(int index) {
@@ -205,7 +168,6 @@ public final class CompletionRecords {
     /**
      * Whether immediate data came.
      *
-     * @param index below {@link #size}
      * @return for a receive only
      */
     public boolean immediate(int index) {

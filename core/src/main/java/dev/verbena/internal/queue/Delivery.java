@@ -61,9 +61,6 @@ final class Delivery {
      * Delivers or keeps a completion that the provider reported, after {@link #makeRoom} returned
      * true.
      *
-     * @param raw what the provider reported
-     * @param index which of it
-     * @param provider the device's provider
      * @param type the request's type; a receive's completion may be of another
      */
     void deliver(

@@ -20,11 +20,6 @@ public final class Endpoint {
         /**
          * A request has failed or was flushed. Called with the completion queue's lock held, after
          * its completion was delivered or kept.
-         *
-         * @param type what the request was
-         * @param context what it was posted with
-         * @param status {@code enum ibv_wc_status}
-         * @param vendorError {@code vendor_err}
          */
         default void requestFailed(RequestType type, long context, int status, int vendorError) {}
 
@@ -42,7 +37,6 @@ public final class Endpoint {
      *
      * @param queuePair the queue pair, which this package only passes on
      * @param windows the windows that its peer may invalidate
-     * @param listener the queue pair's
      */
     public Endpoint(Object queuePair, WindowTable windows, Listener listener) {
         this.queuePair = queuePair;
@@ -50,29 +44,17 @@ public final class Endpoint {
         this.listener = listener;
     }
 
-    /**
-     * The queue pair.
-     *
-     * @return the public object
-     */
+    /** The queue pair. */
     public Object queuePair() {
         return queuePair;
     }
 
-    /**
-     * What is counted of its send queue.
-     *
-     * @return always the same
-     */
+    /** What is counted of its send queue. */
     public RequestCounts sendCounts() {
         return sendCounts;
     }
 
-    /**
-     * What is counted of its receives.
-     *
-     * @return always the same
-     */
+    /** What is counted of its receives. */
     public RequestCounts receiveCounts() {
         return receiveCounts;
     }

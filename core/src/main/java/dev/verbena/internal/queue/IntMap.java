@@ -5,8 +5,6 @@ import org.jspecify.annotations.Nullable;
 /**
  * A map from ints that boxes none and allocates only when it grows. Open addressing with linear
  * probing; not for several threads at once.
- *
- * @param <V> what it maps to
  */
 final class IntMap<V> {
     private int[] keys = new int[16];

@@ -17,12 +17,6 @@ import dev.verbena.internal.verbs.SendChain;
  * and a method in {@code QueuePair}.
  *
  * <p>A record, because the JIT treats the fields of a constant record as constants.
- *
- * @param name for messages
- * @param opcode one of {@link SendChain}'s
- * @param type of its completion
- * @param flags the {@link RequestFlags} that it knows
- * @param needs what else it needs, beside buffers
  */
 public record Operation(String name, int opcode, RequestType type, int flags, Needs needs) {
     /** What an operation needs of its device, its peer and its buffers. */
@@ -79,11 +73,7 @@ public record Operation(String name, int opcode, RequestType type, int flags, Ne
         return opcode == SendChain.SEND_WITH_INVALIDATE;
     }
 
-    /**
-     * Whether it names memory of the peer.
-     *
-     * @return false for sends, binds and invalidates
-     */
+    /** Whether it names memory of the peer. */
     public boolean namesRemoteMemory() {
         return switch (opcode) {
             case SendChain.WRITE,

@@ -20,7 +20,6 @@ public final class OwnerTasks {
     /**
      * Makes an empty list.
      *
-     * @param lock of the completion queue
      * @param wake wakes the owner if it waits for completions; called after each task was added
      */
     OwnerTasks(QueueLock lock, Runnable wake) {
@@ -48,11 +47,7 @@ public final class OwnerTasks {
         wake.run();
     }
 
-    /**
-     * Whether other threads have left something.
-     *
-     * @return false on a shared queue
-     */
+    /** Whether other threads have left something. */
     public boolean any() {
         return any;
     }
@@ -60,8 +55,6 @@ public final class OwnerTasks {
     /**
      * Runs what other threads have left, all of it; by the owner, which holds no lock of this
      * library. Throws the first exception that came out of it.
-     *
-     * @return whether there was anything
      */
     public boolean runAll() {
         if (!any) {

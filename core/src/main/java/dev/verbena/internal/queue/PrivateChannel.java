@@ -22,8 +22,6 @@ final class PrivateChannel implements EventSource {
     /**
      * Uses a channel, which its maker destroys.
      *
-     * @param control the device's control calls
-     * @param channel the address of the {@code ibv_comp_channel}
      * @throws CallFailure when no eventfd is to be had
      */
     PrivateChannel(DeviceControl control, long channel) {

@@ -159,7 +159,6 @@ public class QueueLock {
      * Waits until the lock is free or closed.
      *
      * @param next the state from then on; a closed lock stays closed
-     * @return the state before: FREE or CLOSED
      */
     private int take(int next) {
         boolean interrupted = false;

@@ -21,7 +21,6 @@ final class QueueRegistry {
     /**
      * Takes a slot. Until {@link #enter}, completions of it are dropped.
      *
-     * @param receive whether it is for a receive queue
      * @return what {@link WorkId#queue} returned, or -1 when all slots are taken
      */
     long reserve(boolean receive) {
@@ -50,11 +49,7 @@ final class QueueRegistry {
         ledgers[WorkId.slot(ledger.queue())] = ledger;
     }
 
-    /**
-     * Gives a slot back.
-     *
-     * @param queue what {@link #reserve} returned
-     */
+    /** Gives a slot back. */
     void release(long queue) {
         int slot = WorkId.slot(queue);
         ledgers[slot] = null;

@@ -21,10 +21,6 @@ public final class ReceiveQueue extends QueueLock {
     /**
      * Makes an empty queue.
      *
-     * @param ledger its receives
-     * @param queuePair the address of the {@code ibv_qp}
-     * @param request where they are built
-     * @param poller where their completions are delivered
      * @param domain the queue pair's protection domain, only compared
      * @param maxBuffers how many buffers a receive may name
      */
@@ -44,20 +40,12 @@ public final class ReceiveQueue extends QueueLock {
         this.maxBuffers = maxBuffers;
     }
 
-    /**
-     * Its receives, for their counters.
-     *
-     * @return always the same
-     */
+    /** Its receives, for their counters. */
     public RequestLedger ledger() {
         return ledger;
     }
 
-    /**
-     * Checks a receive's buffers.
-     *
-     * @return {@link Refusal#NONE}, or a refusal's code
-     */
+    /** Checks a receive's buffers. */
     static int check(Buffers buffers, int count, int maxBuffers, Object domain) {
         if (count > maxBuffers) {
             return Refusal.TOO_MANY_BUFFERS.code();
@@ -76,7 +64,6 @@ public final class ReceiveQueue extends QueueLock {
      * Posts a receive.
      *
      * @param context the caller's context
-     * @param buffers where the message goes
      * @return {@link Refusal#NONE}, a positive errno, or a {@link Refusal#code}
      */
     public int post(long context, Buffers buffers) {
@@ -127,20 +114,12 @@ public final class ReceiveQueue extends QueueLock {
         return poller.refuse(ledger, sequence, sequence, true) ? Refusal.NONE : answer;
     }
 
-    /**
-     * Whether receives are outstanding that are not known to be flushed.
-     *
-     * @return as of a moment ago
-     */
+    /** Whether receives are outstanding that are not known to be flushed. */
     public boolean waiting() {
         return !flushed && ledger.outstanding() > 0;
     }
 
-    /**
-     * How many receives are outstanding.
-     *
-     * @return as of a moment ago
-     */
+    /** How many receives are outstanding. */
     public int outstanding() {
         return Math.max(0, ledger.outstanding());
     }
@@ -177,7 +156,6 @@ public final class ReceiveQueue extends QueueLock {
     /**
      * Closes the queue, and ends what is outstanding.
      *
-     * @param nanoseconds how long to wait for the device
      * @param modifyToError moves the queue pair to the error state, so that the device flushes it
      */
     public void close(long nanoseconds, Runnable modifyToError) {
@@ -192,7 +170,6 @@ public final class ReceiveQueue extends QueueLock {
     /**
      * Ends what is outstanding on a flushed queue pair.
      *
-     * @param nanoseconds how long to wait for the device
      * @param rest the status of what the device does not end
      */
     public void finish(long nanoseconds, int rest) {

@@ -93,11 +93,7 @@ public enum Refusal {
         return ALL[-1 - code];
     }
 
-    /**
-     * The reason, for messages.
-     *
-     * @return a sentence without a full stop
-     */
+    /** The reason, for messages. */
     public String reason() {
         return reason;
     }

@@ -6,11 +6,6 @@ import java.lang.foreign.MemorySegment;
  * What posts need of a registered memory region.
  *
  * @param domain its protection domain, only compared
- * @param memory the memory
- * @param start the memory's address
- * @param bytes the memory's size
- * @param handle the address of the {@code ibv_mr}
- * @param localKey what requests name it by
  * @param writable whether the device may write to it
  * @param bindable whether windows may be bound to it
  */
@@ -26,9 +21,6 @@ public record RegisteredMemory(
     /**
      * A part of this memory, with a segment of its own, whose scope decides how long it may be
      * named.
-     *
-     * @param part at addresses of this memory
-     * @return the same registration
      */
     public RegisteredMemory part(MemorySegment part) {
         return new RegisteredMemory(

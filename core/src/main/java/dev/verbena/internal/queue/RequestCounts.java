@@ -75,11 +75,7 @@ public final class RequestCounts {
         own().getAndIncrement(SUPPRESSED);
     }
 
-    /**
-     * A post was refused.
-     *
-     * @param code what it returned
-     */
+    /** A post was refused. */
     public void refused(int code) {
         AtomicLongArray own = own();
         own.getAndIncrement(REFUSED);
@@ -128,20 +124,12 @@ public final class RequestCounts {
         return (int) now().getOpaque(INTERNAL);
     }
 
-    /**
-     * Posts that the provider refused, with an errno.
-     *
-     * @return how many
-     */
+    /** Posts that the provider refused, with an errno. */
     public long refusedByProvider() {
         return now().getOpaque(BY_PROVIDER);
     }
 
-    /**
-     * Posts that returned a refusal.
-     *
-     * @return how many
-     */
+    /** Posts that returned a refusal. */
     public long refused() {
         return now().getOpaque(REFUSED);
     }
@@ -155,47 +143,27 @@ public final class RequestCounts {
         return now().getOpaque(FULL);
     }
 
-    /**
-     * Completions with another status than success and flushed.
-     *
-     * @return how many
-     */
+    /** Completions with another status than success and flushed. */
     public long failed() {
         return now().getOpaque(FAILED);
     }
 
-    /**
-     * Completions of requests that were flushed.
-     *
-     * @return how many
-     */
+    /** Completions of requests that were flushed. */
     public long cancelled() {
         return now().getOpaque(CANCELLED);
     }
 
-    /**
-     * Successes that were signaled for this library's sake, and dropped.
-     *
-     * @return how many
-     */
+    /** Successes that were signaled for this library's sake, and dropped. */
     public long internalSignals() {
         return now().getOpaque(INTERNAL_SIGNALS);
     }
 
-    /**
-     * Receives of a shared receive queue that ended here.
-     *
-     * @return how many
-     */
+    /** Receives of a shared receive queue that ended here. */
     public long sharedReceives() {
         return now().getOpaque(SHARED_RECEIVES);
     }
 
-    /**
-     * Bytes of messages that no ledger has counted.
-     *
-     * @return how many
-     */
+    /** Bytes of messages that no ledger has counted. */
     public long bytes() {
         return now().getOpaque(BYTES);
     }

@@ -42,9 +42,7 @@ public final class RequestFlags {
     /**
      * The {@code IBV_SEND_…} of a request.
      *
-     * @param flags of the request
      * @param inline {@link SendChain#INLINE} when its bytes are in the request, otherwise 0
-     * @param signaled whether the provider reports its success
      */
     static int toVerbs(int flags, int inline, boolean signaled) {
         int verbs = inline | (signaled ? SendChain.SIGNALED : 0);

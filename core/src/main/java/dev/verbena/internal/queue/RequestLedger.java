@@ -72,8 +72,6 @@ public final class RequestLedger extends RequestSlots implements Credit {
     /**
      * Makes an empty ledger.
      *
-     * @param endpoint the queue pair that the requests belong to
-     * @param queue the upper half of the requests' {@link WorkId}
      * @param depth how many requests may be outstanding
      * @param interval how many silent requests may follow each other until one asks for a signal
      */
@@ -86,20 +84,12 @@ public final class RequestLedger extends RequestSlots implements Credit {
         this.interval = (short) interval;
     }
 
-    /**
-     * The queue pair that the requests belong to.
-     *
-     * @return its endpoint
-     */
+    /** The queue pair that the requests belong to. */
     public Endpoint endpoint() {
         return endpoint;
     }
 
-    /**
-     * The upper half of the requests' {@link WorkId}.
-     *
-     * @return what {@link QueueRegistry#reserve} returned
-     */
+    /** The upper half of the requests' {@link WorkId}. */
     public long queue() {
         return queue;
     }
@@ -113,12 +103,7 @@ public final class RequestLedger extends RequestSlots implements Credit {
         return added - limit >= 0 && fullNow();
     }
 
-    /**
-     * Whether so many requests may be added, as {@link #full} counts: all of them or none.
-     *
-     * @param count how many
-     * @return false when there are fewer free slots
-     */
+    /** Whether so many requests may be added, as {@link #full} counts: all of them or none. */
     boolean hasRoom(int count) {
         if (added + count - limit <= 0) {
             return true;
@@ -145,8 +130,6 @@ public final class RequestLedger extends RequestSlots implements Credit {
     /**
      * How many requests were added and not retired. Exact for the posting side; for others it was
      * so a moment ago.
-     *
-     * @return 0 or more
      */
     public int outstanding() {
         return (int) ADDED.getAcquire(this) - (int) RETIRED.getAcquire(this);
@@ -179,30 +162,18 @@ public final class RequestLedger extends RequestSlots implements Credit {
 
     // ---- counters: from any thread, each as of a moment ago
 
-    /**
-     * How many requests were added for the caller, since this ledger was made.
-     *
-     * @return without internal and suppressed ones
-     */
+    /** How many requests were added for the caller, since this ledger was made. */
     public long posted() {
         return counts.posted((int) ADDED.getAcquire(this) - FIRST);
     }
 
-    /**
-     * How many of {@link #posted} were not retired.
-     *
-     * @return 0 or more
-     */
+    /** How many of {@link #posted} were not retired. */
     public int outstandingPosted() {
         // Internal requests are posted when the queue takes no others any more: they are the last.
         return Math.max(0, outstanding() - counts.internal());
     }
 
-    /**
-     * How many bytes {@link #addBytes} and plain receives have added.
-     *
-     * @return bytes
-     */
+    /** How many bytes {@link #addBytes} and plain receives have added. */
     public long bytes() {
         return (long) BYTES.getOpaque(this);
     }
@@ -212,11 +183,7 @@ public final class RequestLedger extends RequestSlots implements Credit {
         BYTES.setOpaque(this, bytes + count);
     }
 
-    /**
-     * The id of the request that is added next.
-     *
-     * @return its {@link WorkId}
-     */
+    /** The id of the request that is added next. */
     public long nextId() {
         return WorkId.of(queue, added);
     }
@@ -225,10 +192,7 @@ public final class RequestLedger extends RequestSlots implements Credit {
      * Adds a request; only when the queue is not {@link #full}.
      *
      * @param context the caller's context
-     * @param type the type of its completion
      * @param silent whether success is not reported
-     * @param signaled whether the provider reports success
-     * @return its sequence number
      */
     public int add(long context, RequestType type, boolean silent, boolean signaled) {
         return add(context, type, silent, signaled, 0);
@@ -238,11 +202,8 @@ public final class RequestLedger extends RequestSlots implements Credit {
      * Adds a request that names a window; only when the queue is not {@link #full}, and after
      * {@link #ensureWindows}.
      *
-     * @param window the window
      * @param context the caller's context
-     * @param type the type of its completion
      * @param silent whether success is not reported
-     * @param signaled whether the provider reports success
      */
     void add(Window window, long context, RequestType type, boolean silent, boolean signaled) {
         putWindow(added, window);
@@ -267,11 +228,8 @@ public final class RequestLedger extends RequestSlots implements Credit {
      * Adds a batch of requests, and gives each its id; only when the queue {@linkplain #hasRoom has
      * room} for them.
      *
-     * @param batch the requests
      * @param records {@link Batch#WORDS} numbers for each, the first two are its context and its
      *     {@link RequestState}
-     * @param count how many
-     * @param silent how many of them are silent
      */
     void addAll(SendChain batch, long[] records, int count, int silent) {
         int first = added;
@@ -285,11 +243,7 @@ public final class RequestLedger extends RequestSlots implements Credit {
         ADDED.setRelease(this, first + count);
     }
 
-    /**
-     * Adds a request of this library's own, whose end is never reported; behind others only.
-     *
-     * @return its sequence number
-     */
+    /** Adds a request of this library's own, whose end is never reported; behind others only. */
     int addInternal() {
         counts.internal(1);
         return add(0, RequestType.SEND, true, true, RequestState.INTERNAL);
@@ -310,11 +264,7 @@ public final class RequestLedger extends RequestSlots implements Credit {
         ADDED.setRelease(this, added - 1);
     }
 
-    /**
-     * The sequence number of the request added last.
-     *
-     * @return what {@link #add} returned
-     */
+    /** The sequence number of the request added last. */
     public int last() {
         return added - 1;
     }
@@ -336,10 +286,6 @@ public final class RequestLedger extends RequestSlots implements Credit {
      * Ends a request, and with it all before it: on one queue completions come in posting order,
      * and a silent request that had failed would have had one. After {@link #nextSynthesizedBefore}
      * found nothing more.
-     *
-     * @param sequence which request
-     * @param success how it ended
-     * @return whether its completion is to be delivered
      */
     boolean end(int sequence, boolean success) {
         int state = state(sequence);
@@ -405,13 +351,6 @@ public final class RequestLedger extends RequestSlots implements Credit {
      * Delivers successes of the oldest requests as long as each is plain: not silent, nothing
      * synthesized, reported by the provider in its turn, and with nothing but its bytes. That is
      * almost all traffic.
-     *
-     * @param raw what the provider reported
-     * @param first where to begin in it
-     * @param came how many there are in it
-     * @param provider the device's provider
-     * @param to where to deliver; it has room for all
-     * @return how many were delivered
      */
     int deliverPlain(
             WorkCompletions raw, int first, int came, Provider provider, CompletionRecords to) {
@@ -479,9 +418,7 @@ public final class RequestLedger extends RequestSlots implements Credit {
      * take them, or it is unknown whether it did.
      *
      * @param first the first of them; those that have ended are left out
-     * @param last the last of them
      * @param status the {@code enum ibv_wc_status} of the first; the others are flushed
-     * @param flushed the status of the others
      */
     void synthesize(int first, int last, int status, int flushed) {
         synthesizes = true;
@@ -494,7 +431,6 @@ public final class RequestLedger extends RequestSlots implements Credit {
     /**
      * Whether a request has ended, as far as completions were polled.
      *
-     * @param sequence a request that was added
      * @return true when its completion, or one behind it, was seen
      */
     boolean hasEnded(int sequence) {
@@ -526,9 +462,6 @@ public final class RequestLedger extends RequestSlots implements Credit {
      * before it that the provider was ever to report, it has reported: what was silent has
      * succeeded and is retired, what is synthesized is due, and a request that asked for a
      * completion and has none has lost it, as after an overrun of the completion queue.
-     *
-     * @param sequence the request
-     * @return as {@link #nextSynthesized}
      */
     boolean nextSynthesizedBefore(int sequence) {
         // Not before a request that was refused, or whose end was reported.
@@ -584,8 +517,6 @@ public final class RequestLedger extends RequestSlots implements Credit {
     /**
      * Synthesizes completions of all outstanding requests, but for those that were synthesized or
      * suppressed before.
-     *
-     * @param status of each
      */
     void synthesizeRest(int status) {
         synthesizes = true;

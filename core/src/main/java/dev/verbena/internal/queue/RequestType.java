@@ -23,11 +23,7 @@ public enum RequestType {
     /** A receive used up by the peer's write with immediate data. */
     RECEIVE_OF_WRITE;
 
-    /**
-     * Whether it is one of the receives.
-     *
-     * @return false for what the initiator queue posted
-     */
+    /** Whether it is one of the receives. */
     public boolean isReceive() {
         return compareTo(RECEIVE) >= 0;
     }

@@ -73,12 +73,6 @@ public final class SendQueue extends QueueLock {
      * Makes a queue that is not connected.
      *
      * @param rules what its requests may ask for
-     * @param ledger its requests
-     * @param chains where they are built
-     * @param verbs the device
-     * @param queuePair the address of the {@code ibv_qp}
-     * @param poller where their completions are delivered
-     * @param interval what {@link #interval} returned for its depth
      * @param modifyToError moves the queue pair to the error state, so that the device flushes it
      */
     public SendQueue(
@@ -106,7 +100,6 @@ public final class SendQueue extends QueueLock {
      * How many silent requests may follow each other until one asks for a signal: half of the
      * depth, which keeps a signal in reach, and 64 at most, as more would gain nothing.
      *
-     * @param depth of the queue
      * @return 1 to 64
      */
     public static int interval(int depth) {
@@ -118,14 +111,8 @@ public final class SendQueue extends QueueLock {
     /**
      * Posts a request with buffers.
      *
-     * @param operation what to do
      * @param context the caller's context
-     * @param buffers local memory
-     * @param remoteAddress the peer's memory, of operations that name it
-     * @param remoteKey the peer's key, to use or to invalidate
      * @param operand immediate data, or what an atomic operation compares or adds
-     * @param swap what an atomic operation stores
-     * @param flags {@link RequestFlags}
      * @return whether it was accepted: see this class
      */
     public int post(
@@ -402,7 +389,6 @@ public final class SendQueue extends QueueLock {
     /**
      * Posts a batch, whose requests are in the ledger.
      *
-     * @param batch their chain
      * @param unsignaledAfter how many silent requests in a row there are behind it
      * @return {@link Refusal#NONE}, or a positive errno: then none of them was posted, and none is
      *     in the ledger any more
@@ -431,11 +417,7 @@ public final class SendQueue extends QueueLock {
         announce = true;
     }
 
-    /**
-     * Its requests, for their counters.
-     *
-     * @return always the same
-     */
+    /** Its requests, for their counters. */
     public RequestLedger ledger() {
         return ledger;
     }
@@ -527,8 +509,6 @@ public final class SendQueue extends QueueLock {
     /**
      * Whether all requests have ended. Polls first; not on a confined queue, where only the owner
      * polls.
-     *
-     * @return true when nothing is outstanding
      */
     public boolean drained() {
         if (!isForeign()) {
@@ -549,11 +529,7 @@ public final class SendQueue extends QueueLock {
         return poller.sendsOutstanding();
     }
 
-    /**
-     * How many requests are outstanding.
-     *
-     * @return as of a moment ago
-     */
+    /** How many requests are outstanding. */
     public int outstanding() {
         return Math.max(0, ledger.outstanding());
     }
@@ -575,8 +551,6 @@ public final class SendQueue extends QueueLock {
     /**
      * Closes the queue, and ends what is outstanding: by the device, or when the time is over by
      * this library.
-     *
-     * @param nanoseconds how long to wait for the device
      */
     public void close(long nanoseconds) {
         StackReserve.check();
@@ -595,7 +569,6 @@ public final class SendQueue extends QueueLock {
     /**
      * Refuses posts from now on, and ends what is outstanding as {@link #close} does.
      *
-     * @param nanoseconds how long to wait for the device
      * @param rest the status of what the device does not end
      */
     public void finish(long nanoseconds, int rest) {

@@ -10,9 +10,6 @@ package dev.verbena.internal.queue;
  * @param maxInlineBytes how many bytes a request may carry inline
  * @param maxMessageBytes how many bytes a message may have
  * @param maxWindowBytes how long a window may be
- * @param remoteInvalidate whether the device has send-with-invalidate
- * @param immediateData whether the device carries immediate data
- * @param atomics whether the device has atomic operations
  */
 public record SendRules(
         Object domain,
@@ -29,9 +26,6 @@ public record SendRules(
     /**
      * Whether they are the same as others, so that many queue pairs can share one object. By hand:
      * the JVM makes a record's {@code equals} when it is first called, out of a hundred classes.
-     *
-     * @param other of another queue pair
-     * @return true when all is equal
      */
     @SuppressWarnings("ReferenceEquality") // a domain is the same object or another one
     public boolean sameAs(SendRules other) {
@@ -51,10 +45,8 @@ public record SendRules(
      * may change the list meanwhile, although it must not, and what is copied into the request's
      * own memory has to be what was checked here.
      *
-     * @param remoteAddress the peer's memory, of operations that name it
      * @param peerInvalidatable whether the peer announced that its keys can be invalidated
      * @param outboundReads how many reads may be outstanding at the peer
-     * @return {@link Refusal#NONE}, or a refusal's code
      */
     int check(
             Operation operation,
@@ -129,11 +121,7 @@ public record SendRules(
         return remoteAddress % ATOMIC_BYTES == 0;
     }
 
-    /**
-     * Checks the peer's memory of a request that passed {@link #check} before with another.
-     *
-     * @return {@link Refusal#NONE}, or a refusal's code
-     */
+    /** Checks the peer's memory of a request that passed {@link #check} before with another. */
     static int checkRemote(Operation operation, long remoteAddress) {
         return operation.needs() != Operation.Needs.ATOMIC || isAligned(remoteAddress)
                 ? Refusal.NONE
@@ -151,11 +139,7 @@ public record SendRules(
         return outboundReads > 0 ? Refusal.NONE : Refusal.NO_READS.code();
     }
 
-    /**
-     * Checks what a window is to be bound to.
-     *
-     * @return {@link Refusal#NONE}, or a refusal's code
-     */
+    /** Checks what a window is to be bound to. */
     @SuppressWarnings("ReferenceEquality") // a domain is the same object or another one
     int checkBind(Window window, RegisteredMemory region, long offset, long length, int flags) {
         if (window.domain() != domain || region.domain() != domain) {

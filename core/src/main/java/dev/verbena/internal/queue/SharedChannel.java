@@ -23,8 +23,6 @@ import java.util.List;
  *
  * <p>Its lock is taken inside the lock of {@link CompletionEvents}, held for moments, and never
  * while a queue is asked.
- *
- * @param <Q> the completion queues
  */
 public final class SharedChannel<Q extends SharedChannel.Queue> {
     /** A completion queue of the channel. Its methods are called without a lock. */
@@ -33,18 +31,13 @@ public final class SharedChannel<Q extends SharedChannel.Queue> {
          * Looks whether the queue has fired.
          *
          * @param events how many events of it were taken from the channel
-         * @return whether it has fired and is open
          */
         boolean collect(int events);
 
         /** Looks for queue pairs that failed without a completion. */
         void lookForFailures();
 
-        /**
-         * Fires with an errno if it is armed.
-         *
-         * @param errno why no events come any more
-         */
+        /** Fires with an errno if it is armed. */
         void channelFailed(int errno);
     }
 
@@ -60,20 +53,12 @@ public final class SharedChannel<Q extends SharedChannel.Queue> {
             this.slot = slot;
         }
 
-        /**
-         * The context that the native queue is to be made with.
-         *
-         * @return the number of its slot
-         */
+        /** The context that the native queue is to be made with. */
         public long context() {
             return slot;
         }
 
-        /**
-         * Has events of this slot handled from now on.
-         *
-         * @param of its completion queue
-         */
+        /** Has events of this slot handled from now on. */
         public void enter(Q of) {
             synchronized (SharedChannel.this) {
                 queue = of;
@@ -158,8 +143,6 @@ public final class SharedChannel<Q extends SharedChannel.Queue> {
     /**
      * Uses a channel, which its maker destroys.
      *
-     * @param control the device's control calls
-     * @param channel the address of the {@code ibv_comp_channel}
      * @param looks whether the device raises no event for some failures
      * @throws CallFailure when no eventfd is to be had
      */
@@ -176,20 +159,12 @@ public final class SharedChannel<Q extends SharedChannel.Queue> {
         }
     }
 
-    /**
-     * The address of the channel.
-     *
-     * @return the {@code ibv_comp_channel}
-     */
+    /** The address of the channel. */
     public long address() {
         return channel;
     }
 
-    /**
-     * Takes a slot for a completion queue, which {@link Entry#free} gives back.
-     *
-     * @return its entry
-     */
+    /** Takes a slot for a completion queue, which {@link Entry#free} gives back. */
     public synchronized Entry reserve() {
         int slot = 0;
         while (slot < entries.length && entries[slot] != null) {
@@ -215,12 +190,7 @@ public final class SharedChannel<Q extends SharedChannel.Queue> {
         }
     }
 
-    /**
-     * Takes events that are there. The caller holds the lock.
-     *
-     * @param most how many at most
-     * @return whether there were any
-     */
+    /** Takes events that are there. The caller holds the lock. */
     private boolean takeEvents(int most) {
         int count = 0;
         lookAtAll = true;
@@ -255,7 +225,6 @@ public final class SharedChannel<Q extends SharedChannel.Queue> {
     /**
      * Waits until a queue has fired. For one thread at a time.
      *
-     * @param nanoseconds how long at most
      * @return the queue, or null when the time is over, {@link #wakeUp} was called, or the channel
      *     is closed
      * @throws CallFailure when waiting failed, or events cannot be taken any more, as after the
@@ -445,11 +414,7 @@ public final class SharedChannel<Q extends SharedChannel.Queue> {
         wakeUp();
     }
 
-    /**
-     * Whether {@link #close} was called.
-     *
-     * @return true from then on
-     */
+    /** Whether {@link #close} was called. */
     public boolean closed() {
         return closed;
     }

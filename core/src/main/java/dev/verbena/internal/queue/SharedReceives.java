@@ -36,10 +36,7 @@ public final class SharedReceives implements Credit {
     /**
      * Makes an empty one.
      *
-     * @param queue what its ids begin with
-     * @param address of the {@code ibv_srq}
      * @param depth how many receives may be posted
-     * @param request where they are built
      * @param domain the queue's protection domain, only compared
      * @param maxBuffers how many buffers a receive may name
      */
@@ -71,7 +68,6 @@ public final class SharedReceives implements Credit {
      * Posts a receive.
      *
      * @param context the caller's context
-     * @param buffers where the message goes
      * @return {@link Refusal#NONE}, a positive errno, or a {@link Refusal#code}
      */
     public int post(long context, Buffers buffers) {
@@ -124,20 +120,12 @@ public final class SharedReceives implements Credit {
         return outstanding;
     }
 
-    /**
-     * How many receives were accepted since it was made.
-     *
-     * @return as of a moment ago
-     */
+    /** How many receives were accepted since it was made. */
     public long posted() {
         return posted.getOpaque();
     }
 
-    /**
-     * What is counted of its posts beside that: refusals.
-     *
-     * @return always the same
-     */
+    /** What is counted of its posts beside that: refusals. */
     public RequestCounts counts() {
         return counts;
     }

@@ -13,11 +13,7 @@ class UndeliveredCompletions {
     private @Nullable Credit[] credits; // of each record; null where no slot is freed
     private int first; // the records before it were delivered
 
-    /**
-     * Makes an empty store.
-     *
-     * @param capacity how many fit before it grows
-     */
+    /** Makes an empty store. */
     UndeliveredCompletions(int capacity) {
         records = new CompletionRecords(capacity);
         credits = new Credit[capacity];

@@ -46,7 +46,6 @@ public final class Window {
      * Makes a window that has no native one yet.
      *
      * @param domain its protection domain, only compared
-     * @param natives its native windows
      */
     public Window(Object domain, Natives natives) {
         this.domain = domain;
@@ -85,11 +84,7 @@ public final class Window {
         return token;
     }
 
-    /**
-     * Whether it is bound.
-     *
-     * @return false when its token is invalid
-     */
+    /** Whether it is bound. */
     public boolean bound() {
         return bound;
     }
@@ -112,11 +107,7 @@ public final class Window {
         return posted == retired;
     }
 
-    /**
-     * How many requests that name it were accepted.
-     *
-     * @return a count that wraps around
-     */
+    /** How many requests that name it were accepted. */
     public int posted() {
         return posted;
     }
@@ -124,7 +115,6 @@ public final class Window {
     /**
      * Whether so many of them have ended.
      *
-     * @param count what {@link #posted} was
      * @return true when all that were accepted before have ended
      */
     public boolean hasRetired(int count) {

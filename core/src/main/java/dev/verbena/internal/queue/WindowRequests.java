@@ -14,7 +14,6 @@ public final class WindowRequests {
     /**
      * Makes them for a queue.
      *
-     * @param queue where they are posted
      * @param receivePoller where its queue pair's receives are delivered: some of them invalidate
      */
     public WindowRequests(SendQueue queue, CompletionPoller receivePoller) {
@@ -26,11 +25,6 @@ public final class WindowRequests {
      * Posts a bind.
      *
      * @param context the caller's context
-     * @param window what is bound
-     * @param region what it is bound to
-     * @param offset where the window starts in the region
-     * @param length how long it is
-     * @param flags {@link RequestFlags}
      * @return whether it was accepted: see {@link SendQueue}
      */
     public int bind(
@@ -126,8 +120,6 @@ public final class WindowRequests {
      * the peer invalidates first, and it fails.
      *
      * @param context the caller's context
-     * @param window what is invalidated
-     * @param flags {@link RequestFlags}
      * @return whether it was accepted: see {@link SendQueue}
      */
     public int invalidate(long context, Window window, int flags) {

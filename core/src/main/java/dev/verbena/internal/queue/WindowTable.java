@@ -16,11 +16,7 @@ public class WindowTable {
     /** Makes an empty one. */
     public WindowTable() {}
 
-    /**
-     * Adds a window.
-     *
-     * @param window a new one
-     */
+    /** Adds a window. */
     public void add(Window window) {
         lock.acquire();
         try {
@@ -30,11 +26,7 @@ public class WindowTable {
         }
     }
 
-    /**
-     * Forgets a window that is being closed.
-     *
-     * @param window an added one
-     */
+    /** Forgets a window that is being closed. */
     public void remove(Window window) {
         lock.acquire();
         try {
@@ -50,7 +42,6 @@ public class WindowTable {
      * it along any more.
      *
      * @param window a free window without requests outstanding on another queue pair
-     * @param queue the queue pair
      */
     public void claim(Window window, Endpoint queue) {
         lock.acquire();
@@ -65,8 +56,6 @@ public class WindowTable {
      * Gives a window its native window.
      *
      * @param window a new one, or a claimed one that is free
-     * @param address of the {@code ibv_mw}
-     * @param token its first one
      * @return the native window it had, to be freed by the caller when no request names it, or 0
      */
     public long renew(Window window, long address, int token) {
@@ -90,12 +79,7 @@ public class WindowTable {
         }
     }
 
-    /**
-     * A bind was accepted: the window has its next token, and it may be used at once.
-     *
-     * @param window what was bound
-     * @param queue on which queue pair
-     */
+    /** A bind was accepted: the window has its next token, and it may be used at once. */
     void bind(Window window, Endpoint queue) {
         lock.acquire();
         try {
@@ -106,11 +90,7 @@ public class WindowTable {
         }
     }
 
-    /**
-     * An invalidate was accepted: what follows it on its queue pair finds the window free.
-     *
-     * @param window what was invalidated
-     */
+    /** An invalidate was accepted: what follows it on its queue pair finds the window free. */
     void invalidate(Window window) {
         lock.acquire();
         try {
@@ -123,9 +103,6 @@ public class WindowTable {
 
     /**
      * The provider refused a bind or an invalidate after all: nothing has changed for the device.
-     *
-     * @param window what it named
-     * @param type which of the two
      */
     void takeBack(Window window, RequestType type) {
         lock.acquire();
@@ -146,7 +123,6 @@ public class WindowTable {
     /**
      * A bind or an invalidate has ended.
      *
-     * @param window what it named
      * @param failed whether it failed: nobody knows then what the device has, and the next bind
      *     makes the window anew
      */
@@ -166,8 +142,6 @@ public class WindowTable {
     /**
      * A receive says that the peer has invalidated a remote key. It may be any: NDK lets a peer
      * invalidate what it likes, a window of this domain or a token that nobody knows.
-     *
-     * @param token the token
      */
     void invalidated(int token) {
         lock.acquire();
@@ -185,14 +159,12 @@ public class WindowTable {
      * A window whose queue pair goes away.
      *
      * @param window which one; it has no native window any more
-     * @param address of the native window that it had
      */
     public record Lost(Window window, long address) {}
 
     /**
      * A queue pair goes away, and windows bound on it are of no use to any other.
      *
-     * @param queue the queue pair, whose requests have ended
      * @return its windows; the caller frees the native ones, and {@linkplain Window#freeFormer
      *     those before them}, before the queue pair
      */

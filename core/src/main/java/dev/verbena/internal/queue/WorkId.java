@@ -24,10 +24,7 @@ public final class WorkId {
     /**
      * The part that stays the same for one queue.
      *
-     * @param slot in the completion queue's table
      * @param generation how often the slot was used before; only its low bits count
-     * @param receive whether it is a receive queue
-     * @return the upper half
      */
     public static long queue(int slot, int generation, boolean receive) {
         return (receive ? RECEIVE : 0)
@@ -38,51 +35,28 @@ public final class WorkId {
     /**
      * The part that stays the same for one shared receive queue.
      *
-     * @param slot in the adapter's table
      * @param generation how often the slot was used before; only its low bits count
-     * @return the upper half
      */
     public static long sharedQueue(int slot, int generation) {
         return SHARED | queue(slot, generation, true);
     }
 
-    /**
-     * A request's id.
-     *
-     * @param queue what {@link #queue} gave
-     * @param sequence what the queue's {@link RequestLedger} gave
-     * @return the {@code wr_id}
-     */
+    /** A request's id. */
     public static long of(long queue, int sequence) {
         return queue | sequence & 0xFFFF_FFFFL;
     }
 
-    /**
-     * Whether it is a receive.
-     *
-     * @param id a {@code wr_id}
-     * @return false for what the initiator queue posted
-     */
+    /** Whether it is a receive. */
     public static boolean isReceive(long id) {
         return id < 0;
     }
 
-    /**
-     * Whether it is a receive of a shared queue.
-     *
-     * @param id a {@code wr_id}
-     * @return false for what a queue pair posted
-     */
+    /** Whether it is a receive of a shared queue. */
     public static boolean isShared(long id) {
         return (id & SHARED) != 0;
     }
 
-    /**
-     * The slot in the completion queue's table.
-     *
-     * @param id a {@code wr_id}
-     * @return below {@link #SLOTS}
-     */
+    /** The slot in the completion queue's table. */
     public static int slot(long id) {
         return (int) (id >>> 32) & SLOTS - 1;
     }
@@ -90,20 +64,13 @@ public final class WorkId {
     /**
      * Whether an id is one of a queue's.
      *
-     * @param id a {@code wr_id}
-     * @param queue what {@link #queue} gave
      * @return false for what an earlier user of the slot left behind
      */
     public static boolean belongsTo(long id, long queue) {
         return (id ^ queue) >>> 32 == 0;
     }
 
-    /**
-     * The request's sequence number.
-     *
-     * @param id a {@code wr_id}
-     * @return what the queue's {@link RequestLedger} gave
-     */
+    /** The request's sequence number. */
     public static int sequence(long id) {
         return (int) id;
     }

@@ -41,11 +41,7 @@ public final class AdapterEvents {
 
     /** Where events come from beside the device. */
     public interface Source {
-        /**
-         * What becomes readable with an event.
-         *
-         * @return an open descriptor
-         */
+        /** What becomes readable with an event. */
         int descriptor();
 
         /** Takes one event and handles it; what it throws ends the event thread. */
@@ -55,16 +51,11 @@ public final class AdapterEvents {
          * Finds what an event of the first data of a queue pair is for, before the connection is
          * established: IBV_EVENT_COMM_EST.
          *
-         * @param queuePair the address of the {@code ibv_qp}
          * @return what the event runs, or null for nothing
          */
         @Nullable Runnable awaitsData(long queuePair);
 
-        /**
-         * The event thread ended: no event will be handled any more.
-         *
-         * @param cause why
-         */
+        /** The event thread ended: no event will be handled any more. */
         void threadEnded(Throwable cause);
 
         /** Closes the descriptor. */
@@ -111,8 +102,6 @@ public final class AdapterEvents {
         /**
          * Makes it.
          *
-         * @param call the C function
-         * @param negativeErrno what it returned
          * @param advice for the message; may be empty
          * @return to be thrown
          */
@@ -143,28 +132,13 @@ public final class AdapterEvents {
     private volatile boolean deviceFailed;
     private boolean deviceEnded; // of the thread: the device brings no events any more
 
-    /**
-     * Starts the event thread.
-     *
-     * @param device the device's name
-     * @param control its control calls
-     * @param errors makes exceptions
-     * @param observer learns of every event
-     */
+    /** Starts the event thread. */
     public AdapterEvents(
             String device, DeviceControl control, CallErrors errors, Observer observer) {
         this(device, control, errors, observer, Descriptors::await);
     }
 
-    /**
-     * Starts the event thread with a wait of a test's.
-     *
-     * @param device the device's name
-     * @param control its control calls
-     * @param errors makes exceptions
-     * @param observer learns of every event
-     * @param waiting waits for descriptors
-     */
+    /** Starts the event thread with a wait of a test's. */
     public AdapterEvents(
             String device,
             DeviceControl control,
@@ -199,9 +173,6 @@ public final class AdapterEvents {
     /**
      * Registers a completion queue. If queues have failed already, it is told at once, perhaps a
      * second time.
-     *
-     * @param address of the {@code ibv_cq}
-     * @param listener its listener
      */
     public void addCompletionQueue(long address, CompletionQueueListener listener) {
         completionQueues.put(address, listener);
@@ -210,11 +181,7 @@ public final class AdapterEvents {
         }
     }
 
-    /**
-     * Removes a completion queue.
-     *
-     * @param address of the {@code ibv_cq}
-     */
+    /** Removes a completion queue. */
     public void removeCompletionQueue(long address) {
         completionQueues.remove(address);
     }
@@ -222,9 +189,6 @@ public final class AdapterEvents {
     /**
      * Registers a shared receive queue. If queues have failed already, it is told at once, perhaps
      * a second time.
-     *
-     * @param address of the {@code ibv_srq}
-     * @param listener its listener
      */
     public void addSharedQueue(long address, SharedQueueListener listener) {
         sharedQueues.put(address, listener);
@@ -233,11 +197,7 @@ public final class AdapterEvents {
         }
     }
 
-    /**
-     * Removes a shared receive queue.
-     *
-     * @param address of the {@code ibv_srq}
-     */
+    /** Removes a shared receive queue. */
     public void removeSharedQueue(long address) {
         sharedQueues.remove(address);
     }
@@ -245,7 +205,6 @@ public final class AdapterEvents {
     /**
      * Registers a queue pair that takes its receives from a shared queue.
      *
-     * @param address of the {@code ibv_qp}
      * @param lastReceiveReached run when no shared receive that it took is outstanding any more:
      *     IBV_EVENT_QP_LAST_WQE_REACHED
      */
@@ -253,11 +212,7 @@ public final class AdapterEvents {
         lastReceives.put(address, lastReceiveReached);
     }
 
-    /**
-     * Removes a queue pair that takes its receives from a shared queue.
-     *
-     * @param address of the {@code ibv_qp}
-     */
+    /** Removes a queue pair that takes its receives from a shared queue. */
     public void removeSharingQueuePair(long address) {
         lastReceives.remove(address);
     }
@@ -302,11 +257,7 @@ public final class AdapterEvents {
         return endCause != null;
     }
 
-    /**
-     * Runs a callback of a shared receive queue, after those before it.
-     *
-     * @param callback what to run
-     */
+    /** Runs a callback of a shared receive queue, after those before it. */
     public void call(Runnable callback) {
         callbacks.execute(callback);
     }

@@ -15,11 +15,7 @@ public final class CallbackLoop {
         /** Waits once, and calls back if something has fired. */
         void waitAndCall();
 
-        /**
-         * Whether the next wait would end at once, by an event that cannot be taken.
-         *
-         * @return true to pause before it
-         */
+        /** Whether the next wait would end at once, by an event that cannot be taken. */
         boolean stuck();
 
         /**
@@ -43,13 +39,7 @@ public final class CallbackLoop {
     private final Work work;
     private final Thread thread;
 
-    /**
-     * Starts the thread.
-     *
-     * @param threads makes it
-     * @param name its name
-     * @param work what it does
-     */
+    /** Starts the thread. */
     public CallbackLoop(ThreadFactory threads, String name, Work work) {
         this.work = work;
         this.thread = threads.newThread(this::run);
@@ -80,11 +70,7 @@ public final class CallbackLoop {
         }
     }
 
-    /**
-     * Waits until the thread has ended, after the work was closed; not on that thread itself.
-     *
-     * @return false when it runs still after {@link #CLOSE_TIMEOUT}
-     */
+    /** Waits until the thread has ended, after the work was closed; not on that thread itself. */
     public boolean join() {
         LockSupport.unpark(thread);
         return Threads.join(thread, CLOSE_TIMEOUT);

@@ -23,8 +23,6 @@ public final class LimitedExecutor implements Executor {
     /**
      * Makes one without a thread.
      *
-     * @param threads where the tasks run
-     * @param limit how many run at a time
      * @param capacity how many may wait; further ones are rejected
      */
     public LimitedExecutor(Executor threads, int limit, int capacity) {

@@ -8,11 +8,7 @@ package dev.verbena.internal.runtime;
 public final class Log {
     private Log() {}
 
-    /**
-     * Logs a warning.
-     *
-     * @param message whole sentences
-     */
+    /** Logs a warning. */
     public static void warn(String message) {
         System.getLogger("dev.verbena").log(System.Logger.Level.WARNING, message);
     }
@@ -20,7 +16,6 @@ public final class Log {
     /**
      * Logs an error.
      *
-     * @param message whole sentences
      * @param cause what was thrown
      */
     public static void error(String message, Throwable cause) {

@@ -16,11 +16,7 @@ public final class SerialCallbacks implements Executor {
     private final LimitedExecutor one;
     private volatile @Nullable Thread running;
 
-    /**
-     * Makes one.
-     *
-     * @param threads where the callbacks run
-     */
+    /** Makes one. */
     public SerialCallbacks(Executor threads) {
         one = new LimitedExecutor(threads, 1, Integer.MAX_VALUE);
     }
@@ -42,9 +38,6 @@ public final class SerialCallbacks implements Executor {
     /**
      * Waits until the callbacks that were given so far have run. Does not wait when a callback
      * calls it.
-     *
-     * @param timeout how long to wait
-     * @return false when one was still running then
      */
     public boolean finish(Duration timeout) {
         if (Thread.currentThread() == running || one.idle()) {

@@ -41,9 +41,7 @@ public final class Threads {
      * Waits for a thread to end. Does not wait for the current thread: a callback may close what it
      * was called for.
      *
-     * @param thread one that was asked to end
      * @param timeout how long to wait; interrupts do not shorten it
-     * @return false when it was still running then
      */
     public static boolean join(Thread thread, Duration timeout) {
         return thread == Thread.currentThread()
@@ -55,7 +53,6 @@ public final class Threads {
      *
      * @param latch counted down by another thread
      * @param timeout how long to wait; interrupts do not shorten it
-     * @return false when the timeout was over before
      */
     public static boolean await(CountDownLatch latch, Duration timeout) {
         return await(left -> latch.await(left, TimeUnit.NANOSECONDS), timeout);

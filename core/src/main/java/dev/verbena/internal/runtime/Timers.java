@@ -64,9 +64,7 @@ public final class Timers {
     /**
      * Adds a task.
      *
-     * @param nanoseconds when to run it, from now
      * @param task what to run; what it throws is reported
-     * @return cancels it
      */
     public Timer after(long nanoseconds, Runnable task) {
         long wait = Math.clamp(nanoseconds, 0, LONGEST);

@@ -33,7 +33,6 @@ public final class Uncaught {
     /**
      * Reports a problem, as {@link #report(Throwable)} does.
      *
-     * @param what a sentence for the log
      * @param problem what was thrown
      */
     public static void report(String what, Throwable problem) {

@@ -7,7 +7,6 @@ import org.jspecify.annotations.Nullable;
 /**
  * One event of {@code ibv_get_async_event}, copied and acknowledged.
  *
- * @param kind the event
  * @param number the number in {@code enum ibv_event_type}; for {@link Kind#OTHER} one that this
  *     library does not know; -1 if it is none of verbs
  * @param element the address of the {@code ibv_cq}, {@code ibv_srq} or {@code ibv_qp} that the
@@ -103,7 +102,6 @@ public record AsyncEvent(Kind kind, int number, long element, @Nullable Object n
         /**
          * Finds a kind by its number.
          *
-         * @param number of {@code enum ibv_event_type}
          * @return {@link #OTHER} for one that is not known
          */
         public static Kind of(int number) {
@@ -124,11 +122,7 @@ public record AsyncEvent(Kind kind, int number, long element, @Nullable Object n
             return number;
         }
 
-        /**
-         * What it names.
-         *
-         * @return the type of its element
-         */
+        /** What it names. */
         public Subject subject() {
             return subject;
         }
@@ -136,11 +130,7 @@ public record AsyncEvent(Kind kind, int number, long element, @Nullable Object n
 
     private static final Kind[] ALL = Kind.values();
 
-    /**
-     * An event without an object, or whose object is not known.
-     *
-     * @param kind the event
-     */
+    /** An event without an object, or whose object is not known. */
     public AsyncEvent(Kind kind) {
         this(kind, kind.number, 0, null);
     }

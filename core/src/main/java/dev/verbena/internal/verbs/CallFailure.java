@@ -13,7 +13,6 @@ public final class CallFailure extends RuntimeException {
     /**
      * Creates the exception; its message names the call and the errno.
      *
-     * @param call the C function
      * @param errno a positive number
      */
     public CallFailure(String call, int errno) {
@@ -26,8 +25,6 @@ public final class CallFailure extends RuntimeException {
      * Returns the result of a call, or throws if it is a negative errno.
      *
      * @param answer what the function returned, or a negative errno
-     * @param call the C function
-     * @return {@code answer}
      * @throws CallFailure for a negative errno
      */
     public static long check(long answer, String call) {
@@ -37,11 +34,7 @@ public final class CallFailure extends RuntimeException {
         return answer;
     }
 
-    /**
-     * The C function.
-     *
-     * @return its name
-     */
+    /** The C function. */
     public String call() {
         return call;
     }

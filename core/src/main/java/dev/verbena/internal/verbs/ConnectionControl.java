@@ -27,7 +27,6 @@ public interface ConnectionControl {
     /**
      * The file descriptor that becomes readable with an event.
      *
-     * @param channel the {@code rdma_event_channel}
      * @return its fd, non-blocking
      */
     int descriptor(long channel);
@@ -35,23 +34,17 @@ public interface ConnectionControl {
     /**
      * {@code rdma_get_cm_event} and {@code rdma_ack_cm_event}: takes one event if there is one.
      *
-     * @param channel the {@code rdma_event_channel}
      * @return the event, or {@link ConnectionEvent#NOTHING}
      * @throws IllegalStateException when reading the channel fails for good
      */
     ConnectionEvent takeEvent(long channel);
 
-    /**
-     * {@code rdma_destroy_event_channel}. Destroy all identifiers of the channel first.
-     *
-     * @param channel the {@code rdma_event_channel}
-     */
+    /** {@code rdma_destroy_event_channel}. Destroy all identifiers of the channel first. */
     void closeChannel(long channel);
 
     /**
      * {@code rdma_create_id} for reliable connections.
      *
-     * @param channel the channel that will deliver its events
      * @param key a number that each of its events will carry
      * @return the {@code rdma_cm_id}, or a negative errno
      */
@@ -61,7 +54,6 @@ public interface ConnectionControl {
      * Changes the key that later events carry. The identifier of an incoming request starts with
      * the key of the listening identifier.
      *
-     * @param id the {@code rdma_cm_id}
      * @param key the number that each of its events will carry
      */
     void setKey(long id, long key);
@@ -69,18 +61,12 @@ public interface ConnectionControl {
     /**
      * {@code rdma_destroy_id}. Rejects a request that was not accepted, and disconnects an
      * established connection.
-     *
-     * @param id the {@code rdma_cm_id}
-     * @return 0, or a negative errno
      */
     int destroy(long id);
 
     /**
      * {@code RDMA_OPTION_ID_REUSEADDR}: lets other identifiers with this option bind the same
      * address, as long as none of them listens.
-     *
-     * @param id the {@code rdma_cm_id}
-     * @return 0, or a negative errno
      */
     int shareAddress(long id);
 
@@ -88,19 +74,13 @@ public interface ConnectionControl {
      * {@code RDMA_OPTION_ID_TOS}, before the route is resolved: on RoCE the path, and by the
      * request that of the peer, gets this traffic class; on InfiniBand the subnet manager is asked
      * for a path of this QoS class.
-     *
-     * @param id the {@code rdma_cm_id}
-     * @param value 0 to 255
-     * @return 0, or a negative errno
      */
     int trafficClass(long id, int value);
 
     /**
      * {@code rdma_bind_addr}.
      *
-     * @param id the {@code rdma_cm_id}
      * @param address the local address; port 0 lets the kernel choose one
-     * @return 0, or a negative errno
      */
     int bind(long id, InetSocketAddress address);
 
@@ -118,102 +98,52 @@ public interface ConnectionControl {
     /**
      * {@code rdma_listen}.
      *
-     * @param id the {@code rdma_cm_id}
      * @param backlog how many requests may be queued in the kernel
-     * @return 0, or a negative errno
      */
     int listen(long id, int backlog);
 
     /**
      * {@code rdma_resolve_addr}.
      *
-     * @param id the {@code rdma_cm_id}
      * @param from the local address, or null to use the source address of the route
-     * @param to the peer's address
-     * @param milliseconds the timeout
-     * @return 0, or a negative errno
      */
     int resolveAddress(
             long id, @Nullable InetSocketAddress from, InetSocketAddress to, int milliseconds);
 
-    /**
-     * {@code rdma_resolve_route}.
-     *
-     * @param id the {@code rdma_cm_id}
-     * @param milliseconds the timeout
-     * @return 0, or a negative errno
-     */
+    /** {@code rdma_resolve_route}. */
     int resolveRoute(long id, int milliseconds);
 
-    /**
-     * {@code rdma_connect}.
-     *
-     * @param id the {@code rdma_cm_id}
-     * @param parameters this side's parameters, sent to the peer
-     * @return 0, or a negative errno
-     */
+    /** {@code rdma_connect}. */
     int connect(long id, ConnectionParameters parameters);
 
-    /**
-     * {@code rdma_accept}.
-     *
-     * @param id the {@code rdma_cm_id}
-     * @param parameters this side's parameters, sent to the peer
-     * @return 0, or a negative errno
-     */
+    /** {@code rdma_accept}. */
     int accept(long id, ConnectionParameters parameters);
 
     /**
      * {@code rdma_establish}: acknowledges the peer's accept, which establishes the connection on
      * both sides.
-     *
-     * @param id the {@code rdma_cm_id}
-     * @return 0, or a negative errno
      */
     int establish(long id);
 
-    /**
-     * {@code rdma_reject}.
-     *
-     * @param id the {@code rdma_cm_id}
-     * @param data private data
-     * @return 0, or a negative errno
-     */
+    /** {@code rdma_reject}. */
     int reject(long id, byte[] data);
 
-    /**
-     * {@code rdma_disconnect}: starts disconnecting, or confirms the peer's disconnect.
-     *
-     * @param id the {@code rdma_cm_id}
-     * @return 0, or a negative errno
-     */
+    /** {@code rdma_disconnect}: starts disconnecting, or confirms the peer's disconnect. */
     int disconnect(long id);
 
     /**
      * {@code rdma_notify(IBV_EVENT_COMM_EST)}: reports to the connection manager that data arrived.
      * The peer has therefore established the connection, even if its ready-to-use message (RTU) was
      * lost.
-     *
-     * @param id the {@code rdma_cm_id}
-     * @return 0, or a negative errno
      */
     int notifyEstablished(long id);
 
-    /**
-     * Reads the device, port and addresses of an identifier.
-     *
-     * @param id the {@code rdma_cm_id}
-     * @return a copy
-     */
+    /** Reads the device, port and addresses of an identifier. */
     IdentifierInfo describe(long id);
 
     /**
      * {@code rdma_init_qp_attr}: fills in the attributes that {@code ibv_modify_qp} needs for the
      * next state.
-     *
-     * @param id the {@code rdma_cm_id}
-     * @param change names the target state; receives the attributes
-     * @return 0, or a negative errno
      */
     int fillIn(long id, StateChange change);
 }

@@ -3,7 +3,6 @@ package dev.verbena.internal.verbs;
 /**
  * One event of {@code rdma_get_cm_event}, copied out of the library's memory.
  *
- * @param kind the type of the event
  * @param key the key of the identifier that the event belongs to; for a request, the key of the
  *     listening identifier
  * @param id for a request, the new {@code rdma_cm_id}; otherwise 0

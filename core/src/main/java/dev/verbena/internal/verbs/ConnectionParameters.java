@@ -4,8 +4,6 @@ package dev.verbena.internal.verbs;
  * The parameters of {@code rdma_connect} and {@code rdma_accept}, sent to the peer: {@code struct
  * rdma_conn_param}.
  *
- * @param queuePairNumber the number of this side's queue pair
- * @param sharedReceives whether this side uses a shared receive queue
  * @param inboundReads how many reads and atomics the peer may have outstanding towards this side, 0
  *     to 255 ({@code responder_resources})
  * @param outboundReads how many reads and atomics this side wants to have outstanding, 0 to 255
@@ -14,7 +12,6 @@ package dev.verbena.internal.verbs;
  *     connecting side applies to both
  * @param rnrRetries how often the <em>peer</em> tries again when no receive is posted here, 0 to 7;
  *     7 means without limit
- * @param data the private data
  */
 public record ConnectionParameters(
         int queuePairNumber,

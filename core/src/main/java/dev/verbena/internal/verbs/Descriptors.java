@@ -51,11 +51,7 @@ public final class Descriptors {
         return Native.getShort(pollfd, REVENTS) != 0;
     }
 
-    /**
-     * Sets O_NONBLOCK: a read then fails with EAGAIN when there is nothing to read.
-     *
-     * @param descriptor an open file descriptor
-     */
+    /** Sets O_NONBLOCK: a read then fails with EAGAIN when there is nothing to read. */
     public static void nonBlocking(int descriptor) {
         try (Scratch scratch = Scratch.borrow()) {
             int flags = (int) FCNTL.call(scratch, descriptor, F_GETFL, 0);
@@ -80,30 +76,17 @@ public final class Descriptors {
         }
     }
 
-    /**
-     * Makes an eventfd readable, which wakes the thread that waits for it.
-     *
-     * @param eventFd a descriptor from {@link #newEventFd}
-     */
+    /** Makes an eventfd readable, which wakes the thread that waits for it. */
     public static void setReadable(int eventFd) {
         WRITE.callWithoutErrno(eventFd, ONE, Long.BYTES);
     }
 
-    /**
-     * Resets an eventfd, so that it is not readable any more.
-     *
-     * @param eventFd a descriptor from {@link #newEventFd}
-     * @return whether it was readable
-     */
+    /** Resets an eventfd, so that it is not readable any more. */
     public static boolean drain(int eventFd) {
         return READ.callWithoutErrno(eventFd, ANYTHING, Long.BYTES) > 0;
     }
 
-    /**
-     * {@code close(2)}.
-     *
-     * @param descriptor an open file descriptor
-     */
+    /** {@code close(2)}. */
     public static void close(int descriptor) {
         try (Scratch scratch = Scratch.borrow()) {
             CLOSE.call(scratch, descriptor);
@@ -113,8 +96,6 @@ public final class Descriptors {
     /**
      * Makes one descriptor that is readable when either of two is: {@code epoll(7)}.
      *
-     * @param first a descriptor
-     * @param second another
      * @return its number, or a negative errno
      */
     public static int join(int first, int second) {

@@ -22,8 +22,6 @@ public final class DeviceAttributes {
      * Copies the attributes.
      *
      * @param error 0, or a negative errno; then nothing else is valid
-     * @param attributes the address of an {@code ibv_device_attr}
-     * @param transport {@code ibv_device.transport_type}
      */
     DeviceAttributes(int error, long attributes, int transport) {
         this.error = error;
@@ -67,74 +65,42 @@ public final class DeviceAttributes {
         return Long.reverseBytes(getLong(Structs.IbvDeviceAttr.NODE_GUID));
     }
 
-    /**
-     * How many ports the device has.
-     *
-     * @return 1 or more
-     */
+    /** How many ports the device has. */
     public int ports() {
         return Byte.toUnsignedInt(attributes.get(JAVA_BYTE, Structs.IbvDeviceAttr.PHYS_PORT_CNT));
     }
 
-    /**
-     * The vendor ({@code vendor_id}).
-     *
-     * @return usually an OUI
-     */
+    /** The vendor ({@code vendor_id}). */
     public int vendorId() {
         return getInt(Structs.IbvDeviceAttr.VENDOR_ID);
     }
 
-    /**
-     * The model ({@code vendor_part_id}).
-     *
-     * @return the vendor's number
-     */
+    /** The model ({@code vendor_part_id}). */
     public int vendorPartId() {
         return getInt(Structs.IbvDeviceAttr.VENDOR_PART_ID);
     }
 
-    /**
-     * The revision of the model ({@code hw_ver}).
-     *
-     * @return the vendor's number
-     */
+    /** The revision of the model ({@code hw_ver}). */
     public int hardwareVersion() {
         return getInt(Structs.IbvDeviceAttr.HW_VER);
     }
 
-    /**
-     * How many queue pairs there can be.
-     *
-     * @return the limit of the device for all processes
-     */
+    /** How many queue pairs there can be. */
     public int maxQueuePairs() {
         return getInt(Structs.IbvDeviceAttr.MAX_QP);
     }
 
-    /**
-     * How many completion queues there can be.
-     *
-     * @return the limit of the device for all processes
-     */
+    /** How many completion queues there can be. */
     public int maxCompletionQueues() {
         return getInt(Structs.IbvDeviceAttr.MAX_CQ);
     }
 
-    /**
-     * How many memory regions there can be.
-     *
-     * @return the limit of the device for all processes
-     */
+    /** How many memory regions there can be. */
     public int maxRegions() {
         return getInt(Structs.IbvDeviceAttr.MAX_MR);
     }
 
-    /**
-     * How many protection domains there can be.
-     *
-     * @return the limit of the device for all processes
-     */
+    /** How many protection domains there can be. */
     public int maxDomains() {
         return getInt(Structs.IbvDeviceAttr.MAX_PD);
     }
@@ -211,48 +177,28 @@ public final class DeviceAttributes {
         return getInt(Structs.IbvDeviceAttr.MAX_SRQ_SGE);
     }
 
-    /**
-     * The largest memory region.
-     *
-     * @return in bytes
-     */
+    /** The largest memory region. */
     public long maxRegistration() {
         long bytes = getLong(Structs.IbvDeviceAttr.MAX_MR_SIZE);
         return bytes < 0 ? Long.MAX_VALUE : bytes; // rxe's "no limit" has the top bit set
     }
 
-    /**
-     * How many reads and atomics of its peer a queue pair can serve at a time.
-     *
-     * @return 0 or more
-     */
+    /** How many reads and atomics of its peer a queue pair can serve at a time. */
     public int maxInboundReads() {
         return getInt(Structs.IbvDeviceAttr.MAX_QP_RD_ATOM);
     }
 
-    /**
-     * How many reads and atomics a queue pair can have outstanding.
-     *
-     * @return 0 or more
-     */
+    /** How many reads and atomics a queue pair can have outstanding. */
     public int maxOutboundReads() {
         return getInt(Structs.IbvDeviceAttr.MAX_QP_INIT_RD_ATOM);
     }
 
-    /**
-     * Whether it has the memory management extensions, which include send with invalidate.
-     *
-     * @return from {@code device_cap_flags}
-     */
+    /** Whether it has the memory management extensions, which include send with invalidate. */
     public boolean sendsWithInvalidate() {
         return has(Verbs.IBV_DEVICE_MEM_MGT_EXTENSIONS);
     }
 
-    /**
-     * Whether it has memory windows of type 2.
-     *
-     * @return from {@code device_cap_flags}
-     */
+    /** Whether it has memory windows of type 2. */
     public boolean windows() {
         return maxWindows() > 0
                 && has(Verbs.IBV_DEVICE_MEM_WINDOW_TYPE_2A | Verbs.IBV_DEVICE_MEM_WINDOW_TYPE_2B);
@@ -281,20 +227,12 @@ public final class DeviceAttributes {
         return getInt(Structs.IbvDeviceAttr.ATOMIC_CAP) == Verbs.IBV_ATOMIC_GLOB;
     }
 
-    /**
-     * Whether its transport is iWARP.
-     *
-     * @return from {@code ibv_device.transport_type}
-     */
+    /** Whether its transport is iWARP. */
     public boolean iwarp() {
         return transport == Verbs.IBV_TRANSPORT_IWARP;
     }
 
-    /**
-     * Whether its transport is InfiniBand, which includes RoCE.
-     *
-     * @return from {@code ibv_device.transport_type}
-     */
+    /** Whether its transport is InfiniBand, which includes RoCE. */
     public boolean infiniband() {
         return transport == Verbs.IBV_TRANSPORT_IB;
     }

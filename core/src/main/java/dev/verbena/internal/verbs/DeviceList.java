@@ -28,30 +28,17 @@ public final class DeviceList implements AutoCloseable {
         }
     }
 
-    /**
-     * Why the call failed.
-     *
-     * @return 0, or a negative errno
-     */
+    /** Why the call failed. */
     public int error() {
         return error;
     }
 
-    /**
-     * How many devices there are.
-     *
-     * @return 0 or more
-     */
+    /** How many devices there are. */
     public int size() {
         return size;
     }
 
-    /**
-     * A device's name, as {@code ibv_devices} prints it.
-     *
-     * @param index below {@link #size}
-     * @return its name
-     */
+    /** A device's name, as {@code ibv_devices} prints it. */
     public String name(int index) {
         return Native.getString(device(index), Structs.IbvDevice.NAME);
     }
@@ -59,7 +46,6 @@ public final class DeviceList implements AutoCloseable {
     /**
      * Opens a device ({@code ibv_open_device}). It stays open when this list is closed.
      *
-     * @param index below {@link #size}
      * @return the address of its {@code ibv_context}, or a negative errno
      */
     public long open(int index) {

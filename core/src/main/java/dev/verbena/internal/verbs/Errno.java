@@ -111,10 +111,8 @@ public final class Errno {
      * Builds an error message: which call failed, why, and what to do about it. For EMFILE and
      * ENFILE the advice does not depend on the call and replaces the given one.
      *
-     * @param call the C function
      * @param errno a positive errno
      * @param advice what to do about other errnos; may be empty
-     * @return one or two sentences
      */
     public static String sentence(String call, int errno, String advice) {
         String better =

@@ -25,13 +25,7 @@ public class EventWait {
     private final MemorySegment memory; // keeps it reachable
     private final long address;
 
-    /**
-     * Allocates the memory and fills in the descriptors.
-     *
-     * @param channel the {@code ibv_comp_channel}
-     * @param descriptor the channel's file descriptor
-     * @param wakeUp an eventfd that ends the wait early
-     */
+    /** Allocates the memory and fills in the descriptors. */
     public EventWait(long channel, int descriptor, int wakeUp) {
         this.channel = channel;
         this.memory = Arena.ofAuto().allocate(BYTES, Long.BYTES);
@@ -97,11 +91,7 @@ public class EventWait {
         Calls.ACK_CQ_EVENTS.callWithoutErrno(Native.getLong(address, QUEUE), 1, 0);
     }
 
-    /**
-     * The context of the completion queue that the last event names.
-     *
-     * @return what {@link DeviceControl#createCq} was given
-     */
+    /** The context of the completion queue that the last event names. */
     public long context() {
         return Native.getLong(address, CONTEXT);
     }

@@ -6,7 +6,6 @@ package dev.verbena.internal.verbs;
  * @param paging what can be done with memory that is not pinned
  * @param moderationCount {@code max_cq_count}: after how many completions a completion queue may
  *     raise an event; 0 without interrupt moderation
- * @param moderationMicroseconds {@code max_cq_period}: after which time at the latest
  */
 public record ExtendedAttributes(
         PagingAttributes paging, int moderationCount, int moderationMicroseconds) {

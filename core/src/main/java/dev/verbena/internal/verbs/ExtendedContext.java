@@ -17,7 +17,6 @@ final class ExtendedContext {
     /**
      * Finds a function as {@code verbs_get_ctx_op} does.
      *
-     * @param offset of its field in the {@code verbs_context}
      * @return one that {@linkplain NativeFunction#isNull is null} where the library or the provider
      *     does not have it
      */

@@ -6,8 +6,6 @@ import dev.verbena.bindings.Verbs;
  * One used entry of the GID tables, from {@code ibv_query_gid_table}.
  *
  * @param port the port, from 1
- * @param index the index in that port's table
- * @param type {@code IBV_GID_TYPE_…}
  * @param high the GID's first eight bytes as a big-endian number
  * @param low the GID's last eight bytes as a big-endian number
  * @param networkInterface the index of its network interface; 0 if it has none

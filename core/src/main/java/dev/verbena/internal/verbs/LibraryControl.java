@@ -20,11 +20,7 @@ public final class LibraryControl implements DeviceControl {
     private final NativeFunction allocMw;
     private final NativeFunction deallocMw;
 
-    /**
-     * Takes over an opened device.
-     *
-     * @param context the {@code ibv_context} from {@link DeviceList#open}
-     */
+    /** Takes over an opened device. */
     public LibraryControl(long context) {
         this.context = context;
         this.extended = new ExtendedContext(context);

@@ -18,8 +18,6 @@ import java.lang.invoke.MethodHandle;
  * bits as its parameter has, and ignores registers for which it has no parameter. A result of fewer
  * bits is in the lower ones: the caller casts to its type. {@code NativeFunctionTest} checks that
  * the functions in use have no other parameters.
- *
- * @param address where it is
  */
 @SuppressWarnings("restricted") // making downcalls is what this module asks native access for
 record NativeFunction(MemorySegment address) {

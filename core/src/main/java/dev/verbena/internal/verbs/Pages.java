@@ -79,7 +79,6 @@ public final class Pages {
      *
      * @param address the first byte, at a page's start
      * @param bytes how many, a multiple of {@link #SIZE}
-     * @return 0, or a negative errno
      */
     public static int commit(long address, long bytes) {
         long answer = map(address, bytes, PROT_READ_WRITE, MAP_FIXED);
@@ -91,7 +90,6 @@ public final class Pages {
      *
      * @param address the first byte, at a page's start
      * @param bytes how many, a multiple of {@link #SIZE}
-     * @return 0, or a negative errno
      */
     public static int decommit(long address, long bytes) {
         long answer = map(address, bytes, PROT_NONE, MAP_FIXED | MAP_NORESERVE);
@@ -138,8 +136,6 @@ public final class Pages {
     /**
      * Asks for transparent huge pages. A hint, which does nothing where they are switched off.
      *
-     * @param address the first byte
-     * @param bytes how many
      * @return 0, or a negative errno: EINVAL of a kernel without transparent huge pages
      */
     public static int preferHuge(long address, long bytes) {
@@ -148,13 +144,7 @@ public final class Pages {
         }
     }
 
-    /**
-     * Frees memory or reserved addresses.
-     *
-     * @param address the first byte
-     * @param bytes how many
-     * @return 0, or a negative errno
-     */
+    /** Frees memory or reserved addresses. */
     public static int unmap(long address, long bytes) {
         try (Scratch scratch = Scratch.borrow()) {
             return scratch.value(MUNMAP.call(scratch, address, bytes));
@@ -164,10 +154,7 @@ public final class Pages {
     /**
      * Describes mapped memory as a segment whose life is an arena's. The arena does not free it.
      *
-     * @param address the first byte
-     * @param bytes how many
      * @param arena ends the access from Java when it is closed
-     * @return the segment
      */
     public static MemorySegment segment(long address, long bytes, Arena arena) {
         return MemorySegment.ofAddress(address).reinterpret(bytes, arena, null);

@@ -4,7 +4,6 @@ package dev.verbena.internal.verbs;
  * What a device can do with memory that is not pinned: {@code ibv_odp_caps} of {@code
  * ibv_query_device_ex}.
  *
- * @param general {@code general_caps}: {@code IBV_ODP_SUPPORT} and {@code IBV_ODP_SUPPORT_IMPLICIT}
  * @param connected {@code rc_odp_caps}: {@code IBV_ODP_SUPPORT_SEND} and the like, for reliable
  *     connected queue pairs
  */

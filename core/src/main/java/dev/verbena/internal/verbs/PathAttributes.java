@@ -3,13 +3,8 @@ package dev.verbena.internal.verbs;
 /**
  * The path to the peer's queue pair, for the transition to ready-to-receive.
  *
- * @param port the local port
  * @param gidIndex the index of the local GID in the port's table
  * @param ethernet true if the peer is addressed by GID (RoCE), false if by LID (InfiniBand)
- * @param mtu {@code enum ibv_mtu}
- * @param peerNumber the number of the peer's queue pair
- * @param peerSequence the sequence number of the peer's first packet
- * @param peerLid the peer's LID
  * @param peerGidHigh the first eight bytes of the peer's GID, big-endian
  * @param peerGidLow the last eight bytes of the peer's GID, big-endian
  * @param inboundReads how many reads and atomics the peer may have outstanding towards this side

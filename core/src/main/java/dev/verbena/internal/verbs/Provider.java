@@ -22,7 +22,6 @@ import org.jspecify.annotations.Nullable;
  *       is written before every bind, see {@link DeviceControl#setWindowKey}.
  * </ul>
  *
- * @param name rdma-core's name of the provider
  * @param invalidatedFlags the {@code wc_flags} that mark a receive whose message invalidated a
  *     remote key
  * @param readsInvalidatedKeyFromRdma whether a send-with-invalidate takes the remote key from
@@ -31,7 +30,6 @@ import org.jspecify.annotations.Nullable;
  *     when a request fails, although verbs guarantees one
  * @param solicitedMissesReceives whether a queue armed for solicited completions raises no event
  *     when a solicited message is received
- * @param maxWindowBytes the longest window that can be bound
  * @param reportsGenericErrors whether {@code IBV_WC_LOC_QP_OP_ERR} is also reported for a receive
  *     whose message was too long, and for a send or write whose memory has a bad local key; then
  *     {@code IBV_WC_REM_INV_REQ_ERR} of a receive means that the message named a bad remote key to
@@ -89,7 +87,6 @@ public record Provider(
      * Advice for a registration that failed with ENOMEM although the process may lock enough
      * memory.
      *
-     * @param bytes the size of the region
      * @return a sentence, or null if no limit of this provider explains the failure
      */
     public @Nullable String adviceForLargeRegion(long bytes) {
@@ -124,8 +121,6 @@ public record Provider(
      *
      * <p>Not rxe: it raises the event only from Linux 6.5 on, and does not need it, because its
      * destroy does not discard completions. siw never raises it.
-     *
-     * @return whether to wait for the event
      */
     public boolean reportsLastReceive() {
         return switch (name) {
@@ -137,8 +132,6 @@ public record Provider(
     /**
      * Identifies the provider of a device.
      *
-     * @param vendorId from {@code ibv_query_device}
-     * @param vendorPartId from {@code ibv_query_device}
      * @return the provider; for an unknown device, one without deviations, named "other"
      */
     public static Provider of(int vendorId, int vendorPartId) {
@@ -226,12 +219,7 @@ public record Provider(
                 throughKernel);
     }
 
-    /**
-     * Whether the message of a successful receive invalidated a remote key.
-     *
-     * @param flags its {@code wc_flags}
-     * @return whether {@code invalidated_rkey} is valid
-     */
+    /** Whether the message of a successful receive invalidated a remote key. */
     public boolean invalidated(int flags) {
         return (flags & invalidatedFlags) != 0;
     }
@@ -239,7 +227,6 @@ public record Provider(
     /**
      * Whether a successful receive carries more than the bytes of a message.
      *
-     * @param flags its {@code wc_flags}
      * @return true if the message invalidated a remote key or had immediate data
      */
     public boolean special(int flags) {
@@ -250,7 +237,6 @@ public record Provider(
      * Whether the status of a send or write means that its local memory may not be used, on a
      * provider that reports a generic status for it.
      *
-     * @param status {@code enum ibv_wc_status}
      * @return true only for the status that is specific to this provider; the caller handles the
      *     standard ones
      */
@@ -263,7 +249,6 @@ public record Provider(
      * providers report the same status for a message that is too long, so there the two cannot be
      * distinguished.
      *
-     * @param status {@code enum ibv_wc_status}
      * @return true only for the status that is specific to this provider; the caller handles the
      *     standard ones
      */
@@ -275,7 +260,6 @@ public record Provider(
      * Whether a receive's status means that its message was too long, on a provider that reports a
      * generic status for it.
      *
-     * @param status {@code enum ibv_wc_status}
      * @return true only for the status that is specific to this provider; the caller handles the
      *     standard ones
      */

@@ -3,11 +3,8 @@ package dev.verbena.internal.verbs;
 /**
  * The sizes that {@code ibv_create_qp} takes: {@code struct ibv_qp_cap}.
  *
- * @param sendDepth max_send_wr
  * @param receiveDepth max_recv_wr; 0 with a shared receive queue
- * @param sendSge max_send_sge
  * @param receiveSge max_recv_sge; 0 with a shared receive queue
- * @param inlineBytes max_inline_data
  */
 public record QueuePairShape(
         int sendDepth, int receiveDepth, int sendSge, int receiveSge, int inlineBytes) {}

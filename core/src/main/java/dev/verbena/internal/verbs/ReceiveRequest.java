@@ -17,7 +17,6 @@ public final class ReceiveRequest {
     /**
      * Allocates the request.
      *
-     * @param context the device
      * @param memory the allocator; the caller frees it after the last post
      */
     public ReceiveRequest(VerbsContext context, NativeMemory memory) {
@@ -30,10 +29,6 @@ public final class ReceiveRequest {
     /**
      * Posts a receive to a queue pair.
      *
-     * @param queuePair the address of the {@code ibv_qp}
-     * @param id the {@code wr_id} that its completion will carry
-     * @param sges the address of an array of {@code ibv_sge}
-     * @param count the length of that array
      * @return 0, or a positive errno
      */
     public int post(long queuePair, long id, long sges, int count) {
@@ -44,10 +39,6 @@ public final class ReceiveRequest {
     /**
      * Posts a receive to a shared receive queue.
      *
-     * @param sharedQueue the address of the {@code ibv_srq}
-     * @param id the {@code wr_id} that its completion will carry
-     * @param sges the address of an array of {@code ibv_sge}
-     * @param count the length of that array
      * @return 0, or a positive errno
      */
     public int postShared(long sharedQueue, long id, long sges, int count) {

@@ -105,8 +105,6 @@ public final class SendChain {
     /**
      * Allocates the slots and links them.
      *
-     * @param provider the device's provider
-     * @param capacity the longest chain
      * @param maxSge how many buffers each request may name
      * @param inlineBytes how many bytes each request may carry inline
      * @param memory the allocator; the caller frees it after the last post
@@ -130,20 +128,12 @@ public final class SendChain {
         }
     }
 
-    /**
-     * How many requests are in the chain.
-     *
-     * @return 0 or more
-     */
+    /** How many requests are in the chain. */
     public int length() {
         return (int) ((current - slots) / stride);
     }
 
-    /**
-     * Whether no request is in the chain.
-     *
-     * @return true after {@link #clear}
-     */
+    /** Whether no request is in the chain. */
     public boolean isEmpty() {
         return current == slots;
     }
@@ -161,8 +151,6 @@ public final class SendChain {
      * Starts the next request. Fields that it does not set must be zero: rxe rejects a bind with
      * another request's values in the unions. A slot that held the same opcode before needs no
      * clearing: this request overwrites the same fields, and the others are zero.
-     *
-     * @param opcode one of the {@code IBV_WR_…} constants above
      */
     public void begin(int opcode) {
         if (Native.getInt(current, OPCODE) != opcode) {
@@ -173,23 +161,13 @@ public final class SendChain {
         }
     }
 
-    /**
-     * Sets the buffer list by reference. The list must not change until the post.
-     *
-     * @param sges the address of an array of {@code ibv_sge}
-     * @param count how many
-     */
+    /** Sets the buffer list by reference. The list must not change until the post. */
     public void buffers(long sges, int count) {
         Native.putLong(current, SGES, sges);
         Native.putInt(current, SGE_COUNT, count);
     }
 
-    /**
-     * Copies a buffer list into the slot.
-     *
-     * @param sges the list
-     * @param count its length, at most {@code maxSge}
-     */
+    /** Copies a buffer list into the slot. */
     public void copyOfBuffers(SgeArray sges, int count) {
         long list = current + REQUEST;
         if (count == 1) { // the usual case; copying 16 bytes in general costs more than two stores
@@ -207,9 +185,6 @@ public final class SendChain {
      * checked by the JDK: if another thread closes the arena of the memory, this throws.
      *
      * @param before how many bytes were copied for this request before
-     * @param memory where the bytes are
-     * @param offset the offset of the first byte
-     * @param count how many
      * @throws IllegalStateException when the memory's arena is closed
      * @throws WrongThreadException when the memory is confined to another thread
      * @throws IndexOutOfBoundsException for bytes outside of the memory, and for more than {@code
@@ -221,11 +196,7 @@ public final class SendChain {
                 memory, offset, Native.EVERYWHERE, current + inlineOffset + before, count);
     }
 
-    /**
-     * Sets the buffer list to the bytes that {@link #gather} copied, as one buffer.
-     *
-     * @param count the number of bytes
-     */
+    /** Sets the buffer list to the bytes that {@link #gather} copied, as one buffer. */
     public void ownBytes(long count) {
         long list = current + REQUEST;
         Native.putLong(list, SGE_ADDRESS, current + inlineOffset);
@@ -240,7 +211,6 @@ public final class SendChain {
      * Sets the remote address and key of a read or write.
      *
      * @param address in the peer's memory, in host order
-     * @param key the remote key (NDK: token)
      */
     public void remote(long address, int key) {
         Native.putLong(current, REMOTE_ADDRESS, address);
@@ -250,8 +220,6 @@ public final class SendChain {
     /**
      * Sets the remote key to invalidate: a key of this side for {@link #INVALIDATE}, of the peer
      * for {@link #SEND_WITH_INVALIDATE}.
-     *
-     * @param key the remote key
      */
     public void invalidate(int key) {
         Native.putInt(current, INVALIDATE_RKEY, key);
@@ -273,34 +241,19 @@ public final class SendChain {
      * Sets the remote address and key of an atomic operation.
      *
      * @param address in the peer's memory, in host order
-     * @param key the remote key (NDK: token)
      */
     public void remoteOfAtomic(long address, int key) {
         Native.putLong(current, ATOMIC_ADDRESS, address);
         Native.putInt(current, ATOMIC_KEY, key);
     }
 
-    /**
-     * Sets the operands of an atomic operation.
-     *
-     * @param compareAdd the value to compare with, or to add
-     * @param swap the new value of a compare and swap
-     */
+    /** Sets the operands of an atomic operation. */
     public void operands(long compareAdd, long swap) {
         Native.putLong(current, COMPARE_ADD, compareAdd);
         Native.putLong(current, SWAP, swap);
     }
 
-    /**
-     * Sets the window, the memory and the rights of a bind.
-     *
-     * @param window the address of the {@code ibv_mw}
-     * @param key the remote key after the bind
-     * @param region the address of the {@code ibv_mr}
-     * @param address the start of the window
-     * @param bytes its length
-     * @param access {@code IBV_ACCESS_REMOTE_…}
-     */
+    /** Sets the window, the memory and the rights of a bind. */
     public void bind(long window, int key, long region, long address, long bytes, int access) {
         Native.putLong(current, WINDOW, window);
         Native.putInt(current, WINDOW_KEY, key);
@@ -310,12 +263,7 @@ public final class SendChain {
         Native.putInt(current, INFO_ACCESS, access);
     }
 
-    /**
-     * Completes the request and appends it to the chain.
-     *
-     * @param id the {@code wr_id} that its completion will carry
-     * @param flags {@code IBV_SEND_…}
-     */
+    /** Completes the request and appends it to the chain. */
     public void finish(long id, int flags) {
         Native.putLong(current, ID, id);
         Native.putInt(current, FLAGS, flags);
@@ -326,7 +274,6 @@ public final class SendChain {
      * Gives a request of the chain its number.
      *
      * @param index which request; not checked
-     * @param id the {@code wr_id} that its completion will carry
      */
     public void number(int index, long id) {
         Native.putLong(slots + stride * index, ID, id);
@@ -336,7 +283,6 @@ public final class SendChain {
      * The opcode of a request of the chain.
      *
      * @param index which request; not checked
-     * @return one of the {@code IBV_WR_…} constants above
      */
     public int opcode(int index) {
         return Native.getInt(slots + stride * index, OPCODE);
@@ -346,8 +292,6 @@ public final class SendChain {
      * Sets or clears a flag of a request of the chain.
      *
      * @param index which request; not checked
-     * @param flag one of {@code IBV_SEND_…}
-     * @param on whether it is set
      */
     public void mark(int index, int flag, boolean on) {
         long slot = slots + stride * index;
@@ -372,9 +316,6 @@ public final class SendChain {
     /**
      * Terminates the chain after its last request, for {@code ibv_post_send}. The chain keeps its
      * requests until {@link #clear}, so the rest can be posted again.
-     *
-     * @param first the index of the first request to post
-     * @return that request's address
      */
     public long prepare(int first) {
         if (lastLinked != current - stride) {
@@ -386,8 +327,6 @@ public final class SendChain {
     /**
      * The pointer to pass as {@code bad_wr} to {@code ibv_post_send}. It is NULL before each post;
      * the provider sets it to the first request that it did not queue.
-     *
-     * @return the address of that pointer
      */
     public long badRequest() {
         return refused;
@@ -397,7 +336,6 @@ public final class SendChain {
      * Whether the provider queued all requests. siw may return 0 and set {@code bad_wr}, because
      * the result of ringing the doorbell overwrites that of queueing.
      *
-     * @param answer the result of {@code ibv_post_send}
      * @return true if it is 0 and {@code bad_wr} is NULL
      */
     public boolean accepted(int answer) {
@@ -409,7 +347,6 @@ public final class SendChain {
      * #refusedAt} returns the result.
      *
      * @param first the index of the first request that was posted
-     * @param answer the result of {@code ibv_post_send}
      * @return a positive errno
      */
     public int refused(int first, int answer) {

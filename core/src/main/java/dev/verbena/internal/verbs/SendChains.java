@@ -22,7 +22,6 @@ public final class SendChains {
     /**
      * Makes the chains of one queue.
      *
-     * @param provider the device's provider
      * @param maxDeferred how many requests may wait
      * @param maxSge how many buffers each request may name
      * @param inlineBytes how many bytes each request may carry inline

@@ -25,11 +25,7 @@ public final class SgeArray {
     private long firstAddress;
     private long firstLengthAndKey;
 
-    /**
-     * Allocates the array.
-     *
-     * @param capacity how many entries
-     */
+    /** Allocates the array. */
     public SgeArray(int capacity) {
         this.array = Arena.ofAuto().allocate(SIZE * capacity, Long.BYTES);
         this.address = array.address();
@@ -39,8 +35,6 @@ public final class SgeArray {
     /**
      * The address of the array. Valid while this object is reachable, which the caller must ensure
      * until the native call returns.
-     *
-     * @return the address
      */
     public long address() {
         return address;
@@ -49,10 +43,7 @@ public final class SgeArray {
     /**
      * Writes an entry.
      *
-     * @param index the index, below the capacity
-     * @param address the address of the bytes
      * @param length how many, as an unsigned 32-bit number
-     * @param key the local key (NDK: local token)
      */
     public void set(int index, long address, int length, int key) {
         try {
@@ -71,22 +62,12 @@ public final class SgeArray {
         }
     }
 
-    /**
-     * The address in an entry.
-     *
-     * @param index the index, below the capacity
-     * @return the address of the bytes
-     */
+    /** The address in an entry. */
     public long addressOf(int index) {
         return index == 0 ? firstAddress : Native.getLong(entry(index), ADDR);
     }
 
-    /**
-     * The length of an entry.
-     *
-     * @param index the index, below the capacity
-     * @return how many bytes
-     */
+    /** The length of an entry. */
     public long lengthOf(int index) {
         long both = index == 0 ? firstLengthAndKey : Native.getLong(entry(index), LENGTH_AND_KEY);
         return LENGTH_IS_LOWER ? both & 0xFFFF_FFFFL : both >>> Integer.SIZE;

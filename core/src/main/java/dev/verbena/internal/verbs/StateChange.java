@@ -37,11 +37,7 @@ public final class StateChange implements AutoCloseable {
     private final long attributes = scratch.allocate(Structs.IbvQpAttr.SIZE);
     private final long mask = scratch.allocate(Integer.BYTES);
 
-    /**
-     * Creates a transition with only the target state set.
-     *
-     * @param state one of this class's constants
-     */
+    /** Creates a transition with only the target state set. */
     public StateChange(int state) {
         putInt(Structs.IbvQpAttr.QP_STATE, state);
     }
@@ -49,9 +45,6 @@ public final class StateChange implements AutoCloseable {
     /**
      * From INIT to ready-to-receive, after which the queue pair accepts packets from the peer: of a
      * connection without the connection manager.
-     *
-     * @param path how to reach the peer
-     * @return the transition
      */
     public static StateChange readyToReceive(PathAttributes path) {
         StateChange change = new StateChange(READY_TO_RECEIVE);
@@ -82,11 +75,9 @@ public final class StateChange implements AutoCloseable {
     /**
      * From ready-to-receive to ready-to-send: of a connection without the connection manager.
      *
-     * @param sequence the sequence number of its first packet
      * @param outboundReads how many reads and atomics it may have outstanding
      * @param infiniteRnrRetry whether to retry without limit while the peer has no receive posted,
      *     instead of for some seconds
-     * @return the transition
      */
     public static StateChange readyToSend(
             int sequence, int outboundReads, boolean infiniteRnrRetry) {
@@ -154,11 +145,7 @@ public final class StateChange implements AutoCloseable {
         scratch.close();
     }
 
-    /**
-     * The target state.
-     *
-     * @return one of this class's constants
-     */
+    /** The target state. */
     public int state() {
         return getInt(Structs.IbvQpAttr.QP_STATE);
     }
@@ -166,56 +153,34 @@ public final class StateChange implements AutoCloseable {
     /**
      * Sets the operations of the peer that the queue pair allows. The connection manager does not
      * set them.
-     *
-     * @param rights {@code IBV_ACCESS_REMOTE_…}
      */
     public void access(int rights) {
         putInt(Structs.IbvQpAttr.QP_ACCESS_FLAGS, rights);
         add(Verbs.IBV_QP_ACCESS_FLAGS);
     }
 
-    /**
-     * The operations of the peer that the queue pair allows.
-     *
-     * @return {@code IBV_ACCESS_REMOTE_…}
-     */
+    /** The operations of the peer that the queue pair allows. */
     public int access() {
         return getInt(Structs.IbvQpAttr.QP_ACCESS_FLAGS);
     }
 
-    /**
-     * How many reads and atomics of the peer may be outstanding towards this side.
-     *
-     * @return 0 to 255
-     */
+    /** How many reads and atomics of the peer may be outstanding towards this side. */
     public int inboundReads() {
         return getByte(Structs.IbvQpAttr.MAX_DEST_RD_ATOMIC);
     }
 
-    /**
-     * Changes how many reads and atomics of the peer may be outstanding towards this side.
-     *
-     * @param reads 0 to 255
-     */
+    /** Changes how many reads and atomics of the peer may be outstanding towards this side. */
     public void inboundReads(int reads) {
         putByte(Structs.IbvQpAttr.MAX_DEST_RD_ATOMIC, reads);
         add(Verbs.IBV_QP_MAX_DEST_RD_ATOMIC);
     }
 
-    /**
-     * How many reads and atomics may be outstanding towards the peer.
-     *
-     * @return 0 to 255
-     */
+    /** How many reads and atomics may be outstanding towards the peer. */
     public int outboundReads() {
         return getByte(Structs.IbvQpAttr.MAX_RD_ATOMIC);
     }
 
-    /**
-     * Changes how many reads and atomics may be outstanding towards the peer.
-     *
-     * @param reads 0 to 255
-     */
+    /** Changes how many reads and atomics may be outstanding towards the peer. */
     public void outboundReads(int reads) {
         putByte(Structs.IbvQpAttr.MAX_RD_ATOMIC, reads);
         add(Verbs.IBV_QP_MAX_QP_RD_ATOMIC);
@@ -270,11 +235,7 @@ public final class StateChange implements AutoCloseable {
         add(Verbs.IBV_QP_MIN_RNR_TIMER);
     }
 
-    /**
-     * Changes the traffic class in the IP header (or GRH) of each packet.
-     *
-     * @param value 0 to 255
-     */
+    /** Changes the traffic class in the IP header (or GRH) of each packet. */
     public void trafficClass(int value) {
         putByte(Structs.IbvQpAttr.AH_ATTR_GRH_TRAFFIC_CLASS, value);
         add(Verbs.IBV_QP_AV);
@@ -300,11 +261,7 @@ public final class StateChange implements AutoCloseable {
         add(Verbs.IBV_QP_AV);
     }
 
-    /**
-     * Changes the partition.
-     *
-     * @param index in the port's table of P_Keys
-     */
+    /** Changes the partition. */
     public void pkeyIndex(int index) {
         putShort(Structs.IbvQpAttr.PKEY_INDEX, index);
         add(Verbs.IBV_QP_PKEY_INDEX);
@@ -320,11 +277,7 @@ public final class StateChange implements AutoCloseable {
         add(Verbs.IBV_QP_TIMEOUT);
     }
 
-    /**
-     * The time after which an unacknowledged packet is sent again.
-     *
-     * @return the exponent, as {@link #ackTimeout(int)} takes it
-     */
+    /** The time after which an unacknowledged packet is sent again. */
     public int ackTimeout() {
         return getByte(Structs.IbvQpAttr.TIMEOUT);
     }

@@ -126,8 +126,6 @@ public final class VerbsContext {
     /**
      * Reads the function pointers of an opened device. All calls are ordinary downcalls, so the
      * functions may block, and may call Java, as those of tests do.
-     *
-     * @param context the {@code ibv_context} from {@link DeviceList#open}
      */
     public VerbsContext(long context) {
         this.functions =
@@ -156,7 +154,6 @@ public final class VerbsContext {
      * in user space. A safepoint must wait for the end of a critical downcall, so none may enter
      * the kernel: on Soft-RoCE, the kernel may execute the whole request before a post returns.
      *
-     * @param throughKernel which functions of this provider enter the kernel
      * @return the new context; except with ALL, only for real devices, because a critical downcall
      *     must not call Java
      */
@@ -175,8 +172,6 @@ public final class VerbsContext {
     /**
      * {@code ibv_post_send}.
      *
-     * @param queuePair the address of the {@code ibv_qp}
-     * @param request the address of the first {@code ibv_send_wr}
      * @param refused the address of a pointer, which receives the address of the first refused
      *     request ({@code bad_wr})
      * @return 0, or an errno, which some providers return as a negative number
@@ -194,8 +189,6 @@ public final class VerbsContext {
     /**
      * {@code ibv_post_recv}.
      *
-     * @param queuePair the address of the {@code ibv_qp}
-     * @param request the address of the first {@code ibv_recv_wr}
      * @param refused the address of a pointer, which receives the address of the first refused
      *     request ({@code bad_wr})
      * @return 0, or an errno, which some providers return as a negative number
@@ -213,8 +206,6 @@ public final class VerbsContext {
     /**
      * {@code ibv_post_srq_recv}.
      *
-     * @param sharedQueue the address of the {@code ibv_srq}
-     * @param request the address of the first {@code ibv_recv_wr}
      * @param refused the address of a pointer, which receives the address of the first refused
      *     request ({@code bad_wr})
      * @return 0, or an errno, which some providers return as a negative number
@@ -232,8 +223,6 @@ public final class VerbsContext {
     /**
      * {@code ibv_poll_cq}.
      *
-     * @param completionQueue the address of the {@code ibv_cq}
-     * @param count the most completions to return
      * @param completions receives them, from index 0 on
      * @return the number of completions, or a negative number if the queue has failed
      */
@@ -251,7 +240,6 @@ public final class VerbsContext {
     /**
      * {@code ibv_req_notify_cq}: requests one event for the next completion.
      *
-     * @param completionQueue the address of the {@code ibv_cq}
      * @param solicitedOnly whether only solicited receives and failures count
      * @return 0, or an errno
      */
@@ -272,7 +260,6 @@ public final class VerbsContext {
     /**
      * {@code enum ibv_mtu} in bytes.
      *
-     * @param mtu the enum's value
      * @return 256 to 4096
      */
     public static int mtuBytes(int mtu) {
@@ -283,7 +270,6 @@ public final class VerbsContext {
      * The largest {@code enum ibv_mtu} of at most so many bytes.
      *
      * @param bytes 256 to 4096
-     * @return the enum's value
      */
     public static int mtuOf(int bytes) {
         int mtu = Integer.numberOfTrailingZeros(Integer.highestOneBit(bytes)) - 7;

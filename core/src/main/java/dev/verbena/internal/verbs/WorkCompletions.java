@@ -34,22 +34,14 @@ public final class WorkCompletions {
     private final long address;
     private final int capacity;
 
-    /**
-     * Allocates the array.
-     *
-     * @param capacity how many completions
-     */
+    /** Allocates the array. */
     public WorkCompletions(int capacity) {
         this.capacity = capacity;
         this.array = Arena.ofAuto().allocate(SIZE * capacity, Long.BYTES);
         this.address = array.address();
     }
 
-    /**
-     * How many fit.
-     *
-     * @return 1 or more
-     */
+    /** How many fit. */
     public int capacity() {
         return capacity;
     }
@@ -58,32 +50,17 @@ public final class WorkCompletions {
         return address;
     }
 
-    /**
-     * The {@code wr_id}.
-     *
-     * @param index the index of the completion
-     * @return the value that the request was posted with
-     */
+    /** The {@code wr_id}. */
     public long id(int index) {
         return Native.getLong(address + SIZE * index, ID);
     }
 
-    /**
-     * The {@code enum ibv_wc_status}.
-     *
-     * @param index the index of the completion
-     * @return its value
-     */
+    /** The {@code enum ibv_wc_status}. */
     public int status(int index) {
         return Native.getInt(address + SIZE * index, STATUS);
     }
 
-    /**
-     * The provider's own error code.
-     *
-     * @param index the index of the completion
-     * @return {@code vendor_err}
-     */
+    /** The provider's own error code. */
     public int vendorError(int index) {
         return Native.getInt(address + SIZE * index, VENDOR_ERROR);
     }
@@ -91,7 +68,6 @@ public final class WorkCompletions {
     /**
      * The message's length, for a successful receive.
      *
-     * @param index the index of the completion
      * @return {@code byte_len} as an unsigned number
      */
     public long bytes(int index) {
@@ -101,59 +77,33 @@ public final class WorkCompletions {
     /**
      * Whether a successful receive was consumed by the peer's write with immediate data.
      *
-     * @param index the index of the completion
      * @return from {@code opcode}, which is valid only for success
      */
     public boolean isWriteWithImmediate(int index) {
         return Native.getInt(address + SIZE * index, OPCODE) == Verbs.IBV_WC_RECV_RDMA_WITH_IMM;
     }
 
-    /**
-     * The flags of a successful receive.
-     *
-     * @param index the index of the completion
-     * @return {@code wc_flags}
-     */
+    /** The flags of a successful receive. */
     public int flags(int index) {
         return Native.getInt(address + SIZE * index, FLAGS);
     }
 
-    /**
-     * Whether a successful receive has immediate data.
-     *
-     * @param index the index of the completion
-     * @return from {@code wc_flags}
-     */
+    /** Whether a successful receive has immediate data. */
     public boolean hasImmediate(int index) {
         return (flags(index) & Verbs.IBV_WC_WITH_IMM) != 0;
     }
 
-    /**
-     * The immediate data of a successful receive.
-     *
-     * @param index the index of the completion
-     * @return the number that C gets from {@code ntohl(imm_data)}
-     */
+    /** The immediate data of a successful receive. */
     public int immediate(int index) {
         return Native.EVERYWHERE.get(Native.BIG_ENDIAN_INT, address + SIZE * index + IMMEDIATE);
     }
 
-    /**
-     * The remote key (NDK: token) that the message of a successful receive invalidated.
-     *
-     * @param index the index of the completion
-     * @return {@code invalidated_rkey}
-     */
+    /** The remote key (NDK: token) that the message of a successful receive invalidated. */
     public int invalidatedToken(int index) {
         return Native.getInt(address + SIZE * index, INVALIDATED);
     }
 
-    /**
-     * The number of the queue pair that the completion belongs to; valid for failures, too.
-     *
-     * @param index the index of the completion
-     * @return {@code qp_num}
-     */
+    /** The number of the queue pair that the completion belongs to; valid for failures, too. */
     public int queuePairNumber(int index) {
         return Native.getInt(address + SIZE * index, QUEUE_PAIR);
     }
