@@ -32,8 +32,8 @@ BENCH_BRIEF_JVM_IN_VM=(-XX:+TieredCompilation -XX:TieredStopAtLevel=1 -XX:Compil
 # And those of JVMs whose first rounds are measured: with tiers, as users start them. One in ten may die of it in the emulator; its fork
 # has no value then.
 BENCH_FRESH_JVM_IN_VM=(--enable-native-access=ALL-UNNAMED -XX:+UseSerialGC)
-# Rows on the stand-in for libibverbs, whose provider only copies. Those of JMH are one program in Java; the next are others in Java's
-# place, one process for each of them, fork and measure.
+# Rows on the stand-in for libibverbs, whose provider only copies. The rows of JMH are measured by one program in Java, the rows of
+# peers by several programs: one process for each of them, each fork and each row.
 ROWS_OF_JMH=(post-poll post-poll-confined chain chain-confined batch-confined prepared-confined arm-await message allocation)
 ROWS_OF_PEERS=(peers-one peers-chain peers-queue-pairs)
 ROWS_HERE=("${ROWS_OF_JMH[@]}" two-threads idle-queue-pair cold-start load-queue-pairs load-depth "${ROWS_OF_PEERS[@]}")
@@ -199,7 +199,7 @@ bench_here() {
             bench_both load load Load "${load[@]}"
         fi
         if here_is "${ROWS_OF_PEERS[@]}"; then
-            say "others in Java's place, fork $fork of $BENCH_FORKS_HERE"
+            say "${ROWS_OF_PEERS[*]}, fork $fork of $BENCH_FORKS_HERE"
             for row in "${ROWS_OF_PEERS[@]}"; do
                 ! here_is "$row" || bench_peers "$row" "$fork"
             done
@@ -271,15 +271,15 @@ describe_machine() {
     echo "JDK: $("$JDK/bin/java" -XshowSettings:properties -version 2>&1 | sed -nE 's/^ *java\.(runtime|vendor)\.version = //p' | paste -sd' ')"
     [ ${#here[@]} = 0 ] || echo "JVM options: ${java[*]:1}"
     [ ${#there[@]} = 0 ] || echo "JVM options where the devices are: ${java_there[*]:1}"
-    [ -z "${VERBENA_FRESH_JVM-}" ] || echo "JVM options of first-round-trips, alone: $VERBENA_FRESH_JVM"
-    [ -z "${VERBENA_BRIEF_JVM-}" ] || echo "JVM options of connect and first-message, beside: $VERBENA_BRIEF_JVM"
+    [ -z "${VERBENA_FRESH_JVM-}" ] || echo "JVM options of first-round-trips, instead: $VERBENA_FRESH_JVM"
+    [ -z "${VERBENA_BRIEF_JVM-}" ] || echo "JVM options of connect and first-message, in addition: $VERBENA_BRIEF_JVM"
     echo "C compiler: $("${CC:-cc}" --version | head -n 1)"
     if have_apt; then
         for about in libibverbs1 librdmacm1 perftest; do
             echo "$about: $(dpkg-query -W -f '${Version}' "$about" 2>/dev/null || dpkg-query -W -f '${Version}' "${about}t64" 2>/dev/null)"
         done
     fi
-    echo "forks: $BENCH_FORKS of each side, C first, taking turns; $BENCH_FORKS_HERE where no device is needed;" \
-        "1 where emulated processors are counted"
-    [ "$QUICK" = no ] || echo "quick: yes, fewer iterations than what is committed"
+    echo "forks: $BENCH_FORKS of each side, C first, in turn; $BENCH_FORKS_HERE if no device is needed;" \
+        "1 if instructions are counted"
+    [ "$QUICK" = no ] || echo "quick: yes, with fewer iterations than in the committed results"
 }
