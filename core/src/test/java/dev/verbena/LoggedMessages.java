@@ -13,12 +13,17 @@ public final class LoggedMessages {
 
     /** The messages of the library's logger. */
     public static List<String> of(Runnable action) {
-        List<String> messages = Collections.synchronizedList(new ArrayList<>());
+        return recordsOf(action).stream().map(LogRecord::getMessage).toList();
+    }
+
+    /** The records of the library's logger. */
+    public static List<LogRecord> recordsOf(Runnable action) {
+        List<LogRecord> records = Collections.synchronizedList(new ArrayList<>());
         Handler handler =
                 new Handler() {
                     @Override
                     public void publish(LogRecord logged) {
-                        messages.add(logged.getMessage());
+                        records.add(logged);
                     }
 
                     @Override
@@ -36,6 +41,6 @@ public final class LoggedMessages {
             logger.removeHandler(handler);
             logger.setUseParentHandlers(true);
         }
-        return messages;
+        return records;
     }
 }

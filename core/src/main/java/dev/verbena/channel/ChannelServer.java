@@ -151,8 +151,10 @@ public final class ChannelServer implements AutoCloseable {
             new Refusal(e.status(), String.valueOf(e.getMessage())).reject(connector);
             return;
         }
-        ChannelLog.error("%s refused a channel".formatted(this), thrown);
-        String status = thrown instanceof VerbenaException e ? " (%s)".formatted(e.status()) : "";
+        ChannelLog.error(
+                "%s could not create a channel, and refused the peer".formatted(this), thrown);
+        String status =
+                thrown instanceof VerbenaException e ? " (%s)".formatted(e.status().name()) : "";
         Refusal.forNow("the server cannot create a channel" + status + "; its log says why")
                 .reject(connector);
     }

@@ -8,6 +8,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.catchThrowableOfType;
 
 import dev.verbena.Connector;
+import dev.verbena.LoggedMessages;
 import dev.verbena.Status;
 import dev.verbena.internal.verbs.ConnectionEvent;
 import dev.verbena.internal.verbs.Errno;
@@ -24,6 +25,7 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
+import java.util.logging.LogRecord;
 
 /** How many channels a server takes, and how it stops; on a network that does not exist. */
 @Timeout(60)
@@ -82,6 +84,44 @@ class ChannelServerTest {
             assertThatThrownBy(() -> connect(poller)).hasMessageContaining("refused");
             until(() -> server.channelCount() == 0);
             assertThat(connect(poller).isOpen()).isTrue();
+        }
+    }
+
+    /** The peer gets the status; the reason concerns this side, so it is in the log. */
+    @Test
+    void aRefusalForWhatThisSideLacksIsLogged() {
+        try (FakeFabric fabric = new FakeFabric();
+                Poller poller = Poller.start(fabric.adapter, IdleStrategy.events());
+                ChannelServer server =
+                        ChannelServer.listen(poller, port(PORT), SMALL, 1, null, channel -> {});
+                Connector connector = fabric.adapter.createConnector();
+                Channel client = new Channel(poller, SMALL, null)) {
+            synchronized (fabric.device) {
+                fabric.device.controlError = Errno.ENOMEM; // of the server's memory region
+            }
+            List<LogRecord> logged =
+                    LoggedMessages.recordsOf(
+                            () ->
+                                    assertThatThrownBy(
+                                                    () ->
+                                                            connector.connect(
+                                                                    client.pair(),
+                                                                    port(PORT),
+                                                                    client.connectionOptions()))
+                                            .hasMessageContaining("refused the connection"));
+            assertThat(logged)
+                    .singleElement()
+                    .satisfies(
+                            one -> {
+                                assertThat(one.getMessage())
+                                        .isEqualTo(
+                                                "%s could not create a channel, and refused the peer",
+                                                server);
+                                assertThat(one.getThrown()).hasMessageContaining("ibv_reg_mr");
+                            });
+            assertThat(Refusal.read(connector.connectionData().privateData()).why())
+                    .isEqualTo(
+                            "the server cannot create a channel (INSUFFICIENT_RESOURCES); its log says why");
         }
     }
 
