@@ -5,6 +5,7 @@ import com.google.errorprone.annotations.CheckReturnValue;
 import dev.verbena.internal.connect.ConnectionEvents;
 import dev.verbena.internal.queue.SharedQueues;
 import dev.verbena.internal.runtime.AdapterEvents;
+import dev.verbena.internal.text.Arguments;
 import dev.verbena.internal.verbs.ConnectionControl;
 import dev.verbena.internal.verbs.DeviceAttributes;
 import dev.verbena.internal.verbs.DeviceControl;
@@ -16,7 +17,6 @@ import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.time.Duration;
 import java.util.List;
-import java.util.Objects;
 import java.util.concurrent.Executor;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.Consumer;
@@ -117,7 +117,7 @@ public final class Adapter extends NativeObject {
      */
     @CheckReturnValue
     public static Adapter open(String name) {
-        return DeviceDirectory.open(name);
+        return DeviceDirectory.open(Arguments.notNull(name, "name"));
     }
 
     /**
@@ -283,7 +283,7 @@ public final class Adapter extends NativeObject {
      * @throws VerbenaException if the event thread cannot be started
      */
     public AdapterEvent.Registration onEvent(Consumer<? super AdapterEvent> listener) {
-        Objects.requireNonNull(listener, "listener");
+        Arguments.notNull(listener, "listener");
         acquire();
         try {
             AdapterEvents running = events();
@@ -316,7 +316,7 @@ public final class Adapter extends NativeObject {
      */
     @CheckReturnValue
     public Listener listen(InetSocketAddress address, int backlog, Consumer<Connector> handler) {
-        return new Listener(this, address, backlog, Objects.requireNonNull(handler, "handler"));
+        return new Listener(this, address, backlog, Arguments.notNull(handler, "handler"));
     }
 
     /**
@@ -342,8 +342,8 @@ public final class Adapter extends NativeObject {
                 this,
                 address,
                 backlog,
-                Objects.requireNonNull(executor, "executor"),
-                Objects.requireNonNull(handler, "handler"));
+                Arguments.notNull(executor, "executor"),
+                Arguments.notNull(handler, "handler"));
     }
 
     /**

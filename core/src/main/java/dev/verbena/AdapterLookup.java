@@ -2,6 +2,7 @@ package dev.verbena;
 
 import dev.verbena.internal.connect.Failure;
 import dev.verbena.internal.connect.RouteLookup;
+import dev.verbena.internal.text.Arguments;
 import dev.verbena.internal.verbs.ConnectionControl;
 import dev.verbena.internal.verbs.GidTableEntry;
 import dev.verbena.internal.verbs.IdentifierInfo;
@@ -17,7 +18,6 @@ import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.Objects;
 import java.util.Set;
 import java.util.TreeSet;
 import java.util.function.Supplier;
@@ -93,7 +93,7 @@ final class AdapterLookup {
 
     /** Opens the device that has an address, and chooses the address's GID. */
     Adapter forAddress(InetAddress local) {
-        Objects.requireNonNull(local, "local");
+        Arguments.notNull(local, "local");
         String address = local.getHostAddress();
         if (local.isAnyLocalAddress()) {
             throw none("%s stands for all addresses: name one".formatted(address));
@@ -118,7 +118,7 @@ final class AdapterLookup {
     /** Opens the device that the route to a peer leads through. */
     Adapter forPeer(
             InetAddress remote, Supplier<ConnectionControl> connections, Duration deadline) {
-        Objects.requireNonNull(remote, "remote");
+        Arguments.notNull(remote, "remote");
         if (remote.isAnyLocalAddress()) {
             throw none("%s is no address of a peer".formatted(remote.getHostAddress()));
         }

@@ -1,5 +1,7 @@
 package dev.verbena;
 
+import dev.verbena.internal.text.Arguments;
+
 import org.jspecify.annotations.Nullable;
 
 import java.net.Inet6Address;
@@ -8,7 +10,6 @@ import java.net.InetSocketAddress;
 import java.util.ArrayList;
 import java.util.Iterator;
 import java.util.List;
-import java.util.Objects;
 
 /** Validates IP addresses for RDMA, and finds the local addresses to connect from. */
 final class Addresses {
@@ -19,7 +20,7 @@ final class Addresses {
      * errno.
      */
     static void check(Adapter adapter, InetSocketAddress address, String what) {
-        Objects.requireNonNull(address, "address");
+        Arguments.notNull(address, "address");
         if (address.isUnresolved()) {
             throw new VerbenaException(
                     Status.INVALID_ADDRESS,

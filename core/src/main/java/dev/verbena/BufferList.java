@@ -4,6 +4,7 @@ import com.google.errorprone.annotations.CheckReturnValue;
 
 import dev.verbena.internal.queue.Buffers;
 import dev.verbena.internal.queue.RegisteredMemory;
+import dev.verbena.internal.text.Arguments;
 
 import org.jspecify.annotations.Nullable;
 
@@ -49,7 +50,7 @@ public final class BufferList {
      * @param arena where its segments come from; parts of regions can be added as well
      */
     public BufferList(int capacity, RegisteredArena arena) {
-        this(Objects.requireNonNull(arena, "arena"), capacity);
+        this(Arguments.notNull(arena, "arena"), capacity);
     }
 
     private BufferList(@Nullable RegisteredArena arena, int capacity) {
@@ -69,7 +70,7 @@ public final class BufferList {
      */
     @CheckReturnValue
     public static BufferList of(MemoryRegion region) {
-        return new BufferList(1).add(region, 0, region.bytes());
+        return new BufferList(1).add(Arguments.notNull(region, "region"), 0, region.bytes());
     }
 
     /**

@@ -2,6 +2,8 @@ package dev.verbena;
 
 import com.google.errorprone.annotations.CheckReturnValue;
 
+import dev.verbena.internal.text.Arguments;
+
 import org.jspecify.annotations.Nullable;
 
 import java.util.Objects;
@@ -55,8 +57,7 @@ public final class BufferPoolOptions {
      * @return a changed copy of these options
      */
     public BufferPoolOptions withMemory(MemoryOptions options) {
-        return new BufferPoolOptions(
-                count, bytes, Objects.requireNonNull(options, "options"), tracking);
+        return new BufferPoolOptions(count, bytes, Arguments.notNull(options, "options"), tracking);
     }
 
     /**

@@ -2,9 +2,10 @@ package dev.verbena;
 
 import com.google.errorprone.annotations.CheckReturnValue;
 
+import dev.verbena.internal.text.Arguments;
+
 import org.jspecify.annotations.Nullable;
 
-import java.util.Objects;
 import java.util.function.Consumer;
 
 /**
@@ -76,7 +77,7 @@ public final class CompletionQueueOptions {
      */
     public CompletionQueueOptions callback(Consumer<Status> callback) {
         return new CompletionQueueOptions(
-                depth, confined, Objects.requireNonNull(callback, "callback"), vector, channel);
+                depth, confined, Arguments.notNull(callback, "callback"), vector, channel);
     }
 
     /**
@@ -104,7 +105,7 @@ public final class CompletionQueueOptions {
      */
     public CompletionQueueOptions channel(CompletionChannel channel) {
         return new CompletionQueueOptions(
-                depth, confined, callback, vector, Objects.requireNonNull(channel, "channel"));
+                depth, confined, callback, vector, Arguments.notNull(channel, "channel"));
     }
 
     @Override

@@ -2,6 +2,7 @@ package dev.verbena;
 
 import com.google.errorprone.annotations.CheckReturnValue;
 
+import dev.verbena.internal.text.Arguments;
 import dev.verbena.internal.text.Text;
 
 import org.jspecify.annotations.Nullable;
@@ -116,7 +117,7 @@ public final class ConnectionOptions {
      * @return a changed copy of these options
      */
     public ConnectionOptions withLocalAddress(InetSocketAddress address) {
-        Objects.requireNonNull(address, "address");
+        Arguments.notNull(address, "address");
         return with(changed -> changed.local = address);
     }
 

@@ -7,13 +7,13 @@ import dev.verbena.internal.connect.PeerParameters;
 import dev.verbena.internal.connect.PrivateData;
 import dev.verbena.internal.runtime.Threads;
 import dev.verbena.internal.runtime.Uncaught;
+import dev.verbena.internal.text.Arguments;
 import dev.verbena.internal.verbs.DeviceAttributes;
 
 import org.jspecify.annotations.Nullable;
 
 import java.net.InetSocketAddress;
 import java.util.Iterator;
-import java.util.Objects;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
@@ -156,7 +156,7 @@ public final class Connector extends NativeObject {
             SharedEndpoint endpoint,
             InetSocketAddress peer,
             ConnectionOptions options) {
-        await(begin(queuePair, peer, Objects.requireNonNull(endpoint, "endpoint"), options));
+        await(begin(queuePair, peer, Arguments.notNull(endpoint, "endpoint"), options));
     }
 
     /**
@@ -175,7 +175,7 @@ public final class Connector extends NativeObject {
             SharedEndpoint endpoint,
             InetSocketAddress peer,
             ConnectionOptions options) {
-        Objects.requireNonNull(endpoint, "endpoint");
+        Arguments.notNull(endpoint, "endpoint");
         return async(() -> begin(queuePair, peer, endpoint, options));
     }
 
@@ -445,7 +445,7 @@ public final class Connector extends NativeObject {
      *     close any object
      */
     public void onDisconnect(Consumer<Status> callback) {
-        Objects.requireNonNull(callback, "callback");
+        Arguments.notNull(callback, "callback");
         var _ =
                 connection
                         .closeReason()

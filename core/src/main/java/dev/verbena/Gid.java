@@ -2,6 +2,8 @@ package dev.verbena;
 
 import com.google.errorprone.annotations.CheckReturnValue;
 
+import dev.verbena.internal.text.Arguments;
+
 import java.net.Inet4Address;
 import java.net.Inet6Address;
 import java.net.InetAddress;
@@ -48,6 +50,7 @@ public record Gid(long high, long low) {
      * @throws IllegalArgumentException for anything else
      */
     public static Gid parse(String text) {
+        Arguments.notNull(text, "text");
         try {
             if (text.indexOf(':') < 0) {
                 return of(Inet4Address.ofLiteral(text));
@@ -66,7 +69,7 @@ public record Gid(long high, long low) {
      * @return the GID
      */
     public static Gid of(InetAddress address) {
-        byte[] bytes = address.getAddress();
+        byte[] bytes = Arguments.notNull(address, "address").getAddress();
         if (bytes.length == Integer.BYTES) {
             return new Gid(
                     0,
@@ -83,7 +86,7 @@ public record Gid(long high, long low) {
      * @return the GID
      */
     public static Gid of(byte[] bytes) {
-        if (bytes.length != BYTES) {
+        if (Arguments.notNull(bytes, "bytes").length != BYTES) {
             throw new IllegalArgumentException("A GID has 16 bytes, these are " + bytes.length);
         }
         ByteBuffer buffer = ByteBuffer.wrap(bytes);

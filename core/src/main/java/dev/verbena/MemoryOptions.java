@@ -2,6 +2,8 @@ package dev.verbena;
 
 import com.google.errorprone.annotations.CheckReturnValue;
 
+import dev.verbena.internal.text.Arguments;
+
 import org.jspecify.annotations.Nullable;
 
 import java.util.Objects;
@@ -49,7 +51,7 @@ public final class MemoryOptions {
      * @return a changed copy of these options
      */
     public MemoryOptions withHugePages(HugePages pages) {
-        return new MemoryOptions(alignment, Objects.requireNonNull(pages, "pages"));
+        return new MemoryOptions(alignment, Arguments.notNull(pages, "pages"));
     }
 
     /**

@@ -2,6 +2,8 @@ package dev.verbena;
 
 import com.google.errorprone.annotations.CheckReturnValue;
 
+import dev.verbena.internal.text.Arguments;
+
 import org.jspecify.annotations.Nullable;
 
 import java.net.InetSocketAddress;
@@ -28,11 +30,11 @@ public final class Peer {
     }
 
     static Peer of(InetSocketAddress address) {
-        return new Peer(Objects.requireNonNull(address, "address"), null);
+        return new Peer(Arguments.notNull(address, "address"), null);
     }
 
     static Peer of(QueuePairAddress address) {
-        return new Peer(null, Objects.requireNonNull(address, "address"));
+        return new Peer(null, Arguments.notNull(address, "address"));
     }
 
     /**

@@ -4,12 +4,12 @@ import com.google.errorprone.annotations.CheckReturnValue;
 
 import dev.verbena.internal.queue.SendRules;
 import dev.verbena.internal.queue.WindowTable;
+import dev.verbena.internal.text.Arguments;
 
 import org.jspecify.annotations.Nullable;
 
 import java.lang.foreign.MemorySegment;
 import java.util.Arrays;
-import java.util.Objects;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.Consumer;
@@ -229,7 +229,7 @@ public final class ProtectionDomain extends NativeObject {
     public SharedReceiveQueue createSharedReceiveQueue(
             int depth, int maxBuffers, Consumer<Status> callback) {
         return new SharedReceiveQueue(
-                this, depth, maxBuffers, Objects.requireNonNull(callback, "callback"));
+                this, depth, maxBuffers, Arguments.notNull(callback, "callback"));
     }
 
     /**
@@ -254,7 +254,7 @@ public final class ProtectionDomain extends NativeObject {
                 this,
                 initiatorCompletions,
                 receiveCompletions,
-                Objects.requireNonNull(receives, "receives"),
+                Arguments.notNull(receives, "receives"),
                 limits);
     }
 

@@ -13,12 +13,12 @@ import dev.verbena.internal.queue.SendQueue;
 import dev.verbena.internal.queue.StackReserve;
 import dev.verbena.internal.queue.SynthesizedStatus;
 import dev.verbena.internal.queue.WindowRequests;
+import dev.verbena.internal.text.Arguments;
 import dev.verbena.internal.text.Text;
 
 import org.jspecify.annotations.Nullable;
 
 import java.time.Duration;
-import java.util.Objects;
 import java.util.Optional;
 import java.util.concurrent.TimeUnit;
 
@@ -175,7 +175,7 @@ public final class QueuePair extends NativeObject implements SendRequests {
      * @throws VerbenaException when the device refuses the address or an option
      */
     public void connect(QueuePairAddress peer, PathOptions options) {
-        Objects.requireNonNull(options, "options");
+        Arguments.notNull(options, "options");
         acquire();
         try {
             if (!half.beginConnecting()) {
@@ -651,7 +651,8 @@ public final class QueuePair extends NativeObject implements SendRequests {
             OpFlags flags) {
         if (buffers == null || flags == null) {
             sends.postDeferred();
-            throw new NullPointerException(buffers == null ? "buffers" : "flags");
+            Arguments.notNull(buffers, "buffers");
+            Arguments.notNull(flags, "flags");
         }
         return answer(
                 operation.name(),

@@ -2,6 +2,8 @@ package dev.verbena;
 
 import com.google.errorprone.annotations.CheckReturnValue;
 
+import dev.verbena.internal.text.Arguments;
+
 import org.jspecify.annotations.Nullable;
 
 import java.util.Objects;
@@ -44,7 +46,7 @@ public final class QueuePairAddress {
             boolean sharedReceives) {
         this.queuePairNumber = checked("queue pair number", queuePairNumber, 0, 0xFF_FFFF);
         this.firstSequenceNumber = checked("sequence number", firstSequenceNumber, 0, 0xFF_FFFF);
-        this.gid = Objects.requireNonNull(gid, "gid");
+        this.gid = Arguments.notNull(gid, "gid");
         this.lid = checked("LID", lid, 0, 0xFFFF);
         this.mtuBytes = checked("MTU", mtuBytes, SMALLEST_MTU, LARGEST_MTU);
         this.inboundReads = checked("number of inbound reads", inboundReads, 0, Integer.MAX_VALUE);

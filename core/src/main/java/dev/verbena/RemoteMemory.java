@@ -2,6 +2,8 @@ package dev.verbena;
 
 import com.google.errorprone.annotations.CheckReturnValue;
 
+import dev.verbena.internal.text.Arguments;
+
 import org.jspecify.annotations.Nullable;
 
 import java.lang.foreign.MemorySegment;
@@ -85,6 +87,7 @@ public final class RemoteMemory {
      * @throws IllegalArgumentException if the length in the message is negative
      */
     public static RemoteMemory readFrom(MemorySegment message, long offset) {
+        Arguments.notNull(message, "message");
         Objects.checkFromIndexSize(offset, MESSAGE_BYTES, message.byteSize());
         return of(
                 message.get(LONG, offset),

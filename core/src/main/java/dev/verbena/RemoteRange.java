@@ -1,6 +1,7 @@
 package dev.verbena;
 
 import dev.verbena.internal.queue.Operation;
+import dev.verbena.internal.text.Arguments;
 
 /** Checks that the bytes of a request are within the peer's memory that it names. */
 final class RemoteRange {
@@ -17,7 +18,8 @@ final class RemoteRange {
             if (requests instanceof QueuePair queuePair) {
                 queuePair.sends().postDeferred();
             }
-            throw new NullPointerException(memory == null ? "memory" : "buffers");
+            Arguments.notNull(memory, "memory");
+            Arguments.notNull(buffers, "buffers");
         }
         return memory.holds(offset, buffers.bytes());
     }

@@ -6,6 +6,7 @@ import com.google.errorprone.annotations.CheckReturnValue;
 import dev.verbena.internal.queue.Batch;
 import dev.verbena.internal.queue.Operation;
 import dev.verbena.internal.queue.Refusal;
+import dev.verbena.internal.text.Arguments;
 
 /**
  * Requests of one queue pair that are recorded once, and then posted together by one call of {@code
@@ -56,7 +57,7 @@ public final class RequestBatch implements SendRequests {
      * @throws IllegalArgumentException for another capacity
      */
     public RequestBatch(QueuePair queuePair, int capacity) {
-        int depth = queuePair.limits().initiatorDepth();
+        int depth = Arguments.notNull(queuePair, "queuePair").limits().initiatorDepth();
         if (capacity < 1 || capacity > depth) {
             throw new IllegalArgumentException(
                     "A batch of %s holds 1 to %d requests, as its queue does, not %d"

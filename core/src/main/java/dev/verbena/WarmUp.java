@@ -1,5 +1,7 @@
 package dev.verbena;
 
+import dev.verbena.internal.text.Arguments;
+
 import org.jspecify.annotations.Nullable;
 
 import java.net.InetAddress;
@@ -43,8 +45,9 @@ public final class WarmUp {
     private boolean over;
 
     private WarmUp(Adapter adapter, Duration limit) {
-        this.adapter = adapter;
-        this.deadline = System.nanoTime() + TimeUnit.NANOSECONDS.convert(limit);
+        this.adapter = Arguments.notNull(adapter, "adapter");
+        this.deadline =
+                System.nanoTime() + TimeUnit.NANOSECONDS.convert(Arguments.notNull(limit, "limit"));
         this.options = ConnectionOptions.DEFAULTS.withDeadline(limit).withPrivateData(secret);
     }
 

@@ -129,16 +129,16 @@ class RefusalTest {
         RemoteMemory target = RemoteMemory.of(Rig.REMOTE, 1, 8);
         assertThatThrownBy(() -> rig.a.send(1, null, none))
                 .isInstanceOf(NullPointerException.class)
-                .hasMessage("buffers");
+                .hasMessage("buffers must not be null");
         assertThatThrownBy(() -> rig.a.send(1, one, null))
                 .isInstanceOf(NullPointerException.class)
-                .hasMessage("flags");
+                .hasMessage("flags must not be null");
         assertThatThrownBy(() -> rig.a.write(1, one, null, 0, none))
                 .isInstanceOf(NullPointerException.class)
-                .hasMessage("memory");
+                .hasMessage("memory must not be null");
         assertThatThrownBy(() -> rig.a.write(1, null, target, 0, none))
                 .isInstanceOf(NullPointerException.class)
-                .hasMessage("buffers");
+                .hasMessage("buffers must not be null");
     }
 
     /** A status that is not of the last refused post: no reason is made up. */

@@ -203,7 +203,7 @@ class ValueTypesTest {
             refused(() -> some.withInboundReads(-1), "inbound reads is -1");
             assertThatThrownBy(() -> QueuePairAddress.of(0, 0, null, 1024))
                     .isInstanceOf(NullPointerException.class)
-                    .hasMessage("gid");
+                    .hasMessage("gid must not be null");
             assertThat(QueuePairAddress.of(0xFF_FFFF, 0xFF_FFFF, GID, 256).withLid(0xFFFF).lid())
                     .isEqualTo(0xFFFF);
         }

@@ -15,13 +15,13 @@ import dev.verbena.QueuePairLimits;
 import dev.verbena.RemoteMemory;
 import dev.verbena.Status;
 import dev.verbena.VerbenaException;
+import dev.verbena.internal.text.Arguments;
 
 import org.jspecify.annotations.Nullable;
 
 import java.lang.foreign.MemorySegment;
 import java.net.InetSocketAddress;
 import java.time.Duration;
-import java.util.Objects;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.Consumer;
@@ -157,9 +157,9 @@ public final class Channel extends Polled implements AutoCloseable {
             InetSocketAddress server,
             ChannelOptions options,
             @Nullable MessageHandler handler) {
-        Objects.requireNonNull(poller, "poller");
-        Objects.requireNonNull(server, "server");
-        Objects.requireNonNull(options, "options");
+        Arguments.notNull(poller, "poller");
+        Arguments.notNull(server, "server");
+        Arguments.notNull(options, "options");
         poller.checkMayWait();
         Channel channel = new Channel(poller, options, handler);
         Connector connector = null;

@@ -4,6 +4,7 @@ import com.google.errorprone.annotations.CheckReturnValue;
 
 import dev.verbena.Status;
 import dev.verbena.VerbenaException;
+import dev.verbena.internal.text.Arguments;
 import dev.verbena.internal.text.Text;
 
 import org.jspecify.annotations.Nullable;
@@ -91,11 +92,11 @@ public final class ChannelClient implements AutoCloseable {
             Consumer<Channel> opened,
             Surroundings surroundings) {
         this.poller = poller;
-        this.server = Objects.requireNonNull(server, "server");
-        this.options = Objects.requireNonNull(options, "options");
-        this.reconnect = Objects.requireNonNull(reconnect, "reconnect");
+        this.server = Arguments.notNull(server, "server");
+        this.options = Arguments.notNull(options, "options");
+        this.reconnect = Arguments.notNull(reconnect, "reconnect");
         this.handler = handler;
-        this.opened = Objects.requireNonNull(opened, "opened");
+        this.opened = Arguments.notNull(opened, "opened");
         this.surroundings = surroundings;
     }
 
@@ -120,8 +121,8 @@ public final class ChannelClient implements AutoCloseable {
             ReconnectOptions reconnect,
             @Nullable MessageHandler handler,
             Consumer<Channel> opened) {
-        Objects.requireNonNull(options, "options");
-        options.checkFits(Objects.requireNonNull(poller, "poller").adapter());
+        Arguments.notNull(options, "options");
+        options.checkFits(Arguments.notNull(poller, "poller").adapter());
         ChannelClient client =
                 new ChannelClient(
                         poller, server, options, reconnect, handler, opened, Surroundings.real());

@@ -6,10 +6,10 @@ import dev.verbena.Adapter;
 import dev.verbena.AdapterInfo;
 import dev.verbena.ConnectionOptions;
 import dev.verbena.Status;
+import dev.verbena.internal.text.Arguments;
 import dev.verbena.internal.text.Text;
 
 import java.time.Duration;
-import java.util.Objects;
 import java.util.function.Consumer;
 
 /**
@@ -189,7 +189,7 @@ public final class ChannelOptions {
      * @return a changed copy of these options
      */
     public ChannelOptions withConnection(ConnectionOptions options) {
-        Objects.requireNonNull(options, "options");
+        Arguments.notNull(options, "options");
         return with(changed -> changed.connection = options);
     }
 

@@ -6,6 +6,7 @@ import dev.verbena.Connector;
 import dev.verbena.Listener;
 import dev.verbena.Status;
 import dev.verbena.VerbenaException;
+import dev.verbena.internal.text.Arguments;
 import dev.verbena.internal.text.Text;
 
 import org.jspecify.annotations.Nullable;
@@ -13,7 +14,6 @@ import org.jspecify.annotations.Nullable;
 import java.net.InetSocketAddress;
 import java.time.Duration;
 import java.util.List;
-import java.util.Objects;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
@@ -50,10 +50,10 @@ public final class ChannelServer implements AutoCloseable {
             int most,
             @Nullable MessageHandler handler,
             Consumer<Channel> opened) {
-        Objects.requireNonNull(poller, "poller");
-        Objects.requireNonNull(address, "address");
-        Objects.requireNonNull(options, "options");
-        Objects.requireNonNull(opened, "opened");
+        Arguments.notNull(poller, "poller");
+        Arguments.notNull(address, "address");
+        Arguments.notNull(options, "options");
+        Arguments.notNull(opened, "opened");
         if (most < 1) {
             throw new IllegalArgumentException(
                     "A server has 1 or more channels at a time, not " + most);

@@ -1,5 +1,6 @@
 package dev.verbena.channel;
 
+import dev.verbena.internal.text.Arguments;
 import dev.verbena.internal.text.Text;
 
 import java.time.Duration;
@@ -34,7 +35,7 @@ public final class IdleStrategy {
      * @return the strategy
      */
     public static IdleStrategy spinThenWait(Duration spin) {
-        if (spin.isNegative()) {
+        if (Arguments.notNull(spin, "spin").isNegative()) {
             throw new IllegalArgumentException("A poller cannot spin for " + Text.time(spin));
         }
         return new IdleStrategy(spin.toNanos());

@@ -10,6 +10,7 @@ import dev.verbena.CompletionQueueOptions;
 import dev.verbena.ProtectionDomain;
 import dev.verbena.Status;
 import dev.verbena.VerbenaException;
+import dev.verbena.internal.text.Arguments;
 import dev.verbena.internal.text.Text;
 
 import org.jspecify.annotations.Nullable;
@@ -19,7 +20,6 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
-import java.util.Objects;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.TimeUnit;
@@ -91,8 +91,8 @@ public final class Poller implements AutoCloseable {
     private boolean clockIsRead; // just now: idleSince is the time
 
     Poller(Adapter adapter, IdleStrategy idle, @Nullable Thread owner, LongSupplier clock) {
-        this.adapter = Objects.requireNonNull(adapter, "adapter");
-        this.idle = Objects.requireNonNull(idle, "idle");
+        this.adapter = Arguments.notNull(adapter, "adapter");
+        this.idle = Arguments.notNull(idle, "idle");
         this.clock = clock;
         this.start = clock.getAsLong();
         this.confined = owner != null;
@@ -489,7 +489,7 @@ public final class Poller implements AutoCloseable {
      *     uncaught exceptions if the program has set one
      */
     public void execute(Runnable task) {
-        Objects.requireNonNull(task, "task");
+        Arguments.notNull(task, "task");
         execute(new Tasks.Task(task, false));
     }
 

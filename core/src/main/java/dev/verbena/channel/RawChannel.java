@@ -15,6 +15,7 @@ import dev.verbena.QueuePair;
 import dev.verbena.QueuePairLimits;
 import dev.verbena.Status;
 import dev.verbena.VerbenaException;
+import dev.verbena.internal.text.Arguments;
 import dev.verbena.internal.text.Text;
 
 import org.jspecify.annotations.Nullable;
@@ -83,9 +84,9 @@ public final class RawChannel extends Polled implements AutoCloseable {
             int receiveBytes,
             @Nullable Duration timeout,
             RawHandler handler) {
-        this.poller = Objects.requireNonNull(poller, "poller");
-        this.handler = Objects.requireNonNull(handler, "handler");
-        Objects.requireNonNull(limits, "limits");
+        this.poller = Arguments.notNull(poller, "poller");
+        this.handler = Arguments.notNull(handler, "handler");
+        Arguments.notNull(limits, "limits");
         if (timeout != null) {
             checkPositive("The timeout of requests is longer than 0, or null for none", timeout);
         }
@@ -168,7 +169,7 @@ public final class RawChannel extends Polled implements AutoCloseable {
             @Nullable Duration timeout,
             RawHandler handler) {
         return new RawChannel(
-                poller, limits, Objects.requireNonNull(receives, "receives"), 0, timeout, handler);
+                poller, limits, Arguments.notNull(receives, "receives"), 0, timeout, handler);
     }
 
     /**
@@ -200,7 +201,7 @@ public final class RawChannel extends Polled implements AutoCloseable {
             ConnectionOptions options,
             Consumer<? super ConnectionData> check) {
         poller.checkMayWait();
-        Objects.requireNonNull(check, "check");
+        Arguments.notNull(check, "check");
         Connector by = null;
         try {
             by = poller.adapter().createConnector();
@@ -293,7 +294,7 @@ public final class RawChannel extends Polled implements AutoCloseable {
      * To be called before the connection is established, as messages may arrive from then on.
      */
     void open(Connector by) {
-        connector = Objects.requireNonNull(by, "by");
+        connector = Arguments.notNull(by, "by");
         by.onDisconnect(this::disconnected);
         if (!reason.isOpen()) {
             by.close(); // it has ended meanwhile

@@ -11,11 +11,11 @@ import dev.verbena.QueuePairLimits;
 import dev.verbena.SharedReceiveQueue;
 import dev.verbena.Status;
 import dev.verbena.VerbenaException;
+import dev.verbena.internal.text.Arguments;
 
 import org.jspecify.annotations.Nullable;
 
 import java.util.Arrays;
-import java.util.Objects;
 
 /**
  * The receives of {@link RawChannel}s with their memory. {@link #shared} makes a pool that many
@@ -84,7 +84,7 @@ public final class RawReceives implements AutoCloseable {
     @CheckReturnValue
     public static RawReceives shared(Poller poller, int count, int bytes) {
         checkSize(count, bytes);
-        Objects.requireNonNull(poller, "poller");
+        Arguments.notNull(poller, "poller");
         PollerQueue queue = poller.reserve(count);
         RawReceives made = null;
         try {

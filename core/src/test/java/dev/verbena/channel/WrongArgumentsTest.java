@@ -80,7 +80,9 @@ class WrongArgumentsTest {
     }
 
     private static void isMissing(String name, ThrowingCallable call) {
-        assertThatThrownBy(call).isInstanceOf(NullPointerException.class).hasMessage(name);
+        assertThatThrownBy(call)
+                .isInstanceOf(NullPointerException.class)
+                .hasMessage(name + " must not be null");
     }
 
     private static void isRefused(String message, ThrowingCallable call) {

@@ -1,4 +1,4 @@
-/** How messages write numbers. Every package may use it; it uses none. */
+/** How messages write numbers and name arguments. Every package may use it; it uses none. */
 @NullMarked
 package dev.verbena.internal.text;
 
