@@ -351,74 +351,17 @@ public final class BufferPool extends NativeObject {
                 Math.clamp(options.count() - (out - back), 0, options.count()));
     }
 
-    /** Counts of a pool, from {@link BufferPool#counters}. */
-    public static final class Counters {
-        private final long taken;
-        private final long givenBack;
-        private final long waits;
-        private final long refusals;
-        private final int free;
-
-        private Counters(long taken, long givenBack, long waits, long refusals, int free) {
-            this.taken = taken;
-            this.givenBack = givenBack;
-            this.waits = waits;
-            this.refusals = refusals;
-            this.free = free;
-        }
-
-        /**
-         * How often a buffer was taken.
-         *
-         * @return a count that only grows
-         */
-        public long taken() {
-            return taken;
-        }
-
-        /**
-         * How often a buffer was given back.
-         *
-         * @return a count that only grows
-         */
-        public long givenBack() {
-            return givenBack;
-        }
-
-        /**
-         * How often a take found the pool empty and waited.
-         *
-         * @return a count that only grows
-         */
-        public long waits() {
-            return waits;
-        }
-
-        /**
-         * How often a take returned no buffer: {@link BufferPool#tryTake} on an empty pool, and
-         * timeouts.
-         *
-         * @return a count that only grows
-         */
-        public long refusals() {
-            return refusals;
-        }
-
-        /**
-         * How many buffers were free.
-         *
-         * @return 0 to the pool's count
-         */
-        public int free() {
-            return free;
-        }
-
-        @Override
-        public String toString() {
-            return "%,d taken, %,d given back, %,d waits, %,d refusals, %,d free"
-                    .formatted(taken, givenBack, waits, refusals, free);
-        }
-    }
+    /**
+     * The counters of a pool, from {@link BufferPool#counters}.
+     *
+     * @param taken how often a buffer was taken
+     * @param givenBack how often a buffer was given back
+     * @param waits how often a take found the pool empty and waited
+     * @param refusals how often a take returned no buffer: {@link BufferPool#tryTake} on an empty
+     *     pool, and timeouts
+     * @param free how many buffers were free
+     */
+    public record Counters(long taken, long givenBack, long waits, long refusals, int free) {}
 
     /**
      * The region of all buffers.

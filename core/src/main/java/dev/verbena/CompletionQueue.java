@@ -531,7 +531,7 @@ public final class CompletionQueue extends NativeObject {
      */
     @CheckReturnValue
     public CompletionQueueCounters counters() {
-        return new CompletionQueueCounters(poller.counts(), polls);
+        return CompletionQueueCounters.of(poller.counts(), polls);
     }
 
     /**

@@ -6,117 +6,42 @@ import dev.verbena.internal.queue.CompletionCounts;
 
 /**
  * The counters of a completion queue since it was created: a snapshot from {@link
- * CompletionQueue#counters}. Immutable.
+ * CompletionQueue#counters}.
+ *
+ * @param delivered how many completions polls returned, with any status
+ * @param failed how many completions reported any status but SUCCESS and CANCELLED; some of them
+ *     may not be delivered yet
+ * @param cancelled how many completions reported CANCELLED; some of them may not be delivered yet
+ * @param synthesized how many of the failed and cancelled completions this library synthesized
+ *     because the device gave none: for requests that the provider refused late, for receives
+ *     posted to a queue pair that had failed, and where the device did not complete a request in
+ *     time
+ * @param internalSignals how many completions this library requested to free slots of silent
+ *     requests, and discarded; no poll returned them
+ * @param kept how many completions this library polled itself and kept for the program's next poll:
+ *     when a post found its queue full, at an arm, at a close
+ * @param waits how many calls of {@link CompletionQueue#await} returned a status
+ * @param timeouts how many of these waits returned IO_TIMEOUT
  */
 @CheckReturnValue
-public final class CompletionQueueCounters {
-    private final long delivered;
-    private final long failed;
-    private final long cancelled;
-    private final long synthesized;
-    private final long internalSignals;
-    private final long kept;
-    private final long waits;
-    private final long timeouts;
-
-    CompletionQueueCounters(CompletionCounts counts, PollCounts polls) {
-        this.cancelled = counts.cancelledEver(); // first: each of these is a failure of that count
-        this.failed = counts.failuresEver() - cancelled;
-        this.synthesized = counts.synthesizedEver();
-        this.internalSignals = counts.internalSignals();
-        this.kept = counts.keptEver();
-        this.delivered = polls.delivered();
-        this.timeouts = polls.timeouts();
-        this.waits = polls.waits();
-    }
-
-    /**
-     * How many completions polls have returned.
-     *
-     * @return successes, failures and cancelled ones
-     */
-    public long delivered() {
-        return delivered;
-    }
-
-    /**
-     * How many completions reported a failure: any status but SUCCESS and CANCELLED. Some of them
-     * may not be delivered yet.
-     *
-     * @return completions
-     */
-    public long failed() {
-        return failed;
-    }
-
-    /**
-     * How many completions reported CANCELLED. Some of them may not be delivered yet.
-     *
-     * @return completions
-     */
-    public long cancelled() {
-        return cancelled;
-    }
-
-    /**
-     * How many completions this library made because the device did not: of requests that the
-     * provider refused late, of receives posted to a queue pair that had failed, or where the
-     * device did not end a request in time. They are among those that failed or were cancelled.
-     *
-     * @return completions
-     */
-    public long synthesized() {
-        return synthesized;
-    }
-
-    /**
-     * How many completions this library asked for to free slots of silent requests, and dropped.
-     *
-     * @return completions that no poll returned
-     */
-    public long internalSignals() {
-        return internalSignals;
-    }
-
-    /**
-     * How many completions this library polled on its own and kept for the next poll of the
-     * program: when a post found its queue full, at an arm, at a close.
-     *
-     * @return completions
-     */
-    public long kept() {
-        return kept;
-    }
-
-    /**
-     * How many waits ended: calls of {@link CompletionQueue#await} that returned a status.
-     *
-     * @return waits, those that timed out among them
-     */
-    public long waits() {
-        return waits;
-    }
-
-    /**
-     * How many waits returned IO_TIMEOUT.
-     *
-     * @return waits
-     */
-    public long timeouts() {
-        return timeouts;
-    }
-
-    @Override
-    public String toString() {
-        return "%,d delivered, %,d failed, %,d cancelled, %,d synthesized, %,d internal signals, %,d kept, %,d waits (%,d timeouts)"
-                .formatted(
-                        delivered,
-                        failed,
-                        cancelled,
-                        synthesized,
-                        internalSignals,
-                        kept,
-                        waits,
-                        timeouts);
+public record CompletionQueueCounters(
+        long delivered,
+        long failed,
+        long cancelled,
+        long synthesized,
+        long internalSignals,
+        long kept,
+        long waits,
+        long timeouts) {
+    static CompletionQueueCounters of(CompletionCounts counts, PollCounts polls) {
+        long cancelled = counts.cancelledEver(); // first: each of these is a failure of that count
+        long failed = counts.failuresEver() - cancelled;
+        long synthesized = counts.synthesizedEver();
+        long signals = counts.internalSignals();
+        long kept = counts.keptEver();
+        long delivered = polls.delivered();
+        long timeouts = polls.timeouts(); // before the waits, of which they are some
+        return new CompletionQueueCounters(
+                delivered, failed, cancelled, synthesized, signals, kept, polls.waits(), timeouts);
     }
 }

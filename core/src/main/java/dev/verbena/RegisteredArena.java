@@ -222,64 +222,17 @@ public final class RegisteredArena extends NativeObject implements Arena {
         return new Counters(allocations, allocatedBytes, registrations, registeredBytes);
     }
 
-    /** Counts of an arena, from {@link RegisteredArena#counters}. */
-    public static final class Counters {
-        private final long allocations;
-        private final long allocatedBytes;
-        private final int registrations;
-        private final long registeredBytes;
-
-        private Counters(
-                long allocations, long allocatedBytes, int registrations, long registeredBytes) {
-            this.allocations = allocations;
-            this.allocatedBytes = allocatedBytes;
-            this.registrations = registrations;
-            this.registeredBytes = registeredBytes;
-        }
-
-        /**
-         * How many segments it has allocated.
-         *
-         * @return a count that only grows
-         */
-        public long allocations() {
-            return allocations;
-        }
-
-        /**
-         * How many bytes these segments have.
-         *
-         * @return a count that only grows
-         */
-        public long allocatedBytes() {
-            return allocatedBytes;
-        }
-
-        /**
-         * How many regions it has registered: one for each slab, and one for each allocation that
-         * is larger.
-         *
-         * @return a count that only grows
-         */
-        public int registrations() {
-            return registrations;
-        }
-
-        /**
-         * How many bytes it has registered, and holds in memory until it is closed.
-         *
-         * @return a count that only grows
-         */
-        public long registeredBytes() {
-            return registeredBytes;
-        }
-
-        @Override
-        public String toString() {
-            return "%,d allocations of %,d bytes, %,d registrations of %,d bytes"
-                    .formatted(allocations, allocatedBytes, registrations, registeredBytes);
-        }
-    }
+    /**
+     * The counters of an arena, from {@link RegisteredArena#counters}.
+     *
+     * @param allocations how many segments it allocated
+     * @param allocatedBytes how many bytes these segments have
+     * @param registrations how many regions it registered: one for each slab, and one for each
+     *     allocation that is larger than a slab
+     * @param registeredBytes how many bytes it registered, and holds in memory until it is closed
+     */
+    public record Counters(
+            long allocations, long allocatedBytes, int registrations, long registeredBytes) {}
 
     /**
      * The region that a segment of this arena lies in, in constant time.

@@ -10,178 +10,81 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * The counters of one queue since it was created: the send queue or the receives of a queue pair,
- * from {@link QueuePairCounters}, or the receives of a {@link SharedReceiveQueue}. Immutable.
+ * from {@link QueuePairCounters}, or the receives of a {@link SharedReceiveQueue}.
  *
- * <p>{@code posted - outstanding} requests have ended: {@link #failed} and {@link #cancelled} of
- * them with such a completion, all others with success.
+ * <p>Of the requests that completed, {@code failed} and {@code cancelled} did so with such a
+ * status, and all others with success.
+ *
+ * @param posted how many requests were accepted, which means that their posts returned SUCCESS;
+ *     this includes {@linkplain OpFlags#DEFER deferred} requests. A request that is being posted
+ *     right now may be counted already; if the provider refuses it, the count goes back. For a
+ *     queue pair with a {@link SharedReceiveQueue}: how many receives of that queue completed here
+ * @param outstanding how many accepted requests are not known to have completed, as {@link
+ *     QueuePair#outstandingRequests}. A request counts as completed when the program or this
+ *     library polled its completion, a {@linkplain OpFlags#SILENT_SUCCESS silent} request when a
+ *     later completion was polled; so the number may exceed the depth while silent requests are
+ *     outstanding. For the receives of a queue pair with a {@link SharedReceiveQueue}: 0
+ * @param failed how many requests completed with any status but SUCCESS and CANCELLED. More than
+ *     one is rare, because a failure ends the connection
+ * @param cancelled how many requests completed with CANCELLED, because they were outstanding at a
+ *     failure, a flush or the close, or were posted later
+ * @param refused how many posts returned another status than SUCCESS
+ * @param refusedAsFull how many of the refused posts returned NO_MORE_ENTRIES because the queue was
+ *     full (back-pressure)
+ * @param refusedByProvider how many of the refused posts the provider refused with an errno: the
+ *     queue pair is broken, or the system has no memory for a window
+ * @param internalSignals how many {@linkplain OpFlags#SILENT_SUCCESS silent} requests had a
+ *     completion that this library requested to free slots, and discarded; 0 for receives
+ * @param bytes for a send queue, how many bytes the accepted requests send, write or read; for
+ *     receives, how many bytes of messages arrived. Without headers
  */
 @CheckReturnValue
-public final class RequestCounters {
-    private final long posted;
-    private final int outstanding;
-    private final long failed;
-    private final long cancelled;
-    private final long refused;
-    private final long refusedAsFull;
-    private final long refusedByProvider;
-    private final long internalSignals;
-    private final long bytes;
-
-    private RequestCounters(RequestCounts counts, @Nullable RequestLedger ledger) {
-        // What ends a request first, and what posts it last: so none seems to end before its post.
-        this.failed = counts.failed();
-        this.cancelled = counts.cancelled();
-        this.internalSignals = counts.internalSignals();
-        this.refusedAsFull = counts.full();
-        this.refusedByProvider = counts.refusedByProvider();
-        this.refused = counts.refused();
-        if (ledger == null) {
-            this.bytes = counts.bytes();
-            this.outstanding = 0;
-            this.posted = counts.sharedReceives();
-        } else {
-            this.bytes = counts.bytes() + ledger.bytes();
-            this.outstanding = ledger.outstandingPosted();
-            this.posted = ledger.posted();
-        }
-    }
-
-    private RequestCounters(SharedReceives receives) {
-        RequestCounts counts = receives.counts();
-        this.failed = 0;
-        this.cancelled = 0;
-        this.internalSignals = 0;
-        this.refusedAsFull = counts.full();
-        this.refusedByProvider = counts.refusedByProvider();
-        this.refused = counts.refused();
-        this.bytes = 0;
-        this.outstanding = receives.outstanding();
-        this.posted = receives.posted();
-    }
-
-    /** A snapshot of a shared receive queue. */
-    static RequestCounters ofShared(SharedReceives receives) {
-        return new RequestCounters(receives);
-    }
-
-    /** A snapshot of a queue, or of what a queue pair took from a shared receive queue. */
-    static RequestCounters of(RequestCounts counts, @Nullable RequestLedger ledger) {
-        return new RequestCounters(counts, ledger);
-    }
-
+public record RequestCounters(
+        long posted,
+        int outstanding,
+        long failed,
+        long cancelled,
+        long refused,
+        long refusedAsFull,
+        long refusedByProvider,
+        long internalSignals,
+        long bytes) {
     /**
-     * How many requests were accepted: their posts returned SUCCESS. {@linkplain OpFlags#DEFER
-     * Deferred} ones are among them. A request that is being posted right now may be counted
-     * already; if the provider refuses it, the count goes back.
+     * How many requests are known to have completed, with any status.
      *
-     * @return requests; of a queue pair with a {@link SharedReceiveQueue}, receives of that queue
-     *     that ended here
-     */
-    public long posted() {
-        return posted;
-    }
-
-    /**
-     * How many accepted requests are not known to have ended, as {@link
-     * QueuePair#outstandingRequests}. A request counts as ended when its completion was polled, by
-     * the program or by this library; a {@linkplain OpFlags#SILENT_SUCCESS silent} one when a later
-     * completion was polled.
-     *
-     * @return 0 to the depth, and some more while silent requests are outstanding; 0 for the
-     *     receives of a queue pair with a {@link SharedReceiveQueue}
-     */
-    public int outstanding() {
-        return outstanding;
-    }
-
-    /**
-     * How many requests are known to have ended, however they did.
-     *
-     * @return {@link #posted} less {@link #outstanding}
+     * @return {@link #posted} minus {@link #outstanding}
      */
     public long ended() {
         return posted - outstanding;
     }
 
-    /**
-     * How many requests ended with a failure: any status but SUCCESS and CANCELLED. More than one
-     * is rare, as a failure ends the connection.
-     *
-     * @return completions
-     */
-    public long failed() {
-        return failed;
+    /** A snapshot of a shared receive queue. */
+    static RequestCounters ofShared(SharedReceives receives) {
+        RequestCounts counts = receives.counts();
+        long full = counts.full();
+        long byProvider = counts.refusedByProvider();
+        long refused = counts.refused();
+        int outstanding = receives.outstanding();
+        return new RequestCounters(
+                receives.posted(), outstanding, 0, 0, refused, full, byProvider, 0, 0);
     }
 
     /**
-     * How many requests ended with CANCELLED: outstanding at a failure, a flush, the close, or
-     * posted later.
-     *
-     * @return completions
+     * A snapshot of a queue, or of the receives that a queue pair took from a shared receive queue.
+     * Reads the counts of completions first and the counts of posts last, so that no request seems
+     * to complete before it was posted.
      */
-    public long cancelled() {
-        return cancelled;
-    }
-
-    /**
-     * How many posts returned another status than SUCCESS.
-     *
-     * @return posts
-     */
-    public long refused() {
-        return refused;
-    }
-
-    /**
-     * How many posts returned NO_MORE_ENTRIES as the queue was full: back-pressure.
-     *
-     * @return posts, among those of {@link #refused}
-     */
-    public long refusedAsFull() {
-        return refusedAsFull;
-    }
-
-    /**
-     * How many posts the provider refused, with an errno: the queue pair is broken, or the system
-     * has no memory for a window.
-     *
-     * @return posts, among those of {@link #refused}
-     */
-    public long refusedByProvider() {
-        return refusedByProvider;
-    }
-
-    /**
-     * How many {@linkplain OpFlags#SILENT_SUCCESS silent} requests had a completion that this
-     * library asked for to free slots, and dropped.
-     *
-     * @return completions; 0 for receives
-     */
-    public long internalSignals() {
-        return internalSignals;
-    }
-
-    /**
-     * How many bytes: of a send queue, those that accepted requests send, write or read; of
-     * receives, those of the messages that arrived.
-     *
-     * @return bytes of data, without any header
-     */
-    public long bytes() {
-        return bytes;
-    }
-
-    @Override
-    public String toString() {
-        return "%,d posted (%,d bytes), %,d outstanding, %,d failed, %,d cancelled, %,d refused (%,d as full), %,d internal signals"
-                .formatted(
-                        posted,
-                        bytes,
-                        outstanding,
-                        failed,
-                        cancelled,
-                        refused,
-                        refusedAsFull,
-                        internalSignals);
+    static RequestCounters of(RequestCounts counts, @Nullable RequestLedger ledger) {
+        long failed = counts.failed();
+        long cancelled = counts.cancelled();
+        long signals = counts.internalSignals();
+        long full = counts.full();
+        long byProvider = counts.refusedByProvider();
+        long refused = counts.refused();
+        long bytes = counts.bytes() + (ledger == null ? 0 : ledger.bytes());
+        int outstanding = ledger == null ? 0 : ledger.outstandingPosted();
+        long posted = ledger == null ? counts.sharedReceives() : ledger.posted();
+        return new RequestCounters(
+                posted, outstanding, failed, cancelled, refused, full, byProvider, signals, bytes);
     }
 }

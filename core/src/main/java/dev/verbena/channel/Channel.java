@@ -571,7 +571,7 @@ public final class Channel extends Polled implements AutoCloseable {
      */
     @CheckReturnValue
     public ChannelCounters counters() {
-        return new ChannelCounters(pair.counters(), counts);
+        return counts.snapshot(pair.counters().requests().outstanding());
     }
 
     /**

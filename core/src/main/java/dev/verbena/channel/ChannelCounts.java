@@ -3,8 +3,8 @@ package dev.verbena.channel;
 import java.util.concurrent.atomic.AtomicLong;
 
 /**
- * What a channel counts, beside what its queue pair does. Messages are counted by one thread at a
- * time, so that costs a load and a store for each count.
+ * The counts of a channel, in addition to those of its queue pair. One thread at a time counts
+ * messages, so each count costs a load and a store.
  */
 final class ChannelCounts {
     private final AtomicLong sent = new AtomicLong();
@@ -37,27 +37,15 @@ final class ChannelCounts {
         waits.getAndIncrement();
     }
 
-    long sent() {
-        return sent.getOpaque();
-    }
-
-    long bytesSent() {
-        return bytesSent.getOpaque();
-    }
-
-    long received() {
-        return received.getOpaque();
-    }
-
-    long bytesReceived() {
-        return bytesReceived.getOpaque();
-    }
-
-    long noRoom() {
-        return noRoom.getOpaque();
-    }
-
-    long waits() {
-        return waits.getOpaque();
+    /** The counters, with the number of outstanding requests, which the queue pair counts. */
+    ChannelCounters snapshot(int outstanding) {
+        return new ChannelCounters(
+                sent.getOpaque(),
+                bytesSent.getOpaque(),
+                received.getOpaque(),
+                bytesReceived.getOpaque(),
+                outstanding,
+                noRoom.getOpaque(),
+                waits.getOpaque());
     }
 }

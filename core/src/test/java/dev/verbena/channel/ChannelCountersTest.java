@@ -142,19 +142,12 @@ class ChannelCountersTest {
                     poller.poll();
                 }
             }
-            assertThat(a.counters())
-                    .hasToString(
-                            "12 sent (60 bytes), 0 received (0 bytes), 0 outstanding, 3 times no"
-                                    + " room, 0 waits");
-            assertThat(b.counters())
-                    .hasToString(
-                            "0 sent (0 bytes), 12 received (60 bytes), 0 outstanding, 0 times no"
-                                    + " room, 0 waits");
+            assertThat(a.counters()).isEqualTo(new ChannelCounters(12, 60, 0, 0, 0, 3, 0));
+            assertThat(b.counters()).isEqualTo(new ChannelCounters(0, 0, 12, 60, 0, 0, 0));
             assertThat(poller.counters().channels()).isEqualTo(2);
             // Each message on both sides, and at least a frame that brings credit for each round.
             assertThat(poller.counters().completions()).isGreaterThanOrEqualTo(24 + 6);
             assertThat(poller.counters().failed()).isZero();
-            assertThat(poller.counters().toString()).startsWith("2 channels, ");
         }
         device.dispose();
     }
