@@ -14,8 +14,8 @@ import java.util.stream.Collectors;
 import java.util.stream.Stream;
 
 /**
- * The report of {@code native-test/beside-nvmet}: this project's NVMe target beside the kernel's.
- * Its parameters are jobs, as in {@code randread:4096:32}.
+ * The report of {@code native-test/beside-nvmet}, which compares this project's NVMe target with
+ * the kernel's. Its parameters are jobs, such as {@code randread:4096:32}.
  */
 public final class NvmeReport {
     private static final String KERNEL = "nvmet (Linux)";
@@ -188,9 +188,9 @@ public final class NvmeReport {
         StringBuilder text =
                 new StringBuilder(
                         """
-                        Verbena's NVMe target and the kernel's: medians over rounds, in brackets the lowest and the highest.
-                        Instructions are those of the whole machine for each command, host, fio and target, in the kernel
-                        and in processes; those in processes alone are fio's and the target's.
+                        Verbena's NVMe target and the kernel's: medians over rounds; in brackets the lowest and the highest round.
+                        Instructions are counted per command on the whole machine: host, fio and target, kernel and processes.
+                        Instructions in processes are those of fio and the target, outside the kernel.
 
                         """);
         for (String row :
