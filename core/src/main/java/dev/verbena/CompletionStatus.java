@@ -1,6 +1,5 @@
 package dev.verbena;
 
-import dev.verbena.internal.queue.RequestType;
 import dev.verbena.internal.queue.SynthesizedStatus;
 import dev.verbena.internal.verbs.Provider;
 
@@ -44,24 +43,24 @@ final class CompletionStatus {
      * @param raw the provider's, or {@link SynthesizedStatus#LOST}
      * @param provider some of which say more, or less, than verbs asks for
      */
-    static Status of(int raw, RequestType type, Provider provider) {
+    static Status of(int raw, OperationType type, Provider provider) {
         if (type.isReceive() && provider.isOverlongReceive(raw)) {
             return Status.BUFFER_OVERFLOW;
         }
         if (type.isReceive() && provider.isBadTokenToInvalidate(raw)) {
             return Status.ACCESS_VIOLATION;
         }
-        boolean sends = type == RequestType.SEND || type == RequestType.WRITE;
+        boolean sends = type == OperationType.SEND || type == OperationType.WRITE;
         return sends && provider.isBadLocalMemory(raw) ? Status.ACCESS_VIOLATION : of(raw, type);
     }
 
-    static Status of(int raw, RequestType type) {
+    static Status of(int raw, OperationType type) {
         boolean receive = type.isReceive();
         return switch (raw) {
             case 0 -> Status.SUCCESS; // IBV_WC_SUCCESS
             case 1 -> receive ? Status.BUFFER_OVERFLOW : Status.DATA_OVERRUN; // LOC_LEN_ERR
             case 2 -> // LOC_QP_OP_ERR
-                    type == RequestType.BIND || type == RequestType.INVALIDATE
+                    type == OperationType.BIND || type == OperationType.INVALIDATE
                             ? Status.INVALID_DEVICE_REQUEST
                             : Status.INTERNAL_ERROR;
             case 4 -> Status.ACCESS_VIOLATION; // LOC_PROT_ERR
@@ -90,14 +89,14 @@ final class CompletionStatus {
     }
 
     /** What usually leads to a status, as a sentence followed by a space, or "". */
-    static String usualCause(int raw, RequestType type) {
+    static String usualCause(int raw, OperationType type) {
         return switch (raw) {
             case 4 -> "Local memory is not registered any more, or not for this access. ";
             case 5 -> "An earlier request failed, or the queue pair was flushed or closed. ";
             case 9 ->
                     type.isReceive()
                             ? "The message is longer than the receive, or invalidates a token that is not of a bound window: that of a region cannot be invalidated. "
-                            : type == RequestType.SEND
+                            : type == OperationType.SEND
                                     ? "Most often the message is longer than the peer's receive, or the token to invalidate is not the peer's. "
                                     : "";
             case 10 ->

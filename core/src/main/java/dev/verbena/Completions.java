@@ -3,7 +3,6 @@ package dev.verbena;
 import com.google.errorprone.annotations.CheckReturnValue;
 
 import dev.verbena.internal.queue.CompletionRecords;
-import dev.verbena.internal.queue.RequestType;
 import dev.verbena.internal.verbs.WorkCompletions;
 
 import org.jspecify.annotations.Nullable;
@@ -81,7 +80,7 @@ public final class Completions {
      *     not report it then)
      */
     public OperationType type(int index) {
-        return OperationType.of(records.type(checked(index)));
+        return records.type(checked(index));
     }
 
     /**
@@ -164,7 +163,7 @@ public final class Completions {
      *     OperationType#RECEIVE_AND_INVALIDATE}
      */
     public int invalidatedToken(int index) {
-        if (records.type(checked(index)) != RequestType.RECEIVE_AND_INVALIDATE) {
+        if (records.type(checked(index)) != OperationType.RECEIVE_AND_INVALIDATE) {
             throw new IllegalStateException(
                     "Only a RECEIVE_AND_INVALIDATE has a token; this completion is a "
                             + type(index));

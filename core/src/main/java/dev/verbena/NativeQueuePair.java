@@ -5,7 +5,6 @@ import com.google.errorprone.annotations.CanIgnoreReturnValue;
 import dev.verbena.internal.events.FlightRecording;
 import dev.verbena.internal.queue.Endpoint;
 import dev.verbena.internal.queue.ReceiveQueue;
-import dev.verbena.internal.queue.RequestType;
 import dev.verbena.internal.queue.SendQueue;
 import dev.verbena.internal.queue.SynthesizedStatus;
 import dev.verbena.internal.queue.WindowRequests;
@@ -361,7 +360,7 @@ final class NativeQueuePair implements Endpoint.Listener {
     }
 
     @Override
-    public void requestFailed(RequestType type, long context, int status, int vendorError) {
+    public void requestFailed(OperationType type, long context, int status, int vendorError) {
         if (status == SynthesizedStatus.FLUSHED) {
             noteFailureByItself();
         } else {

@@ -1,7 +1,5 @@
 package dev.verbena;
 
-import dev.verbena.internal.queue.RequestType;
-
 /**
  * The operation that a completion belongs to: NDK_OPERATION_TYPE, and operations that only verbs
  * has.
@@ -55,20 +53,5 @@ public enum OperationType {
      */
     public boolean isReceive() {
         return (value & RECEIVE.value) != 0;
-    }
-
-    static OperationType of(RequestType type) {
-        return switch (type) {
-            case SEND -> SEND;
-            case WRITE -> WRITE;
-            case READ -> READ;
-            case COMPARE_AND_SWAP -> COMPARE_AND_SWAP;
-            case FETCH_AND_ADD -> FETCH_AND_ADD;
-            case BIND -> BIND;
-            case INVALIDATE -> INVALIDATE;
-            case RECEIVE -> RECEIVE;
-            case RECEIVE_AND_INVALIDATE -> RECEIVE_AND_INVALIDATE;
-            case RECEIVE_OF_WRITE -> RECEIVE_OF_WRITE;
-        };
     }
 }

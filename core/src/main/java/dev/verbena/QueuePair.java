@@ -8,7 +8,6 @@ import dev.verbena.internal.queue.Operation;
 import dev.verbena.internal.queue.ReceiveQueue;
 import dev.verbena.internal.queue.Refusal;
 import dev.verbena.internal.queue.RequestCounts;
-import dev.verbena.internal.queue.RequestType;
 import dev.verbena.internal.queue.SendQueue;
 import dev.verbena.internal.queue.StackReserve;
 import dev.verbena.internal.queue.SynthesizedStatus;
@@ -712,20 +711,20 @@ public final class QueuePair extends NativeObject implements SendRequests {
     }
 
     /** The status of one of its completions. */
-    Status completionStatus(int raw, RequestType type) {
+    Status completionStatus(int raw, OperationType type) {
         return isStalled(raw, type)
                 ? Status.IO_TIMEOUT
                 : CompletionStatus.of(raw, type, adapter.provider());
     }
 
     /** What usually leads to that status, as a sentence followed by a space, or "". */
-    String usualCause(int raw, RequestType type) {
+    String usualCause(int raw, OperationType type) {
         return isStalled(raw, type)
                 ? "The queue pair completed no request for the time that failIfStalled was given. "
                 : CompletionStatus.usualCause(raw, type);
     }
 
-    private boolean isStalled(int raw, RequestType type) {
+    private boolean isStalled(int raw, OperationType type) {
         return raw == SynthesizedStatus.FLUSHED && !type.isReceive() && half.isStalled();
     }
 

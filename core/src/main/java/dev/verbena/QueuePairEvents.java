@@ -5,7 +5,6 @@ import dev.verbena.internal.events.FailedCompletionEvent;
 import dev.verbena.internal.events.RefusedPostEvent;
 import dev.verbena.internal.events.WindowBoundEvent;
 import dev.verbena.internal.events.WindowInvalidatedEvent;
-import dev.verbena.internal.queue.RequestType;
 import dev.verbena.internal.queue.SynthesizedStatus;
 
 /**
@@ -37,7 +36,7 @@ final class QueuePairEvents {
     }
 
     static void failed(
-            NativeQueuePair pair, RequestType type, long context, int status, int vendorError) {
+            NativeQueuePair pair, OperationType type, long context, int status, int vendorError) {
         if (status != SynthesizedStatus.FLUSHED) {
             FailedCompletionEvent.record(
                     pair.adapter().name(),

@@ -4,8 +4,6 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatCode;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import dev.verbena.internal.queue.RequestType;
-
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
@@ -111,10 +109,11 @@ class StatusTest {
         "99, INTERNAL_ERROR, INTERNAL_ERROR, INTERNAL_ERROR"
     })
     void verbsStatusesAreMapped(int raw, Status transfer, Status window, Status receive) {
-        for (RequestType type : RequestType.values()) {
+        for (OperationType type : OperationType.values()) {
             Status expected =
                     switch (type) {
-                        case SEND, WRITE, READ, COMPARE_AND_SWAP, FETCH_AND_ADD -> transfer;
+                        case SEND, WRITE, READ, COMPARE_AND_SWAP, FETCH_AND_ADD, FAST_REGISTER ->
+                                transfer;
                         case BIND, INVALIDATE -> window;
                         case RECEIVE, RECEIVE_AND_INVALIDATE, RECEIVE_OF_WRITE -> receive;
                     };
@@ -203,10 +202,10 @@ class StatusTest {
 
     @Test
     void theUsualCauseOfAStatusIsSaid() {
-        assertThat(CompletionStatus.usualCause(9, RequestType.SEND))
+        assertThat(CompletionStatus.usualCause(9, OperationType.SEND))
                 .contains("longer than the peer's receive");
-        assertThat(CompletionStatus.usualCause(9, RequestType.READ)).isEmpty();
-        assertThat(CompletionStatus.usualCause(13, RequestType.SEND)).contains("no receive");
+        assertThat(CompletionStatus.usualCause(9, OperationType.READ)).isEmpty();
+        assertThat(CompletionStatus.usualCause(13, OperationType.SEND)).contains("no receive");
         assertThat(CompletionStatus.verbsName(23)).isEqualTo("IBV_WC_TM_RNDV_INCOMPLETE (23)");
         assertThat(CompletionStatus.verbsName(24)).isEqualTo("the ibv_wc_status 24");
         assertThat(CompletionStatus.verbsName(255)).contains("lost");

@@ -1,5 +1,7 @@
 package dev.verbena.internal.queue;
 
+import dev.verbena.OperationType;
+
 import org.openjdk.jcstress.annotations.Actor;
 import org.openjdk.jcstress.annotations.Arbiter;
 import org.openjdk.jcstress.annotations.Expect;
@@ -26,7 +28,7 @@ public class RequestLedgerStress {
         @Actor
         public void post() {
             if (!ledger.full()) { // makes the memory for it, too
-                ledger.add(42, RequestType.WRITE, false, true);
+                ledger.add(42, OperationType.WRITE, false, true);
             }
         }
 
@@ -35,7 +37,7 @@ public class RequestLedgerStress {
             ledger.readAdded();
             if (ledger.end(first, true)) {
                 result.r1 = ledger.context(first);
-                result.r2 = ledger.typeOf(first) == RequestType.WRITE ? 1 : 2;
+                result.r2 = ledger.typeOf(first) == OperationType.WRITE ? 1 : 2;
             }
         }
     }
@@ -48,7 +50,7 @@ public class RequestLedgerStress {
     @State
     public static class Credit {
         private final RequestLedger ledger = withRoom();
-        private final int first = ledger.add(1, RequestType.WRITE, false, true);
+        private final int first = ledger.add(1, OperationType.WRITE, false, true);
 
         private static RequestLedger withRoom() {
             RequestLedger ledger = new RequestLedger(ENDPOINT, 0, 1, 1);
@@ -69,7 +71,7 @@ public class RequestLedgerStress {
         public void post(ZZI_Result result) {
             if (!ledger.full()) {
                 result.r2 = true;
-                ledger.add(2, RequestType.WRITE, false, true);
+                ledger.add(2, OperationType.WRITE, false, true);
             }
         }
 

@@ -1,5 +1,6 @@
 package dev.verbena.internal.queue;
 
+import dev.verbena.OperationType;
 import dev.verbena.internal.verbs.Provider;
 import dev.verbena.internal.verbs.SendChains;
 import dev.verbena.internal.verbs.VerbsContext;
@@ -408,7 +409,7 @@ public final class CompletionPoller {
         boolean success = raw.status(index) == WorkCompletions.SUCCESS;
         boolean silent = ledger.silent(sequence);
         long requestContext = ledger.context(sequence);
-        RequestType type = ledger.typeOf(sequence);
+        OperationType type = ledger.typeOf(sequence);
         if (ledger.end(sequence, success)) {
             Credit credit = silent ? null : ledger;
             delivery.deliver(
@@ -434,7 +435,7 @@ public final class CompletionPoller {
         }
         endpoint.receiveCounts().sharedReceive();
         delivery.deliver(
-                raw, index, provider, endpoint, queue, RequestType.RECEIVE, takenContext[0], to);
+                raw, index, provider, endpoint, queue, OperationType.RECEIVE, takenContext[0], to);
     }
 
     /**

@@ -1,5 +1,6 @@
 package dev.verbena.internal.queue;
 
+import dev.verbena.OperationType;
 import dev.verbena.internal.verbs.WorkCompletions;
 
 /**
@@ -53,7 +54,7 @@ public final class CompletionRecords {
     /** Adds a record; there is {@link #remaining}. */
     void add(
             Endpoint endpoint,
-            RequestType type,
+            OperationType type,
             long context,
             long bytes,
             int status,
@@ -124,7 +125,7 @@ public final class CompletionRecords {
     }
 
     /** What it was. */
-    public RequestType type(int index) {
+    public OperationType type(int index) {
         return RequestSlots.type((int) kind(index));
     }
 

@@ -1,5 +1,6 @@
 package dev.verbena.internal.queue;
 
+import dev.verbena.OperationType;
 import dev.verbena.internal.verbs.Provider;
 import dev.verbena.internal.verbs.WorkCompletions;
 
@@ -69,11 +70,11 @@ final class Delivery {
             Provider provider,
             Endpoint endpoint,
             @Nullable Credit credit,
-            RequestType type,
+            OperationType type,
             long requestContext,
             @Nullable CompletionRecords to) {
         int status = raw.status(index);
-        RequestType delivered = type;
+        OperationType delivered = type;
         long bytes = 0;
         int vendorError = 0;
         int extra = 0;
@@ -84,14 +85,14 @@ final class Delivery {
             bytes = raw.bytes(index);
             endpoint.receiveCounts().received(bytes);
             if (provider.invalidated(raw.flags(index))) {
-                delivered = RequestType.RECEIVE_AND_INVALIDATE;
+                delivered = OperationType.RECEIVE_AND_INVALIDATE;
                 extra = raw.invalidatedToken(index);
                 endpoint.windows().invalidated(extra);
             } else {
                 immediate = raw.hasImmediate(index);
                 extra = immediate ? raw.immediate(index) : 0;
                 if (raw.isWriteWithImmediate(index)) {
-                    delivered = RequestType.RECEIVE_OF_WRITE;
+                    delivered = OperationType.RECEIVE_OF_WRITE;
                 }
             }
         }
@@ -112,7 +113,7 @@ final class Delivery {
     void deliver(
             Endpoint endpoint,
             @Nullable Credit credit,
-            RequestType type,
+            OperationType type,
             long context,
             long bytes,
             int status,
@@ -134,7 +135,7 @@ final class Delivery {
             counts.kept();
         }
         records.add(endpoint, type, context, bytes, status, vendorError, extra, immediate);
-        if (status != WorkCompletions.SUCCESS || type == RequestType.RECEIVE_AND_INVALIDATE) {
+        if (status != WorkCompletions.SUCCESS || type == OperationType.RECEIVE_AND_INVALIDATE) {
             tell(endpoint, type, context, status, vendorError, extra);
         }
     }
@@ -142,7 +143,7 @@ final class Delivery {
     /** For the Flight Recorder: an error there must not cost requests, whose post may wait. */
     private static void tell(
             Endpoint endpoint,
-            RequestType type,
+            OperationType type,
             long context,
             int status,
             int vendorError,
@@ -176,7 +177,7 @@ final class Delivery {
         return true;
     }
 
-    private void noteFailure(Endpoint endpoint, RequestType type, int status) {
+    private void noteFailure(Endpoint endpoint, OperationType type, int status) {
         counts.failure(status);
         endpoint.counts(type).failed(status);
         if (endpoint.failsFirst()) {

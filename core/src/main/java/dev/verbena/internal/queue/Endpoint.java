@@ -1,5 +1,7 @@
 package dev.verbena.internal.queue;
 
+import dev.verbena.OperationType;
+
 /** What completions need to know of the queue pair that they belong to. */
 public final class Endpoint {
     private final Object queuePair;
@@ -21,7 +23,7 @@ public final class Endpoint {
          * A request has failed or was flushed. Called with the completion queue's lock held, after
          * its completion was delivered or kept.
          */
-        default void requestFailed(RequestType type, long context, int status, int vendorError) {}
+        default void requestFailed(OperationType type, long context, int status, int vendorError) {}
 
         /**
          * A message of the peer has invalidated a token of this side. Called with the completion
@@ -59,7 +61,7 @@ public final class Endpoint {
         return receiveCounts;
     }
 
-    RequestCounts counts(RequestType type) {
+    RequestCounts counts(OperationType type) {
         return type.isReceive() ? receiveCounts : sendCounts;
     }
 

@@ -9,6 +9,7 @@ import static dev.verbena.internal.queue.RequestFlags.READ_FENCE;
 import static dev.verbena.internal.queue.RequestFlags.SEND_AND_SOLICIT_EVENT;
 import static dev.verbena.internal.queue.RequestFlags.SILENT_SUCCESS;
 
+import dev.verbena.OperationType;
 import dev.verbena.internal.verbs.SendChain;
 
 /**
@@ -18,7 +19,7 @@ import dev.verbena.internal.verbs.SendChain;
  *
  * <p>A record, because the JIT treats the fields of a constant record as constants.
  */
-public record Operation(String name, int opcode, RequestType type, int flags, Needs needs) {
+public record Operation(String name, int opcode, OperationType type, int flags, Needs needs) {
     /** What an operation needs of its device, its peer and its buffers. */
     enum Needs {
         /** Nothing more. */
@@ -91,14 +92,14 @@ public record Operation(String name, int opcode, RequestType type, int flags, Ne
 
     /** NdkSend. */
     public static final Operation SEND =
-            new Operation("send", SendChain.SEND, RequestType.SEND, MESSAGE, Needs.NOTHING);
+            new Operation("send", SendChain.SEND, OperationType.SEND, MESSAGE, Needs.NOTHING);
 
     /** NdkSendAndInvalidate. */
     public static final Operation SEND_AND_INVALIDATE =
             new Operation(
                     "sendAndInvalidate",
                     SendChain.SEND_WITH_INVALIDATE,
-                    RequestType.SEND,
+                    OperationType.SEND,
                     MESSAGE,
                     Needs.REMOTE_INVALIDATE);
 
@@ -107,20 +108,21 @@ public record Operation(String name, int opcode, RequestType type, int flags, Ne
             new Operation(
                     "sendWithImmediate",
                     SendChain.SEND_WITH_IMMEDIATE,
-                    RequestType.SEND,
+                    OperationType.SEND,
                     MESSAGE,
                     Needs.IMMEDIATE_DATA);
 
     /** NdkWrite. */
     public static final Operation WRITE =
-            new Operation("write", SendChain.WRITE, RequestType.WRITE, ANY | INLINE, Needs.NOTHING);
+            new Operation(
+                    "write", SendChain.WRITE, OperationType.WRITE, ANY | INLINE, Needs.NOTHING);
 
     /** A write with 32 bits of immediate data. */
     public static final Operation WRITE_WITH_IMMEDIATE =
             new Operation(
                     "writeWithImmediate",
                     SendChain.WRITE_WITH_IMMEDIATE,
-                    RequestType.WRITE,
+                    OperationType.WRITE,
                     MESSAGE,
                     Needs.IMMEDIATE_DATA);
 
@@ -129,7 +131,7 @@ public record Operation(String name, int opcode, RequestType type, int flags, Ne
             new Operation(
                     "read",
                     SendChain.READ,
-                    RequestType.READ,
+                    OperationType.READ,
                     ANY | RDMA_READ_LOCAL_INVALIDATE,
                     Needs.READ);
 
@@ -138,7 +140,7 @@ public record Operation(String name, int opcode, RequestType type, int flags, Ne
             new Operation(
                     "compareAndSwap",
                     SendChain.COMPARE_AND_SWAP,
-                    RequestType.COMPARE_AND_SWAP,
+                    OperationType.COMPARE_AND_SWAP,
                     ANY,
                     Needs.ATOMIC);
 
@@ -147,7 +149,7 @@ public record Operation(String name, int opcode, RequestType type, int flags, Ne
             new Operation(
                     "fetchAndAdd",
                     SendChain.FETCH_AND_ADD,
-                    RequestType.FETCH_AND_ADD,
+                    OperationType.FETCH_AND_ADD,
                     ANY,
                     Needs.ATOMIC);
 
@@ -156,14 +158,18 @@ public record Operation(String name, int opcode, RequestType type, int flags, Ne
             new Operation(
                     "bind",
                     SendChain.BIND,
-                    RequestType.BIND,
+                    OperationType.BIND,
                     ANY | ALLOW_REMOTE_READ | ALLOW_REMOTE_WRITE,
                     Needs.WINDOW);
 
     /** NdkInvalidate. */
     public static final Operation INVALIDATE =
             new Operation(
-                    "invalidate", SendChain.INVALIDATE, RequestType.INVALIDATE, ANY, Needs.WINDOW);
+                    "invalidate",
+                    SendChain.INVALIDATE,
+                    OperationType.INVALIDATE,
+                    ANY,
+                    Needs.WINDOW);
 
     private static final Operation[] ALL = {
         SEND,

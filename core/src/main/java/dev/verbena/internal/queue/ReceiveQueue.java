@@ -1,5 +1,6 @@
 package dev.verbena.internal.queue;
 
+import dev.verbena.OperationType;
 import dev.verbena.internal.verbs.ReceiveRequest;
 
 import java.lang.ref.Reference;
@@ -81,7 +82,7 @@ public final class ReceiveQueue extends QueueLock {
             if (ledger.full()) {
                 return Refusal.FULL.code();
             }
-            int sequence = ledger.add(context, RequestType.RECEIVE, false, true);
+            int sequence = ledger.add(context, OperationType.RECEIVE, false, true);
             synthesized = flushed;
             if (synthesized) {
                 poller.synthesize(ledger, sequence, sequence, SynthesizedStatus.FLUSHED);

@@ -1,5 +1,6 @@
 package dev.verbena.internal.queue;
 
+import dev.verbena.OperationType;
 import dev.verbena.internal.verbs.Provider;
 import dev.verbena.internal.verbs.SendChain;
 import dev.verbena.internal.verbs.WorkCompletions;
@@ -194,7 +195,7 @@ public final class RequestLedger extends RequestSlots implements Credit {
      * @param context the caller's context
      * @param silent whether success is not reported
      */
-    public int add(long context, RequestType type, boolean silent, boolean signaled) {
+    public int add(long context, OperationType type, boolean silent, boolean signaled) {
         return add(context, type, silent, signaled, 0);
     }
 
@@ -205,13 +206,13 @@ public final class RequestLedger extends RequestSlots implements Credit {
      * @param context the caller's context
      * @param silent whether success is not reported
      */
-    void add(Window window, long context, RequestType type, boolean silent, boolean signaled) {
+    void add(Window window, long context, OperationType type, boolean silent, boolean signaled) {
         putWindow(added, window);
         add(context, type, silent, signaled, RequestState.WINDOW);
     }
 
     private int add(
-            long context, RequestType type, boolean silent, boolean signaled, int furtherMarks) {
+            long context, OperationType type, boolean silent, boolean signaled, int furtherMarks) {
         int sequence = added;
         int state = RequestState.of(type) | (signaled ? RequestState.SIGNALED : 0) | furtherMarks;
         if (silent) {
@@ -246,7 +247,7 @@ public final class RequestLedger extends RequestSlots implements Credit {
     /** Adds a request of this library's own, whose end is never reported; behind others only. */
     int addInternal() {
         counts.internal(1);
-        return add(0, RequestType.SEND, true, true, RequestState.INTERNAL);
+        return add(0, OperationType.SEND, true, true, RequestState.INTERNAL);
     }
 
     /** Removes the request added last: the provider refused it, and has not kept it. */

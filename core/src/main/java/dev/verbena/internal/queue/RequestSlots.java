@@ -1,5 +1,7 @@
 package dev.verbena.internal.queue;
 
+import dev.verbena.OperationType;
+
 import org.jspecify.annotations.Nullable;
 
 import java.util.Objects;
@@ -11,7 +13,7 @@ import java.util.Objects;
  * <p>A {@link RequestLedger} is one by inheritance: an object less to be read for each request.
  */
 abstract class RequestSlots {
-    private static final RequestType[] TYPES = RequestType.values();
+    private static final OperationType[] TYPES = OperationType.values();
     private static final long[] NOTHING = {};
     private static final @Nullable Window[] NO_WINDOWS = {};
 
@@ -71,11 +73,11 @@ abstract class RequestSlots {
         return requests.length == 0 ? 0 : requests[contextAt(sequence)];
     }
 
-    final RequestType typeOf(int sequence) {
+    final OperationType typeOf(int sequence) {
         return type(state(sequence));
     }
 
-    static RequestType type(int state) {
+    static OperationType type(int state) {
         return TYPES[RequestState.typeIn(state)];
     }
 

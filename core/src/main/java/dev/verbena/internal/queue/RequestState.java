@@ -1,5 +1,7 @@
 package dev.verbena.internal.queue;
 
+import dev.verbena.OperationType;
+
 /**
  * What a {@link RequestLedger} knows of one request, in an {@code int}: marks, the request's type,
  * and the {@code enum ibv_wc_status} of its end once that is known.
@@ -56,12 +58,12 @@ final class RequestState {
 
     private RequestState() {}
 
-    static int of(RequestType type) {
+    static int of(OperationType type) {
         return type.ordinal() << TYPE_SHIFT;
     }
 
     /** A request of this type that ended with this status. */
-    static int of(RequestType type, int status) {
+    static int of(OperationType type, int status) {
         return of(type) | status(status);
     }
 

@@ -1,5 +1,7 @@
 package dev.verbena.internal.queue;
 
+import dev.verbena.OperationType;
+
 import java.util.ArrayList;
 import java.util.List;
 
@@ -104,10 +106,10 @@ public class WindowTable {
     /**
      * The provider refused a bind or an invalidate after all: nothing has changed for the device.
      */
-    void takeBack(Window window, RequestType type) {
+    void takeBack(Window window, OperationType type) {
         lock.acquire();
         try {
-            boolean bind = type == RequestType.BIND;
+            boolean bind = type == OperationType.BIND;
             if (bind) {
                 unbind(window);
             }

@@ -3,6 +3,7 @@ package dev.verbena.internal.queue;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.verbena.OperationType;
 import dev.verbena.internal.verbs.Descriptors;
 import dev.verbena.internal.verbs.EventWait;
 import dev.verbena.internal.verbs.FakeDevice;
@@ -104,7 +105,7 @@ class CompletionEventsTest {
     }
 
     private long post() {
-        return WorkId.of(ledger.queue(), ledger.add(7, RequestType.RECEIVE, false, true));
+        return WorkId.of(ledger.queue(), ledger.add(7, OperationType.RECEIVE, false, true));
     }
 
     /** A receive completes. */
@@ -350,7 +351,7 @@ class CompletionEventsTest {
         make(FakeDevice.PLAIN);
         events.arm(ArmState.SOLICITED);
         come();
-        int last = ledger.add(8, RequestType.RECEIVE, false, true);
+        int last = ledger.add(8, OperationType.RECEIVE, false, true);
         poller.synthesize(ledger, last, last, SynthesizedStatus.NOT_POSTED);
         poller.announce();
         waitOnce(0, CompletionEvents.SUCCESS);

@@ -2,6 +2,8 @@ package dev.verbena.internal.queue;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.verbena.OperationType;
+
 import org.junit.jupiter.api.Test;
 
 import java.util.ArrayList;
@@ -20,7 +22,7 @@ class DeliveryTest {
     private void deliver(Endpoint of, long context, int status, CompletionRecords to) {
         assertThat(delivery.makeRoom()).isTrue();
         delivery.deliver(
-                of, () -> credits++, RequestType.WRITE, context, 0, status, 0, 0, false, to);
+                of, () -> credits++, OperationType.WRITE, context, 0, status, 0, 0, false, to);
     }
 
     private static List<Long> contexts(CompletionRecords records) {

@@ -2,6 +2,7 @@ package dev.verbena.internal.queue;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.verbena.OperationType;
 import dev.verbena.internal.verbs.FakeDevice;
 import dev.verbena.internal.verbs.Provider;
 
@@ -64,7 +65,7 @@ class ExhaustionTest {
         poller.enter(ledger);
     }
 
-    private int add(RequestType type) {
+    private int add(OperationType type) {
         return ledger.add(context++, type, false, true);
     }
 
@@ -123,7 +124,7 @@ class ExhaustionTest {
         void fromWhicheverGrowthOn(int growth) {
             queue(true);
             for (int i = 0; i < 4000; i++) {
-                complete(add(RequestType.RECEIVE));
+                complete(add(OperationType.RECEIVE));
             }
             exhausted = () -> growths >= growth;
             drain();
@@ -139,7 +140,7 @@ class ExhaustionTest {
         void andThereIsMemoryAgainLater() {
             queue(true);
             for (int i = 0; i < 4000; i++) {
-                complete(add(RequestType.RECEIVE));
+                complete(add(OperationType.RECEIVE));
             }
             exhausted = () -> true;
             drain();
@@ -160,12 +161,12 @@ class ExhaustionTest {
         @ValueSource(ints = {1, 2, 3, 64, 200})
         void andMoreIsSynthesizedThanItHasRoomFor(int room) {
             queue(false);
-            int first = add(RequestType.WRITE);
+            int first = add(OperationType.WRITE);
             for (int i = 0; i < 150; i++) {
-                add(RequestType.WRITE);
+                add(OperationType.WRITE);
             }
             synthesize(first + 1, ledger.last());
-            int last = add(RequestType.WRITE);
+            int last = add(OperationType.WRITE);
             complete(first);
             complete(last);
             exhausted = () -> true;
@@ -179,7 +180,7 @@ class ExhaustionTest {
         void andOnlySynthesizedCompletionsAreThere() {
             queue(false);
             for (int i = 0; i < 200; i++) {
-                add(RequestType.WRITE);
+                add(OperationType.WRITE);
             }
             exhausted = () -> true;
             synthesize(ledger.last() - 199, ledger.last());
@@ -191,14 +192,14 @@ class ExhaustionTest {
     void whileAQueuePairCloses() {
         queue(false);
         for (int i = 0; i < 200; i++) {
-            add(RequestType.WRITE);
+            add(OperationType.WRITE);
         }
         exhausted = () -> true;
         survive(() -> poller.finish(ledger, 0, SynthesizedStatus.FLUSHED));
         poller.release(ledger.queue());
         queue(false); // in the same slot
         assertThat(pollAll(3)).isEqualTo(upTo(200));
-        complete(add(RequestType.WRITE));
+        complete(add(OperationType.WRITE));
         assertThat(pollAll(3)).containsExactly(200L);
         assertThat(thrown).isEmpty();
     }
@@ -215,7 +216,7 @@ class ExhaustionTest {
             switch (random.nextInt(5)) {
                 case 0, 1 -> {
                     for (int n = random.nextInt(150); n > 0 && ledger.outstanding() < 2000; n--) {
-                        posted.add(add(RequestType.WRITE));
+                        posted.add(add(OperationType.WRITE));
                     }
                 }
                 case 2 -> {
@@ -227,7 +228,7 @@ class ExhaustionTest {
                     int count = random.nextInt(80);
                     if (count > 0 && ledger.outstanding() < 2000) {
                         for (int n = 0; n < count; n++) {
-                            add(RequestType.WRITE);
+                            add(OperationType.WRITE);
                         }
                         int last = ledger.last();
                         synthesize(last - count + 1, last);
@@ -247,17 +248,17 @@ class ExhaustionTest {
     @Test
     void whatAClosedQueuePairLeftBehindIsDropped() {
         queue(false);
-        long stale = WorkId.of(ledger.queue(), add(RequestType.WRITE));
+        long stale = WorkId.of(ledger.queue(), add(OperationType.WRITE));
         context = 0;
         poller.release(ledger.queue());
         queue(false); // in the same slot
         for (int i = 0; i < 3; i++) {
             device.complete(stale, 1);
-            complete(add(RequestType.WRITE));
+            complete(add(OperationType.WRITE));
         }
         assertThat(pollAll(2)).isEqualTo(upTo(3));
         device.complete(stale, 1);
-        complete(add(RequestType.WRITE));
+        complete(add(OperationType.WRITE));
         drain();
         assertThat(pollAll(2)).containsExactly(3L);
     }
@@ -270,7 +271,7 @@ class ExhaustionTest {
                 () -> {
                     throw new OutOfMemoryError("unable to create native thread, for a test");
                 };
-        int first = add(RequestType.WRITE);
+        int first = add(OperationType.WRITE);
         synthesize(first, first);
         assertThat(poll(4)).containsExactly(0L);
         assertThat(thrown).isEmpty();

@@ -2,6 +2,7 @@ package dev.verbena.internal.queue;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.verbena.OperationType;
 import dev.verbena.internal.verbs.FakeDevice;
 import dev.verbena.internal.verbs.Provider;
 import dev.verbena.internal.verbs.VerbsContext;
@@ -47,7 +48,7 @@ class PlainSuccessesTest {
     }
 
     private int write(long requestContext) {
-        return ledger.add(requestContext, RequestType.WRITE, false, true);
+        return ledger.add(requestContext, OperationType.WRITE, false, true);
     }
 
     private void complete(int sequence) {
@@ -147,7 +148,7 @@ class PlainSuccessesTest {
     void notOneThatIsNotPlain() {
         List<Runnable> others =
                 List.of(
-                        () -> complete(ledger.add(9, RequestType.WRITE, true, true)),
+                        () -> complete(ledger.add(9, OperationType.WRITE, true, true)),
                         () -> complete(ledger.addInternal()),
                         () -> device.complete(WorkId.of(ledger.queue(), write(9)), 5, 0, 0),
                         () -> {
@@ -179,12 +180,12 @@ class PlainSuccessesTest {
         ledger = Ledgers.withRoom(endpoint, WorkId.queue(0, 1, true), 8, 1);
         for (int special : new int[] {WITH_IMMEDIATE, WITH_INVALIDATE}) {
             for (int flags : new int[] {0, GRH, special}) {
-                int sequence = ledger.add(1, RequestType.RECEIVE, false, true);
+                int sequence = ledger.add(1, OperationType.RECEIVE, false, true);
                 device.complete(WorkId.of(ledger.queue(), sequence), 0, -2, flags);
             }
             assertThat(deliver(0)).isEqualTo(2);
             assertThat(records.bytes(0)).isEqualTo(0xFFFF_FFFEL);
-            assertThat(records.type(1)).isEqualTo(RequestType.RECEIVE);
+            assertThat(records.type(1)).isEqualTo(OperationType.RECEIVE);
             assertThat(delivered()).hasSize(2);
             ledger.readAdded();
             assertThat(ledger.end(ledger.last(), true)).isTrue();
@@ -198,6 +199,6 @@ class PlainSuccessesTest {
         device.complete(WorkId.of(ledger.queue(), write(1)), 0, 77, WITH_IMMEDIATE);
         assertThat(deliver(0)).isEqualTo(1);
         assertThat(records.bytes(0)).isZero();
-        assertThat(records.type(0)).isEqualTo(RequestType.WRITE);
+        assertThat(records.type(0)).isEqualTo(OperationType.WRITE);
     }
 }

@@ -2,6 +2,7 @@ package dev.verbena.internal.queue;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.verbena.OperationType;
 import dev.verbena.internal.verbs.FakeDevice;
 import dev.verbena.internal.verbs.Provider;
 
@@ -25,7 +26,7 @@ class QueueTest {
         for (int round = 0; round < 3; round++) {
             for (int i = 0; i < depth; i++) {
                 assertThat(ledger.full()).isFalse();
-                sequences[i] = ledger.add(round * 10_000L + i, RequestType.WRITE, false, true);
+                sequences[i] = ledger.add(round * 10_000L + i, OperationType.WRITE, false, true);
             }
             assertThat(ledger.full()).isTrue();
             for (int i = 0; i < depth; i++) {
@@ -45,13 +46,13 @@ class QueueTest {
         RequestLedger ledger = Ledgers.withRoom(ENDPOINT, 0, 64, 1);
         int last = ledger.last();
         while (last < Integer.MAX_VALUE - 2) {
-            last = ledger.add(0, RequestType.WRITE, false, true);
+            last = ledger.add(0, OperationType.WRITE, false, true);
             ledger.readAdded();
             assertThat(ledger.end(last, true)).isTrue();
             ledger.delivered();
         }
         for (int i = 1; i <= 6; i++) {
-            ledger.add(i, RequestType.WRITE, false, true);
+            ledger.add(i, OperationType.WRITE, false, true);
         }
         assertThat(ledger.last()).isNegative();
         ledger.synthesize(last + 1, ledger.last(), 21, 5);
@@ -69,12 +70,12 @@ class QueueTest {
     void whatWasTakenBackLeavesRoom() {
         RequestLedger ledger = Ledgers.withRoom(ENDPOINT, 0, 1, 1);
         for (boolean silent : new boolean[] {false, true}) {
-            ledger.add(1, RequestType.WRITE, silent, true);
+            ledger.add(1, OperationType.WRITE, silent, true);
             assertThat(ledger.full()).isTrue();
             ledger.takeBack();
             assertThat(ledger.full()).isFalse();
         }
-        assertThat(ledger.context(ledger.add(2, RequestType.WRITE, false, true))).isEqualTo(2);
+        assertThat(ledger.context(ledger.add(2, OperationType.WRITE, false, true))).isEqualTo(2);
     }
 
     @Test
@@ -184,7 +185,7 @@ class QueueTest {
             for (int i = 0; i < 4; i++) {
                 assertThat(kept.makeRoom()).isTrue();
                 kept.next(i % 2 == 0 ? () -> ended[0]++ : null)
-                        .add(ENDPOINT, RequestType.SEND, 4L * round + i, i, 0, 0, i, false);
+                        .add(ENDPOINT, OperationType.SEND, 4L * round + i, i, 0, 0, i, false);
             }
             out.clear();
             kept.moveTo(out);

@@ -2,6 +2,8 @@ package dev.verbena.internal.queue;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.verbena.OperationType;
+
 import org.junit.jupiter.api.Nested;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -28,11 +30,11 @@ class RequestLedgerTest {
     }
 
     private static int write(RequestLedger ledger, long context) {
-        return ledger.add(context, RequestType.WRITE, false, true);
+        return ledger.add(context, OperationType.WRITE, false, true);
     }
 
     private static int silent(RequestLedger ledger, long context) {
-        return ledger.add(context, RequestType.WRITE, true, false);
+        return ledger.add(context, OperationType.WRITE, true, false);
     }
 
     private static boolean ends(RequestLedger ledger, int sequence, boolean success) {
@@ -86,7 +88,7 @@ class RequestLedgerTest {
         assertThat(last).isEqualTo(ledger.last());
         for (int i = 0; i < most; i++) {
             assertThat(ledger.context(first + i)).isEqualTo(100 + i);
-            assertThat(ledger.typeOf(first + i)).isEqualTo(RequestType.WRITE);
+            assertThat(ledger.typeOf(first + i)).isEqualTo(OperationType.WRITE);
             assertThat(ledger.silent(first + i)).isTrue();
         }
         assertThat(ledger.outstanding()).isEqualTo(most + 2);
@@ -391,7 +393,7 @@ class RequestLedgerTest {
                         });
 
         private int bind(boolean silent) {
-            ledger.add(window, 7, RequestType.BIND, silent, !silent);
+            ledger.add(window, 7, OperationType.BIND, silent, !silent);
             windows.bind(window, endpoint);
             return ledger.last();
         }

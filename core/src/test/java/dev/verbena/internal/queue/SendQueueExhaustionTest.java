@@ -3,6 +3,7 @@ package dev.verbena.internal.queue;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.verbena.OperationType;
 import dev.verbena.internal.verbs.Errno;
 import dev.verbena.internal.verbs.FakeDevice;
 import dev.verbena.internal.verbs.Provider;
@@ -70,7 +71,7 @@ class SendQueueExhaustionTest {
         public void connectionFailed() {}
 
         @Override
-        public void requestFailed(RequestType type, long context, int status, int vendorError) {
+        public void requestFailed(OperationType type, long context, int status, int vendorError) {
             if (recordsFail) {
                 throw new IllegalStateException("of " + context);
             }

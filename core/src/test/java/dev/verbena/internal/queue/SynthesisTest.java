@@ -2,6 +2,8 @@ package dev.verbena.internal.queue;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.verbena.OperationType;
+
 import org.junit.jupiter.api.Test;
 
 import java.util.ArrayList;
@@ -22,7 +24,7 @@ class SynthesisTest {
     }
 
     private static int add(RequestLedger ledger, long context) {
-        return ledger.add(context, RequestType.WRITE, false, true);
+        return ledger.add(context, OperationType.WRITE, false, true);
     }
 
     private void synthesize(RequestLedger ledger, int first) {
@@ -76,7 +78,7 @@ class SynthesisTest {
     void aSilentOneHasItsSlotBackAlready() {
         RequestLedger ledger = ledger(0);
         for (int i = 0; i < 4; i++) {
-            ledger.add(i, RequestType.WRITE, true, false);
+            ledger.add(i, OperationType.WRITE, true, false);
         }
         synthesize(ledger, ledger.last() - 3);
         synthesis.deliverDue(records);

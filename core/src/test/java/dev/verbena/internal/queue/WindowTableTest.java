@@ -2,6 +2,8 @@ package dev.verbena.internal.queue;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.verbena.OperationType;
+
 import org.junit.jupiter.api.Test;
 
 import java.util.ArrayList;
@@ -61,7 +63,7 @@ class WindowTableTest {
             assertThat(window.nextToken()).isEqualTo(token);
             table.bind(window, queue);
             assertThat(window.token()).isEqualTo(token);
-            table.takeBack(window, RequestType.BIND);
+            table.takeBack(window, OperationType.BIND);
             assertThat(window.token()).isEqualTo(before);
             assertThat(window.bound()).isFalse();
             assertThat(window.idle()).isTrue();
@@ -78,7 +80,7 @@ class WindowTableTest {
         for (int i = 0; i < 255; i++) {
             assertThat(window.wornOut()).as("after %d", i).isFalse();
             table.bind(window, queue);
-            table.takeBack(window, RequestType.BIND);
+            table.takeBack(window, OperationType.BIND);
             table.bind(window, queue);
             table.invalidate(window);
         }
@@ -130,7 +132,7 @@ class WindowTableTest {
         table.bind(window, queue);
         table.invalidate(window);
         table.invalidated(window.token()); // free: there is nothing to find
-        table.takeBack(window, RequestType.INVALIDATE);
+        table.takeBack(window, OperationType.INVALIDATE);
         assertThat(window.bound()).isTrue();
         assertThat(window.posted()).isEqualTo(1);
         table.invalidated(window.token());
@@ -144,7 +146,7 @@ class WindowTableTest {
         for (Runnable end :
                 List.<Runnable>of(
                         () -> table.invalidate(window),
-                        () -> table.takeBack(window, RequestType.BIND),
+                        () -> table.takeBack(window, OperationType.BIND),
                         () -> table.retire(window, true),
                         () -> table.invalidated(window.token()),
                         () -> table.lost(queue),
