@@ -100,7 +100,7 @@ final class CompletionStatus {
                                     ? "Most often the message is longer than the peer's receive, or the token to invalidate is not the peer's. "
                                     : "";
             case 10 ->
-                    "The peer does not let this request use its memory: the token is wrong or was revoked, the range is not within that memory, or it may not be read or written. ";
+                    "The peer's device refused it. In order of likelihood: the peer had revoked or invalidated the token; the range goes beyond the memory of the token; the token allows no such access (a read needs ALLOW_REMOTE_READ or REMOTE_READ, a write ALLOW_REMOTE_WRITE or REMOTE_WRITE); the peer's memory and queue pair are of different protection domains; the token is none of the peer's. The peer can tell them apart by its Flight Recorder events: dev.verbena.WindowBound has token, address and length, and dev.verbena.WindowInvalidated the end of a token. ";
             case 12 ->
                     "The peer did not acknowledge it: it or the network is gone, or its queue pair is. ";
             case 13 -> "The peer had no receive posted for it in time. ";

@@ -194,7 +194,10 @@ class StatusTest {
                     .isInstanceOf(VerbenaException.class)
                     .hasMessageStartingWith("READ with context 7 of %s to ".formatted(rig.a))
                     .hasMessageContaining(" failed: ACCESS_VIOLATION (0xC0000005): ")
-                    .hasMessageContaining("the token is wrong or was revoked")
+                    .hasMessageContainingAll(
+                            "The peer's device refused it. In order of likelihood: ",
+                            "ALLOW_REMOTE_READ",
+                            "dev.verbena.WindowInvalidated")
                     .hasMessageEndingWith(
                             "The device reported IBV_WC_REM_ACCESS_ERR (10), vendor error 0x77");
         }

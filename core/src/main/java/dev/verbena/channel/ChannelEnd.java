@@ -1,5 +1,6 @@
 package dev.verbena.channel;
 
+import dev.verbena.Completions;
 import dev.verbena.Connector;
 import dev.verbena.Status;
 import dev.verbena.VerbenaException;
@@ -53,8 +54,8 @@ final class ChannelEnd {
     }
 
     /** A request has failed. */
-    void requestFailed(boolean isReceive, Status status) {
-        reason.requestFailed("a request", isReceive, status);
+    void requestFailed(Completions from, int index) {
+        reason.requestFailed(from, index);
     }
 
     /** Ends the channel, if it has not ended before. From any thread; does not wait. */

@@ -33,7 +33,7 @@ final class Dispatch {
         Status status = from.status(index);
         long context = from.context(index);
         if (!status.isSuccess()) {
-            end.requestFailed(Polled.isReceive(from.type(index)), status);
+            end.requestFailed(from, index);
             return;
         }
         switch (from.type(index)) {

@@ -1,5 +1,6 @@
 package dev.verbena.channel;
 
+import dev.verbena.Completions;
 import dev.verbena.Status;
 
 import org.jspecify.annotations.Nullable;
@@ -20,8 +21,6 @@ final class EndReason {
     private static final String CLOSED_HERE = "this side closed it";
     private static final String BY_PEER =
             "the device refused a request of the peer, which broke the connection: most often the peer used or invalidated a token that is wrong or was revoked, invalidated that of a region, or went beyond the range or the rights of a token";
-    private static final String BAD_RECEIVE =
-            "%s ended with %s: the peer's message invalidates a token that is not of a bound window (that of a region cannot be invalidated), or the memory of the receive is not registered any more";
 
     /** What may still come when a channel has ended. */
     private enum ToCome {
@@ -88,26 +87,29 @@ final class EndReason {
      * A request has failed, which is also the reason where the end only follows from that. What is
      * cancelled is the cause of nothing, but may show that the peer is.
      */
-    void requestFailed(String request, boolean isReceive, Status completed) {
+    void requestFailed(Completions from, int index) {
+        Status completed = from.status(index);
         boolean cancelled = completed == Status.CANCELLED; // flushed, by a close or a failure
         boolean cause = !cancelled || (!closing && byPeer.getAsBoolean());
-        String why =
-                !cancelled
-                        ? isReceive && completed == Status.ACCESS_VIOLATION
-                                ? BAD_RECEIVE
-                                : "%s ended with %s"
-                        : closing ? CLOSED_HERE : cause ? BY_PEER : "%s ended with %s";
+        String known = !cancelled ? null : closing ? CLOSED_HERE : cause ? BY_PEER : null;
         Status status = cancelled && !closing ? Status.CONNECTION_ABORTED : completed;
+        boolean first;
         lock.lock();
         try {
-            if (awaitsCause && cause) {
-                reason = exception(status, why, request, completed, null);
+            first = reason == null;
+            boolean replaces = first || (awaitsCause && cause);
+            draining = false;
+            if (replaces) {
                 awaitsCause = false;
+                // Last: it is read without the lock.
+                reason = failure(status, known, from, index);
             }
         } finally {
             lock.unlock();
         }
-        set(ToCome.NOTHING, status, why, request, completed, null);
+        if (first) {
+            ended.run();
+        }
     }
 
     /** The queue pair has refused a request, other than one that came behind a close. */
@@ -166,6 +168,16 @@ final class EndReason {
             lock.unlock();
         }
         ended.run();
+    }
+
+    private ChannelException failure(
+            Status status, @Nullable String known, Completions from, int index) {
+        try {
+            String why = known == null ? from.failure(index).getMessage() : known;
+            return exception(status, "%s", why, null, null);
+        } catch (OutOfMemoryError | StackOverflowError e) {
+            return NO_MEMORY;
+        }
     }
 
     private ChannelException exception(

@@ -6,6 +6,7 @@ import dev.verbena.OpFlags;
 import dev.verbena.QueuePair;
 import dev.verbena.RemoteMemory;
 import dev.verbena.Status;
+import dev.verbena.VerbenaException;
 
 import org.jspecify.annotations.Nullable;
 
@@ -89,7 +90,7 @@ final class Outbox {
     private final Deque<Pending> pending = new ArrayDeque<>();
 
     private Notes notes;
-    private TokenMap<Boolean> usable = new TokenMap<>(0); // keys that the peer has exposed
+    private PeerTokens usable = new PeerTokens(0);
     private int next; // the slot of the next request
     private int outstanding;
     private int nextControl;
@@ -140,7 +141,7 @@ final class Outbox {
 
     /** The peer is known, and how much it may expose. */
     void open(int peerExposures) {
-        usable = new TokenMap<>(peerExposures);
+        usable = new PeerTokens(peerExposures);
         notes = notes.withRoomForAnswers(peerExposures);
     }
 
@@ -232,12 +233,31 @@ final class Outbox {
                 return; // the end completes it
             }
             if (!status.isSuccess()) {
-                ChannelException refused = channel.end.exception(status);
+                ChannelException refused = refusal(status, first.remote());
                 poller.execute(() -> future.completeExceptionally(refused)); // without the lock
             } else if (first.whenPosted()) {
                 future.complete(null); // nothing depends on it but a waiting thread
             }
             forget(first);
+        }
+    }
+
+    /** The exception for a request that was refused just now. */
+    ChannelException refusal(Status status, @Nullable RemoteMemory remote) {
+        if (status == Status.CONNECTION_INVALID || !channel.isOpen()) {
+            return channel.end.exception(status);
+        }
+        if (remote != null && !usable.contains(remote.token())) {
+            return new ChannelException(
+                    status,
+                    "%s refused a request: %s. %s"
+                            .formatted(channel, usable.whyNot(remote.token()), status));
+        }
+        try {
+            status.orThrow(pair);
+            throw new AssertionError("It was not refused");
+        } catch (VerbenaException e) {
+            return new ChannelException(status, String.valueOf(e.getMessage()));
         }
     }
 
@@ -346,7 +366,7 @@ final class Outbox {
             notes.sent();
             answerDue = false; // any frame is one
             if (taken != null) {
-                var _ = usable.remove(taken.token()); // never a second time
+                usable.givenBack(taken.token()); // never a second time
             }
         } else {
             channel.end.sendRefused(status);
@@ -394,9 +414,9 @@ final class Outbox {
      */
     boolean noted(int kind, int token) {
         return switch (kind) {
-            case Notes.EXPOSED -> usable.put(token, Boolean.TRUE);
+            case Notes.EXPOSED -> usable.exposed(token);
             case Notes.ASKED_BACK -> {
-                var _ = usable.remove(token); // not there if its last message crossed this note
+                usable.askedBack(token);
                 yield notes.add(Notes.GIVEN_BACK, token);
             }
             case Notes.GIVEN_BACK -> exposures.givenBack(token);

@@ -27,7 +27,8 @@ import java.util.concurrent.CompletableFuture;
  *
  * <p><b>Memory that is gone.</b> Once a key (NDK: token) was taken back, or the peer has asked for
  * it, requests that name it are refused with ACCESS_VIOLATION, and nothing happens to the channel.
- * What was posted before is carried out: the peer waits for it. So no key is taken back twice.
+ * What was posted before is carried out: the peer waits for it. So no key is taken back twice. The
+ * exception of the future says which of these it was.
  *
  * <p>The data of writes and reads is never copied: it is registered memory of the caller's, from
  * the {@linkplain Poller#domain poller's domain}. One request has at most {@link

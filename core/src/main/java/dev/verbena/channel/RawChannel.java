@@ -558,7 +558,7 @@ public final class RawChannel extends Polled implements AutoCloseable {
             receives.giveBack((int) from.context(index));
         }
         if (!status.isSuccess()) {
-            reason.requestFailed("a " + from.type(index), receive, status);
+            reason.requestFailed(from, index);
         } else if (receive) {
             if (taken) {
                 received(receives.message((int) from.context(index)), from, index);

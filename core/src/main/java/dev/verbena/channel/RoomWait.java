@@ -143,7 +143,7 @@ final class RoomWait {
                                     "1,024 requests wait for room already: wait for some of their futures first"));
                 }
             } else if (!status.isSuccess()) {
-                future.completeExceptionally(channel.end.exception(status));
+                future.completeExceptionally(outbox.refusal(status, remote));
             }
         } finally {
             channel.lock.unlock();

@@ -72,8 +72,7 @@ class ChannelEndTest {
             two.a.trySend(text("first")).orThrow();
             two.run();
             assertThat(two.b.closed()).isCompletedWithValue(Status.BUFFER_OVERFLOW);
-            assertThat(two.b.closeReason())
-                    .hasMessageContaining("a request ended with BUFFER_OVERFLOW");
+            assertThat(two.b.closeReason()).hasMessageContaining("failed: BUFFER_OVERFLOW");
         }
     }
 

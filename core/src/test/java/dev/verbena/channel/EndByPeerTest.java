@@ -104,7 +104,12 @@ class EndByPeerTest {
             default -> {}
         }
         endsBecauseOf(BY_PEER, Status.CONNECTION_ABORTED);
-        assertThat(peer.closeReason()).hasMessageContaining("a WRITE ended with ACCESS_VIOLATION");
+        assertThat(peer.closeReason())
+                .hasMessageContainingAll(
+                        "is closed: WRITE with context",
+                        "failed: ACCESS_VIOLATION",
+                        "In order of likelihood",
+                        "IBV_WC_REM_ACCESS_ERR");
     }
 
     @Test
@@ -123,7 +128,7 @@ class EndByPeerTest {
         device.failQueuePair(number());
         device.raiseOfQueuePair(AsyncEvent.Kind.QUEUE_PAIR_BROKEN, number());
         FakeFabric.until(() -> !channel.queuePair().connected());
-        endsBecauseOf("ended with CANCELLED", Status.CONNECTION_ABORTED);
+        endsBecauseOf("failed: CANCELLED", Status.CONNECTION_ABORTED);
     }
 
     @Test
@@ -132,7 +137,7 @@ class EndByPeerTest {
         channel.write(bytes(), 0, REVOKED, OpFlags.NONE, null, null).orThrow();
         device.run();
         channel.disconnected(Status.CONNECTION_INVALID);
-        endsBecauseOf("a WRITE ended with ACCESS_VIOLATION", Status.ACCESS_VIOLATION);
+        endsBecauseOf("failed: ACCESS_VIOLATION", Status.ACCESS_VIOLATION);
     }
 
     @Test

@@ -254,7 +254,7 @@ class RawChannelTest {
         a.queuePair().flush();
         assertThat(nextEnd()).isEqualTo(new Ended("request", "flushed", Status.CONNECTION_ABORTED));
         assertThat(nextEnd()).isEqualTo(new Ended("channel", a, Status.CONNECTION_ABORTED));
-        assertThat(a.closeReason()).hasMessageContaining("ended with CANCELLED");
+        assertThat(a.closeReason()).hasMessageContaining("failed: CANCELLED");
     }
 
     /** A failed request ends the connection, too, whose end may be heard of first. */
@@ -280,7 +280,7 @@ class RawChannelTest {
         connect(a, b);
         a.send(bytes(0, 8), OpFlags.NONE, null, null).orThrow();
         assertThat(nextEnd()).isEqualTo(new Ended("channel", b, Status.BUFFER_OVERFLOW));
-        assertThat(b.closeReason()).hasMessageContaining("ended with BUFFER_OVERFLOW");
+        assertThat(b.closeReason()).hasMessageContaining("failed: BUFFER_OVERFLOW");
     }
 
     /** The caller's own mistakes do not; nor does a bind, which may lack memory for a window. */
