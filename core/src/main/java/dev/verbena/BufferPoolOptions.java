@@ -3,13 +3,15 @@ package dev.verbena;
 import com.google.errorprone.annotations.CheckReturnValue;
 
 import dev.verbena.internal.text.Arguments;
+import dev.verbena.internal.text.OptionValues;
 
 import org.jspecify.annotations.Nullable;
 
-import java.util.Objects;
+import java.util.List;
+import java.util.function.Consumer;
 
 /**
- * The size of a {@link BufferPool}, and what it is made of: {@code BufferPoolOptions.of(256,
+ * The size and the memory of a {@link BufferPool}: {@code BufferPoolOptions.of(256,
  * 4096).withTracking(true)}.
  *
  * <p>Immutable. Options with the same values are equal.
@@ -18,16 +20,21 @@ import java.util.Objects;
 public final class BufferPoolOptions {
     private static final int MOST = 1 << 24;
 
-    private final int count;
-    private final long bytes;
-    private final MemoryOptions memory;
-    private final boolean tracking;
+    private static final class Values extends OptionValues<Values> {
+        private int count;
+        private long bytes;
+        private MemoryOptions memory = MemoryOptions.DEFAULTS;
+        private boolean tracking;
+    }
 
-    private BufferPoolOptions(int count, long bytes, MemoryOptions memory, boolean tracking) {
-        this.count = count;
-        this.bytes = bytes;
-        this.memory = memory;
-        this.tracking = tracking;
+    private final Values values;
+
+    private BufferPoolOptions(Values values) {
+        this.values = values;
+    }
+
+    private BufferPoolOptions with(Consumer<Values> change) {
+        return new BufferPoolOptions(values.with(change));
     }
 
     /**
@@ -46,32 +53,35 @@ public final class BufferPoolOptions {
             throw new IllegalArgumentException(
                     "A buffer has from 1 to 4 GiB less one byte, not %,d".formatted(bytes));
         }
-        return new BufferPoolOptions(count, bytes, MemoryOptions.DEFAULTS, false);
+        Values values = new Values();
+        values.count = count;
+        values.bytes = bytes;
+        return new BufferPoolOptions(values);
     }
 
     /**
-     * Changes how the memory of all buffers is made.
+     * Changes how the memory of all buffers is allocated.
      *
      * @param options the options; their alignment applies to the first buffer, and each buffer
      *     starts at a multiple of 64 bytes
      * @return a changed copy of these options
      */
     public BufferPoolOptions withMemory(MemoryOptions options) {
-        return new BufferPoolOptions(count, bytes, Arguments.notNull(options, "options"), tracking);
+        return with(changed -> changed.memory = Arguments.notNull(options, "options"));
     }
 
     /**
-     * Detects misuse, for tests and to find leaks: the pool remembers where each buffer was taken
-     * and given back. Use of a buffer after it was given back, by Java code or a post, throws.
-     * {@link BufferPool#outstanding()} says where the buffers were taken that have not been given
-     * back, and closing the pool reports them to the {@link System.Logger} {@code dev.verbena}. A
-     * take then allocates some kilobytes and takes some microseconds.
+     * Detects misuse, for tests and to find leaks. The pool records where each buffer was taken and
+     * given back, and use of a buffer after it was given back, by Java code or a post, throws.
+     * {@link BufferPool#outstanding()} shows where each missing buffer was taken, and closing the
+     * pool reports the missing buffers to the {@link System.Logger} {@code dev.verbena}. With
+     * tracking, each take allocates some kilobytes and costs some microseconds.
      *
      * @param on whether to track
      * @return a changed copy of these options
      */
     public BufferPoolOptions withTracking(boolean on) {
-        return new BufferPoolOptions(count, bytes, memory, on);
+        return with(changed -> changed.tracking = on);
     }
 
     /**
@@ -80,7 +90,7 @@ public final class BufferPoolOptions {
      * @return 1 or more
      */
     public int count() {
-        return count;
+        return values.count;
     }
 
     /**
@@ -89,16 +99,16 @@ public final class BufferPoolOptions {
      * @return in bytes
      */
     public long bytes() {
-        return bytes;
+        return values.bytes;
     }
 
     /**
-     * How the memory of all buffers is made.
+     * How the memory of all buffers is allocated.
      *
      * @return its options
      */
     public MemoryOptions memory() {
-        return memory;
+        return values.memory;
     }
 
     /**
@@ -107,26 +117,26 @@ public final class BufferPoolOptions {
      * @return false by default
      */
     public boolean tracking() {
-        return tracking;
+        return values.tracking;
+    }
+
+    private List<?> all() {
+        return List.of(values.count, values.bytes, values.memory, values.tracking);
     }
 
     @Override
     public boolean equals(@Nullable Object other) {
-        return other instanceof BufferPoolOptions that
-                && count == that.count
-                && bytes == that.bytes
-                && memory.equals(that.memory)
-                && tracking == that.tracking;
+        return other instanceof BufferPoolOptions that && all().equals(that.all());
     }
 
     @Override
     public int hashCode() {
-        return Objects.hash(count, bytes, memory, tracking);
+        return all().hashCode();
     }
 
     @Override
     public String toString() {
         return "BufferPoolOptions(%,d buffers of %,d bytes, %s%s)"
-                .formatted(count, bytes, memory, tracking ? ", tracked" : "");
+                .formatted(count(), bytes(), memory(), tracking() ? ", tracked" : "");
     }
 }

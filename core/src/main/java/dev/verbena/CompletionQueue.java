@@ -74,18 +74,18 @@ public final class CompletionQueue extends NativeObject {
         super(parents(adapter, options));
         this.adapter = adapter;
         this.control = adapter.control();
-        this.callback = options.callback;
-        this.channel = options.channel;
-        Thread owner = options.confined ? Thread.currentThread() : null;
-        int depth = options.depth;
+        this.callback = options.values.callback;
+        this.channel = options.values.channel;
+        Thread owner = options.values.confined ? Thread.currentThread() : null;
+        int depth = options.values.depth;
         Deque<Runnable> undo = new ArrayDeque<>();
         undo.push(this::abandon);
         try {
             checkDepth(depth);
             this.depth = depth;
-            this.vector = adapter.vectors().choose(options.vector);
+            this.vector = adapter.vectors().choose(options.values.vector);
             AdapterEvents adapterEvents = adapter.events();
-            CompletionChannel shared = options.channel;
+            CompletionChannel shared = options.values.channel;
             SharedChannel<ChannelMember>.Entry entry;
             if (shared == null) {
                 long madeChannel =
@@ -169,7 +169,7 @@ public final class CompletionQueue extends NativeObject {
     }
 
     private static NativeObject[] parents(Adapter adapter, CompletionQueueOptions options) {
-        CompletionChannel shared = options.channel;
+        CompletionChannel shared = options.values.channel;
         if (shared == null) {
             return new NativeObject[] {adapter};
         }

@@ -3,6 +3,7 @@ package dev.verbena;
 import com.google.errorprone.annotations.CheckReturnValue;
 
 import dev.verbena.internal.text.Arguments;
+import dev.verbena.internal.text.OptionValues;
 
 import org.jspecify.annotations.Nullable;
 
@@ -19,31 +20,30 @@ public final class CompletionQueueOptions {
     /** The vector of a queue that leaves the choice to its adapter. */
     static final int SPREAD = -1;
 
-    final int depth;
-    final boolean confined;
-    final @Nullable Consumer<Status> callback;
-    final int vector;
-    final @Nullable CompletionChannel channel;
+    static final class Values extends OptionValues<Values> {
+        int depth;
+        boolean confined;
+        @Nullable Consumer<Status> callback;
+        int vector = SPREAD;
+        @Nullable CompletionChannel channel;
+    }
 
-    private CompletionQueueOptions(
-            int depth,
-            boolean confined,
-            @Nullable Consumer<Status> callback,
-            int vector,
-            @Nullable CompletionChannel channel) {
-        if (callback != null && confined) {
+    final Values values;
+
+    private CompletionQueueOptions(Values values) {
+        if (values.callback != null && values.confined) {
             throw new IllegalArgumentException(
                     "A completion queue has a callback or is confined, not both: its callback runs on a thread of its own");
         }
-        if (callback != null && channel != null) {
+        if (values.callback != null && values.channel != null) {
             throw new IllegalArgumentException(
                     "A completion queue has a callback or a shared channel, not both: the thread that waits for the channel is notified");
         }
-        this.depth = depth;
-        this.confined = confined;
-        this.callback = callback;
-        this.vector = vector;
-        this.channel = channel;
+        this.values = values;
+    }
+
+    private CompletionQueueOptions with(Consumer<Values> change) {
+        return new CompletionQueueOptions(values.with(change));
     }
 
     /**
@@ -55,7 +55,9 @@ public final class CompletionQueueOptions {
      * @return the options
      */
     public static CompletionQueueOptions depth(int depth) {
-        return new CompletionQueueOptions(depth, false, null, SPREAD, null);
+        Values values = new Values();
+        values.depth = depth;
+        return new CompletionQueueOptions(values);
     }
 
     /**
@@ -65,7 +67,7 @@ public final class CompletionQueueOptions {
      * @return a changed copy of these options
      */
     public CompletionQueueOptions confined() {
-        return new CompletionQueueOptions(depth, true, callback, vector, channel);
+        return with(changed -> changed.confined = true);
     }
 
     /**
@@ -76,15 +78,14 @@ public final class CompletionQueueOptions {
      * @return a changed copy of these options
      */
     public CompletionQueueOptions callback(Consumer<Status> callback) {
-        return new CompletionQueueOptions(
-                depth, confined, Arguments.notNull(callback, "callback"), vector, channel);
+        return with(changed -> changed.callback = Arguments.notNull(callback, "callback"));
     }
 
     /**
      * Chooses the completion vector (NDK: affinity): the interrupt by which the device signals the
-     * queue's events. Which processor handles it, the kernel's settings say ({@code
-     * /proc/irq/*\/smp_affinity}). Without this option an adapter gives its queues the vectors in
-     * turn.
+     * queue's events. The kernel's settings decide which processor handles it ({@code
+     * /proc/irq/*\/smp_affinity}). Without this option an adapter assigns the vectors to its queues
+     * in turn.
      *
      * @param vector 0 to {@link Adapter#completionVectors} - 1
      * @return a changed copy of these options
@@ -93,7 +94,7 @@ public final class CompletionQueueOptions {
         if (vector < 0) {
             throw new IllegalArgumentException("Completion vectors count from 0, not " + vector);
         }
-        return new CompletionQueueOptions(depth, confined, callback, vector, channel);
+        return with(changed -> changed.vector = vector);
     }
 
     /**
@@ -104,18 +105,17 @@ public final class CompletionQueueOptions {
      * @return a changed copy of these options
      */
     public CompletionQueueOptions channel(CompletionChannel channel) {
-        return new CompletionQueueOptions(
-                depth, confined, callback, vector, Arguments.notNull(channel, "channel"));
+        return with(changed -> changed.channel = Arguments.notNull(channel, "channel"));
     }
 
     @Override
     public String toString() {
         return "CompletionQueueOptions(depth %d%s%s, %s%s)"
                 .formatted(
-                        depth,
-                        confined ? ", confined" : "",
-                        callback == null ? "" : ", with a callback",
-                        vector == SPREAD ? "any vector" : "vector " + vector,
-                        channel == null ? "" : ", " + channel);
+                        values.depth,
+                        values.confined ? ", confined" : "",
+                        values.callback == null ? "" : ", with a callback",
+                        values.vector == SPREAD ? "any vector" : "vector " + values.vector,
+                        values.channel == null ? "" : ", " + values.channel);
     }
 }

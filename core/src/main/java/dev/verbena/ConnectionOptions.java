@@ -3,14 +3,16 @@ package dev.verbena;
 import com.google.errorprone.annotations.CheckReturnValue;
 
 import dev.verbena.internal.text.Arguments;
+import dev.verbena.internal.text.OptionValues;
 import dev.verbena.internal.text.Text;
 
 import org.jspecify.annotations.Nullable;
 
 import java.net.InetSocketAddress;
+import java.nio.ByteBuffer;
 import java.time.Duration;
 import java.util.Arrays;
-import java.util.Objects;
+import java.util.List;
 import java.util.function.Consumer;
 
 /**
@@ -28,8 +30,7 @@ public final class ConnectionOptions {
      */
     public static final ConnectionOptions DEFAULTS = new ConnectionOptions(new Values());
 
-    /** The values, which do not change any more when options have them. */
-    private static final class Values {
+    private static final class Values extends OptionValues<Values> {
         private Duration deadline = Duration.ofSeconds(10);
         private byte[] privateData = {};
         private boolean announced = true;
@@ -45,15 +46,7 @@ public final class ConnectionOptions {
     }
 
     private ConnectionOptions with(Consumer<Values> change) {
-        Values changed = new Values();
-        changed.deadline = values.deadline;
-        changed.privateData = values.privateData;
-        changed.announced = values.announced;
-        changed.assumeInvalidatable = values.assumeInvalidatable;
-        changed.local = values.local;
-        changed.path = values.path;
-        change.accept(changed);
-        return new ConnectionOptions(changed);
+        return new ConnectionOptions(values.with(change));
     }
 
     /**
@@ -164,26 +157,24 @@ public final class ConnectionOptions {
         return values.path;
     }
 
+    private List<?> all() {
+        return Arrays.asList(
+                values.deadline,
+                ByteBuffer.wrap(values.privateData), // equal if the bytes are
+                values.announced,
+                values.assumeInvalidatable,
+                values.local,
+                values.path);
+    }
+
     @Override
     public boolean equals(@Nullable Object other) {
-        return other instanceof ConnectionOptions that
-                && deadline().equals(that.deadline())
-                && Arrays.equals(privateData(), that.privateData())
-                && announced() == that.announced()
-                && assumeInvalidatable() == that.assumeInvalidatable()
-                && Objects.equals(local(), that.local())
-                && path().equals(that.path());
+        return other instanceof ConnectionOptions that && all().equals(that.all());
     }
 
     @Override
     public int hashCode() {
-        return Objects.hash(
-                deadline(),
-                Arrays.hashCode(privateData()),
-                announced(),
-                assumeInvalidatable(),
-                local(),
-                path());
+        return all().hashCode();
     }
 
     /** Shows only the length of the private data, which may be secret. */

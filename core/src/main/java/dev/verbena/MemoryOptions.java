@@ -3,30 +3,39 @@ package dev.verbena;
 import com.google.errorprone.annotations.CheckReturnValue;
 
 import dev.verbena.internal.text.Arguments;
+import dev.verbena.internal.text.OptionValues;
 
 import org.jspecify.annotations.Nullable;
 
-import java.util.Objects;
+import java.util.List;
+import java.util.function.Consumer;
 
 /**
- * How {@link ProtectionDomain#allocate} makes memory. Start from {@link #DEFAULTS} and change what
- * differs: {@code DEFAULTS.withAlignment(1 << 16).withHugePages(HugePages.PREFERRED)}.
+ * How {@link ProtectionDomain#allocate} allocates memory. Start from {@link #DEFAULTS} and change
+ * what differs: {@code DEFAULTS.withAlignment(1 << 16).withHugePages(HugePages.PREFERRED)}.
  *
  * <p>Immutable. Options with the same values are equal.
  */
 @CheckReturnValue
 public final class MemoryOptions {
     /** Page-aligned memory, in pages of the size that the system chooses. */
-    public static final MemoryOptions DEFAULTS = new MemoryOptions(1, HugePages.DEFAULT);
+    public static final MemoryOptions DEFAULTS = new MemoryOptions(new Values());
 
     private static final long LARGEST_ALIGNMENT = 1L << 40;
 
-    private final long alignment;
-    private final HugePages hugePages;
+    private static final class Values extends OptionValues<Values> {
+        private long alignment = 1;
+        private HugePages hugePages = HugePages.DEFAULT;
+    }
 
-    private MemoryOptions(long alignment, HugePages hugePages) {
-        this.alignment = alignment;
-        this.hugePages = hugePages;
+    private final Values values;
+
+    private MemoryOptions(Values values) {
+        this.values = values;
+    }
+
+    private MemoryOptions with(Consumer<Values> change) {
+        return new MemoryOptions(values.with(change));
     }
 
     /**
@@ -41,7 +50,7 @@ public final class MemoryOptions {
             throw new IllegalArgumentException(
                     "An alignment is a power of two of at most 2^40 bytes, not " + bytes);
         }
-        return new MemoryOptions(bytes, hugePages);
+        return with(changed -> changed.alignment = bytes);
     }
 
     /**
@@ -51,7 +60,7 @@ public final class MemoryOptions {
      * @return a changed copy of these options
      */
     public MemoryOptions withHugePages(HugePages pages) {
-        return new MemoryOptions(alignment, Arguments.notNull(pages, "pages"));
+        return with(changed -> changed.hugePages = Arguments.notNull(pages, "pages"));
     }
 
     /**
@@ -60,7 +69,7 @@ public final class MemoryOptions {
      * @return a power of two
      */
     public long alignment() {
-        return alignment;
+        return values.alignment;
     }
 
     /**
@@ -69,23 +78,25 @@ public final class MemoryOptions {
      * @return which pages
      */
     public HugePages hugePages() {
-        return hugePages;
+        return values.hugePages;
+    }
+
+    private List<?> all() {
+        return List.of(values.alignment, values.hugePages);
     }
 
     @Override
     public boolean equals(@Nullable Object other) {
-        return other instanceof MemoryOptions that
-                && alignment == that.alignment
-                && hugePages == that.hugePages;
+        return other instanceof MemoryOptions that && all().equals(that.all());
     }
 
     @Override
     public int hashCode() {
-        return Objects.hash(alignment, hugePages);
+        return all().hashCode();
     }
 
     @Override
     public String toString() {
-        return "MemoryOptions(aligned to %d, huge pages: %s)".formatted(alignment, hugePages);
+        return "MemoryOptions(aligned to %d, huge pages: %s)".formatted(alignment(), hugePages());
     }
 }

@@ -2,17 +2,19 @@ package dev.verbena;
 
 import com.google.errorprone.annotations.CheckReturnValue;
 
+import dev.verbena.internal.text.OptionValues;
 import dev.verbena.internal.text.Text;
 import dev.verbena.internal.verbs.StateChange;
 
 import org.jspecify.annotations.Nullable;
 
 import java.time.Duration;
-import java.util.EnumMap;
-import java.util.Map;
-import java.util.function.IntFunction;
-import java.util.function.ObjIntConsumer;
-import java.util.stream.Collectors;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Objects;
+import java.util.StringJoiner;
+import java.util.function.Consumer;
+import java.util.function.IntConsumer;
 
 /**
  * How the packets of a connection are marked and routed, and when they are sent again. Start from
@@ -38,7 +40,7 @@ public final class PathOptions {
      * No option set: by IP address the connection manager chooses each value; by address, the
      * defaults apply that each method names.
      */
-    public static final PathOptions DEFAULTS = new PathOptions(Map.of());
+    public static final PathOptions DEFAULTS = new PathOptions(new Values());
 
     private static final int TIMES = 7; // three bits
     private static final int UNLIMITED = 7;
@@ -47,74 +49,34 @@ public final class PathOptions {
     private static final Duration ACK_UNIT = Duration.ofNanos(4096);
     private static final int LARGEST_ACK_EXPONENT = 31;
 
-    /** An attribute of a queue pair, in verbs' encoding, and the step that sets it. */
-    private enum Attribute {
-        TRAFFIC_CLASS("traffic class", StateChange.READY_TO_RECEIVE, StateChange::trafficClass),
-        SERVICE_LEVEL("service level", StateChange.READY_TO_RECEIVE, StateChange::serviceLevel),
-        FLOW_LABEL("flow label", StateChange.READY_TO_RECEIVE, StateChange::flowLabel),
-        PKEY_INDEX("P_Key index", StateChange.READY_TO_RECEIVE, StateChange::pkeyIndex),
-        MIN_RNR_TIMER(
-                "minimum RNR timer",
-                StateChange.READY_TO_RECEIVE,
-                StateChange::minRnrTimer,
-                code -> Text.time(rnrTimer(code))),
-        ACK_TIMEOUT(
-                "acknowledged within",
-                StateChange.READY_TO_SEND,
-                StateChange::ackTimeout,
-                exponent -> Text.time(ackTimeout(exponent))),
-        RETRIES("retries", StateChange.READY_TO_SEND, StateChange::retries),
-        RNR_RETRIES(
-                "RNR retries",
-                StateChange.READY_TO_SEND,
-                StateChange::rnrRetries,
-                times -> times == UNLIMITED ? "unlimited" : String.valueOf(times));
-
-        private final String text;
-        private final int step;
-
-        @SuppressWarnings("ImmutableEnumChecker") // a function without state
-        private final ObjIntConsumer<StateChange> setter;
-
-        @SuppressWarnings("ImmutableEnumChecker") // likewise
-        private final IntFunction<Object> shown;
-
-        Attribute(String text, int step, ObjIntConsumer<StateChange> setter) {
-            this(text, step, setter, Integer::valueOf);
-        }
-
-        Attribute(
-                String text,
-                int step,
-                ObjIntConsumer<StateChange> setter,
-                IntFunction<Object> shown) {
-            this.text = text;
-            this.step = step;
-            this.setter = setter;
-            this.shown = shown;
-        }
+    /** Attributes of a queue pair in the encoding of verbs; null where nothing was chosen. */
+    private static final class Values extends OptionValues<Values> {
+        private @Nullable Integer trafficClass;
+        private @Nullable Integer serviceLevel;
+        private @Nullable Integer flowLabel;
+        private @Nullable Integer pkeyIndex;
+        private @Nullable Integer minRnrTimer;
+        private @Nullable Integer ackTimeout;
+        private @Nullable Integer retries;
+        private @Nullable Integer rnrRetries;
     }
 
-    private final Map<Attribute, Integer> values; // only what was asked for; never changed
+    private final Values values;
 
-    private PathOptions(Map<Attribute, Integer> values) {
+    private PathOptions(Values values) {
         this.values = values;
     }
 
-    private PathOptions with(Attribute attribute, int value) {
-        Map<Attribute, Integer> changed = new EnumMap<>(Attribute.class);
-        changed.putAll(values);
-        changed.put(attribute, value);
-        return new PathOptions(changed);
+    private PathOptions with(Consumer<Values> change) {
+        return new PathOptions(values.with(change));
     }
 
-    private PathOptions with(Attribute attribute, int value, int most) {
+    private static int checked(String what, int value, int most) {
         if (value < 0 || value > most) {
             throw new IllegalArgumentException(
-                    "The %s of a connection is 0 to %d, not %d"
-                            .formatted(attribute.text, most, value));
+                    "The %s of a connection is 0 to %d, not %d".formatted(what, most, value));
         }
-        return with(attribute, value);
+        return value;
     }
 
     /**
@@ -139,7 +101,7 @@ public final class PathOptions {
      * @throws IllegalArgumentException for other values
      */
     public PathOptions withTrafficClass(int value) {
-        return with(Attribute.TRAFFIC_CLASS, value, 0xFF);
+        return with(changed -> changed.trafficClass = checked("traffic class", value, 0xFF));
     }
 
     /**
@@ -175,7 +137,7 @@ public final class PathOptions {
      * @throws IllegalArgumentException for other values
      */
     public PathOptions withServiceLevel(int level) {
-        return with(Attribute.SERVICE_LEVEL, level, 15);
+        return with(changed -> changed.serviceLevel = checked("service level", level, 15));
     }
 
     /**
@@ -192,7 +154,7 @@ public final class PathOptions {
      * @throws IllegalArgumentException for other values
      */
     public PathOptions withFlowLabel(int label) {
-        return with(Attribute.FLOW_LABEL, label, 0xF_FFFF);
+        return with(changed -> changed.flowLabel = checked("flow label", label, 0xF_FFFF));
     }
 
     /**
@@ -209,7 +171,7 @@ public final class PathOptions {
      * @throws IllegalArgumentException for more than 16 bits
      */
     public PathOptions withPkeyIndex(int index) {
-        return with(Attribute.PKEY_INDEX, index, 0xFFFF);
+        return with(changed -> changed.pkeyIndex = checked("P_Key index", index, 0xFFFF));
     }
 
     /**
@@ -240,7 +202,8 @@ public final class PathOptions {
         while (exponent < LARGEST_ACK_EXPONENT && ackTimeout(exponent).compareTo(timeout) < 0) {
             exponent++;
         }
-        return with(Attribute.ACK_TIMEOUT, exponent);
+        int chosen = exponent;
+        return with(changed -> changed.ackTimeout = chosen);
     }
 
     private static Duration ackTimeout(int exponent) {
@@ -259,7 +222,7 @@ public final class PathOptions {
      * @throws IllegalArgumentException for other values
      */
     public PathOptions withRetries(int times) {
-        return with(Attribute.RETRIES, times, TIMES);
+        return with(changed -> changed.retries = checked("retries", times, TIMES));
     }
 
     /**
@@ -275,7 +238,7 @@ public final class PathOptions {
      * @throws IllegalArgumentException for other values
      */
     public PathOptions withRnrRetries(int times) {
-        return with(Attribute.RNR_RETRIES, times, TIMES);
+        return with(changed -> changed.rnrRetries = checked("RNR retries", times, TIMES));
     }
 
     /**
@@ -299,7 +262,8 @@ public final class PathOptions {
         while (rnrTimer(code).compareTo(time) < 0) {
             code++;
         }
-        return with(Attribute.MIN_RNR_TIMER, code % LONGEST_RNR_TIMER);
+        int chosen = code % LONGEST_RNR_TIMER;
+        return with(changed -> changed.minRnrTimer = chosen);
     }
 
     /** 10 us times 1, 2, 3, 4, 6, 8, 12, 16 and so on to 2^16, which has the code 0. */
@@ -309,54 +273,85 @@ public final class PathOptions {
         return RNR_UNIT.multipliedBy(units);
     }
 
-    // ---- what this library asks
+    // ---- for this library
 
-    /** Sets what was asked for and belongs to this step. */
+    /** Sets the chosen attributes that belong to this step. */
     void applyTo(StateChange change) {
-        if (values.isEmpty()) {
-            return;
+        if (change.state() == StateChange.READY_TO_RECEIVE) {
+            set(values.trafficClass, change::trafficClass);
+            set(values.serviceLevel, change::serviceLevel);
+            set(values.flowLabel, change::flowLabel);
+            set(values.pkeyIndex, change::pkeyIndex);
+            set(values.minRnrTimer, change::minRnrTimer);
+        } else if (change.state() == StateChange.READY_TO_SEND) {
+            set(values.ackTimeout, change::ackTimeout);
+            set(values.retries, change::retries);
+            set(values.rnrRetries, change::rnrRetries);
         }
-        values.forEach(
-                (attribute, value) -> {
-                    if (attribute.step == change.state()) {
-                        attribute.setter.accept(change, value);
-                    }
-                });
+    }
+
+    private static void set(@Nullable Integer value, IntConsumer attribute) {
+        if (value != null) {
+            attribute.accept(value);
+        }
     }
 
     int trafficClass(int otherwise) {
-        return values.getOrDefault(Attribute.TRAFFIC_CLASS, otherwise);
+        return Objects.requireNonNullElse(values.trafficClass, otherwise);
     }
 
     int retries(int otherwise) {
-        return values.getOrDefault(Attribute.RETRIES, otherwise);
+        return Objects.requireNonNullElse(values.retries, otherwise);
     }
 
     boolean hasPkeyIndex() {
-        return values.containsKey(Attribute.PKEY_INDEX);
+        return values.pkeyIndex != null;
     }
 
-    /** What the message of a step that failed ends with. */
+    /** The advice at the end of the message of a step that failed. */
     String advice(String first) {
-        return values.isEmpty()
+        return equals(DEFAULTS)
                 ? first
                 : "%s This was asked for: %s".formatted(first, this).strip();
     }
 
+    private List<?> all() {
+        return Arrays.asList(
+                values.trafficClass,
+                values.serviceLevel,
+                values.flowLabel,
+                values.pkeyIndex,
+                values.minRnrTimer,
+                values.ackTimeout,
+                values.retries,
+                values.rnrRetries);
+    }
+
     @Override
     public boolean equals(@Nullable Object other) {
-        return other instanceof PathOptions that && values.equals(that.values);
+        return other instanceof PathOptions that && all().equals(that.all());
     }
 
     @Override
     public int hashCode() {
-        return values.hashCode();
+        return all().hashCode();
     }
 
     @Override
     public String toString() {
-        return values.entrySet().stream()
-                .map(e -> e.getKey().text + " " + e.getKey().shown.apply(e.getValue()))
-                .collect(Collectors.joining(", ", "PathOptions(", ")"));
+        StringJoiner text = new StringJoiner(", ", "PathOptions(", ")");
+        set(values.trafficClass, value -> text.add("traffic class " + value));
+        set(values.serviceLevel, value -> text.add("service level " + value));
+        set(values.flowLabel, value -> text.add("flow label " + value));
+        set(values.pkeyIndex, value -> text.add("P_Key index " + value));
+        set(values.minRnrTimer, code -> text.add("minimum RNR timer " + Text.time(rnrTimer(code))));
+        set(
+                values.ackTimeout,
+                exponent -> text.add("acknowledged within " + Text.time(ackTimeout(exponent))));
+        set(values.retries, value -> text.add("retries " + value));
+        set(
+                values.rnrRetries,
+                value -> text.add("RNR retries " + (value == UNLIMITED ? "unlimited" : value)));
+        return text.toString();
     }
 }

@@ -2,9 +2,11 @@ package dev.verbena;
 
 import com.google.errorprone.annotations.CheckReturnValue;
 
+import dev.verbena.internal.text.OptionValues;
+
 import org.jspecify.annotations.Nullable;
 
-import java.util.Objects;
+import java.util.List;
 import java.util.function.Consumer;
 
 /**
@@ -28,17 +30,7 @@ public final class QueuePairLimits {
     private static final int READS = 16; // a common limit of NICs
     private static final int DEFERRED = 64;
 
-    private final int initiatorDepth;
-    private final int receiveDepth;
-    private final int maxInitiatorBuffers;
-    private final int maxReceiveBuffers;
-    private final int maxInlineBytes;
-    private final int inboundReads;
-    private final int outboundReads;
-    private final int maxDeferred;
-
-    /** The numbers while they are being changed. */
-    private static final class Draft {
+    private static final class Values extends OptionValues<Values> {
         private int initiatorDepth;
         private int receiveDepth;
         private int maxInitiatorBuffers = 1;
@@ -49,17 +41,14 @@ public final class QueuePairLimits {
         private int maxDeferred = DEFERRED;
     }
 
-    private QueuePairLimits(Draft draft) {
-        this.initiatorDepth = checked("initiator depth", draft.initiatorDepth, 1);
-        this.receiveDepth = checked("receive depth", draft.receiveDepth, 1);
-        this.maxInitiatorBuffers =
-                checked("number of buffers of an initiator request", draft.maxInitiatorBuffers, 1);
-        this.maxReceiveBuffers =
-                checked("number of buffers of a receive", draft.maxReceiveBuffers, 1);
-        this.maxInlineBytes = checked("number of inline bytes", draft.maxInlineBytes, 0);
-        this.inboundReads = checked("number of inbound reads", draft.inboundReads, 0);
-        this.outboundReads = checked("number of outbound reads", draft.outboundReads, 0);
-        this.maxDeferred = checked("number of deferred requests", draft.maxDeferred, 0);
+    private final Values values;
+
+    private QueuePairLimits(Values values) {
+        this.values = values;
+    }
+
+    private QueuePairLimits with(Consumer<Values> change) {
+        return new QueuePairLimits(values.with(change));
     }
 
     private static int checked(String what, int number, int least) {
@@ -81,24 +70,9 @@ public final class QueuePairLimits {
      * @throws IllegalArgumentException for a depth below 1
      */
     public static QueuePairLimits depths(int initiatorDepth, int receiveDepth) {
-        Draft draft = new Draft();
-        draft.initiatorDepth = initiatorDepth;
-        draft.receiveDepth = receiveDepth;
-        return new QueuePairLimits(draft);
-    }
-
-    private QueuePairLimits with(Consumer<Draft> change) {
-        Draft draft = new Draft();
-        draft.initiatorDepth = initiatorDepth;
-        draft.receiveDepth = receiveDepth;
-        draft.maxInitiatorBuffers = maxInitiatorBuffers;
-        draft.maxReceiveBuffers = maxReceiveBuffers;
-        draft.maxInlineBytes = maxInlineBytes;
-        draft.inboundReads = inboundReads;
-        draft.outboundReads = outboundReads;
-        draft.maxDeferred = maxDeferred;
-        change.accept(draft);
-        return new QueuePairLimits(draft);
+        return new QueuePairLimits(new Values())
+                .withInitiatorDepth(initiatorDepth)
+                .withReceiveDepth(receiveDepth);
     }
 
     /**
@@ -109,7 +83,7 @@ public final class QueuePairLimits {
      * @throws IllegalArgumentException for less than 1
      */
     public QueuePairLimits withInitiatorDepth(int requests) {
-        return with(draft -> draft.initiatorDepth = requests);
+        return with(changed -> changed.initiatorDepth = checked("initiator depth", requests, 1));
     }
 
     /**
@@ -120,7 +94,7 @@ public final class QueuePairLimits {
      * @throws IllegalArgumentException for less than 1
      */
     public QueuePairLimits withReceiveDepth(int receives) {
-        return with(draft -> draft.receiveDepth = receives);
+        return with(changed -> changed.receiveDepth = checked("receive depth", receives, 1));
     }
 
     /**
@@ -133,9 +107,11 @@ public final class QueuePairLimits {
      */
     public QueuePairLimits withBuffers(int initiator, int receive) {
         return with(
-                draft -> {
-                    draft.maxInitiatorBuffers = initiator;
-                    draft.maxReceiveBuffers = receive;
+                changed -> {
+                    changed.maxInitiatorBuffers =
+                            checked("number of buffers of an initiator request", initiator, 1);
+                    changed.maxReceiveBuffers =
+                            checked("number of buffers of a receive", receive, 1);
                 });
     }
 
@@ -147,7 +123,8 @@ public final class QueuePairLimits {
      * @throws IllegalArgumentException for a negative number
      */
     public QueuePairLimits withInlineBytes(int bytes) {
-        return with(draft -> draft.maxInlineBytes = bytes);
+        return with(
+                changed -> changed.maxInlineBytes = checked("number of inline bytes", bytes, 0));
     }
 
     /**
@@ -160,9 +137,9 @@ public final class QueuePairLimits {
      */
     public QueuePairLimits withReads(int inbound, int outbound) {
         return with(
-                draft -> {
-                    draft.inboundReads = inbound;
-                    draft.outboundReads = outbound;
+                changed -> {
+                    changed.inboundReads = checked("number of inbound reads", inbound, 0);
+                    changed.outboundReads = checked("number of outbound reads", outbound, 0);
                 });
     }
 
@@ -175,7 +152,9 @@ public final class QueuePairLimits {
      * @throws IllegalArgumentException for a negative number
      */
     public QueuePairLimits withMaxDeferred(int requests) {
-        return with(draft -> draft.maxDeferred = requests);
+        return with(
+                changed ->
+                        changed.maxDeferred = checked("number of deferred requests", requests, 0));
     }
 
     /**
@@ -184,7 +163,7 @@ public final class QueuePairLimits {
      * @return 1 or more
      */
     public int initiatorDepth() {
-        return initiatorDepth;
+        return values.initiatorDepth;
     }
 
     /**
@@ -194,7 +173,7 @@ public final class QueuePairLimits {
      * @return 1 or more
      */
     public int receiveDepth() {
-        return receiveDepth;
+        return values.receiveDepth;
     }
 
     /**
@@ -204,7 +183,7 @@ public final class QueuePairLimits {
      * @return 1 or more
      */
     public int maxInitiatorBuffers() {
-        return maxInitiatorBuffers;
+        return values.maxInitiatorBuffers;
     }
 
     /**
@@ -214,7 +193,7 @@ public final class QueuePairLimits {
      * @return 1 or more
      */
     public int maxReceiveBuffers() {
-        return maxReceiveBuffers;
+        return values.maxReceiveBuffers;
     }
 
     /**
@@ -223,7 +202,7 @@ public final class QueuePairLimits {
      * @return 0 or more
      */
     public int maxInlineBytes() {
-        return maxInlineBytes;
+        return values.maxInlineBytes;
     }
 
     /**
@@ -234,7 +213,7 @@ public final class QueuePairLimits {
      * @return 0 or more
      */
     public int inboundReads() {
-        return inboundReads;
+        return values.inboundReads;
     }
 
     /**
@@ -245,7 +224,7 @@ public final class QueuePairLimits {
      * @return 0 or more
      */
     public int outboundReads() {
-        return outboundReads;
+        return values.outboundReads;
     }
 
     /**
@@ -255,46 +234,42 @@ public final class QueuePairLimits {
      * @return 0 or more
      */
     public int maxDeferred() {
-        return maxDeferred;
+        return values.maxDeferred;
+    }
+
+    private List<?> all() {
+        return List.of(
+                values.initiatorDepth,
+                values.receiveDepth,
+                values.maxInitiatorBuffers,
+                values.maxReceiveBuffers,
+                values.maxInlineBytes,
+                values.inboundReads,
+                values.outboundReads,
+                values.maxDeferred);
     }
 
     @Override
     public boolean equals(@Nullable Object other) {
-        return other instanceof QueuePairLimits that
-                && initiatorDepth == that.initiatorDepth
-                && receiveDepth == that.receiveDepth
-                && maxInitiatorBuffers == that.maxInitiatorBuffers
-                && maxReceiveBuffers == that.maxReceiveBuffers
-                && maxInlineBytes == that.maxInlineBytes
-                && inboundReads == that.inboundReads
-                && outboundReads == that.outboundReads
-                && maxDeferred == that.maxDeferred;
+        return other instanceof QueuePairLimits that && all().equals(that.all());
     }
 
     @Override
     public int hashCode() {
-        return Objects.hash(
-                initiatorDepth,
-                receiveDepth,
-                maxInitiatorBuffers,
-                maxReceiveBuffers,
-                maxInlineBytes,
-                inboundReads,
-                outboundReads,
-                maxDeferred);
+        return all().hashCode();
     }
 
     @Override
     public String toString() {
         return "QueuePairLimits(%d initiator requests of %d buffers and %d inline bytes, %d receives of %d buffers, %d reads in, %d reads out, %d deferred)"
                 .formatted(
-                        initiatorDepth,
-                        maxInitiatorBuffers,
-                        maxInlineBytes,
-                        receiveDepth,
-                        maxReceiveBuffers,
-                        inboundReads,
-                        outboundReads,
-                        maxDeferred);
+                        values.initiatorDepth,
+                        values.maxInitiatorBuffers,
+                        values.maxInlineBytes,
+                        values.receiveDepth,
+                        values.maxReceiveBuffers,
+                        values.inboundReads,
+                        values.outboundReads,
+                        values.maxDeferred);
     }
 }

@@ -85,14 +85,14 @@ public final class Channel extends Polled implements AutoCloseable {
         this.poller = poller;
         this.options = options;
         this.handler = handler;
-        this.maxMessage = options.maxMessage;
-        this.credits = new Credits(options.receives);
-        this.keepAliveTicks = Poller.ticks(options.keepAlive);
+        this.maxMessage = options.values.maxMessage;
+        this.credits = new Credits(options.values.receives);
+        this.keepAliveTicks = Poller.ticks(options.values.keepAlive);
         int receiveCount = options.receiveDepth();
         int sendDepth = options.sendDepth();
         int stride =
                 Math.toIntExact(
-                        (long) Frame.MOST_EXTRA_BYTES + options.maxMessage + ALIGNMENT - 1
+                        (long) Frame.MOST_EXTRA_BYTES + options.values.maxMessage + ALIGNMENT - 1
                                 & -(long) ALIGNMENT);
         this.completions = receiveCount + sendDepth;
         int inline = Math.min(MOST_INLINE, poller.adapter().info().maxInlineBytes());
@@ -104,7 +104,7 @@ public final class Channel extends Polled implements AutoCloseable {
                     poller.domain()
                             .allocate(
                                     (long) receiveCount * stride
-                                            + Outbox.bytes(options.outstanding, stride),
+                                            + Outbox.bytes(options.values.outstanding, stride),
                                     Access.LOCAL_WRITE);
             this.region = made;
             madePair =
@@ -115,7 +115,9 @@ public final class Channel extends Polled implements AutoCloseable {
                                     QueuePairLimits.depths(sendDepth, receiveCount)
                                             .withInlineBytes(inline));
             this.pair = madePair;
-            this.exposures = new Exposures(this, options.exposures, Poller.ticks(options.timeout));
+            this.exposures =
+                    new Exposures(
+                            this, options.values.exposures, Poller.ticks(options.values.timeout));
             this.outbox = new Outbox(this, (long) receiveCount * stride, stride, inline);
             this.inbox = new Inbox(this, receiveCount, stride);
             this.roomWait = new RoomWait(this, outbox);
@@ -187,12 +189,15 @@ public final class Channel extends Polled implements AutoCloseable {
 
     /** What the peer learns of this side. */
     ConnectionOptions connectionOptions() {
-        return options.connection.withPrivateData(handshake().toBytes());
+        return options.values.connection.withPrivateData(handshake().toBytes());
     }
 
     Handshake handshake() {
         return new Handshake(
-                options.maxMessage, options.receives, options.exposures, options.peerExposures);
+                options.values.maxMessage,
+                options.values.receives,
+                options.values.exposures,
+                options.values.peerExposures);
     }
 
     QueuePair pair() {
@@ -204,9 +209,9 @@ public final class Channel extends Polled implements AutoCloseable {
         lock.lock();
         try {
             end.connection(by);
-            maxMessage = Math.min(options.maxMessage, peer.maxMessage());
+            maxMessage = Math.min(options.values.maxMessage, peer.maxMessage());
             credits.open(peer.receives());
-            outbox.open(Math.min(options.peerExposures, peer.exposures()));
+            outbox.open(Math.min(options.values.peerExposures, peer.exposures()));
             exposures.open(peer.peerExposures());
         } finally {
             lock.unlock();

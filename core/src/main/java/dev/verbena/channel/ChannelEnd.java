@@ -241,7 +241,7 @@ final class ChannelEnd {
         } else {
             Polled.disconnect(
                     by,
-                    channel.options.connection.withDeadline(channel.options.timeout),
+                    channel.options.values.connection.withDeadline(channel.options.values.timeout),
                     this::closedHere);
         }
     }
@@ -255,7 +255,7 @@ final class ChannelEnd {
             return;
         }
         Poller poller = channel.poller;
-        Duration most = channel.options.timeout.plus(CLOSE_WITHIN);
+        Duration most = channel.options.values.timeout.plus(CLOSE_WITHIN);
         long deadline = System.nanoTime() + TimeUnit.NANOSECONDS.convert(most);
         try {
             poller.awaitDone(closed, deadline);

@@ -7,6 +7,7 @@ import dev.verbena.AdapterInfo;
 import dev.verbena.ConnectionOptions;
 import dev.verbena.Status;
 import dev.verbena.internal.text.Arguments;
+import dev.verbena.internal.text.OptionValues;
 import dev.verbena.internal.text.Text;
 
 import java.time.Duration;
@@ -32,54 +33,26 @@ public final class ChannelOptions {
 
     private static final int MOST = 0x7fff; // receives have 16 bits in the handshake
 
-    /** The values while they are changed. */
-    private static final class Values {
-        private int maxMessage = 4064;
-        private int outstanding = 16;
-        private int receives = 16;
-        private int exposures = 16;
-        private int peerExposures = 64;
-        private Duration timeout = Duration.ofSeconds(10);
-        private Duration keepAlive = Duration.ofSeconds(5);
-        private ConnectionOptions connection = ConnectionOptions.DEFAULTS;
-        private boolean tracking;
+    static final class Values extends OptionValues<Values> {
+        int maxMessage = 4064;
+        int outstanding = 16;
+        int receives = 16;
+        int exposures = 16;
+        int peerExposures = 64;
+        Duration timeout = Duration.ofSeconds(10);
+        Duration keepAlive = Duration.ofSeconds(5);
+        ConnectionOptions connection = ConnectionOptions.DEFAULTS;
+        boolean tracking;
     }
 
-    final int maxMessage;
-    final int outstanding;
-    final int receives;
-    final int exposures;
-    final int peerExposures;
-    final Duration timeout;
-    final Duration keepAlive;
-    final ConnectionOptions connection;
-    final boolean tracking;
+    final Values values;
 
     private ChannelOptions(Values values) {
-        this.maxMessage = values.maxMessage;
-        this.outstanding = values.outstanding;
-        this.receives = values.receives;
-        this.exposures = values.exposures;
-        this.peerExposures = values.peerExposures;
-        this.timeout = values.timeout;
-        this.keepAlive = values.keepAlive;
-        this.connection = values.connection;
-        this.tracking = values.tracking;
+        this.values = values;
     }
 
     private ChannelOptions with(Consumer<Values> change) {
-        Values changed = new Values();
-        changed.maxMessage = maxMessage;
-        changed.outstanding = outstanding;
-        changed.receives = receives;
-        changed.exposures = exposures;
-        changed.peerExposures = peerExposures;
-        changed.timeout = timeout;
-        changed.keepAlive = keepAlive;
-        changed.connection = connection;
-        changed.tracking = tracking;
-        change.accept(changed);
-        return new ChannelOptions(changed);
+        return new ChannelOptions(values.with(change));
     }
 
     /**
@@ -209,14 +182,14 @@ public final class ChannelOptions {
 
     /** How many receives a channel posts. */
     int receiveDepth() {
-        return receives + Credits.RESERVE;
+        return values.receives + Credits.RESERVE;
     }
 
     /** How many requests a channel has outstanding at most. */
     int sendDepth() {
-        return 2 * outstanding // a write and a message each
+        return 2 * values.outstanding // a write and a message each
                 + Credits.RESERVE
-                + Exposures.requests(exposures);
+                + Exposures.requests(values.exposures);
     }
 
     /** Refuses what the device has no room for: its messages and queues have limits. */
@@ -227,7 +200,7 @@ public final class ChannelOptions {
                     Status.INVALID_PARAMETER,
                     "%,d receives of a channel are too many for %s: its receive queues are at most %,d deep, and a channel needs %d receives more. Use ChannelOptions.withReceives(%d) or less"
                             .formatted(
-                                    receives,
+                                    values.receives,
                                     adapter.name(),
                                     info.maxReceiveDepth(),
                                     Credits.RESERVE,
@@ -238,19 +211,19 @@ public final class ChannelOptions {
                     Status.INVALID_PARAMETER,
                     "%s and %s of a channel are too many for %s: its send queues are at most %,d deep. Use ChannelOptions.withOutstanding and withExposures that add up to %,d or less"
                             .formatted(
-                                    Text.count(outstanding, "outstanding request"),
-                                    Text.count(exposures, "exposure"),
+                                    Text.count(values.outstanding, "outstanding request"),
+                                    Text.count(values.exposures, "exposure"),
                                     adapter.name(),
                                     info.maxInitiatorDepth(),
                                     (info.maxInitiatorDepth() - Credits.RESERVE) / 2));
         }
         long most = info.maxTransferBytes();
-        if ((long) maxMessage + Frame.MOST_EXTRA_BYTES > most) {
+        if ((long) values.maxMessage + Frame.MOST_EXTRA_BYTES > most) {
             throw new ChannelException(
                     Status.INVALID_PARAMETER,
                     "Messages of up to %,d bytes are too long for %s: it sends at most %,d bytes at once, and a channel adds up to %d to a message. Use ChannelOptions.withMaxMessage(%d) or less"
                             .formatted(
-                                    maxMessage,
+                                    values.maxMessage,
                                     adapter.name(),
                                     most,
                                     Frame.MOST_EXTRA_BYTES,
@@ -275,11 +248,11 @@ public final class ChannelOptions {
     public String toString() {
         return "ChannelOptions(messages of up to %,d bytes, %d outstanding, %d receives, %d exposures, each within %s, keep-alive every %s)"
                 .formatted(
-                        maxMessage,
-                        outstanding,
-                        receives,
-                        exposures,
-                        Text.time(timeout),
-                        Text.time(keepAlive));
+                        values.maxMessage,
+                        values.outstanding,
+                        values.receives,
+                        values.exposures,
+                        Text.time(values.timeout),
+                        Text.time(values.keepAlive));
     }
 }

@@ -290,13 +290,13 @@ final class Dispatch {
         if (late != null) {
             end.fail(
                     Status.IO_TIMEOUT,
-                    late + " within " + Text.time(channel.options.timeout),
+                    late + " within " + Text.time(channel.options.values.timeout),
                     null);
         } else if (silent) {
             end.fail(
                     Status.IO_TIMEOUT,
                     "the peer has not answered within %s whether it is there: its process hangs, or its poller is not polled"
-                            .formatted(Text.time(channel.options.timeout)),
+                            .formatted(Text.time(channel.options.values.timeout)),
                     null);
         }
     }

@@ -50,7 +50,7 @@ public final class Message implements AutoCloseable {
     /** By the poller: it has come, and the handler or the inbox gets it. */
     @SuppressWarnings({"MustBeClosedChecker", "restricted"}) // its release closes the scope
     void arrived(int bytes) {
-        if (channel.options.tracking) {
+        if (channel.options.values.tracking) {
             Arena made = Arena.ofShared();
             payload = payload.reinterpret(made, null);
             scope = made;

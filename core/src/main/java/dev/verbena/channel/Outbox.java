@@ -122,14 +122,14 @@ final class Outbox {
         this.start = start;
         this.stride = stride;
         this.inline = inline;
-        this.timeoutTicks = Poller.ticks(channel.options.timeout);
-        int slots = channel.options.outstanding;
+        this.timeoutTicks = Poller.ticks(channel.options.values.timeout);
+        int slots = channel.options.values.outstanding;
         this.callbacks = new SendCallback[slots];
         this.attachments = new Object[slots];
         this.kinds = new RequestKind[slots];
         this.binds = new int[slots];
         this.controlBinds = new int[Credits.RESERVE];
-        this.notes = new Notes(2 * channel.options.exposures, 0);
+        this.notes = new Notes(2 * channel.options.values.exposures, 0);
         this.deadlines = new Deadlines(slots, timeoutTicks);
         this.controlDeadlines = new Deadlines(Credits.RESERVE, timeoutTicks);
     }

@@ -3,13 +3,14 @@ package dev.verbena.channel;
 import com.google.errorprone.annotations.CheckReturnValue;
 
 import dev.verbena.Status;
+import dev.verbena.internal.text.OptionValues;
 import dev.verbena.internal.text.Text;
 
 import java.time.Duration;
-import java.util.Collections;
 import java.util.EnumSet;
 import java.util.List;
 import java.util.Set;
+import java.util.function.Consumer;
 import java.util.random.RandomGenerator;
 
 /**
@@ -21,45 +22,45 @@ import java.util.random.RandomGenerator;
  */
 @CheckReturnValue
 public final class ReconnectOptions {
-    /** In case of doubt. */
-    private static final int MOST_DOUBLINGS = 40;
+    private static final int MOST_DOUBLINGS = 40; // a shift that cannot overflow
 
     /**
-     * Pauses of 100 ms to 10 s, attempts without end, and an end where another attempt cannot
-     * succeed: NOT_SUPPORTED (the peer is no channel of this version), INVALID_PARAMETER,
-     * INVALID_PARAMETER_MIX, INVALID_BUFFER_SIZE, IMPLEMENTATION_LIMIT, DEVICE_REMOVED.
+     * Pauses of 100 ms to 10 s, no limit on attempts, and no further attempt after a status that
+     * another attempt cannot change: NOT_SUPPORTED (the peer is no channel of this version),
+     * INVALID_PARAMETER, INVALID_PARAMETER_MIX, INVALID_BUFFER_SIZE, IMPLEMENTATION_LIMIT,
+     * DEVICE_REMOVED.
      */
-    public static final ReconnectOptions DEFAULTS =
-            new ReconnectOptions(
-                    Duration.ofMillis(100),
-                    Duration.ofSeconds(10),
-                    Integer.MAX_VALUE,
-                    EnumSet.of(
-                            Status.NOT_SUPPORTED,
-                            Status.INVALID_PARAMETER,
-                            Status.INVALID_PARAMETER_MIX,
-                            Status.INVALID_BUFFER_SIZE,
-                            Status.IMPLEMENTATION_LIMIT,
-                            Status.DEVICE_REMOVED));
+    public static final ReconnectOptions DEFAULTS = new ReconnectOptions(new Values());
 
-    private final Duration firstPause;
-    private final Duration longestPause;
-    private final int attempts;
-    private final Set<Status> last;
+    private static final class Values extends OptionValues<Values> {
+        private Duration firstPause = Duration.ofMillis(100);
+        private Duration longestPause = Duration.ofSeconds(10);
+        private int attempts = Integer.MAX_VALUE;
+        private Set<Status> last =
+                EnumSet.of(
+                        Status.NOT_SUPPORTED,
+                        Status.INVALID_PARAMETER,
+                        Status.INVALID_PARAMETER_MIX,
+                        Status.INVALID_BUFFER_SIZE,
+                        Status.IMPLEMENTATION_LIMIT,
+                        Status.DEVICE_REMOVED);
+    }
 
-    private ReconnectOptions(
-            Duration firstPause, Duration longestPause, int attempts, Set<Status> last) {
-        this.firstPause = firstPause;
-        this.longestPause = longestPause;
-        this.attempts = attempts;
-        this.last = Collections.unmodifiableSet(last);
+    private final Values values;
+
+    private ReconnectOptions(Values values) {
+        this.values = values;
+    }
+
+    private ReconnectOptions with(Consumer<Values> change) {
+        return new ReconnectOptions(values.with(change));
     }
 
     /**
      * Changes the pauses before attempts. The pause doubles from the first to the longest, with
-     * each attempt that fails and each channel that ends sooner than after the longest pause. Of
-     * each pause, between half and all is waited, at random, so that the clients of a server that
-     * has ended do not come back all at once.
+     * each attempt that fails and each channel that ends before the longest pause has passed. The
+     * client waits for a random part of each pause, at least half of it, so that the clients of a
+     * server that stopped do not all reconnect at once.
      *
      * @param first the first pause, longer than zero
      * @param longest the longest pause, no shorter than the first and up to a day
@@ -73,12 +74,16 @@ public final class ReconnectOptions {
                     "The first pause must be longer than zero, the longest no shorter than the first and at most a day: these are %s and %s"
                             .formatted(Text.time(first), Text.time(longest)));
         }
-        return new ReconnectOptions(first, longest, attempts, last);
+        return with(
+                changed -> {
+                    changed.firstPause = first;
+                    changed.longestPause = longest;
+                });
     }
 
     /**
-     * Changes how many attempts in a row may fail until the client gives up. Without this it never
-     * does for their number.
+     * Changes how many attempts in a row may fail before the client gives up. There is no limit by
+     * default.
      *
      * @param count 1 or more
      * @return a changed copy of these options
@@ -88,43 +93,43 @@ public final class ReconnectOptions {
             throw new IllegalArgumentException(
                     "A client makes at least one attempt, not %,d".formatted(count));
         }
-        return new ReconnectOptions(firstPause, longestPause, count, last);
+        return with(changed -> changed.attempts = count);
     }
 
     /**
-     * Changes which statuses end the client for good, instead of those of {@link #DEFAULTS}: of an
-     * attempt that failed, or of a channel that ended.
+     * Changes which statuses, of a failed attempt or of a channel that ended, end the client for
+     * good. They replace those of {@link #DEFAULTS}.
      *
-     * @param statuses such as CONNECTION_REFUSED, where a server that does not run or has no room
-     *     is not to be waited for; none is allowed
+     * @param statuses such as CONNECTION_REFUSED, if the client should not wait for a server that
+     *     is not running or has no room; may be empty
      * @return a changed copy of these options
      */
     public ReconnectOptions withLastStatuses(Status... statuses) {
         Set<Status> set = EnumSet.noneOf(Status.class);
         set.addAll(List.of(statuses));
-        return new ReconnectOptions(firstPause, longestPause, attempts, set);
+        return with(changed -> changed.last = set);
     }
 
     boolean isLast(Status status) {
-        return last.contains(status);
+        return values.last.contains(status);
     }
 
     int attempts() {
-        return attempts;
+        return values.attempts;
     }
 
     long longestPauseNanoseconds() {
-        return longestPause.toNanos();
+        return values.longestPause.toNanos();
     }
 
     /**
-     * How long to wait before the next attempt.
+     * Chooses how long to wait before the next attempt.
      *
-     * @param doublings how many attempts have failed before
+     * @param doublings how many attempts failed before
      */
     long pauseNanoseconds(int doublings, RandomGenerator random) {
-        long first = firstPause.toNanos();
-        long longest = longestPause.toNanos();
+        long first = values.firstPause.toNanos();
+        long longest = values.longestPause.toNanos();
         int shift = Math.min(doublings, MOST_DOUBLINGS);
         long whole = first > longest >> shift ? longest : first << shift;
         return whole - random.nextLong(whole / 2 + 1);
@@ -134,11 +139,11 @@ public final class ReconnectOptions {
     public String toString() {
         return "ReconnectOptions(pauses of %s to %s, %s, ended by %s)"
                 .formatted(
-                        Text.time(firstPause),
-                        Text.time(longestPause),
-                        attempts == Integer.MAX_VALUE
+                        Text.time(values.firstPause),
+                        Text.time(values.longestPause),
+                        values.attempts == Integer.MAX_VALUE
                                 ? "attempts without end"
-                                : Text.count(attempts, "attempt"),
-                        last.stream().map(Status::name).toList());
+                                : Text.count(values.attempts, "attempt"),
+                        values.last.stream().map(Status::name).toList());
     }
 }

@@ -1,4 +1,4 @@
-/** How messages write numbers and name arguments. Every package may use it; it uses none. */
+/** Small helpers of every package: texts, arguments, options. They use no other package. */
 @NullMarked
 package dev.verbena.internal.text;
 
