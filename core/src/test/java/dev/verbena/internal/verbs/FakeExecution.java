@@ -27,10 +27,14 @@ final class FakeExecution {
     private static final int HAS_INVALIDATED = 8;
     private static final int HAS_INVALIDATED_RXE = 4; // where rxe has its flag
 
+    private static final int LATE = 1000; // polls in a row that find nothing
+
     private final FakeSettings settings;
     private final FakeQueuePairs queuePairs;
     private final FakeCompletionQueues completions;
     private final FakeMemory memory;
+
+    private int idlePolls;
 
     FakeExecution(
             FakeSettings settings,
@@ -104,7 +108,12 @@ final class FakeExecution {
             return settings.pollAnswer;
         }
         run();
-        return completions.poll(cq, atMost, wcs, this::free);
+        int count = completions.poll(cq, atMost, wcs, this::free);
+        idlePolls = count > 0 ? 0 : idlePolls + 1;
+        if (idlePolls > LATE) {
+            queuePairs.all().forEach(queuePairs::acknowledge);
+        }
+        return count;
     }
 
     /** Frees the slots of a send and all before it. */
@@ -162,6 +171,13 @@ final class FakeExecution {
                 settings.failAt >= 0 && settings.failAt-- == 0
                         ? settings.failStatus
                         : carryOutOne(pair, send);
+        if (status == SUCCESS && settings.acknowledgedLate.test(send)) {
+            if (send.signaled()) {
+                pair.unacknowledged.add(send.id());
+            }
+            return;
+        }
+        queuePairs.acknowledge(pair);
         if (send.signaled() || status != SUCCESS) {
             queuePairs.end(pair.sendCq, send.id(), status, pair);
         }

@@ -36,6 +36,7 @@ final class FakeQueuePairs {
         final Deque<PostedRequest> sends = new ArrayDeque<>(); // not carried out yet
         final Deque<Long> slots = new ArrayDeque<>(); // ids whose slots are taken
         final Deque<PostedRequest> receives = new ArrayDeque<>();
+        final Deque<Long> unacknowledged = new ArrayDeque<>(); // ids, carried out
         final Deque<PostedRequest> taken = new ArrayDeque<>(); // shared receives, not ended yet
 
         QueuePair(
@@ -222,6 +223,7 @@ final class FakeQueuePairs {
     /** Moves a queue pair to the error state, which flushes what is outstanding. */
     void fail(QueuePair pair) {
         pair.state = State.ERR;
+        acknowledge(pair);
         if (settings.forgetful) {
             forget(pair);
         }
@@ -231,6 +233,13 @@ final class FakeQueuePairs {
                 && settings.vendorId == FakeSettings.MELLANOX
                 && settings.lastReceive == FakeSettings.LastReceive.AT_ONCE) {
             endTaken(pair);
+        }
+    }
+
+    /** Completes what was carried out. */
+    void acknowledge(QueuePair pair) {
+        while (!pair.unacknowledged.isEmpty()) {
+            end(pair.sendCq, pair.unacknowledged.remove(), 0, pair);
         }
     }
 

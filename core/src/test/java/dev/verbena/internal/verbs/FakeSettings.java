@@ -11,6 +11,7 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.IntSupplier;
+import java.util.function.Predicate;
 
 /**
  * What a test sets of a {@link FakeDevice}, and what it reads afterwards. Error numbers are
@@ -232,6 +233,12 @@ abstract class FakeSettings {
 
     /** Whether a message to a queue pair with shared receives takes one and does not end. */
     public boolean messagesHang;
+
+    /**
+     * Which requests are acknowledged late: carried out at once, but complete only when many polls
+     * in a row have found nothing.
+     */
+    public Predicate<PostedRequest> acknowledgedLate = request -> false;
 
     public boolean carriesBytes; // of messages, reads and writes
 }

@@ -85,7 +85,7 @@ public record PostedRequest(long queue, byte[] request, byte[] sges, byte[] inli
     }
 
     /** How many bytes its buffers have. */
-    int length() {
+    public int length() {
         int bytes = 0;
         for (int i = 0; i < sges.length; i += SGE_BYTES) {
             bytes += MemorySegment.ofArray(sges).get(JAVA_INT_UNALIGNED, i + SGE_LENGTH);

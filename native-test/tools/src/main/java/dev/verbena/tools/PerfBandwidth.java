@@ -12,8 +12,13 @@ import java.nio.ByteOrder;
 import java.util.Arrays;
 
 /**
- * The loops that measure bandwidth, of either side: as many outstanding requests as are allowed.
- * For one thread.
+ * The loop that measures bandwidth, of either side: as many outstanding requests as are allowed.
+ * The client sends, and the server as well if the plan is bidirectional. Where messages take
+ * receives, the side that they arrive at returns credit for them: the number that it has taken, or
+ * tokens. For one thread.
+ *
+ * <p>In a measurement that ends by time, the last request of each queue pair is an empty message,
+ * where messages take receives: the other side cannot know their number.
  */
 final class PerfBandwidth extends PerfQueueLoops {
     /** With more requests than that the clock is not read in the loop, as perftest has it. */
@@ -23,6 +28,15 @@ final class PerfBandwidth extends PerfQueueLoops {
     private static final int LARGE = 8192;
 
     private static final int USUAL_SIGNALS = 100;
+
+    /** In a context: this side's credit to the queue pair whose number is in the lower half. */
+    private static final long GRANTED = 1L << 33;
+
+    /** In each queue pair, how many posts of credit may be outstanding: all of the tokens. */
+    private static final int MOST_GRANTS = PerfTerms.PARTS;
+
+    /** How often the loop passes between two looks at the clock, a power of two. */
+    private static final int PASSES = 64;
 
     private static final VarHandle CREDIT = ValueLayout.JAVA_LONG.varHandle();
 
@@ -35,6 +49,10 @@ final class PerfBandwidth extends PerfQueueLoops {
     private final int signalEveryWanted; // 0 for as perftest does
     private final int depth;
     private final int chain;
+    private final boolean sends;
+    private final boolean takes;
+    private final int creditEvery;
+    private final BufferList nothing = new BufferList(1);
 
     // Since the connection was made, by queue pair: what was posted, what arrived, and the tokens
     // that the receiver sent.
@@ -46,20 +64,28 @@ final class PerfBandwidth extends PerfQueueLoops {
     private final MemoryWindow[][] windows;
     private final BufferList[][] credits;
     private final BufferList[] inboxes;
+    private final long[] handOuts; // of tokens
+    private final int[] due; // how many grants of credit
+    private final int[] grants; // that are outstanding
     private boolean handedOut;
 
     // Of this round.
-    private int iterations;
+    private boolean timed; // when each request was posted and completed
+    private boolean byTime; // this round ends by time
+    private long until; // the time at which it ends, as long as it has not
+    private final long[] goal; // how many requests there will be
+    private long goalInAll;
     private int width; // how many requests may be outstanding
     private int signalEvery;
     private OpFlags inline = OpFlags.NONE; // what each request has
     private long remoteAddress;
     private int remoteToken;
-    private final int[] posted;
-    private final int[] completed;
+    private final long[] posted;
+    private final long[] completed;
     private long completedInAll;
+    private final long[] toArrive;
+    private int streams; // queue pairs at which messages will arrive
     private long arrivedInAll;
-    private boolean timed;
     private long[] postedAt = new long[0];
     private int[] postedBefore = new int[0];
     private int posts;
@@ -75,6 +101,12 @@ final class PerfBandwidth extends PerfQueueLoops {
      */
     PerfBandwidth(PerfPlan plan, PerfTerms terms, PerfEnd end, boolean server, int signalEvery) {
         super(plan, end);
+        sends = plan.sends(server);
+        takes = plan.takes(server);
+        creditEvery =
+                plan.operation() == PerfOperation.SEND
+                        ? PerfTerms.creditEvery(terms.receives())
+                        : terms.part();
         this.terms = terms;
         this.operation = plan.operation();
         this.queuePairs = end.queuePairs;
@@ -84,8 +116,13 @@ final class PerfBandwidth extends PerfQueueLoops {
         int count = queuePairs.length;
         ever = new long[count];
         arrived = new long[count];
-        posted = new int[count];
-        completed = new int[count];
+        handOuts = new long[count];
+        due = new int[count];
+        grants = new int[count];
+        goal = new long[count];
+        posted = new long[count];
+        completed = new long[count];
+        toArrive = new long[count];
         tokens = new int[count][terms.windows()];
         tokensReceived = new long[count];
         tokenMessages = new long[count];
@@ -95,7 +132,7 @@ final class PerfBandwidth extends PerfQueueLoops {
         for (int q = 0; q < count; q++) {
             inboxes[q] = end.wholeTarget(q);
             credits[q] = creditsOf(q);
-            if (server && operation.takesReceives()) {
+            if (takes) {
                 windows[q] = new MemoryWindow[terms.windows()];
                 for (int i = 0; i < terms.windows(); i++) {
                     windows[q][i] = end.createWindow();
@@ -111,12 +148,10 @@ final class PerfBandwidth extends PerfQueueLoops {
         }
     }
 
-    /** Of send, one number that the receiver writes; of send-inv, messages with tokens. */
+    /** Of send, one number that this side writes; of send-inv, messages with tokens. */
     private BufferList[] creditsOf(int q) {
         if (operation != PerfOperation.SEND_INV) {
-            return new BufferList[] {
-                new BufferList(1).add(end.memory, end.creditAt(q), Long.BYTES)
-            };
+            return new BufferList[] {new BufferList(1).add(end.memory, ownCreditAt(q), Long.BYTES)};
         }
         BufferList[] all = new BufferList[PerfTerms.PARTS];
         long bytes = (long) terms.part() * Integer.BYTES;
@@ -124,6 +159,11 @@ final class PerfBandwidth extends PerfQueueLoops {
             all[i] = new BufferList(1).add(end.memory, end.creditAt(q) + i * bytes, bytes);
         }
         return all;
+    }
+
+    /** Where the credit is that this side gives; the peer's is in front of it. */
+    private long ownCreditAt(int q) {
+        return end.creditAt(q) + Long.BYTES;
     }
 
     @Override
@@ -147,6 +187,11 @@ final class PerfBandwidth extends PerfQueueLoops {
         int usual = chain > 1 ? chain : size <= LARGE ? USUAL_SIGNALS : 1;
         int wanted = signalEveryWanted > 0 ? signalEveryWanted : usual;
         signalEvery = Math.min(outstanding == AS_PLANNED ? wanted : requests, most);
+        byTime = count == BY_TIME;
+        Arrays.fill(goal, byTime ? Long.MAX_VALUE : count);
+        goalInAll = byTime ? Long.MAX_VALUE : (long) count * queuePairs.length;
+        Arrays.fill(toArrive, byTime ? Long.MAX_VALUE : count);
+        streams = takes ? queuePairs.length : 0;
         Arrays.fill(posted, 0);
         Arrays.fill(completed, 0);
         completedInAll = 0;
@@ -156,36 +201,89 @@ final class PerfBandwidth extends PerfQueueLoops {
         signals = 0;
     }
 
-    // ---- the client's
+    // ---- the loop
 
     @Override
     public PerfResult measure(int size, int count, PerfProgress progress) {
-        iterations = count;
-        long all = (long) count * queuePairs.length;
-        timed = all <= MOST_TIMED;
-        if (timed && postedAt.length < all) {
-            postedAt = new long[(int) all];
-            postedBefore = new int[(int) all];
-            completedAt = new long[(int) all];
-            completedBy = new int[(int) all];
+        timed = !byTime && goalInAll <= MOST_TIMED;
+        if (timed && postedAt.length < goalInAll) {
+            postedAt = new long[(int) goalInAll];
+            postedBefore = new int[(int) goalInAll];
+            completedAt = new long[(int) goalInAll];
+            completedBy = new int[(int) goalInAll];
         }
-        long start = System.nanoTime();
-        while (completedInAll < all) {
-            for (int q = 0; q < queuePairs.length; q++) {
-                if (posted[q] < count) {
-                    fill(q);
-                }
-            }
-            collect();
-            progress.reached(completedInAll);
-        }
-        long stop = System.nanoTime();
+        long nanos = run(progress);
         double peak =
-                timed
+                timed && !plan.bidirectional()
                         ? PerfPeak.of(
                                 postedAt, postedBefore, posts, completedAt, completedBy, signals)
                         : 0;
-        return PerfResult.ofBandwidth(size, all, stop - start, peak);
+        return PerfResult.ofBandwidth(size, messages(), nanos, peak);
+    }
+
+    @Override
+    public double serve(int count) {
+        timed = false;
+        if (operation == PerfOperation.SEND_INV && !handedOut) {
+            handedOut = true;
+            Arrays.fill(due, PerfTerms.PARTS);
+            for (int q = 0; q < queuePairs.length; q++) {
+                grant(q);
+            }
+        }
+        long nanos = run(null);
+        return sends ? PerfResult.perSecond(messages(), nanos) : 0;
+    }
+
+    /** The number of this round's messages, without the empty ones at the end. */
+    private long messages() {
+        return goalInAll - (byTime && operation.takesReceives() ? queuePairs.length : 0);
+    }
+
+    /**
+     * Runs this round to its end.
+     *
+     * @return how many nanoseconds it took until all that was sent from here was complete
+     */
+    private long run(PerfProgress progress) {
+        long start = System.nanoTime();
+        long stop = start;
+        until = byTime ? start + plan.duration().toNanos() : 0;
+        boolean sending = sends;
+        for (int passes = 1; sending || streams > 0; passes++) {
+            if (sending) {
+                for (int q = 0; q < queuePairs.length; q++) {
+                    if (posted[q] < goal[q]) {
+                        fill(q);
+                    }
+                }
+            }
+            boolean idle = !collect(sending);
+            if (sending && until != 0 && (idle || (passes & (PASSES - 1)) == 0)) {
+                stopAt(System.nanoTime());
+            }
+            if (sending && completedInAll >= goalInAll) {
+                sending = false;
+                stop = System.nanoTime();
+            }
+            if (progress != null) {
+                progress.reached(completedInAll);
+            }
+        }
+        return stop - start;
+    }
+
+    /** Sets the goals once the time is over: one more request for each queue pair, signaled. */
+    private void stopAt(long now) {
+        if (now - until < 0) {
+            return;
+        }
+        until = 0;
+        goalInAll = 0;
+        for (int q = 0; q < queuePairs.length; q++) {
+            goal[q] = posted[q] + 1;
+            goalInAll += goal[q];
+        }
     }
 
     /** Posts what there is room for. */
@@ -197,15 +295,15 @@ final class PerfBandwidth extends PerfQueueLoops {
                         + (operation == PerfOperation.READ ? end.sourceAt(q) : end.targetAt(q));
         int mask = end.slots() - 1;
         long stride = end.stride();
-        int done = posted[q];
-        int limit = Math.min(iterations, completed[q] + width);
+        long done = posted[q];
+        long limit = Math.min(goal[q], completed[q] + width);
         if (operation == PerfOperation.SEND) {
-            limit = (int) Math.min(limit, done + credit(q) - ever[q]);
+            limit = Math.min(limit, done + credit(q) - ever[q]);
         } else if (operation == PerfOperation.SEND_INV) {
-            limit = (int) Math.min(limit, done + tokensReceived[q] - ever[q]);
+            limit = Math.min(limit, done + tokensReceived[q] - ever[q]);
         }
         while (done < limit) {
-            int next = Math.min(done + chain, iterations);
+            long next = Math.min(done + chain, goal[q]);
             if (next > limit) {
                 break;
             }
@@ -213,13 +311,19 @@ final class PerfBandwidth extends PerfQueueLoops {
                 postedAt[posts] = System.nanoTime();
                 postedBefore[posts++] = postedInAll;
             }
-            postedInAll += next - done;
+            postedInAll += (int) (next - done);
             for (; done < next; done++) {
-                boolean signaled = (done + 1) % signalEvery == 0 || done + 1 == iterations;
+                boolean last = done + 1 == goal[q];
+                boolean signaled = (done + 1) % signalEvery == 0 || last;
                 OpFlags flags =
                         inline.and(signaled ? OpFlags.NONE : OpFlags.SILENT_SUCCESS)
                                 .and(done + 1 < next ? OpFlags.DEFER : OpFlags.NONE);
-                int slot = done & mask;
+                int slot = (int) done & mask;
+                if (last && byTime && operation.takesReceives()) {
+                    end.posted(queuePair.send(q, nothing, flags));
+                    ever[q] += operation == PerfOperation.SEND ? 1 : 0; // it uses no token
+                    continue;
+                }
                 Status status =
                         switch (operation) {
                             case SEND -> queuePair.send(q, sources[slot], flags);
@@ -262,12 +366,12 @@ final class PerfBandwidth extends PerfQueueLoops {
      * @param posted requests, by queue pair
      * @param completed of them, as far as signals said
      * @param signalEvery each how-many-th is signaled
-     * @param iterations the last of which is signaled, too
+     * @param goal by queue pair, the last request, which is signaled, too
      */
-    static boolean completionIsDue(int[] posted, int[] completed, int signalEvery, int iterations) {
+    static boolean completionIsDue(long[] posted, long[] completed, int signalEvery, long[] goal) {
         for (int q = 0; q < posted.length; q++) {
-            int next = Math.min(completed[q] + signalEvery, iterations);
-            if (posted[q] >= next && completed[q] < iterations) {
+            long next = Math.min(completed[q] + signalEvery, goal[q]);
+            if (posted[q] >= next && completed[q] < goal[q]) {
                 return true;
             }
         }
@@ -279,18 +383,24 @@ final class PerfBandwidth extends PerfQueueLoops {
         return ring[(int) (ever[q] % ring.length)];
     }
 
-    /** Looks once for what has ended. */
-    private void collect() {
+    /**
+     * Polls once.
+     *
+     * @param sending whether this side has requests to post or to wait for
+     * @return whether there was a completion
+     */
+    private boolean collect(boolean sending) {
         int count = queue.poll(completions);
         if (count == 0) {
             // Sleep only when a completion is certain to come: credits are written into memory and
             // cause none.
-            if (plan.events() && completionIsDue(posted, completed, signalEvery, iterations)) {
+            if (plan.events()
+                    && (!sending || completionIsDue(posted, completed, signalEvery, goal))) {
                 end.sleepAfterNextPoll();
             } else {
-                end.lookedInVain(completedInAll);
+                end.lookedInVain(completedInAll + arrivedInAll);
             }
-            return;
+            return false;
         }
         long now = timed ? System.nanoTime() : 0;
         for (int i = 0; i < count; i++) {
@@ -298,18 +408,28 @@ final class PerfBandwidth extends PerfQueueLoops {
                 throw end.failed(i);
             }
             long context = completions.context(i);
-            if (context >= PerfEnd.RECEIVED) {
-                takeTokens((int) context);
-                continue;
-            }
             int q = (int) context;
-            int by = Math.min(signalEvery, iterations - completed[q]);
-            completed[q] += by;
-            completedInAll += by;
-            if (timed) {
-                completedAt[signals] = now;
-                completedBy[signals++] = (int) completedInAll;
+            if (context >= GRANTED) {
+                grants[q]--;
+                grant(q);
+            } else if (context < PerfEnd.RECEIVED) {
+                completed(q, now);
+            } else if (takes) {
+                arrived(q, completions.bytes(i) == 0);
+            } else {
+                takeTokens(q);
             }
+        }
+        return true;
+    }
+
+    private void completed(int q, long now) {
+        int by = (int) Math.min(signalEvery, goal[q] - completed[q]);
+        completed[q] += by;
+        completedInAll += by;
+        if (timed) {
+            completedAt[signals] = now;
+            completedBy[signals++] = (int) completedInAll;
         }
     }
 
@@ -324,56 +444,37 @@ final class PerfBandwidth extends PerfQueueLoops {
         end.posted(queuePairs[q].receive(PerfEnd.RECEIVED | q, credits[q][part]));
     }
 
-    // ---- the server's
+    // ---- messages that arrive, and credit for them
 
-    @Override
-    public void serve(int count) {
-        if (!operation.takesReceives()) {
-            return; // the device does it
+    private void arrived(int q, boolean empty) {
+        end.posted(queuePairs[q].receive(PerfEnd.RECEIVED | q, inboxes[q]));
+        arrivedInAll++;
+        if (empty || --toArrive[q] == 0) {
+            streams--;
         }
-        if (operation == PerfOperation.SEND_INV && !handedOut) {
-            handedOut = true;
-            for (int q = 0; q < queuePairs.length; q++) {
-                for (int part = 0; part < PerfTerms.PARTS; part++) {
-                    handOut(q, part);
-                }
-            }
+        if (empty && operation == PerfOperation.SEND_INV) {
+            return; // it has used no token
         }
-        long all = (long) count * queuePairs.length;
-        while (arrivedInAll < all) {
-            take();
+        if (++arrived[q] % creditEvery == 0) {
+            due[q]++;
+            grant(q);
         }
     }
 
-    /** Looks once for what has arrived. */
-    private void take() {
-        int count = queue.poll(completions);
-        if (count == 0) {
-            if (plan.events()) {
-                end.sleepAfterNextPoll();
+    /**
+     * Gives the credit that is due, as far as there is room for it. A message says nothing about
+     * that room: it may arrive before the credit that it uses was acknowledged. What has to wait is
+     * given when an earlier grant is complete.
+     */
+    private void grant(int q) {
+        while (due[q] > 0 && grants[q] < MOST_GRANTS) {
+            grants[q]++;
+            if (operation == PerfOperation.SEND) {
+                due[q] = 0;
+                giveCredit(q);
             } else {
-                end.lookedInVain(arrivedInAll);
-            }
-            return;
-        }
-        int creditEvery =
-                operation == PerfOperation.SEND
-                        ? PerfTerms.creditEvery(terms.receives())
-                        : terms.part();
-        for (int i = 0; i < count; i++) {
-            if (completions.status(i) != Status.SUCCESS) {
-                throw end.failed(i);
-            }
-            int q = (int) completions.context(i);
-            arrivedInAll++;
-            long number = ++arrived[q];
-            end.posted(queuePairs[q].receive(PerfEnd.RECEIVED | q, inboxes[q]));
-            if (number % creditEvery == 0) {
-                if (operation == PerfOperation.SEND) {
-                    giveCredit(q, number);
-                } else {
-                    handOut(q, (int) ((number / creditEvery - 1) % PerfTerms.PARTS));
-                }
+                due[q]--;
+                handOut(q, (int) (handOuts[q]++ % PerfTerms.PARTS));
             }
         }
     }
@@ -382,15 +483,15 @@ final class PerfBandwidth extends PerfQueueLoops {
      * Writes the number of received messages into the sender's memory. A newer number may replace
      * it before the device has read it, which does no harm.
      */
-    private void giveCredit(int q, long number) {
-        CREDIT.setRelease(memory, end.creditAt(q), number);
+    private void giveCredit(int q) {
+        CREDIT.setRelease(memory, ownCreditAt(q), arrived[q]);
         end.posted(
                 queuePairs[q].write(
-                        q,
+                        GRANTED | q,
                         credits[q][0],
                         remoteAddress + end.creditAt(q),
                         remoteToken,
-                        OpFlags.SILENT_SUCCESS));
+                        OpFlags.NONE));
     }
 
     /** Binds a part of the windows and sends their tokens, in one chain. */
@@ -402,14 +503,14 @@ final class PerfBandwidth extends PerfQueueLoops {
             end.posted(end.bind(q, window, OpFlags.SILENT_SUCCESS.and(OpFlags.DEFER)));
             memory.set(TOKEN, at + (long) i * Integer.BYTES, window.remoteToken());
         }
-        end.posted(queuePairs[q].send(q, credits[q][part], OpFlags.SILENT_SUCCESS));
+        end.posted(queuePairs[q].send(GRANTED | q, credits[q][part], OpFlags.NONE));
     }
 
-    // ---- both
+    // ---- data
 
     @Override
     public long mismatch(int size, int count, int seed, boolean server) {
-        boolean arrivesHere = server != (operation == PerfOperation.READ);
+        boolean arrivesHere = plan.bidirectional() || server != (operation == PerfOperation.READ);
         return arrivesHere ? end.mismatch(0, size, seed, count, operation.takesReceives()) : -1;
     }
 }

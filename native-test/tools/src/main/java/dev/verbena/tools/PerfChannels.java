@@ -33,6 +33,7 @@ import java.util.concurrent.TimeoutException;
  * of the measurement sleeps meanwhile.
  */
 final class PerfChannels implements PerfLoops, AutoCloseable {
+    private static final MemorySegment NOTHING = MemorySegment.ofArray(new byte[0]);
     private static final long MOST_BYTES = 64L << 20; // each way, on each channel
     private static final int FEWEST = 4;
     private static final int FRAME_BYTES = 32; // what a channel adds to a message at most
@@ -50,27 +51,36 @@ final class PerfChannels implements PerfLoops, AutoCloseable {
     private final SendCallback ended = this::ended;
     private int port; // of the server's side
     private MemorySegment data = MemorySegment.NULL;
-    private volatile Round round = new Round(0, 0, MemorySegment.NULL, 0);
+    private volatile Round round = new Round(0, 0, MemorySegment.NULL, 0, 0);
 
     /** What one measurement counts; but for {@link #done}, by the poller's thread. */
     private static final class Round {
         final Map<Channel, Pipe> pipes = new HashMap<>(); // of bandwidth
         final Pipe single = new Pipe(this); // of latency, with one message at a time
         final int size;
-        final long all; // messages over all channels
+        final long until; // the time at which the client stops, or 0
+        long all; // messages over all channels
         final MemorySegment data;
         final long[] times; // of latency, each message
         final CompletableFuture<Void> done = new CompletableFuture<>();
         long posted;
         long completed;
         long arrived;
+        int marks; // empty messages that arrived, or were sent: one for each channel
+        boolean over; // the client has sent them
+        volatile long stop; // when the client's messages were complete, in a round by time
         byte[] last = {};
 
-        Round(int size, long all, MemorySegment data, int times) {
+        Round(int size, long all, MemorySegment data, int times, long until) {
             this.size = size;
             this.all = all;
             this.data = data;
             this.times = new long[times];
+            this.until = until;
+        }
+
+        boolean timeIsOver() {
+            return until != 0 && System.nanoTime() - until >= 0;
         }
     }
 
@@ -208,8 +218,11 @@ final class PerfChannels implements PerfLoops, AutoCloseable {
     @Override
     public void begin(
             int size, int count, long address, int token, int firstWindow, int outstanding) {
-        int times = client && plan.latency() ? count + 1 : 0;
-        round = new Round(size, (long) count * channels.size(), data, times);
+        boolean byTime = count == BY_TIME;
+        int times = client && plan.latency() && !byTime ? count + 1 : 0;
+        long all = byTime ? Long.MAX_VALUE : (long) count * channels.size();
+        long until = client && byTime ? System.nanoTime() + plan.duration().toNanos() : 0;
+        round = new Round(size, all, data, times, until);
     }
 
     @Override
@@ -224,14 +237,20 @@ final class PerfChannels implements PerfLoops, AutoCloseable {
                 });
         await(begun.done, progress);
         long stop = System.nanoTime();
+        if (begun.until != 0) {
+            return plan.latency()
+                    ? PerfResult.ofAverage(size, begun.all, stop - start, 2)
+                    : PerfResult.ofBandwidth(size, begun.all, begun.stop - start, 0);
+        }
         return plan.latency()
                 ? PerfResult.ofLatency(size, begun.times, 2)
                 : PerfResult.ofBandwidth(size, begun.all, stop - start, 0);
     }
 
     @Override
-    public void serve(int count) {
+    public double serve(int count) {
         await(round.done, null);
+        return 0;
     }
 
     private void await(CompletableFuture<Void> what, PerfProgress progress) {
@@ -290,7 +309,14 @@ final class PerfChannels implements PerfLoops, AutoCloseable {
     /** Of the client: sends the next message of latency, or what there is room for. */
     private void next(Channel channel, Round now) {
         if (plan.latency()) {
-            now.times[(int) now.posted++] = System.nanoTime();
+            if (now.until == 0) {
+                now.times[(int) now.posted] = System.nanoTime();
+            } else if (now.timeIsOver() && !now.over) {
+                now.over = true;
+                now.all = now.posted + 1;
+                check(channel.trySend(NOTHING), now);
+            }
+            now.posted++;
             post(channel, now);
         } else {
             fill(channel, now.pipes.computeIfAbsent(channel, of -> new Pipe(now)));
@@ -301,6 +327,10 @@ final class PerfChannels implements PerfLoops, AutoCloseable {
     private void fill(Channel channel, Pipe pipe) {
         Round now = pipe.round;
         while (now.posted < now.all) {
+            if (now.timeIsOver()) {
+                now.all = now.posted;
+                break;
+            }
             Status status = channel.trySend(now.data, 0, now.size, ended, pipe);
             boolean full = status == Status.NO_MORE_ENTRIES;
             if (full && pipe.outstanding > 0) {
@@ -337,23 +367,60 @@ final class PerfChannels implements PerfLoops, AutoCloseable {
         completed(pipe.round);
         if (!plan.latency()) {
             fill(channel, pipe);
+            Round now = pipe.round;
+            if (now.until != 0 && now.completed == now.all && !now.over) {
+                finish(now);
+            }
         }
     }
 
     private void completed(Round now) {
-        if (++now.completed == now.all && !plan.latency()) {
+        now.completed++;
+        if (now.completed == now.all && !plan.latency() && now.until == 0) {
             now.done.complete(null);
+        }
+    }
+
+    /**
+     * Of the client, once all is complete: an empty message on each channel says that it was the
+     * last of that channel, and one more message is what the server then looks at.
+     */
+    private void finish(Round now) {
+        now.over = true;
+        now.stop = System.nanoTime();
+        for (Channel channel : channels) {
+            var _ =
+                    channel.sendAsync(NOTHING)
+                            .thenRun(
+                                    () -> {
+                                        if (++now.marks == channels.size()) {
+                                            var _ =
+                                                    channels.getFirst()
+                                                            .sendAsync(now.data)
+                                                            .thenRun(() -> now.done.complete(null));
+                                        }
+                                    });
         }
     }
 
     private void received(Channel channel, Message message) {
         Round now = round;
+        if (message.data().byteSize() == 0) {
+            if (++now.marks == channels.size()) {
+                now.all = now.arrived + 1;
+            }
+            return;
+        }
         now.arrived++;
         boolean last = now.arrived == now.all;
         if (last) {
             now.last = message.data().toArray(ValueLayout.JAVA_BYTE);
         }
         if (plan.latency() && client && last) {
+            if (now.until != 0) {
+                now.done.complete(null);
+                return;
+            }
             now.times[(int) now.all] = System.nanoTime();
         } else if (plan.latency() && client) {
             next(channel, now);

@@ -168,6 +168,35 @@ final class PerfClient implements Callable<Integer> {
     private Integer queuePairs;
 
     @Option(
+            names = {"-D", "--duration"},
+            paramLabel = "SECONDS",
+            description =
+                    "Measure each size for so many seconds, instead of a number of messages; there is"
+                            + " then no peak of bw, and lat is an average.")
+    private Integer duration;
+
+    @Option(
+            names = {"-b", "--bidirectional"},
+            description =
+                    "bw of send, write and read: both sides send at once, and the result is the sum; there"
+                            + " is then no peak.")
+    private boolean bidirectional;
+
+    @Option(
+            names = "--report_gbits",
+            description =
+                    "bw: the table is in Gb/s (10^9 bits) instead of MiB/s (2^20 bytes). JSON has both.")
+    private boolean gigabits;
+
+    @Option(
+            names = {"-x", "--gid-index"},
+            paramLabel = "INDEX",
+            description =
+                    "Connect from the address of this entry of the GID table (default: the route"
+                            + " decides); \"verbena devices\" lists the entries.")
+    private Integer gidIndex;
+
+    @Option(
             names = {"-u", "--qp-timeout"},
             paramLabel = "N",
             description =
@@ -262,6 +291,25 @@ final class PerfClient implements Callable<Integer> {
                     "Channels decide themselves what goes inline and what is signaled, and post each"
                             + " message at once: channel takes no --inline, --signal-every or --chain");
         }
+        if (gigabits && measure == PerfMeasure.LAT) {
+            throw wrong("--report_gbits is for bw: lat has no bandwidth to report");
+        }
+        if (gidIndex != null && from != null) {
+            throw wrong(
+                    "--gid-index and --from both choose the local address: give one of the two");
+        }
+        if (bidirectional && measure == PerfMeasure.LAT) {
+            throw wrong("--bidirectional is for bw: the messages of lat go both ways in any case");
+        }
+        if (bidirectional
+                && (operation == PerfOperation.SEND_INV || operation == PerfOperation.CHANNEL)) {
+            throw wrong(
+                    "%s is measured in one direction only: --bidirectional is for send, write and read",
+                    operation);
+        }
+        if (duration != null && iterations != null) {
+            throw wrong("--duration and --iterations both end a measurement: give one of the two");
+        }
         if (operation == PerfOperation.READ && inline > 0) {
             throw wrong("A read sends no data: read takes no --inline");
         }
@@ -286,6 +334,8 @@ final class PerfClient implements Callable<Integer> {
                 inline,
                 Math.max(sizes.largest(), COMPILING_SIZE),
                 options.seconds,
+                bidirectional,
+                within("--duration", duration, 0, PerfPlan.MOST_DURATION),
                 within(
                         "--qp-timeout",
                         ackTimeout,
@@ -312,6 +362,9 @@ final class PerfClient implements Callable<Integer> {
     }
 
     private int iterations() {
+        if (duration != null) {
+            return PerfLoops.BY_TIME;
+        }
         if (iterations != null) {
             return iterations;
         }
@@ -438,7 +491,7 @@ final class PerfClient implements Callable<Integer> {
         void measure() {
             PrintWriter out = spec.commandLine().getOut();
             if (!json) {
-                out.println(PerfTable.header(measure));
+                out.println(PerfTable.header(measure, duration != null, gigabits));
             }
             if (warmUp == null) {
                 int small = Math.max(least(), Math.min(COMPILING_SIZE, sizes.smallest()));
@@ -456,7 +509,7 @@ final class PerfClient implements Callable<Integer> {
                     round("warming up", bytes, before);
                 }
                 PerfResult result = round("measuring", bytes, iterations());
-                out.println(json ? PerfJson.of(result, run) : PerfTable.row(result));
+                out.println(json ? PerfJson.of(result, run) : PerfTable.row(result, gigabits));
             }
         }
 
@@ -492,7 +545,11 @@ final class PerfClient implements Callable<Integer> {
                 progress.end();
             }
             control.send(new PerfControl.Message(PerfControl.Kind.OVER));
-            control.receive(PerfControl.Kind.CHECKED);
+            PerfControl.Message checked = control.receiveUnlessPeerLeft(); // it may send longer
+            if (checked == null) {
+                throw new ToolFailure("The server disconnected in the middle of a measurement");
+            }
+            control.checked(checked, PerfControl.Kind.CHECKED);
             long wrong = loops.mismatch(bytes, count, PerfData.seed(number, true), false);
             if (wrong >= 0) {
                 ToolFailure failure =
@@ -502,7 +559,7 @@ final class PerfClient implements Callable<Integer> {
                 control.sendFailure(failure.getMessage()); // it must not say that all was well
                 throw failure;
             }
-            return result;
+            return result.plus(Double.longBitsToDouble(checked.address()));
         }
 
         private Map<String, Object> run(Connector connector) {
@@ -520,6 +577,8 @@ final class PerfClient implements Callable<Integer> {
             all.put("inline", inline);
             all.put("events", events);
             all.put("qps", plan.queuePairs());
+            all.put("bidirectional", bidirectional);
+            all.put("duration_sec", duration);
             all.put("qp_timeout", plan.ackTimeout());
             all.put("tclass", packets.trafficClass());
             all.put("sl", packets.serviceLevel());

@@ -43,7 +43,7 @@ final class PerfControl implements AutoCloseable {
         READY,
         /** From the client: the measurement is over. */
         OVER,
-        /** From the server: all data arrived as it was sent. */
+        /** From the server: all data arrived as it was sent; with the rate of its own messages. */
         CHECKED,
         /** From either: something failed; a sentence says what. */
         FAILED
@@ -55,8 +55,8 @@ final class PerfControl implements AutoCloseable {
      * @param kind what it is for
      * @param number of the round
      * @param size of messages, of a round
-     * @param count of messages, of a round
-     * @param address of the sender's memory, in ROUND and READY
+     * @param count of messages, of a round; or {@link PerfLoops#BY_TIME}
+     * @param address of the sender's memory, in ROUND and READY; a rate, in CHECKED
      * @param token for that memory
      * @param window the token of the first window, in the answer to a round
      * @param text the sentence of a failure
@@ -72,6 +72,11 @@ final class PerfControl implements AutoCloseable {
             String text) {
         Message(Kind kind) {
             this(kind, 0, 0, 0, 0, 0, 0, "");
+        }
+
+        /** With the rate of what this side has sent. */
+        static Message checked(double rate) {
+            return new Message(Kind.CHECKED, 0, 0, 0, Double.doubleToRawLongBits(rate), 0, 0, "");
         }
 
         static Message failed(String text) {

@@ -158,14 +158,12 @@ final class PerfEnd implements AutoCloseable {
         if (plan.latency()) {
             return SPARE;
         }
-        if (!server) {
-            return plan.depth();
-        }
-        return plan.operation().takesReceives() ? terms.windows() + 2 * SPARE : 1;
+        int own = plan.sends(server) ? plan.depth() : 1;
+        return own + (plan.takes(server) ? terms.windows() + 2 * SPARE : 0);
     }
 
     private static int receives(PerfPlan plan, PerfTerms terms, boolean server) {
-        if (server || (plan.latency() && plan.operation().takesReceives())) {
+        if (plan.takes(server) || (plan.latency() && plan.operation().takesReceives())) {
             return terms.receives();
         }
         return terms.windows() > 0 ? PerfTerms.PARTS : 1;

@@ -19,7 +19,11 @@ final class PerfJson {
         all.put("bytes", result.size());
         all.put("iterations", result.iterations());
         PerfResult.Latency latency = result.latency();
-        if (latency != null) {
+        PerfResult.Average average = result.average();
+        if (average != null) {
+            all.put("t_avg_usec", average.average());
+            all.put("transactions_per_sec", average.perSecond());
+        } else if (latency != null) {
             all.put("t_min_usec", latency.min());
             all.put("t_max_usec", latency.max());
             all.put("t_typical_usec", latency.typical());
@@ -36,8 +40,13 @@ final class PerfJson {
             all.put("percentiles_usec", percentiles);
         } else {
             PerfResult.Bandwidth bandwidth = result.bandwidth();
-            all.put("bw_peak_mib_per_sec", bandwidth.peak() == 0 ? null : bandwidth.peak());
+            boolean peak = bandwidth.peak() != 0;
+            all.put("bw_peak_mib_per_sec", peak ? bandwidth.peak() : null);
             all.put("bw_average_mib_per_sec", bandwidth.average());
+            all.put(
+                    "bw_peak_gbit_per_sec",
+                    peak ? PerfResult.Bandwidth.gigabits(bandwidth.peak()) : null);
+            all.put("bw_average_gbit_per_sec", PerfResult.Bandwidth.gigabits(bandwidth.average()));
             all.put("msg_rate_mpps", bandwidth.messages());
         }
         all.put("run", run);

@@ -29,6 +29,7 @@ final class PerfLatency extends PerfQueueLoops {
     private final BufferList source;
     private final BufferList target;
     private final BufferList inbox;
+    private final BufferList nothing = new BufferList(1);
     private final long sourceAt;
     private final long targetAt;
     private final boolean events;
@@ -49,6 +50,7 @@ final class PerfLatency extends PerfQueueLoops {
     private long remoteAddress;
     private int remoteToken;
     private int peerWindow;
+    private boolean over; // of the server: the client has said that the time is over
     private long[] times = new long[0];
 
     PerfLatency(PerfPlan plan, PerfEnd end, boolean server) {
@@ -90,6 +92,7 @@ final class PerfLatency extends PerfQueueLoops {
         sourceLast = sourceAt + size - 1;
         targetLast = targetAt + size - 1;
         mark = 0;
+        over = false;
         remoteAddress = address + (plan.operation() == PerfOperation.READ ? sourceAt : targetAt);
         remoteToken = token;
         peerWindow = firstWindow;
@@ -97,31 +100,77 @@ final class PerfLatency extends PerfQueueLoops {
 
     @Override
     public PerfResult measure(int size, int count, PerfProgress progress) {
+        if (count == BY_TIME) {
+            return measureByTime(size, progress);
+        }
         if (times.length != count + 1) {
             times = new long[count + 1];
         }
         int i = 0;
         while (i < count) {
             int to = Math.min(i + BURST, count);
-            switch (plan.operation()) {
-                case SEND -> send(i, to);
-                case WRITE -> write(i, to);
-                case READ -> read(i, to);
-                case SEND_INV -> sendAndInvalidate(i, to);
-                case CHANNEL -> throw new AssertionError("PerfChannels has these");
-            }
+            burst(i, to);
             i = to;
             progress.reached(i);
         }
         times[count] = System.nanoTime();
-        return PerfResult.ofLatency(size, times, plan.operation() == PerfOperation.READ ? 1 : 2);
+        return PerfResult.ofLatency(size, times, trips());
+    }
+
+    private PerfResult measureByTime(int size, PerfProgress progress) {
+        if (times.length < BURST) {
+            times = new long[BURST];
+        }
+        long count = 0;
+        long start = System.nanoTime();
+        long nanos = 0;
+        while (nanos < plan.duration().toNanos()) {
+            burst(0, BURST);
+            count += BURST;
+            progress.reached(count);
+            nanos = System.nanoTime() - start;
+        }
+        sayThatItIsOver();
+        return PerfResult.ofAverage(size, count, nanos, trips());
+    }
+
+    /** How many one-way trips an iteration is. */
+    private int trips() {
+        return plan.operation() == PerfOperation.READ ? 1 : 2;
+    }
+
+    private void burst(int from, int to) {
+        switch (plan.operation()) {
+            case SEND -> send(from, to);
+            case WRITE -> write(from, to);
+            case READ -> read(from, to);
+            case SEND_INV -> sendAndInvalidate(from, to);
+            case CHANNEL -> throw new AssertionError("PerfChannels has these");
+        }
+    }
+
+    /** By an empty message; or a mark that is one too high. */
+    private void sayThatItIsOver() {
+        switch (plan.operation()) {
+            case SEND, SEND_INV -> end.posted(queuePair.send(0, nothing, OpFlags.NONE));
+            case WRITE -> {
+                memory.set(ValueLayout.JAVA_BYTE, sourceLast, (byte) (mark + 2));
+                end.posted(queuePair.write(0, source, remoteAddress, remoteToken, flags));
+            }
+            case READ, CHANNEL -> {
+                return; // the server does not take part
+            }
+        }
+        await(++sends, receives);
     }
 
     @Override
-    public void serve(int count) {
+    public double serve(int count) {
+        boolean byTime = count == BY_TIME && plan.operation() != PerfOperation.READ;
         int i = 0;
-        while (i < count) {
-            int to = Math.min(i + BURST, count);
+        while (byTime ? !over : i < count) {
+            int to = byTime ? BURST : Math.min(i + BURST, count);
+            i = byTime ? 0 : i;
             switch (plan.operation()) {
                 case SEND -> answerSend(i, to);
                 case WRITE -> answerWrite(i, to);
@@ -132,6 +181,7 @@ final class PerfLatency extends PerfQueueLoops {
             i = to;
         }
         await(sends, receives);
+        return 0;
     }
 
     @Override
@@ -139,7 +189,7 @@ final class PerfLatency extends PerfQueueLoops {
         return switch (plan.operation()) {
             case SEND -> end.mismatch(0, size, seed, 1, true);
             case WRITE ->
-                    memory.get(ValueLayout.JAVA_BYTE, targetLast) == (byte) count
+                    memory.get(ValueLayout.JAVA_BYTE, targetLast) == mark
                             ? end.mismatch(0, size - 1, seed, 1, true)
                             : size - 1;
             case READ -> server ? -1 : end.mismatch(0, size, seed, 1, true);
@@ -192,6 +242,10 @@ final class PerfLatency extends PerfQueueLoops {
     private void answerSend(int from, int to) {
         for (int i = from; i < to; i++) {
             await(sends, ++receives);
+            if (over) {
+                replenish();
+                return;
+            }
             end.posted(queuePair.send(0, source, flags));
             sends++;
             replenish();
@@ -201,6 +255,9 @@ final class PerfLatency extends PerfQueueLoops {
     private void answerWrite(int from, int to) {
         for (int i = from; i < to; i++) {
             awaitMark(++mark);
+            if (over) {
+                return;
+            }
             memory.set(ValueLayout.JAVA_BYTE, sourceLast, mark);
             end.posted(queuePair.write(0, source, remoteAddress, remoteToken, flags));
             await(++sends, 0);
@@ -210,6 +267,10 @@ final class PerfLatency extends PerfQueueLoops {
     private void answerSendAndInvalidate(int from, int to) {
         for (int i = from; i < to; i++) {
             await(sends, ++receives);
+            if (over) {
+                replenish();
+                return;
+            }
             peerWindow = memory.get(TOKEN, targetAt);
             handOver();
             sends++;
@@ -258,6 +319,7 @@ final class PerfLatency extends PerfQueueLoops {
                 }
                 if (completions.context(i) == PerfEnd.RECEIVED) {
                     received++;
+                    over |= completions.bytes(i) == 0;
                 } else {
                     sent++;
                 }
@@ -269,8 +331,12 @@ final class PerfLatency extends PerfQueueLoops {
     private void awaitMark(byte expected) {
         MemorySegment where = memory;
         long last = targetLast;
-        while ((byte) BYTE.getAcquire(where, last) != expected) {
+        byte found = (byte) BYTE.getAcquire(where, last);
+        while (found != expected && found != (byte) (expected + 1)) {
             end.lookedInVain(expected);
+            found = (byte) BYTE.getAcquire(where, last);
         }
+        over |= found != expected;
+        mark = found;
     }
 }

@@ -5,6 +5,9 @@ interface PerfLoops {
     /** As the plan says. */
     int AS_PLANNED = 0;
 
+    /** Instead of a number of messages: as many as there are in the plan's duration. */
+    int BY_TIME = 0;
+
     /** The server's token for the first message of a client that kills it; 0 when it needs none. */
     int firstWindow();
 
@@ -25,7 +28,7 @@ interface PerfLoops {
     /**
      * Makes ready for messages of a size; {@link #prepare} was before.
      *
-     * @param count how many, on each queue pair
+     * @param count how many, on each queue pair, or {@link #BY_TIME}
      * @param address of the peer's memory
      * @param token for it
      * @param firstWindow what the peer's {@link #firstWindow} was
@@ -37,8 +40,12 @@ interface PerfLoops {
     /** The client's side. */
     PerfResult measure(int size, int count, PerfProgress progress);
 
-    /** The server's side. */
-    void serve(int count);
+    /**
+     * The server's side.
+     *
+     * @return how many messages a second it has sent itself, if it was to send any
+     */
+    double serve(int count);
 
     /**
      * Looks at what came.

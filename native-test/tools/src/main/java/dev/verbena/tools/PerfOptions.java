@@ -19,6 +19,18 @@ final class PerfOptions {
     String device;
 
     @Option(
+            names = {"-R", "--rdma_cm"},
+            description = "Accepted for users of perftest: connections are always made by rdma_cm.")
+    boolean connectionManager;
+
+    @Option(
+            names = {"-F", "--CPU-freq"},
+            description =
+                    "Accepted for users of perftest, without effect: the clock does not depend on the"
+                            + " processor's frequency.")
+    boolean anyFrequency;
+
+    @Option(
             names = "--timeout",
             defaultValue = "10",
             paramLabel = "SECONDS",

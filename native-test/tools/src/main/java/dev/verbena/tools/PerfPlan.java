@@ -22,6 +22,8 @@ import java.time.Duration;
  * @param inline up to how many bytes messages go inline
  * @param largest the largest message in bytes
  * @param seconds how long the other side may take for a step
+ * @param bidirectional whether the server sends as well as the client
+ * @param durationSeconds how long measurements last that do not end by a number of messages
  * @param ackTimeout after 4.096 us times two to this power, a packet that was not acknowledged is
  *     sent again
  */
@@ -37,18 +39,24 @@ record PerfPlan(
         int inline,
         int largest,
         int seconds,
+        boolean bidirectional,
+        int durationSeconds,
         int ackTimeout) {
     /** A connection's private data have room for 44, beside the library's own. */
-    static final int BYTES = 41;
+    static final int BYTES = 43;
 
     private static final int MAGIC = 0x5662_7066; // "Vbpf"
-    private static final byte VERSION = 3;
+    private static final byte VERSION = 4;
+    private static final int EVENTS = 1;
+    private static final int BIDIRECTIONAL = 2;
     private static final long ACK_TIMEOUT_UNIT = 4096; // ns
 
     /** 67 ms, as perftest has it. */
     static final int USUAL_ACK_TIMEOUT = 14;
 
     static final int LARGEST_ACK_TIMEOUT = 31;
+
+    static final int MOST_DURATION = 0xFFFF; // seconds
 
     private static final int MOST_OF_CHANNEL = 32_767; // messages outstanding
     private static final int MOST_SECONDS = 86_400; // that a server waits for a silent client
@@ -67,7 +75,23 @@ record PerfPlan(
                 inline,
                 largest,
                 seconds,
+                bidirectional,
+                durationSeconds,
                 ackTimeout);
+    }
+
+    /** Whether a side posts the requests that are measured. */
+    boolean sends(boolean server) {
+        return !server || bidirectional;
+    }
+
+    /** Whether a side has receives for the messages that are measured, of bandwidth. */
+    boolean takes(boolean server) {
+        return operation.takesReceives() && (server || bidirectional);
+    }
+
+    Duration duration() {
+        return Duration.ofSeconds(durationSeconds);
     }
 
     Duration timeout() {
@@ -102,7 +126,7 @@ record PerfPlan(
                 .put(VERSION)
                 .put((byte) operation.ordinal())
                 .put((byte) measure.ordinal())
-                .put((byte) (events ? 1 : 0))
+                .put((byte) ((events ? EVENTS : 0) | (bidirectional ? BIDIRECTIONAL : 0)))
                 .putLong(session)
                 .putShort((short) index)
                 .putShort((short) queuePairs)
@@ -112,6 +136,7 @@ record PerfPlan(
                 .putInt(largest)
                 .putInt(seconds)
                 .put((byte) ackTimeout)
+                .putShort((short) durationSeconds)
                 .array();
     }
 
@@ -133,20 +158,22 @@ record PerfPlan(
         }
         int operation = bytes.get();
         int measure = bytes.get();
-        boolean events = bytes.get() != 0;
+        int flags = bytes.get();
         PerfPlan plan =
                 new PerfPlan(
                         bytes.getLong(8),
                         bytes.getShort(16),
                         one(PerfOperation.values(), operation),
                         one(PerfMeasure.values(), measure),
-                        events,
+                        (flags & EVENTS) != 0,
                         bytes.getShort(18),
                         bytes.getInt(20),
                         bytes.getInt(24),
                         bytes.getInt(28),
                         bytes.getInt(32),
                         bytes.getInt(36),
+                        (flags & BIDIRECTIONAL) != 0,
+                        Short.toUnsignedInt(bytes.getShort(41)),
                         bytes.get(40));
         boolean sensible =
                 plan.queuePairs >= 1

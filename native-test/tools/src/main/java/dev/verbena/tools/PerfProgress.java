@@ -59,7 +59,7 @@ final class PerfProgress implements AutoCloseable {
         }
     }
 
-    /** Something begins. */
+    /** Something begins; the number of iterations is 0 where it is not known. */
     void begin(String name, long iterations) {
         reached(0);
         total = iterations;
@@ -77,7 +77,10 @@ final class PerfProgress implements AutoCloseable {
         if (name == null || (!terminal && seconds % PLAIN_EVERY != 0)) {
             return;
         }
-        String words = "%s: %,d of %,d".formatted(name, (long) DONE.getOpaque(this), total);
+        String words = "%s: %,d".formatted(name, (long) DONE.getOpaque(this));
+        if (total > 0) {
+            words += " of %,d".formatted(total);
+        }
         if (terminal) {
             err.print("\r\033[K" + words);
             err.flush();

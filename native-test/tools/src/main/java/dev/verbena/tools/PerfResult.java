@@ -9,12 +9,15 @@ import java.util.Arrays;
  *
  * @param size of the messages
  * @param iterations how many there were
- * @param latency of latency, or null
+ * @param latency of latency by a number of messages, or null
+ * @param average of latency by time, or null
  * @param bandwidth of bandwidth, or null
  */
-record PerfResult(int size, long iterations, Latency latency, Bandwidth bandwidth) {
+record PerfResult(
+        int size, long iterations, Latency latency, Average average, Bandwidth bandwidth) {
     private static final double NANOS_PER_MICRO = 1e3;
     private static final double NANOS_PER_SECOND = 1e9;
+    private static final double MEGA = 1e6;
     private static final double MIB = 1 << 20;
     private static final int DIGITS = 3;
 
@@ -40,12 +43,22 @@ record PerfResult(int size, long iterations, Latency latency, Bandwidth bandwidt
         }
     }
 
+    /** In microseconds, and iterations per second. */
+    record Average(double average, double perSecond) {}
+
     /**
      * In MiB per second, and millions of messages per second.
      *
      * @param peak 0 when it was not measured
      */
-    record Bandwidth(double peak, double average, double messages) {}
+    record Bandwidth(double peak, double average, double messages) {
+        private static final double MEBIBYTES_PER_GIGABIT = 1e9 / 8 / MIB;
+
+        /** The same in 10^9 bits per second. */
+        static double gigabits(double mebibytes) {
+            return mebibytes / MEBIBYTES_PER_GIGABIT;
+        }
+    }
 
     /**
      * Of points in time, one more than there were iterations.
@@ -83,6 +96,7 @@ record PerfResult(int size, long iterations, Latency latency, Bandwidth bandwidt
                         ranked(taken, 0.999) / unit,
                         trips,
                         histogram),
+                null,
                 null);
     }
 
@@ -91,16 +105,43 @@ record PerfResult(int size, long iterations, Latency latency, Bandwidth bandwidt
     }
 
     /**
+     * Of a time for all round trips.
+     *
+     * @param trips how many one-way trips an iteration is
+     */
+    static PerfResult ofAverage(int size, long count, long nanoseconds, int trips) {
+        double average = (double) nanoseconds / count / NANOS_PER_MICRO / trips;
+        return new PerfResult(
+                size, count, null, new Average(average, perSecond(count, nanoseconds)), null);
+    }
+
+    /**
      * Of a time for all.
      *
      * @param peak messages per nanosecond, or 0
      */
     static PerfResult ofBandwidth(int size, long messages, long nanoseconds, double peak) {
-        double rate = messages * NANOS_PER_SECOND / nanoseconds;
+        return ofRate(size, messages, perSecond(messages, nanoseconds), peak * NANOS_PER_SECOND);
+    }
+
+    /** Messages per second. */
+    static double perSecond(long messages, long nanoseconds) {
+        return messages * NANOS_PER_SECOND / Math.max(1, nanoseconds);
+    }
+
+    private static PerfResult ofRate(int size, long messages, double rate, double peak) {
         return new PerfResult(
                 size,
                 messages,
                 null,
-                new Bandwidth(peak * NANOS_PER_SECOND * size / MIB, rate * size / MIB, rate / 1e6));
+                null,
+                new Bandwidth(peak * size / MIB, rate * size / MIB, rate / MEGA));
+    }
+
+    /** The same, with what the peer has sent meanwhile: messages per second. */
+    PerfResult plus(double rate) {
+        return rate == 0
+                ? this
+                : ofRate(size, iterations, bandwidth.messages() * MEGA + rate, bandwidth.peak());
     }
 }

@@ -252,7 +252,7 @@ final class PerfServer implements Callable<Integer> {
                     plan.latency() && plan.operation() == PerfOperation.SEND_INV
                             ? Integer.BYTES // the token
                             : 1;
-            if (size < least || size > terms.largest() || message.count() < 1) {
+            if (size < least || size > terms.largest() || message.count() < 0) {
                 throw new ToolFailure(
                         "The client asks for %s of %s, which this server does not support",
                         Words.count(message.count(), "message"), Words.count(size, "byte"));
@@ -271,7 +271,7 @@ final class PerfServer implements Callable<Integer> {
                             loops.token(),
                             loops.firstWindow(),
                             ""));
-            loops.serve(message.count());
+            double rate = loops.serve(message.count());
             PerfControl.Message over = control.receiveUnlessPeerLeft();
             if (over == null) {
                 throw new ToolFailure("The client disconnected in the middle of a measurement");
@@ -284,7 +284,7 @@ final class PerfServer implements Callable<Integer> {
                 throw new ToolFailure(
                         "The data from the client is wrong from byte %,d of %,d on", wrong, size);
             }
-            control.send(new PerfControl.Message(PerfControl.Kind.CHECKED));
+            control.send(PerfControl.Message.checked(rate));
         }
     }
 }

@@ -6,14 +6,36 @@ import java.util.Locale;
 final class PerfTable {
     private PerfTable() {}
 
-    static String header(PerfMeasure measure) {
+    /**
+     * The columns.
+     *
+     * @param byTime whether measurements end by time
+     * @param gigabits whether bandwidth is in Gb/s instead of MiB/s
+     */
+    static String header(PerfMeasure measure, boolean byTime, boolean gigabits) {
+        if (measure == PerfMeasure.BW && gigabits) {
+            return " #bytes     #iterations    BW peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]";
+        }
+        if (measure == PerfMeasure.LAT && byTime) {
+            return " #bytes        #iterations       t_avg[usec]    tps average";
+        }
         return measure == PerfMeasure.LAT
                 ? " #bytes #iterations    t_min[usec]    t_max[usec]  t_typical[usec]    t_avg[usec]"
                         + "    t_stdev[usec]   99% percentile[usec]   99.9% percentile[usec]"
                 : " #bytes     #iterations    BW peak[MB/sec]    BW average[MB/sec]   MsgRate[Mpps]";
     }
 
-    static String row(PerfResult result) {
+    static String row(PerfResult result, boolean gigabits) {
+        PerfResult.Average average = result.average();
+        if (average != null) {
+            return String.format(
+                    Locale.ROOT,
+                    " %-13d %-17d %-14.2f %.2f",
+                    result.size(),
+                    result.iterations(),
+                    average.average(),
+                    average.perSecond());
+        }
         PerfResult.Latency latency = result.latency();
         if (latency != null) {
             return String.format(
@@ -35,8 +57,8 @@ final class PerfTable {
                 " %-10d %-14d %-18.2f %-20.2f %.6f",
                 result.size(),
                 result.iterations(),
-                bandwidth.peak(),
-                bandwidth.average(),
+                gigabits ? PerfResult.Bandwidth.gigabits(bandwidth.peak()) : bandwidth.peak(),
+                gigabits ? PerfResult.Bandwidth.gigabits(bandwidth.average()) : bandwidth.average(),
                 bandwidth.messages());
     }
 }

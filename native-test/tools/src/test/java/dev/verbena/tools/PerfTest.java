@@ -38,6 +38,8 @@ class PerfTest {
                     220,
                     8 << 20,
                     30,
+                    true,
+                    40_000,
                     10);
 
     private final StringWriter err = new StringWriter();
@@ -81,6 +83,13 @@ class PerfTest {
                 "read bw 192.0.2.1 --inline 8 | read takes no --inline",
                 "send-inv lat 192.0.2.1 --size 3 | --size must be at least 4, not 3",
                 "channel bw 192.0.2.1 --chain 2 | channel takes no --inline, --signal-every or --chain",
+                "send-inv bw 192.0.2.1 -b | --bidirectional is for send, write and read",
+                "channel bw 192.0.2.1 -b | --bidirectional is for send, write and read",
+                "send lat 192.0.2.1 -b | --bidirectional is for bw",
+                "read lat 192.0.2.1 --report_gbits | --report_gbits is for bw",
+                "send bw 192.0.2.1 -D 0 | --duration must be 1 to 65535",
+                "send bw 192.0.2.1 -D 1 -n 5 | give one of the two",
+                "write bw 192.0.2.1 -x 1 --from 192.0.2.2 | give one of the two",
                 "channel lat 192.0.2.1 --inline 64 | channel takes no --inline",
                 "server --port 65536 | --port must be 0 to 65535",
             })
@@ -247,7 +256,7 @@ class PerfTest {
 
     @Test
     void printsPerftestsColumns() {
-        assertThat(PerfTable.header(PerfMeasure.LAT).strip().split("\\s{2,}|(?<=s) "))
+        assertThat(PerfTable.header(PerfMeasure.LAT, false, false).strip().split("\\s{2,}|(?<=s) "))
                 .containsExactly(
                         "#bytes",
                         "#iterations",
@@ -258,11 +267,11 @@ class PerfTest {
                         "t_stdev[usec]",
                         "99% percentile[usec]",
                         "99.9% percentile[usec]");
-        assertThat(PerfTable.row(latencies(2)).strip().split("\\s+"))
+        assertThat(PerfTable.row(latencies(2), false).strip().split("\\s+"))
                 .containsExactly(
                         "64", "1000", "1.00", "1000.00", "500.50", "500.50", "288.67", "990.00",
                         "999.00");
-        assertThat(PerfTable.header(PerfMeasure.BW).strip().split("\\s{2,}"))
+        assertThat(PerfTable.header(PerfMeasure.BW, false, false).strip().split("\\s{2,}"))
                 .containsExactly(
                         "#bytes",
                         "#iterations",
@@ -271,8 +280,24 @@ class PerfTest {
                         "MsgRate[Mpps]");
         // 1000 messages of 1 MiB in half a second
         PerfResult result = PerfResult.ofBandwidth(1 << 20, 1000, 500_000_000, 3e-6);
-        assertThat(PerfTable.row(result).strip().split("\\s+"))
+        assertThat(PerfTable.row(result, false).strip().split("\\s+"))
                 .containsExactly("1048576", "1000", "3000.00", "2000.00", "0.002000");
+        assertThat(PerfTable.header(PerfMeasure.BW, true, true))
+                .contains("BW peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]");
+        assertThat(PerfTable.row(result, true).strip().split("\\s+"))
+                .containsExactly("1048576", "1000", "25.17", "16.78", "0.002000");
+    }
+
+    @Test
+    void printsPerftestsColumnsOfLatencyByTime() {
+        assertThat(PerfTable.header(PerfMeasure.LAT, true, false).strip().split("\\s{2,}"))
+                .containsExactly("#bytes", "#iterations", "t_avg[usec]", "tps average");
+        // 1000 round trips in 5 ms
+        PerfResult result = PerfResult.ofAverage(64, 1000, 5_000_000, 2);
+        assertThat(PerfTable.row(result, false).strip().split("\\s+"))
+                .containsExactly("64", "1000", "2.50", "200000.00");
+        assertThat(PerfJson.of(result, Map.of()))
+                .contains("\"t_avg_usec\":2.500000,\"transactions_per_sec\":200000.000000");
     }
 
     @Test
@@ -305,7 +330,10 @@ class PerfTest {
     void sleepsOnlyUntilACompletionThatComes(int posted, int completed, boolean due) {
         assertThat(
                         PerfBandwidth.completionIsDue(
-                                new int[] {0, posted}, new int[] {0, completed}, 100, 1050))
+                                new long[] {0, posted},
+                                new long[] {0, completed},
+                                100,
+                                new long[] {1050, 1050}))
                 .isEqualTo(due);
     }
 
