@@ -114,6 +114,7 @@ public final class Port {
     private final int number;
     private final boolean active;
     private final LinkLayer linkLayer;
+    private final int maxMtuBytes;
     private final int mtuBytes;
     private final long maxMessageBytes;
     private final int lid;
@@ -125,6 +126,7 @@ public final class Port {
         this.number = number;
         this.active = attributes.active();
         this.linkLayer = attributes.ethernet() ? LinkLayer.ETHERNET : LinkLayer.INFINIBAND;
+        this.maxMtuBytes = VerbsContext.mtuBytes(attributes.maxMtu());
         this.mtuBytes = VerbsContext.mtuBytes(attributes.activeMtu());
         this.maxMessageBytes = attributes.maxMessage();
         this.lid = attributes.lid();
@@ -179,6 +181,16 @@ public final class Port {
      */
     public int mtuBytes() {
         return mtuBytes;
+    }
+
+    /**
+     * The largest MTU that the port supports ({@code max_mtu}). On Ethernet, the active one also
+     * depends on the MTU of the network interface.
+     *
+     * @return in bytes
+     */
+    public int maxMtuBytes() {
+        return maxMtuBytes;
     }
 
     /**
@@ -276,6 +288,7 @@ public final class Port {
                 && number == that.number
                 && active == that.active
                 && linkLayer == that.linkLayer
+                && maxMtuBytes == that.maxMtuBytes
                 && mtuBytes == that.mtuBytes
                 && maxMessageBytes == that.maxMessageBytes
                 && lid == that.lid
@@ -287,7 +300,16 @@ public final class Port {
     @Override
     public int hashCode() {
         return Objects.hash(
-                number, active, linkLayer, mtuBytes, maxMessageBytes, lid, speed, width, gids);
+                number,
+                active,
+                linkLayer,
+                maxMtuBytes,
+                mtuBytes,
+                maxMessageBytes,
+                lid,
+                speed,
+                width,
+                gids);
     }
 
     @Override

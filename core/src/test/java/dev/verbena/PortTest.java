@@ -96,6 +96,6 @@ class PortTest {
 
     private static Port port(int speed, int width, GidEntry... gids) {
         return new Port(
-                1, new PortAttributes(0, 4, 3, 1, 1 << 23, 0, 2, speed, width), List.of(gids));
+                1, new PortAttributes(0, 4, 5, 3, 1, 1 << 23, 0, 2, speed, width), List.of(gids));
     }
 }

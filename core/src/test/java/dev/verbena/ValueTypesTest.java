@@ -240,7 +240,7 @@ class ValueTypesTest {
 
         private static PortAttributes attributes(
                 int state, int mtu, int longest, int lid, int layer, int speed, int width) {
-            return new PortAttributes(0, state, mtu, 1, longest, lid, layer, speed, width);
+            return new PortAttributes(0, state, 5, mtu, 1, longest, lid, layer, speed, width);
         }
 
         private final Port.GidEntry entry = new Port.GidEntry(2, GID, Port.GidType.ROCE_V2);
@@ -256,6 +256,7 @@ class ValueTypesTest {
                     new Port(1, attributes(1, 3, 99, 0, 2, 32, 2), gids),
                     new Port(1, attributes(4, 3, 99, 0, 1, 32, 2), gids),
                     new Port(1, attributes(4, 4, 99, 0, 2, 32, 2), gids),
+                    new Port(1, new PortAttributes(0, 4, 4, 3, 1, 99, 0, 2, 32, 2), gids),
                     new Port(1, attributes(4, 3, 98, 0, 2, 32, 2), gids),
                     new Port(1, attributes(4, 3, 99, 0, 2, 64, 2), gids),
                     new Port(1, attributes(4, 3, 99, 0, 2, 32, 1), gids));
@@ -271,6 +272,7 @@ class ValueTypesTest {
                     .hasToString(
                             "Port 1 (down, INFINIBAND, HDR x12, MTU 4096, LID 7, GIDs [::ffff:192.0.2.1 (index 2, ROCE_V2)])");
             assertThat(port.maxMessageBytes()).isEqualTo(99);
+            assertThat(port.maxMtuBytes()).isEqualTo(4096);
         }
     }
 

@@ -76,6 +76,7 @@ final class DeviceQueries {
             return new PortAttributes(
                     error,
                     Native.getInt(a, Structs.IbvPortAttr.STATE),
+                    Native.getInt(a, Structs.IbvPortAttr.MAX_MTU),
                     Native.getInt(a, Structs.IbvPortAttr.ACTIVE_MTU),
                     Native.getInt(a, Structs.IbvPortAttr.GID_TBL_LEN),
                     Integer.toUnsignedLong(Native.getInt(a, Structs.IbvPortAttr.MAX_MSG_SZ)),

@@ -12,6 +12,7 @@ import dev.verbena.bindings.Verbs;
 public record PortAttributes(
         int error,
         int state,
+        int maxMtu,
         int activeMtu,
         int gidTableLength,
         long maxMessage,

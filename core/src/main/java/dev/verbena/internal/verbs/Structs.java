@@ -96,6 +96,7 @@ final class Structs {
     /** {@code struct ibv_port_attr}. */
     static final class IbvPortAttr {
         static final long STATE = 0;
+        static final long MAX_MTU = 4;
         static final long ACTIVE_MTU = 8;
         static final long GID_TBL_LEN = 12;
         static final long MAX_MSG_SZ = 20;

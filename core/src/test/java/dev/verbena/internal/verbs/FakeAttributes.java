@@ -54,6 +54,7 @@ final class FakeAttributes {
         return new PortAttributes(
                 -of.portError,
                 of.portUp ? 4 : 1,
+                5,
                 3,
                 of.gids.size(),
                 1 << 23,
