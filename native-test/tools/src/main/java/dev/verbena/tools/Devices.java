@@ -21,7 +21,7 @@ import java.util.concurrent.Callable;
         mixinStandardHelpOptions = true,
         versionProvider = Versions.class,
         description =
-                "Lists the RDMA devices here: ports, links, MTU, rates, GIDs, and the GID that"
+                "Lists the RDMA devices here: hardware, ports, network interfaces, links, MTU, rates, GIDs, and the GID that"
                         + " connections would use.")
 final class Devices implements Callable<Integer> {
     @Spec private CommandSpec spec;

@@ -2,13 +2,22 @@ package dev.verbena.tools;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.verbena.Adapter;
+import dev.verbena.FakeAdapters;
+import dev.verbena.Port;
+import dev.verbena.internal.verbs.FakeDevice;
+import dev.verbena.internal.verbs.GidTableEntry;
+
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 import java.io.PrintWriter;
 import java.io.StringWriter;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -173,7 +182,15 @@ class VerbenaTest {
     // ---- the doctor's verdict
 
     private static DeviceFacts facts(String problem) {
-        return new DeviceFacts("mlx5_0", "16.35", "0011:2233", List.of(), null, problem);
+        return new DeviceFacts(
+                "mlx5_0",
+                "16.35",
+                new DeviceFacts.Hardware(0x02c9, 4119, 2),
+                "0011:2233",
+                List.of(),
+                Map.of(),
+                null,
+                problem);
     }
 
     private static DoctorReport report(DoctorReport.Device... devices) {
@@ -217,11 +234,56 @@ class VerbenaTest {
         DoctorReport.Device device = new DoctorReport.Device(facts("broken"), null, null);
         assertThat(Json.of(Devices.json(List.of(device.facts()))))
                 .isEqualTo(
-                        "{\"devices\":[{\"name\":\"mlx5_0\",\"firmware\":\"16.35\",\"node_guid\":\"0011:2233\","
+                        "{\"devices\":[{\"name\":\"mlx5_0\",\"firmware\":\"16.35\",\"vendor_id\":713,"
+                                + "\"vendor_part_id\":4119,\"hardware_version\":2,\"node_guid\":\"0011:2233\","
                                 + "\"ports\":[],\"chosen_gid\":null,\"problem\":\"broken\"}]}");
         assertThat(Json.of(report(device).json()))
                 .contains("\"lockable_bytes\":null")
                 .endsWith("\"problem\":\"broken\",\"connections\":null,\"registration\":null}]}");
+    }
+
+    @Test
+    void aDeviceShowsItsHardwareItsInterfaceAndItsMtu() {
+        FakeDevice device = new FakeDevice();
+        try (Adapter adapter = FakeAdapters.open(device)) {
+            DeviceFacts.of(adapter).print(new PrintWriter(out, true));
+            assertThat(out.toString().lines())
+                    .contains(
+                            "Device fake0, vendor 0x1234, part 4119, hardware version 3",
+                            "  port 1: link up, ETHERNET, network interface not known, MTU 1024 of at most"
+                                    + " 4096, 100 Gbit/s (EDR x4)");
+            assertThat(Json.of(DeviceFacts.of(adapter).json()))
+                    .contains(
+                            "\"vendor_id\":4660,\"vendor_part_id\":4119,\"hardware_version\":3",
+                            "\"network_interfaces\":[],\"mtu_bytes\":1024,\"max_mtu_bytes\":4096");
+        }
+        device.dispose();
+    }
+
+    @Test
+    void findsTheNetworkInterfacesOfAPort(@TempDir Path sys) throws Exception {
+        FakeDevice device = new FakeDevice();
+        device.gids =
+                List.of(
+                        new GidTableEntry(1, 0, 1, 0, 0xFFFF_0A00_0001L, 0),
+                        new GidTableEntry(1, 1, 2, 0, 0xFFFF_0A00_0001L, 0),
+                        new GidTableEntry(1, 5, 2, 0, 0xFFFF_0A00_0002L, 0));
+        try (Adapter adapter = FakeAdapters.open(device)) {
+            Port port = adapter.ports().getFirst();
+            assertThat(DeviceFacts.interfaces(sys, port)).isEmpty();
+            Path net = Files.createDirectories(sys.resolve("device/net"));
+            for (int i = 0; i < 2; i++) {
+                Path each = Files.createDirectory(net.resolve("ib" + i));
+                Files.writeString(each.resolve("dev_port"), i + "\n");
+            }
+            assertThat(DeviceFacts.interfaces(sys, port)).containsExactly("ib0");
+            Path table = Files.createDirectories(sys.resolve("ports/1/gid_attrs/ndevs"));
+            Files.writeString(table.resolve("0"), "eth0\n");
+            Files.writeString(table.resolve("1"), "eth0\n");
+            Files.writeString(table.resolve("5"), "eth0.7\n");
+            assertThat(DeviceFacts.interfaces(sys, port)).containsExactly("eth0", "eth0.7");
+        }
+        device.dispose();
     }
 
     // ---- perftest's names
