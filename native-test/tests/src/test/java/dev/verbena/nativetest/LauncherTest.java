@@ -51,8 +51,8 @@ class LauncherTest {
                             Pattern.compile(
                                     ("\\{\"rounds\":3,\"bytes\":100,\"verified\":true,\"round_trip_usec\":"
                                                     + "\\{\"min\":#,\"median\":#,\"p99\":#,\"max\":#},"
-                                                    + "\"device\":\"%s\",\"from\":\"\\S+ port \\d+\","
-                                                    + "\"to\":\"\\S+ port %d\"}\n")
+                                                    + "\"device\":\"%s\",\"from\":\"[^\",]+\",\"from_port\":\\d+,"
+                                                    + "\"to\":\"[^\",]+\",\"to_port\":%d}\n")
                                             .replace("#", NUMBER)
                                             .formatted(clientDevice, server.port())));
         }

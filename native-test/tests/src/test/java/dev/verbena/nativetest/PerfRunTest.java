@@ -82,7 +82,7 @@ class PerfRunTest {
     private static List<String> sizes(ToolRun client) {
         return client.out()
                 .lines()
-                .filter(line -> !line.contains("#bytes"))
+                .filter(line -> line.matches(" \\d.*"))
                 .map(line -> line.strip().split("\\s+")[0])
                 .toList();
     }

@@ -148,6 +148,12 @@ final class PerfBandwidth extends PerfQueueLoops {
         }
     }
 
+    /** Each how-many-th request is signaled, as perftest has it. */
+    static int usualSignals(PerfPlan plan, int size) {
+        int usual = plan.chain() > 1 ? plan.chain() : size <= LARGE ? USUAL_SIGNALS : 1;
+        return Math.min(usual, plan.depth() - plan.chain() + 1);
+    }
+
     /** Of send, one number that this side writes; of send-inv, messages with tokens. */
     private BufferList[] creditsOf(int q) {
         if (operation != PerfOperation.SEND_INV) {
@@ -184,8 +190,7 @@ final class PerfBandwidth extends PerfQueueLoops {
         int requests = outstanding * chain;
         width = outstanding == AS_PLANNED ? depth : Math.min(requests, depth);
         int most = width - chain + 1; // or a chain might wait for room, and no signal bring it
-        int usual = chain > 1 ? chain : size <= LARGE ? USUAL_SIGNALS : 1;
-        int wanted = signalEveryWanted > 0 ? signalEveryWanted : usual;
+        int wanted = signalEveryWanted > 0 ? signalEveryWanted : usualSignals(plan, size);
         signalEvery = Math.min(outstanding == AS_PLANNED ? wanted : requests, most);
         byTime = count == BY_TIME;
         Arrays.fill(goal, byTime ? Long.MAX_VALUE : count);

@@ -4,6 +4,7 @@ import dev.verbena.Adapter;
 import dev.verbena.ConnectionData;
 import dev.verbena.ConnectionOptions;
 import dev.verbena.Connector;
+import dev.verbena.Port;
 import dev.verbena.QueuePair;
 import dev.verbena.Status;
 import dev.verbena.VerbenaException;
@@ -24,8 +25,10 @@ import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayDeque;
+import java.util.ArrayList;
 import java.util.Deque;
 import java.util.LinkedHashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.concurrent.Callable;
 import java.util.concurrent.ThreadLocalRandom;
@@ -386,6 +389,9 @@ final class PerfClient implements Callable<Integer> {
         private final PerfProgress progress;
         private PerfTerms terms;
         private PerfLoops loops;
+        private final List<PerfAddress> locals = new ArrayList<>(); // of queue pairs
+        private final List<PerfAddress> remotes = new ArrayList<>(); // of their peers
+        private InetAddress local; // of the connections
         private Map<String, Object> run;
         private int rounds;
 
@@ -400,6 +406,9 @@ final class PerfClient implements Callable<Integer> {
         }
 
         void connect() {
+            if (gidIndex != null) {
+                ToolDevices.useGid(adapter, gidIndex);
+            }
             if (!sizes.all() && sizes.largest() > largest()) {
                 throw new ToolFailure(
                         "%s takes messages up to %,d bytes, not %,d (--size)",
@@ -411,6 +420,7 @@ final class PerfClient implements Callable<Integer> {
             Connector connector = connect(control.queuePair(), plan);
             control.watch(connector);
             terms = PerfTerms.decode(connector.connectionData().privateData());
+            local = connector.localAddress().getAddress();
             if (!sizes.all() && terms.largest() < plan.largest()) {
                 throw new ToolFailure(
                         "The server's device takes messages up to %,d bytes, not %,d (--size)",
@@ -443,7 +453,10 @@ final class PerfClient implements Callable<Integer> {
             PerfEnd end = new PerfEnd(adapter, plan, terms, false);
             made.push(end);
             for (int q = 0; q < plan.queuePairs(); q++) {
-                end.watch(connect(end.queuePairs[q], plan.withIndex(q + 1)));
+                Connector connector = connect(end.queuePairs[q], plan.withIndex(q + 1));
+                end.watch(connector);
+                locals.add(PerfAddress.of(end.queuePairs[q], local));
+                remotes.add(PerfTerms.address(connector.connectionData().privateData()));
             }
             return plan.latency()
                     ? new PerfLatency(plan, end, false)
@@ -491,6 +504,7 @@ final class PerfClient implements Callable<Integer> {
         void measure() {
             PrintWriter out = spec.commandLine().getOut();
             if (!json) {
+                printHeader(out);
                 out.println(PerfTable.header(measure, duration != null, gigabits));
             }
             if (warmUp == null) {
@@ -510,6 +524,31 @@ final class PerfClient implements Callable<Integer> {
                 }
                 PerfResult result = round("measuring", bytes, iterations());
                 out.println(json ? PerfJson.of(result, run) : PerfTable.row(result, gigabits));
+            }
+            if (!json) {
+                out.println(PerfHeader.LINE);
+            }
+        }
+
+        private void printHeader(PrintWriter out) {
+            Port port = PerfHeader.port(adapter, local);
+            boolean receives = plan.takes(false) || operation == PerfOperation.CHANNEL;
+            int moderation =
+                    signalEvery != null
+                            ? signalEvery
+                            : PerfBandwidth.usualSignals(plan, sizes.smallest());
+            out.print(
+                    PerfHeader.of(
+                            plan,
+                            adapter.info(),
+                            receives ? terms.receives() : 0,
+                            moderation,
+                            port,
+                            PerfHeader.gidIndex(port, local)));
+            locals.forEach(address -> out.print(address.lines("local")));
+            remotes.forEach(address -> out.print(address.lines("remote")));
+            if (!locals.isEmpty()) {
+                out.println(PerfHeader.LINE);
             }
         }
 
@@ -567,8 +606,8 @@ final class PerfClient implements Callable<Integer> {
             all.put("operation", operation);
             all.put("measure", measure);
             all.put("device", adapter.name());
-            all.put("from", ToolDevices.describe(connector.localAddress()));
-            all.put("to", ToolDevices.describe(connector.peerAddress()));
+            ToolDevices.put(all, "from", connector.localAddress());
+            ToolDevices.put(all, "to", connector.peerAddress());
             all.put("warmup", warmUp == null ? USUAL_WARM_UP : warmUp);
             all.put("compiling", warmUp == null ? COMPILING : 0);
             all.put("depth", plan.latency() ? 1 : plan.depth());

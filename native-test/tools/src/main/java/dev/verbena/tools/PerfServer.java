@@ -187,7 +187,8 @@ final class PerfServer implements Callable<Integer> {
         }
 
         private void accept(Connector request, QueuePair queuePair) {
-            request.accept(queuePair, plan.connection(terms.encode()));
+            PerfAddress own = PerfAddress.of(queuePair, request.localAddress().getAddress());
+            request.accept(queuePair, plan.connection(terms.encode(own)));
         }
 
         /** This client's next connection; other clients have to wait. */

@@ -88,13 +88,16 @@ record PerfTerms(int largest, int receives, int windows, int port) {
         return windows / PARTS;
     }
 
-    byte[] encode() {
-        return ByteBuffer.allocate(BYTES)
-                .putInt(largest)
-                .putInt(receives)
-                .putInt(windows)
-                .putInt(port)
-                .array();
+    /** As private data, with the address of the queue pair that is connected. */
+    byte[] encode(PerfAddress address) {
+        ByteBuffer bytes =
+                ByteBuffer.allocate(BYTES + PerfAddress.BYTES)
+                        .putInt(largest)
+                        .putInt(receives)
+                        .putInt(windows)
+                        .putInt(port);
+        address.encode(bytes);
+        return bytes.array();
     }
 
     /**
@@ -103,10 +106,15 @@ record PerfTerms(int largest, int receives, int windows, int port) {
      * @throws ToolFailure when they are none
      */
     static PerfTerms decode(byte[] data) {
-        if (data.length != BYTES) {
+        if (data.length != BYTES + PerfAddress.BYTES) {
             throw new ToolFailure("The peer that answered is not a server of perf");
         }
         ByteBuffer bytes = ByteBuffer.wrap(data);
         return new PerfTerms(bytes.getInt(), bytes.getInt(), bytes.getInt(), bytes.getInt());
+    }
+
+    /** The address that goes with the terms, once {@link #decode} has taken them. */
+    static PerfAddress address(byte[] data) {
+        return PerfAddress.decode(ByteBuffer.wrap(data, BYTES, PerfAddress.BYTES));
     }
 }

@@ -86,7 +86,7 @@ final class PingClient implements Callable<Integer> {
             }
             RoundTrips times = rounds(end);
             if (json) {
-                out.println(Json.of(json(adapter.name(), from, to, times)));
+                out.println(Json.of(json(adapter.name(), connector, times)));
             } else {
                 out.printf(
                         "%s of %s%s%n%s%n",
@@ -99,15 +99,15 @@ final class PingClient implements Callable<Integer> {
         return 0;
     }
 
-    private Map<String, Object> json(String device, String from, String to, RoundTrips times) {
+    private Map<String, Object> json(String device, Connector connector, RoundTrips times) {
         Map<String, Object> all = new LinkedHashMap<>();
         all.put("rounds", count);
         all.put("bytes", size);
         all.put("verified", options.verify);
         all.put("round_trip_usec", times.json());
         all.put("device", device);
-        all.put("from", from);
-        all.put("to", to);
+        ToolDevices.put(all, "from", connector.localAddress());
+        ToolDevices.put(all, "to", connector.peerAddress());
         return all;
     }
 

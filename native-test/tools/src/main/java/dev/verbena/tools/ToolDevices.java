@@ -1,10 +1,12 @@
 package dev.verbena.tools;
 
 import dev.verbena.Adapter;
+import dev.verbena.Port;
 
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.util.List;
+import java.util.Map;
 
 /** Which device a tool uses, and how it names addresses. */
 final class ToolDevices {
@@ -54,6 +56,42 @@ final class ToolDevices {
                             : none);
         }
         return active.getFirst();
+    }
+
+    /**
+     * Connects from the address of an entry of the GID table: rdma_cm finds the GID by the address.
+     *
+     * @throws ToolFailure when the entry is not one that rdma_cm could find
+     */
+    static void useGid(Adapter adapter, int index) {
+        int port = adapter.gid().port();
+        adapter.useGid(port, index);
+        Port.GidEntry entry = adapter.gid().gid();
+        if (entry.type() == Port.GidType.INFINIBAND) {
+            throw new ToolFailure(
+                    "On InfiniBand, connections find the GID by the address of an IPoIB interface:"
+                            + " choose that with --from, instead of --gid-index %d",
+                    index);
+        }
+        if (entry.type() == Port.GidType.ROCE_V1) {
+            throw new ToolFailure(
+                    "GID %d of %s is one of RoCE v1, and connections by rdma_cm use RoCE v2: choose the"
+                            + " index of the RoCE v2 entry with that address (\"verbena devices\" lists"
+                            + " them)",
+                    index, adapter.name());
+        }
+        if (entry.gid().isLinkLocal()) {
+            throw new ToolFailure(
+                    "GID %d of %s is link-local, and connections need an address that is valid beyond"
+                            + " its link: choose another index (\"verbena devices\" lists them)",
+                    index, adapter.name());
+        }
+    }
+
+    /** An address and a port as JSON, in two fields. */
+    static void put(Map<String, Object> all, String name, InetSocketAddress address) {
+        all.put(name, address.getAddress().getHostAddress());
+        all.put(name + "_port", address.getPort());
     }
 
     static String describe(InetSocketAddress address) {

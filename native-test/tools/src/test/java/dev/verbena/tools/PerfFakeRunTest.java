@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import dev.verbena.Adapter;
 import dev.verbena.Connector;
 import dev.verbena.Listener;
+import dev.verbena.internal.verbs.GidTableEntry;
 import dev.verbena.internal.verbs.SendChain;
 import dev.verbena.tools.PerfOnFakeDevice.Run;
 
@@ -12,11 +13,13 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.time.Duration;
+import java.util.List;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.regex.Pattern;
@@ -107,6 +110,101 @@ class PerfFakeRunTest {
         String words = line.contains("-D") ? "" : " --iterations 300";
         Run both = measured(line + words + " -b --size 64,5000 --warmup 10");
         assertThat(both.out()).containsPattern("\n 64 +\\d+ ").containsPattern("\n 5000 +\\d+ ");
+    }
+
+    @Test
+    void printsPerftestsHeader() throws Exception {
+        Run client =
+                measured("send bw --depth 16 -q 2 -b -R -F --size 64 --iterations 100 --warmup 0");
+        assertThat(client.out())
+                .startsWith(
+                        """
+                        ---------------------------------------------------------------------------------------
+                                            Send Bidirectional BW Test
+                         Dual-port       : OFF\t\tDevice         : fake0
+                         Number of qps   : 2\t\tTransport type : IB
+                         Connection type : RC\t\tUsing SRQ      : OFF
+                         TX depth        : 16
+                         RX depth        : 512
+                         CQ Moderation   : 16
+                         Mtu             : 1024[B]
+                         Link type       : Ethernet
+                         GID index       : 0
+                         Max inline data : 0[B]
+                         rdma_cm QPs     : ON
+                         Data ex. method : rdma_cm
+                        ---------------------------------------------------------------------------------------
+                         local address: LID 0000 QPN 0x""");
+        String gid = " GID: 00:00:00:00:00:00:00:00:00:00:255:255:10:00:00:01";
+        List<String> lines = client.out().lines().skip(15).toList();
+        assertThat(lines)
+                .satisfiesExactly(
+                        one ->
+                                assertThat(one)
+                                        .matches(" local address: LID 0000 QPN 0x.{4} PSN n/a"),
+                        one -> assertThat(one).isEqualTo(gid),
+                        one ->
+                                assertThat(one)
+                                        .matches(" local address: LID 0000 QPN 0x.{4} PSN n/a"),
+                        one -> assertThat(one).isEqualTo(gid),
+                        one ->
+                                assertThat(one)
+                                        .matches(" remote address: LID 0000 QPN 0x.{4} PSN n/a"),
+                        one -> assertThat(one).isEqualTo(gid),
+                        one ->
+                                assertThat(one)
+                                        .matches(" remote address: LID 0000 QPN 0x.{4} PSN n/a"),
+                        one -> assertThat(one).isEqualTo(gid),
+                        one -> assertThat(one).isEqualTo(PerfHeader.LINE),
+                        one -> assertThat(one).startsWith(" #bytes"),
+                        one -> assertThat(one).startsWith(" 64 "),
+                        one -> assertThat(one).isEqualTo(PerfHeader.LINE));
+        assertThat(
+                        lines.stream()
+                                .filter(one -> one.contains("QPN"))
+                                .map(one -> one.substring(one.indexOf("QPN"))))
+                .as("four queue pairs")
+                .doesNotHaveDuplicates();
+    }
+
+    @Test
+    void jsonHasAddressAndPortInFieldsOfTheirOwn() throws Exception {
+        Run client = measured("write lat --iterations 10 --warmup 0 --json");
+        assertThat(client.out())
+                .containsPattern(
+                        "\"from\":\"10.0.0.1\",\"from_port\":\\d+,\"to\":\"10.0.0.1\",\"to_port\":\\d+,");
+    }
+
+    // ---- the GID
+
+    private static final GidTableEntry V1 = new GidTableEntry(1, 0, 1, 0, 0xFFFF_0A00_0001L, 0);
+    private static final GidTableEntry V2 = new GidTableEntry(1, 1, 2, 0, 0xFFFF_0A00_0001L, 0);
+    private static final GidTableEntry OTHER = new GidTableEntry(1, 2, 2, 0, 0xFFFF_0A00_0002L, 0);
+    private static final GidTableEntry LINK_LOCAL =
+            new GidTableEntry(1, 3, 2, 0xFE80_0000_0000_0000L, 1, 0);
+
+    @Test
+    void connectsFromTheAddressOfTheGid() throws Exception {
+        perf.device.gids = List.of(V1, V2, OTHER, LINK_LOCAL);
+        perf.network.devices.put(InetAddress.ofLiteral("10.0.0.2"), "fake0");
+        String line = "write lat --iterations 10 --warmup 0 -x 2";
+        assertThat(measured(line + " --json").out()).contains("\"from\":\"10.0.0.2\"");
+        assertThat(measured(line).out())
+                .contains(" GID index       : 2\n")
+                .contains(" GID: 00:00:00:00:00:00:00:00:00:00:255:255:10:00:00:02");
+    }
+
+    @ParameterizedTest
+    @CsvSource({
+        "0, is one of RoCE v1",
+        "3, is link-local",
+        "7, fake0 has no GID 7 on port 1",
+    })
+    void refusesGidsThatConnectionsCannotUse(int index, String explanation) throws Exception {
+        perf.device.gids = List.of(V1, V2, OTHER, LINK_LOCAL);
+        Run client = perf.client(7175, "write lat -x " + index);
+        assertThat(client.exitCode()).isEqualTo(1);
+        assertThat(client.err()).contains(explanation);
     }
 
     /** A thousand messages of each side; the server's are as many as the client's. */

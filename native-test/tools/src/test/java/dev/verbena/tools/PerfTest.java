@@ -4,6 +4,8 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.within;
 
+import dev.verbena.Gid;
+
 import org.junit.jupiter.api.RepeatedTest;
 import org.junit.jupiter.api.RepetitionInfo;
 import org.junit.jupiter.api.Test;
@@ -195,7 +197,10 @@ class PerfTest {
     @Test
     void termsTravelInPrivateData() {
         PerfTerms terms = new PerfTerms(8 << 20, 512, 256, 7175);
-        assertThat(PerfTerms.decode(terms.encode())).isEqualTo(terms);
+        PerfAddress address = new PerfAddress(0x1234, 0xFFFE, Gid.parse("::ffff:192.0.2.1"));
+        byte[] data = terms.encode(address);
+        assertThat(PerfTerms.decode(data)).isEqualTo(terms);
+        assertThat(PerfTerms.address(data)).isEqualTo(address);
     }
 
     @Test
