@@ -75,7 +75,7 @@ final class Demo implements Callable<Integer> {
                 MemoryRegion source = sendingDomain.allocate(BYTES);
                 MemoryRegion target = receivingDomain.allocate(BYTES, Access.LOCAL_WRITE)) {
             out.printf(
-                    "Registered %,d bytes of off-heap memory on each device; local key of the sender 0x%08x, of the receiver 0x%08x%n",
+                    "Registered %,d bytes of off-heap memory on each: the local keys are 0x%08x and 0x%08x%n",
                     BYTES, source.localToken(), target.localToken());
 
             sender.connect(receiver.address());
