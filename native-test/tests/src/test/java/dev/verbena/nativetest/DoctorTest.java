@@ -36,6 +36,7 @@ class DoctorTest {
         assertThat(said)
                 .matches(Pattern.compile("\\{\"usable\":true,\"problems\":\\[],.*}\n"))
                 .containsPattern("\"lockable_bytes\":(null|\\d+),\"devices\":\\[\\{")
+                .containsPattern(FIRST_PORT)
                 .contains(jsonOfFirst())
                 .contains("\"problem\":null,\"connections\":true,\"registration\":true}");
     }
@@ -47,9 +48,13 @@ class DoctorTest {
             Port port = adapter.ports().getFirst();
             assertThat(said)
                     .contains("Device " + adapter.name())
-                    .contains(
-                            "port %d: link up, %s, MTU %d, "
-                                    .formatted(port.number(), port.linkLayer(), port.mtuBytes()))
+                    .containsPattern(
+                            "port %d: link up, %s, network interfaces? [^,]+, MTU %d of at most %d, "
+                                    .formatted(
+                                            port.number(),
+                                            port.linkLayer(),
+                                            port.mtuBytes(),
+                                            port.maxMtuBytes()))
                     .containsPattern("Gbit/s \\(\\w+ x\\d+\\)")
                     .contains(adapter.gid().gid() + ", chosen: RoCE v2 before v1");
         }
@@ -59,11 +64,17 @@ class DoctorTest {
     void devicesSaysTheSameInJson() throws Exception {
         assertThat(outputOf("devices", "--json"))
                 .matches(Pattern.compile("\\{\"devices\":\\[\\{.*}]}\n"))
+                .containsPattern(FIRST_PORT)
                 .contains(jsonOfFirst())
                 .contains("\"problem\":null}");
     }
 
-    /** What both print of the first device, from its first port to the choice of its GID. */
+    private static final Pattern FIRST_PORT =
+            Pattern.compile(
+                    "\"ports\":\\[\\{\"number\":1,\"link_up\":true,\"link_layer\":\"\\w+\","
+                            + "\"network_interfaces\":\\[\"[^]]+\"],\"mtu_bytes\"");
+
+    /** What both print of the first device, from its first port's MTU to the choice of its GID. */
     private static String jsonOfFirst() {
         try (Adapter adapter = Adapter.open(RdmaDevices.active().getFirst())) {
             Port port = adapter.ports().getFirst();
@@ -71,14 +82,12 @@ class DoctorTest {
             for (Port.GidEntry gid : port.gids()) {
                 gids.append(gids.isEmpty() ? "" : ",").append('{').append(json(gid)).append('}');
             }
-            return ("\"ports\":[{\"number\":%d,\"link_up\":true,\"link_layer\":\"%s\",\"mtu_bytes\":%d,"
-                            + "\"max_message_bytes\":%d,\"lid\":%d,"
+            return ("\"mtu_bytes\":%d,\"max_mtu_bytes\":%d,\"max_message_bytes\":%d,\"lid\":%d,"
                             + "\"bits_per_second\":%d,\"speed\":\"%s\",\"width\":%d,\"gids\":[%s]}],"
                             + "\"chosen_gid\":{\"port\":%d,%s,\"reason\":\"%s\"}")
                     .formatted(
-                            port.number(),
-                            port.linkLayer().name().toLowerCase(),
                             port.mtuBytes(),
+                            port.maxMtuBytes(),
                             port.maxMessageBytes(),
                             port.lid(),
                             port.bitsPerSecond(),
