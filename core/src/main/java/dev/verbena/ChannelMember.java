@@ -19,7 +19,7 @@ final class ChannelMember implements SharedChannel.Queue {
 
     @Override
     public boolean collect(int arrived) {
-        if (!holdIfOpen()) {
+        if (!queue.tryAcquire()) {
             return false;
         }
         try {
@@ -32,7 +32,7 @@ final class ChannelMember implements SharedChannel.Queue {
 
     @Override
     public void lookForFailures() {
-        if (holdIfOpen()) {
+        if (queue.tryAcquire()) {
             try {
                 queue.lookForFailures();
             } finally {
@@ -44,14 +44,5 @@ final class ChannelMember implements SharedChannel.Queue {
     @Override
     public void channelFailed(int errno) {
         events.channelFailed(errno);
-    }
-
-    private boolean holdIfOpen() {
-        try {
-            queue.acquire();
-            return true;
-        } catch (IllegalStateException e) {
-            return false; // closed meanwhile
-        }
     }
 }

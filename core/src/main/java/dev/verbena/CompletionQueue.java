@@ -233,10 +233,8 @@ public final class CompletionQueue extends NativeObject {
     }
 
     private void breakDownHeld(Status status) {
-        try {
-            acquire();
-        } catch (IllegalStateException e) {
-            return; // closed meanwhile
+        if (!tryAcquire()) {
+            return;
         }
         try {
             breakDown(status);

@@ -428,16 +428,6 @@ public final class MemoryRegion extends NativeObject {
         end.finish();
     }
 
-    /**
-     * For the domain's set of regions. Computed from the address of {@code ibv_mr}, because the JVM
-     * must generate an identity hash for each new object. Such addresses are evenly spaced; the
-     * multiplication by the golden ratio spreads them.
-     */
-    @Override
-    public int hashCode() {
-        return (int) (registered.handle() * 0x9E37_79B9_7F4A_7C15L >>> 32);
-    }
-
     @Override
     String describe() {
         return "MemoryRegion of %d bytes %s 0x%x"

@@ -47,8 +47,7 @@ abstract class NativeObject implements AutoCloseable {
     private volatile int holders = 1;
     private volatile boolean closed;
     private final CompletableFuture<Void> destroyed = new CompletableFuture<>();
-    // For messages. By identity: a region is equal to another one of the same handle.
-    private final Set<NativeObject> dependants =
+    private final Set<NativeObject> dependants = // for messages
             Collections.synchronizedSet(Collections.newSetFromMap(new IdentityHashMap<>(1)));
 
     /**
@@ -128,14 +127,21 @@ abstract class NativeObject implements AutoCloseable {
      * closed.
      */
     final void acquire() {
-        ensureOpen();
-        int seen;
-        do {
-            seen = holders;
-            if (seen == 0) {
-                throw new ClosedException(this);
+        if (!tryAcquire()) {
+            throw new ClosedException(this);
+        }
+    }
+
+    /** Adds a reference as {@link #acquire} does; returns false if closed. */
+    final boolean tryAcquire() {
+        int seen = holders;
+        while (!closed && seen != 0) {
+            if (HOLDERS.compareAndSet(this, seen, seen + 1)) {
+                return true;
             }
-        } while (!HOLDERS.compareAndSet(this, seen, seen + 1));
+            seen = holders;
+        }
+        return false;
     }
 
     /**

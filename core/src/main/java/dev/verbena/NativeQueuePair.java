@@ -8,6 +8,7 @@ import dev.verbena.internal.queue.ReceiveQueue;
 import dev.verbena.internal.queue.SendQueue;
 import dev.verbena.internal.queue.SynthesizedStatus;
 import dev.verbena.internal.queue.WindowRequests;
+import dev.verbena.internal.runtime.Threads;
 import dev.verbena.internal.verbs.DeviceControl;
 import dev.verbena.internal.verbs.PathAttributes;
 import dev.verbena.internal.verbs.StateChange;
@@ -17,6 +18,7 @@ import org.jspecify.annotations.Nullable;
 
 import java.lang.invoke.MethodHandles;
 import java.lang.invoke.VarHandle;
+import java.time.Duration;
 import java.util.Objects;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ThreadLocalRandom;
@@ -393,7 +395,7 @@ final class NativeQueuePair implements Endpoint.Listener {
 
     private void fail() {
         endedByAddress(true);
-        if (!holdUnlessClosed()) {
+        if (!owner.tryAcquire()) {
             return;
         }
         try {
@@ -408,21 +410,12 @@ final class NativeQueuePair implements Endpoint.Listener {
         }
     }
 
-    private boolean holdUnlessClosed() {
-        try {
-            owner.acquire();
-            return true;
-        } catch (IllegalStateException e) {
-            return false; // closed meanwhile
-        }
-    }
-
     /**
      * Looks for a failure that no completion reports: the peer's mistake, with no request
      * outstanding here. On rxe a receive posted since would never end.
      */
     void lookForFailure() {
-        if (receives != null && receives.waiting() && holdUnlessClosed()) {
+        if (receives != null && receives.waiting() && owner.tryAcquire()) {
             try {
                 if (control().inError(parts.address)) {
                     noteFailureByItself();
@@ -454,7 +447,7 @@ final class NativeQueuePair implements Endpoint.Listener {
 
     /** See {@link QueuePair#failedByPeer}. */
     boolean failedByPeer() {
-        if (!failedByItself && holdUnlessClosed()) {
+        if (!failedByItself && owner.tryAcquire()) {
             try {
                 if (control().inError(parts.address)) {
                     noteFailureByItself();
@@ -507,7 +500,7 @@ final class NativeQueuePair implements Endpoint.Listener {
     }
 
     private void finishStalled(CompletionQueue queue) {
-        if (holdUnlessClosed()) {
+        if (owner.tryAcquire()) {
             try {
                 var _ = queue.poller().drain(); // what has completed did not stand still
                 finish(queue, 0, SynthesizedStatus.FLUSHED);
@@ -526,7 +519,9 @@ final class NativeQueuePair implements Endpoint.Listener {
      * @param rest the provider's status of what the device does not end
      */
     void finish(CompletionQueue queue, long nanoseconds, int rest) {
-        owner.acquire();
+        if (!owner.tryAcquire()) {
+            return;
+        }
         try {
             if (queue == sendCompletions) {
                 sends.finish(nanoseconds, rest);
@@ -579,21 +574,8 @@ final class NativeQueuePair implements Endpoint.Listener {
         if (!reachable || !adapter.provider().reportsLastReceive()) {
             return;
         }
-        long deadline = System.nanoTime() + closeTimeout();
-        boolean interrupted = false;
-        boolean waiting = true;
-        while (waiting) {
-            try {
-                // When the time runs out, it is destroyed all the same, and may lose a receive.
-                var _ = last.await(deadline - System.nanoTime(), TimeUnit.NANOSECONDS);
-                waiting = false;
-            } catch (InterruptedException e) {
-                interrupted = true; // closing is not given up half way
-            }
-        }
-        if (interrupted) {
-            Thread.currentThread().interrupt();
-        }
+        // When the time runs out, it is destroyed all the same, and may lose a receive.
+        var _ = Threads.await(last, Duration.ofNanos(closeTimeout()));
     }
 
     /** For how long a close waits for the device to end what is outstanding. */

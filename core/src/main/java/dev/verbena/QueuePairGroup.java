@@ -61,7 +61,7 @@ final class QueuePairGroup {
         for (QueuePair queuePair : queuePairs) {
             try {
                 queuePair.flush();
-            } catch (IllegalStateException | VerbenaException e) {
+            } catch (ClosedException | VerbenaException e) {
                 continue; // closed meanwhile, or broken with the device
             }
         }
@@ -69,11 +69,7 @@ final class QueuePairGroup {
         long timeout = overrun ? BREAK_DOWN : NativeQueuePair.FAILED_DEVICE_TIMEOUT;
         long start = System.nanoTime();
         for (QueuePair queuePair : queuePairs) {
-            try {
-                queuePair.finish(of, timeout - (System.nanoTime() - start), lost);
-            } catch (IllegalStateException e) {
-                continue; // closed meanwhile
-            }
+            queuePair.finish(of, timeout - (System.nanoTime() - start), lost);
         }
     }
 }

@@ -175,10 +175,6 @@ public final class ChannelServer implements AutoCloseable {
         }
     }
 
-    boolean isStopping() {
-        return stopping;
-    }
-
     private void ended(Channel channel) {
         if (channels.remove(channel)) {
             count.decrementAndGet();

@@ -3,32 +3,25 @@ package dev.verbena.channel;
 /** What a channel posts for its user. */
 enum RequestKind {
     /** A message. */
-    SEND(true, false, false, false),
-    /** A write into an exposure of the peer's. */
-    WRITE(false, true, false, false),
-    /** A read from one. */
-    READ(false, false, true, false),
-    /** A message that takes the remote key of one back. */
-    SEND_AND_INVALIDATE(true, false, false, true),
-    /** A write, and a message that takes the remote key back. */
-    WRITE_AND_INVALIDATE(true, true, false, true);
+    SEND(true, false, false),
+    /** A write into memory that the peer exposes. */
+    WRITE(false, false, false),
+    /** A read from memory that the peer exposes. */
+    READ(false, true, false),
+    /** A message that invalidates the remote key of an exposure. */
+    SEND_AND_INVALIDATE(true, false, true),
+    /** A write, and a message that invalidates the remote key. */
+    WRITE_AND_INVALIDATE(true, false, true);
 
-    /** Whether it has a message, which takes a receive of the peer's. */
+    /** Whether it sends a message, which uses a receive of the peer. */
     final boolean message;
 
-    final boolean writes;
     final boolean reads;
     final boolean invalidates;
 
-    RequestKind(boolean message, boolean writes, boolean reads, boolean invalidates) {
+    RequestKind(boolean message, boolean reads, boolean invalidates) {
         this.message = message;
-        this.writes = writes;
         this.reads = reads;
         this.invalidates = invalidates;
-    }
-
-    /** Whether it names an exposure of the peer's. */
-    boolean remote() {
-        return this != SEND;
     }
 }

@@ -23,6 +23,7 @@ import java.util.List;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.FutureTask;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 import java.util.logging.LogRecord;
@@ -133,16 +134,9 @@ class ChannelServerTest {
                     ChannelServer.listen(poller, port(PORT), SMALL, 3, null, channel -> {});
             Channel first = connect(poller);
             Channel second = connect(poller);
-            CompletableFuture<Boolean> stopped =
-                    CompletableFuture.supplyAsync(
-                            () -> {
-                                try {
-                                    return server.stop(LONG);
-                                } catch (InterruptedException e) {
-                                    throw new IllegalStateException(e);
-                                }
-                            });
-            until(server::isStopping);
+            FutureTask<Boolean> stopped = new FutureTask<>(() -> server.stop(LONG));
+            Thread thread = Thread.ofPlatform().start(stopped);
+            until(() -> thread.getState() == Thread.State.TIMED_WAITING);
             assertThatThrownBy(() -> connect(poller))
                     .hasMessageContaining("refused the channel: the server stops");
             first.send(MemorySegment.ofArray(new byte[1]), LONG); // what is open works still
