@@ -425,12 +425,12 @@ public final class Adapter extends NativeObject {
      *
      * <p>Only that thread may create those queue pairs, post to them, bind and invalidate windows
      * on them, close them, and poll, arm, await and close this queue; on another thread these calls
-     * throw {@link WrongThreadException} and have no effect. When the owner thread has ended, any
-     * thread may close them: the first that does owns the queue and all its queue pairs from then
-     * on. {@link QueuePair#flush}, connecting, disconnecting and getters may be called from any
-     * thread. When another thread or the network changes such a queue pair (a disconnect by the
-     * peer, a flush, an overrun), posts are affected immediately; remaining work, such as posting
-     * deferred requests, is done by the owner thread in its next poll, arm, await or post.
+     * throw {@link WrongThreadException} and have no effect, also after the owner thread has ended.
+     * Queues that it did not close are destroyed when the adapter is closed, by any thread. {@link
+     * QueuePair#flush}, connecting, disconnecting and getters may be called from any thread. When
+     * another thread or the network changes such a queue pair (a disconnect by the peer, a flush,
+     * an overrun), posts are affected immediately; remaining work, such as posting deferred
+     * requests, is done by the owner thread in its next poll, arm, await or post.
      *
      * @param depth how many completions it must hold: the sum of the depths of all queues that
      *     report to it
@@ -552,6 +552,18 @@ public final class Adapter extends NativeObject {
      */
     boolean gone() {
         return failed() || control.queryDevice().error() == -Errno.EIO;
+    }
+
+    /** Reclaims the confined queues of threads that have ended without closing them. */
+    @Override
+    void shut() {
+        Teardown end = new Teardown(this, this);
+        for (NativeObject dependant : dependants()) {
+            if (dependant instanceof CompletionQueue queue) {
+                queue.reclaimIfOrphaned(end);
+            }
+        }
+        end.finish();
     }
 
     @Override

@@ -59,20 +59,12 @@ public final class CompletionChannel extends NativeObject {
     /** A confined queue of a thread joins. */
     synchronized void claim(Thread thread) {
         Thread before = owner;
-        if (before != null && before != thread && before.isAlive()) {
+        if (before != null && before != thread) {
             throw new IllegalArgumentException(
                     "All confined completion queues of a channel must belong to the same thread: those of this channel belong to %s, the new one to %s"
                             .formatted(before, thread));
         }
         owner = thread;
-    }
-
-    /** See {@link CompletionQueue#adopt}. */
-    synchronized void adopt() {
-        Thread before = owner;
-        if (before != null && !before.isAlive()) {
-            owner = Thread.currentThread();
-        }
     }
 
     SharedChannel<ChannelMember> channel() {

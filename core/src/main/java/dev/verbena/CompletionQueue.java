@@ -47,14 +47,12 @@ public final class CompletionQueue extends NativeObject {
      */
     static final int DEPTH_FACTOR = 2;
 
-    private static final Object ADOPTION = new Object();
     private static final int MOST_MODERATION = 0xFFFF; // the fields have 16 bits
 
     private final Adapter adapter;
     private volatile int depth;
     private final DeviceControl control;
     private final int vector;
-    private final @Nullable CompletionChannel channel; // null with one of its own
     private final long ownChannel; // 0 with a shared one
     private final long address;
     private final CompletionPoller poller;
@@ -75,7 +73,6 @@ public final class CompletionQueue extends NativeObject {
         this.adapter = adapter;
         this.control = adapter.control();
         this.callback = options.values.callback;
-        this.channel = options.values.channel;
         Thread owner = options.values.confined ? Thread.currentThread() : null;
         int depth = options.values.depth;
         Deque<Runnable> undo = new ArrayDeque<>();
@@ -556,24 +553,18 @@ public final class CompletionQueue extends NativeObject {
 
     @Override
     void checkMayClose() {
-        adopt();
+        poller.lock().checkOwner();
     }
 
     /**
-     * Makes the current thread the owner of what a thread that has ended left behind: of this
-     * confined queue and all its queue pairs, because they poll and end one another's requests.
-     *
-     * @throws WrongThreadException when the owner is another thread that is alive
+     * Destroys this queue and its queue pairs if they are confined to a thread that has ended:
+     * nobody may close them. What was outstanding is not reported, as nobody may poll it either.
      */
-    void adopt() {
-        if (poller.lock().isForeign()) {
-            synchronized (ADOPTION) { // of two threads, one gets all that belongs together
-                poller.lock().adopt();
-                if (channel != null) {
-                    channel.adopt();
-                }
-                queuePairs.adopt();
-            }
+    void reclaimIfOrphaned(Teardown end) {
+        Thread owner = owner();
+        if (owner != null && !owner.isAlive()) {
+            queuePairs.reclaim(end);
+            reclaim(end);
         }
     }
 

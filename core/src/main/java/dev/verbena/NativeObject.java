@@ -168,6 +168,20 @@ abstract class NativeObject implements AutoCloseable {
         }
     }
 
+    /** Closes this object without {@link #shut}: for its adapter, if its owner thread has ended. */
+    final void reclaim(Teardown end) {
+        if (CLOSED.compareAndSet(this, false, true)) {
+            end.release(this);
+        }
+    }
+
+    /** The objects created from this one that are not destroyed yet. */
+    final List<NativeObject> dependants() {
+        synchronized (dependants) {
+            return List.copyOf(dependants);
+        }
+    }
+
     /**
      * Waits until this object is closed and its native object destroyed (NDK: until the close that
      * pended has completed). The destroy waits until all objects created from this one are closed,
@@ -224,10 +238,8 @@ abstract class NativeObject implements AutoCloseable {
 
     /** Names a few of the dependants, in parentheses; "" when there are none. */
     private String named() {
-        List<String> names;
-        synchronized (dependants) {
-            names = dependants.stream().limit(MOST_NAMED + 1).map(NativeObject::name).toList();
-        }
+        List<String> names =
+                dependants().stream().limit(MOST_NAMED + 1).map(NativeObject::name).toList();
         if (names.isEmpty()) {
             return "";
         }
@@ -255,8 +267,8 @@ abstract class NativeObject implements AutoCloseable {
      *
      * <p>Every step of the close is tried, even if an earlier one failed.
      *
-     * @throws WrongThreadException if this object is confined to another thread that is alive; then
-     *     it is not closed
+     * @throws WrongThreadException if this object is confined to another thread; then it is not
+     *     closed
      * @throws IllegalStateException for a {@link RegisteredArena} while another thread is inside a
      *     call that uses its memory, and for a region that belongs to an arena or a pool, which
      *     closes it; then it is not closed

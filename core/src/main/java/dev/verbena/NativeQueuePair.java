@@ -534,16 +534,6 @@ final class NativeQueuePair implements Endpoint.Listener {
         }
     }
 
-    /** See {@link CompletionQueue#adopt}. */
-    void adopt() {
-        sendCompletions.adopt();
-        receiveCompletions.adopt();
-        sends.adopt();
-        if (receives != null) {
-            receives.adopt();
-        }
-    }
-
     /** Closes both queues: every request has ended when this returns. */
     void close() {
         endedByAddress(false);

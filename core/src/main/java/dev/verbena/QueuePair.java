@@ -747,12 +747,7 @@ public final class QueuePair extends NativeObject implements SendRequests {
 
     @Override
     void checkMayClose() {
-        half.adopt();
-    }
-
-    /** See {@link NativeQueuePair#adopt}. */
-    void adopt() {
-        half.adopt();
+        initiatorCompletions.checkMayClose();
     }
 
     @Override

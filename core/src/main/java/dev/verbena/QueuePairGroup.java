@@ -36,10 +36,10 @@ final class QueuePairGroup {
         }
     }
 
-    /** See {@link CompletionQueue#adopt}. */
-    void adopt() {
+    /** See {@link CompletionQueue#reclaimIfOrphaned}. */
+    void reclaim(Teardown end) {
         for (QueuePair queuePair : queuePairs) {
-            queuePair.adopt();
+            queuePair.reclaim(end);
         }
     }
 

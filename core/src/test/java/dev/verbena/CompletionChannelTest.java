@@ -484,21 +484,22 @@ class CompletionChannelTest {
     }
 
     @Test
-    void whoTakesOverAQueueOfAThreadThatEndedMayWait() throws Exception {
+    void aChannelOfAThreadThatEndedIsWaitedForByNobody() throws Exception {
         FakeDevice device = new FakeDevice();
-        try (Adapter adapter = new Adapter("fake0", device, device.open());
-                CompletionChannel channel = adapter.createCompletionChannel()) {
+        Adapter adapter = new Adapter("fake0", device, device.open());
+        try (CompletionChannel channel = adapter.createCompletionChannel()) {
             CompletionQueueOptions options =
                     CompletionQueueOptions.depth(8).confined().channel(channel);
-            CompletionQueue[] left = {null};
             Thread.ofPlatform()
-                    .start(() -> left[0] = adapter.createCompletionQueue(options))
+                    .start(() -> assertThat(adapter.createCompletionQueue(options)).isNotNull())
                     .join();
             assertThatThrownBy(() -> channel.await(Duration.ZERO))
                     .isInstanceOf(WrongThreadException.class);
-            left[0].close();
-            assertThat(channel.await(Duration.ZERO)).isNull();
+            assertThatThrownBy(() -> adapter.createCompletionQueue(options))
+                    .isInstanceOf(IllegalArgumentException.class);
+            adapter.close(); // with the queue
         }
+        adapter.awaitClosed(Duration.ZERO);
         device.dispose();
     }
 

@@ -42,21 +42,6 @@ class ConfinementTest {
         return result;
     }
 
-    /** A device without queues, for those that a thread which ends leaves behind. */
-    private static final class Bare {
-        private final FakeDevice device = new FakeDevice();
-        final Adapter adapter = new Adapter("fake0", device, device.open());
-        final ProtectionDomain domain = adapter.createProtectionDomain();
-
-        /** When all queues are closed, nothing is left. */
-        void end() {
-            domain.close();
-            adapter.close();
-            assertThat(device.objects()).isZero();
-            device.dispose();
-        }
-    }
-
     private static void refusedElsewhere(ThrowingCallable call) throws Exception {
         elsewhere(
                 () -> {
@@ -171,86 +156,95 @@ class ConfinementTest {
                 assertThat(rig.device.errorsAskedFor).isEqualTo(askedBefore);
             }
         }
+    }
 
-        @Test
-        void closesWhatAThreadThatEndedHasLeft() throws Exception {
-            Bare bare = new Bare();
-            CompletionQueue queue = elsewhere(() -> bare.adapter.createConfinedCompletionQueue(16));
-            assertThatThrownBy(() -> bare.domain.createQueuePair(queue, queue, LIMITS))
-                    .isInstanceOf(WrongThreadException.class);
-            queue.close();
-            bare.end();
+    @Nested
+    class AThreadThatEnded {
+        private final FakeDevice device = new FakeDevice();
+        private final Adapter adapter = new Adapter("fake0", device, device.open());
+        private final ProtectionDomain domain = adapter.createProtectionDomain();
+        private CompletionQueue queue;
+        private CompletionQueue second;
+        private QueuePair pair;
+
+        @AfterEach
+        void nothingIsLeft() {
+            domain.close();
+            adapter.awaitClosed(Duration.ZERO);
+            assertThat(device.objects()).isZero();
+            device.dispose();
+        }
+
+        /** Two queues and a queue pair of both, with a receive and a task for the owner. */
+        private void leave() throws Exception {
+            elsewhere(
+                    () -> {
+                        queue = adapter.createConfinedCompletionQueue(64);
+                        second = adapter.createConfinedCompletionQueue(64);
+                        pair = domain.createQueuePair(queue, second, LIMITS);
+                        pair.receive(1, new BufferList(1)).orThrow();
+                        Thread.ofPlatform().start(pair::flush).join();
+                        return null;
+                    });
         }
 
         @Test
-        void closesAQueuePairThatAThreadThatEndedHasLeft() throws Exception {
-            Bare bare = new Bare();
-            AutoCloseable[] left =
-                    elsewhere(
-                            () -> {
-                                CompletionQueue queue =
-                                        bare.adapter.createConfinedCompletionQueue(32);
-                                QueuePair pair = bare.domain.createQueuePair(queue, queue, LIMITS);
-                                return new AutoCloseable[] {pair, queue};
-                            });
-            for (AutoCloseable object : left) {
-                object.close();
+        void leavesQueuesThatNoOtherThreadUsesOrCloses() throws Exception {
+            leave();
+            for (ThrowingCallable call :
+                    List.<ThrowingCallable>of(
+                            pair::close,
+                            queue::close,
+                            () -> pair.receive(2, new BufferList(1)),
+                            () -> queue.poll(new Completions(1)),
+                            () -> domain.createQueuePair(queue, queue, LIMITS))) {
+                assertThatThrownBy(call).isInstanceOf(WrongThreadException.class);
             }
-            bare.end();
+            assertThat(pair.state()).isEqualTo(QueuePairState.FLUSHED);
+            adapter.close();
         }
-    }
 
-    /** The close of the first takes over the queue that they share. */
-    @Test
-    void endsASecondQueuePairOfAThreadThatEnded() throws Exception {
-        Bare bare = new Bare();
-        CompletionQueue[] queues = new CompletionQueue[2];
-        QueuePair[] pairs =
-                elsewhere(
-                        () -> {
-                            queues[0] = bare.adapter.createConfinedCompletionQueue(64);
-                            queues[1] = bare.adapter.createConfinedCompletionQueue(64);
-                            QueuePair first =
-                                    bare.domain.createQueuePair(queues[0], queues[0], LIMITS);
-                            QueuePair second =
-                                    bare.domain.createQueuePair(queues[0], queues[1], LIMITS);
-                            second.receive(1, new BufferList(1)).orThrow();
-                            return new QueuePair[] {first, second};
-                        });
-        pairs[0].close();
-        pairs[1].flush();
-        assertThat(pairs[1].state()).isEqualTo(QueuePairState.FLUSHED);
-        Completions completions = new Completions(4);
-        assertThat(queues[1].poll(completions)).isOne();
-        assertThat(completions.status(0)).isEqualTo(Status.CANCELLED);
-        pairs[1].close();
-        queues[0].close();
-        queues[1].close();
-        bare.end();
-    }
+        @Test
+        void leavesWhatTheCloseOfTheAdapterDestroys() throws Exception {
+            leave();
+            adapter.close();
+            for (NativeObject left : List.of(pair, queue, second)) {
+                left.awaitClosed(Duration.ZERO);
+            }
+            assertThat(pair.state()).isEqualTo(QueuePairState.CLOSED);
+            assertThatThrownBy(pair::flush).isInstanceOf(IllegalStateException.class);
+        }
 
-    /**
-     * What others wanted of the first, which it closed, is of no use to the thread that follows.
-     */
-    @Test
-    void takesOverAQueueWithTasksForAQueuePairThatIsClosed() throws Exception {
-        Bare bare = new Bare();
-        CompletionQueue[] queues = new CompletionQueue[1];
-        QueuePair second =
-                elsewhere(
-                        () -> {
-                            CompletionQueue queue = bare.adapter.createConfinedCompletionQueue(64);
-                            queues[0] = queue;
-                            QueuePair first = bare.domain.createQueuePair(queue, queue, LIMITS);
-                            QueuePair left = bare.domain.createQueuePair(queue, queue, LIMITS);
-                            Thread.ofPlatform().start(first::flush).join();
-                            first.close();
-                            return left;
-                        });
-        second.close();
-        assertThat(queues[0].poll(new Completions(1))).isZero();
-        queues[0].close();
-        bare.end();
+        @Test
+        void mayHaveClosedAPart() throws Exception {
+            elsewhere(
+                    () -> {
+                        queue = adapter.createConfinedCompletionQueue(64);
+                        pair = domain.createQueuePair(queue, queue, LIMITS);
+                        queue.close();
+                        return null;
+                    });
+            adapter.close();
+            pair.awaitClosed(Duration.ZERO);
+        }
+
+        @Test
+        void doesNotConcernQueuesOfThreadsThatLive() throws Exception {
+            leave();
+            try (CompletionQueue own = adapter.createConfinedCompletionQueue(64);
+                    CompletionQueue shared = adapter.createCompletionQueue(64);
+                    QueuePair used = domain.createQueuePair(own, own, LIMITS);
+                    QueuePair other = domain.createQueuePair(shared, shared, LIMITS)) {
+                adapter.close();
+                used.receive(1, new BufferList(1)).orThrow();
+                used.flush();
+                other.receive(2, new BufferList(1)).orThrow();
+                other.flush();
+                Completions completions = new Completions(4);
+                assertThat(own.poll(completions)).isOne();
+                assertThat(shared.poll(completions)).isOne();
+            }
+        }
     }
 
     @Test

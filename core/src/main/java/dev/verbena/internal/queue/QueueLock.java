@@ -29,21 +29,18 @@ public class QueueLock {
     private static final int YIELDS = 20; // before the first park
     private static final long PARK_NANOS = 50_000;
     private static final VarHandle STATE;
-    private static final VarHandle OWNER;
 
     static {
         try {
-            MethodHandles.Lookup lookup = MethodHandles.lookup();
-            STATE = lookup.findVarHandle(QueueLock.class, "state", int.class);
-            OWNER = lookup.findVarHandle(QueueLock.class, "owner", Thread.class);
+            STATE = MethodHandles.lookup().findVarHandle(QueueLock.class, "state", int.class);
         } catch (ReflectiveOperationException e) {
             throw new ExceptionInInitializerError(e);
         }
     }
 
-    private @Nullable Thread owner; // null: shared. Only adopt() changes it
-    // The owner as long as the lock is open: all that its posts and polls look at.
-    private @Nullable Thread user;
+    private final @Nullable Thread owner; // null: shared
+    private @Nullable Thread
+            user; // the owner while the lock is open: all that a post or poll reads
     private int state;
 
     /**
@@ -71,15 +68,6 @@ public class QueueLock {
         }
         checkOwner();
         return false; // closed
-    }
-
-    /**
-     * As {@link #acquire}, but false where the lock is confined to another thread. For tasks that
-     * were left to the owner of a completion queue: by the time that they run, it may have another
-     * owner than this lock, of a queue pair that was closed before.
-     */
-    final boolean acquireUnlessForeign() {
-        return !isForeign() && acquire();
     }
 
     /** Releases the lock; only after {@link #acquire} returned true. */
@@ -122,37 +110,16 @@ public class QueueLock {
     }
 
     /**
-     * Makes the current thread the owner, if the owner has ended: so that what a thread has left
-     * behind can be closed. Does nothing on a shared lock, and for the owner.
-     *
-     * @throws WrongThreadException when the owner is another thread that is alive
-     */
-    public final void adopt() {
-        Thread before = owner;
-        Thread current = Thread.currentThread();
-        if (before != null
-                && before != current
-                && (before.isAlive() || !OWNER.compareAndSet(this, before, current))) {
-            refuseThread();
-        }
-        user = state == CLOSED ? null : owner;
-    }
-
-    /**
      * Checks the thread of a confined lock.
      *
      * @throws WrongThreadException when it is not the owner
      */
     public final void checkOwner() {
         if (isForeign()) {
-            refuseThread();
+            throw new WrongThreadException(
+                    "This queue is confined to %s, and was used by %s: its completion queue was made by createConfinedCompletionQueue, so only the thread that made it may post, poll, arm, wait and close"
+                            .formatted(owner, Thread.currentThread()));
         }
-    }
-
-    private void refuseThread() {
-        throw new WrongThreadException(
-                "This queue is confined to %s, and was used by %s: its completion queue was made by createConfinedCompletionQueue, so only the thread that made it may post, poll, arm, wait and close"
-                        .formatted(owner, Thread.currentThread()));
     }
 
     /**

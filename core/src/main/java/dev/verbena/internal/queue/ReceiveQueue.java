@@ -145,7 +145,7 @@ public final class ReceiveQueue extends QueueLock {
 
     /** The queue pair may be destroyed by the time that its owner polls; this is closed before. */
     private void runUnlessClosed(Runnable modifyToError) {
-        if (acquireUnlessForeign()) {
+        if (acquire()) {
             try {
                 modifyToError.run();
             } finally {

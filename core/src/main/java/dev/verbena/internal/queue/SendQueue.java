@@ -467,7 +467,7 @@ public final class SendQueue extends QueueLock {
     }
 
     private void disconnectHere() {
-        if (acquireUnlessForeign()) {
+        if (acquire()) {
             try {
                 postDeferredHere();
                 end();
@@ -495,7 +495,7 @@ public final class SendQueue extends QueueLock {
 
     private void drainHere() {
         disconnectHere();
-        if (acquireUnlessForeign()) {
+        if (acquire()) {
             try {
                 if (unsignaled > 0 && ledger.outstanding() > 0) {
                     postInternal(SendChain.WRITE);

@@ -172,8 +172,6 @@ class QueueLockTest {
             assertThat(lock.isForeign()).isFalse();
             elsewhere(() -> assertThat(lock.isForeign()).isFalse());
             assertThat(lock.owner()).isNull();
-            elsewhere(lock::adopt);
-            assertThat(lock.owner()).isNull();
         }
     }
 
@@ -201,7 +199,6 @@ class QueueLockTest {
                                 .hasMessageContaining(Thread.currentThread().toString())
                                 .hasMessageContaining("createConfinedCompletionQueue");
                         assertThatThrownBy(lock::close).isInstanceOf(WrongThreadException.class);
-                        assertThatThrownBy(lock::adopt).isInstanceOf(WrongThreadException.class);
                     });
             assertThat(lock.acquire()).isTrue();
         }
@@ -217,18 +214,11 @@ class QueueLockTest {
         }
 
         @Test
-        void whatAnEndedThreadHasLeftIsAdoptedByOne() throws Exception {
+        void noThreadFollowsAnOwnerThatEnded() throws Exception {
             QueueLock[] left = new QueueLock[1];
             elsewhere(() -> left[0] = new QueueLock(Thread.currentThread()));
             assertThatThrownBy(left[0]::acquire).isInstanceOf(WrongThreadException.class);
-            left[0].adopt();
-            assertThat(left[0].acquire()).isTrue();
-            elsewhere(
-                    () ->
-                            assertThatThrownBy(left[0]::adopt)
-                                    .isInstanceOf(WrongThreadException.class));
-            left[0].close();
-            assertThat(left[0].acquire()).isFalse();
+            assertThatThrownBy(left[0]::close).isInstanceOf(WrongThreadException.class);
         }
 
         @Test
