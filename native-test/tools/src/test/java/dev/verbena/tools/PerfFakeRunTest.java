@@ -83,16 +83,13 @@ class PerfFakeRunTest {
             })
     void measuresForSomeTime(String line) throws Exception {
         long start = System.nanoTime();
-        Run client = measured(line + " --size 64,5000 -D 1 --warmup 10 --json");
+        Run client = measured(line + " --size 5000 -D 1 --warmup 10 --json");
         assertThat(Duration.ofNanos(System.nanoTime() - start))
-                .isBetween(Duration.ofSeconds(2), Duration.ofSeconds(30));
-        assertThat(client.out().lines())
-                .hasSize(2)
-                .allSatisfy(
-                        object ->
-                                assertThat(object)
-                                        .containsPattern("\"iterations\":\\d{2,},")
-                                        .contains("\"duration_sec\":1"));
+                .isBetween(Duration.ofSeconds(1), Duration.ofSeconds(30));
+        assertThat(client.out())
+                .hasLineCount(1)
+                .containsPattern("\"iterations\":\\d{2,},")
+                .contains("\"duration_sec\":1");
     }
 
     @ParameterizedTest
