@@ -114,6 +114,9 @@ class PerfRunTest {
                 "send-inv bw --depth 1",
                 "write bw --depth 8 --signal-every 8",
                 "write bw --depth 8 --chain 8 --signal-every 1",
+                "send bw --bidirectional --qps 2",
+                "write bw --bidirectional --events",
+                "read bw --bidirectional",
             })
     void measures(String line) throws Exception {
         ToolRun server = server();
@@ -122,6 +125,24 @@ class PerfRunTest {
         assertBothEndWell(client, server);
         assertThat(sizes(client)).containsExactly("64", "5000");
         assertThat(server.out()).contains("all data was correct");
+    }
+
+    @ParameterizedTest
+    @ValueSource(
+            strings = {
+                "send lat",
+                "write lat",
+                "send-inv lat --events",
+                "send bw --bidirectional",
+                "send-inv bw",
+                "read bw",
+                "channel bw",
+            })
+    void measuresForSomeTime(String line) throws Exception {
+        ToolRun server = server();
+        ToolRun client = client(server.port(), line + " --size 64 --duration 2 --warmup 10");
+        assertBothEndWell(client, server);
+        assertThat(sizes(client)).containsExactly("64");
     }
 
     /** With few outstanding requests a round, for which a chain has to have room all the same. */
