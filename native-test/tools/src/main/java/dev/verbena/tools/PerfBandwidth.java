@@ -514,8 +514,15 @@ final class PerfBandwidth extends PerfQueueLoops {
     // ---- data
 
     @Override
+    public int fewest() {
+        long fewest = sends ? Arrays.stream(goal).min().orElseThrow() : 1;
+        return (int) Math.min(fewest, Integer.MAX_VALUE);
+    }
+
+    @Override
     public long mismatch(int size, int count, int seed, boolean server) {
         boolean arrivesHere = plan.bidirectional() || server != (operation == PerfOperation.READ);
-        return arrivesHere ? end.mismatch(0, size, seed, count, operation.takesReceives()) : -1;
+        int places = operation == PerfOperation.READ ? fewest() : count;
+        return arrivesHere ? end.mismatch(0, size, seed, places, operation.takesReceives()) : -1;
     }
 }

@@ -297,6 +297,11 @@ final class PerfChannels implements PerfLoops, AutoCloseable {
     }
 
     @Override
+    public int fewest() {
+        return 1;
+    }
+
+    @Override
     public long mismatch(int size, int count, int seed, boolean server) {
         return server || plan.latency()
                 ? MemorySegment.ofArray(round.last)

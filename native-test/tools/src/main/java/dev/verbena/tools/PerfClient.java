@@ -583,13 +583,13 @@ final class PerfClient implements Callable<Integer> {
             } finally {
                 progress.end();
             }
-            control.send(new PerfControl.Message(PerfControl.Kind.OVER));
+            control.send(PerfControl.Message.over(loops.fewest()));
             PerfControl.Message checked = control.receiveUnlessPeerLeft(); // it may send longer
             if (checked == null) {
                 throw new ToolFailure("The server disconnected in the middle of a measurement");
             }
             control.checked(checked, PerfControl.Kind.CHECKED);
-            long wrong = loops.mismatch(bytes, count, PerfData.seed(number, true), false);
+            long wrong = loops.mismatch(bytes, checked.count(), PerfData.seed(number, true), false);
             if (wrong >= 0) {
                 ToolFailure failure =
                         new ToolFailure(

@@ -70,13 +70,15 @@ final class PerfControl implements AutoCloseable {
             int token,
             int window,
             String text) {
-        Message(Kind kind) {
-            this(kind, 0, 0, 0, 0, 0, 0, "");
+        /** With the fewest messages that this side has sent on a queue pair. */
+        static Message over(int count) {
+            return new Message(Kind.OVER, 0, 0, count, 0, 0, 0, "");
         }
 
-        /** With the rate of what this side has sent. */
-        static Message checked(double rate) {
-            return new Message(Kind.CHECKED, 0, 0, 0, Double.doubleToRawLongBits(rate), 0, 0, "");
+        /** Likewise, and with their rate. */
+        static Message checked(int count, double rate) {
+            return new Message(
+                    Kind.CHECKED, 0, 0, count, Double.doubleToRawLongBits(rate), 0, 0, "");
         }
 
         static Message failed(String text) {

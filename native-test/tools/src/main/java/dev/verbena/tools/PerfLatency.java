@@ -185,6 +185,11 @@ final class PerfLatency extends PerfQueueLoops {
     }
 
     @Override
+    public int fewest() {
+        return 1;
+    }
+
+    @Override
     public long mismatch(int size, int count, int seed, boolean server) {
         return switch (plan.operation()) {
             case SEND -> end.mismatch(0, size, seed, 1, true);

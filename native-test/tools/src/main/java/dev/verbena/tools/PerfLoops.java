@@ -47,9 +47,13 @@ interface PerfLoops {
      */
     double serve(int count);
 
+    /** The fewest messages that went out from here on a queue pair in this round, at least 1. */
+    int fewest();
+
     /**
      * Looks at what came.
      *
+     * @param count what the peer's {@link #fewest} is
      * @param seed of what the peer sent
      * @return where it is wrong, in a message, or -1
      */

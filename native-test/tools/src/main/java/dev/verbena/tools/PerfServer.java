@@ -280,12 +280,12 @@ final class PerfServer implements Callable<Integer> {
             control.checked(over, PerfControl.Kind.OVER);
             long wrong =
                     loops.mismatch(
-                            size, message.count(), PerfData.seed(message.number(), false), true);
+                            size, over.count(), PerfData.seed(message.number(), false), true);
             if (wrong >= 0) {
                 throw new ToolFailure(
                         "The data from the client is wrong from byte %,d of %,d on", wrong, size);
             }
-            control.send(PerfControl.Message.checked(rate));
+            control.send(PerfControl.Message.checked(loops.fewest(), rate));
         }
     }
 }

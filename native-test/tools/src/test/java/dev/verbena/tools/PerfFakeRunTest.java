@@ -20,8 +20,10 @@ import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.time.Duration;
 import java.util.List;
+import java.util.Random;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.locks.LockSupport;
 import java.util.regex.Pattern;
 
 /** perf from the command line to its results, on a device that does not exist. */
@@ -247,6 +249,23 @@ class PerfFakeRunTest {
                     .doesNotContain("\0")
                     .contains("The server ended before it answered");
         }
+    }
+
+    /** Something writes into the memory that is measured, until the end. */
+    @ParameterizedTest
+    @ValueSource(strings = {"write bw", "read bw -D 1", "write bw -D 1", "write bw -D 1 -b"})
+    void noticesWrongData(String line) throws Exception {
+        Run server = perf.server();
+        String count = line.contains("-D") ? "" : " --iterations 3000";
+        Run client = perf.client(server, line + count + " --size 5000 --warmup 0");
+        Random random = new Random(1);
+        while (!client.ended()) {
+            perf.device.peerWrites(random, (byte) 0);
+            LockSupport.parkNanos(50_000);
+        }
+        assertThat(client.exitCode()).as(client + "\n" + server).isEqualTo(1);
+        assertThat(client.err()).containsPattern("The data from the (client|server) is wrong");
+        assertThat(server.exitCode()).isEqualTo(1);
     }
 
     @Test

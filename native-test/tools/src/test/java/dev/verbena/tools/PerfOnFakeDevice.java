@@ -10,6 +10,8 @@ import picocli.CommandLine;
 import java.io.PrintWriter;
 import java.io.StringWriter;
 import java.net.InetAddress;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
@@ -22,6 +24,7 @@ final class PerfOnFakeDevice implements AutoCloseable {
 
     final FakeDevice device = new FakeDevice();
     final FakeConnections network = new FakeConnections();
+    private final List<Run> runs = new ArrayList<>();
 
     PerfOnFakeDevice() {
         device.carriesBytes = true;
@@ -43,6 +46,10 @@ final class PerfOnFakeDevice implements AutoCloseable {
 
         String err() {
             return err.toString();
+        }
+
+        boolean ended() {
+            return exit.isDone();
         }
 
         int exitCode() throws Exception {
@@ -76,6 +83,7 @@ final class PerfOnFakeDevice implements AutoCloseable {
 
     Run run(String line) {
         Run run = new Run();
+        runs.add(run);
         run.thread =
                 Thread.ofPlatform()
                         .name(line)
@@ -138,8 +146,13 @@ final class PerfOnFakeDevice implements AutoCloseable {
                                 words.length > 2 ? words[2] : "--warmup 0"));
     }
 
+    /** Waits for what runs: it would use a device whose memory is gone. */
     @Override
     public void close() {
+        for (Run run : runs) {
+            run.thread.interrupt();
+            run.exit.exceptionally(failure -> 1).join();
+        }
         device.dispose();
     }
 }
