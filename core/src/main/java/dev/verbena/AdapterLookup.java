@@ -101,7 +101,7 @@ final class AdapterLookup {
         checkUsable(local, "use an address of a device");
         Interface found = network.interfaceOf(local);
         if (found == null) {
-            throw none("%s is no address of this machine (ip address)".formatted(address));
+            throw none("%s is not an address of this machine (ip address)".formatted(address));
         }
         Adapter adapter = withGid(local, found);
         if (adapter == null) {
@@ -120,7 +120,7 @@ final class AdapterLookup {
             InetAddress remote, Supplier<ConnectionControl> connections, Duration deadline) {
         Arguments.notNull(remote, "remote");
         if (remote.isAnyLocalAddress()) {
-            throw none("%s is no address of a peer".formatted(remote.getHostAddress()));
+            throw none("%s is not the address of a peer".formatted(remote.getHostAddress()));
         }
         checkUsable(remote, "a peer on this machine is reached by an address of a device");
         try {

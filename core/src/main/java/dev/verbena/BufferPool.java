@@ -399,8 +399,8 @@ public final class BufferPool extends NativeObject {
             LOGGER.log(
                     System.Logger.Level.WARNING,
                     () ->
-                            "%s was closed while %d of its buffers are taken; its memory is freed when they are given back"
-                                    .formatted(describe(), places.size()),
+                            "%s was closed with %s not given back; its memory is freed when all are"
+                                    .formatted(describe(), Text.count(places.size(), "buffer")),
                     place);
         }
     }
@@ -412,6 +412,8 @@ public final class BufferPool extends NativeObject {
 
     @Override
     String describe() {
-        return "BufferPool of %,d buffers of %,d bytes".formatted(options.count(), options.bytes());
+        return "BufferPool of %s of %s"
+                .formatted(
+                        Text.count(options.count(), "buffer"), Text.count(options.bytes(), "byte"));
     }
 }

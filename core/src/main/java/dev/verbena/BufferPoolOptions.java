@@ -4,6 +4,7 @@ import com.google.errorprone.annotations.CheckReturnValue;
 
 import dev.verbena.internal.text.Arguments;
 import dev.verbena.internal.text.OptionValues;
+import dev.verbena.internal.text.Text;
 
 import org.jspecify.annotations.Nullable;
 
@@ -136,7 +137,11 @@ public final class BufferPoolOptions {
 
     @Override
     public String toString() {
-        return "BufferPoolOptions(%,d buffers of %,d bytes, %s%s)"
-                .formatted(count(), bytes(), memory(), tracking() ? ", tracked" : "");
+        return "BufferPoolOptions(%s of %s, %s%s)"
+                .formatted(
+                        Text.count(count(), "buffer"),
+                        Text.count(bytes(), "byte"),
+                        memory(),
+                        tracking() ? ", tracked" : "");
     }
 }

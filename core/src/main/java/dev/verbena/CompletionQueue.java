@@ -308,7 +308,7 @@ public final class CompletionQueue extends NativeObject {
         int status = events.broken();
         return new VerbenaException(
                 status == CompletionEvents.NOTHING ? Status.BUFFER_OVERFLOW : status(status),
-                "%s is broken, most likely by an overrun: create it and its queue pairs anew, with a greater depth"
+                "%s is broken, most likely by an overrun: create it and its queue pairs again, with a greater depth"
                         .formatted(this));
     }
 

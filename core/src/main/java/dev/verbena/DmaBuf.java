@@ -12,7 +12,7 @@ record DmaBuf(int descriptor, long offset, long length, long iova) {
         }
         if ((offset & Pages.SIZE - 1) != (iova & Pages.SIZE - 1)) {
             throw new IllegalArgumentException(
-                    "Offset %d and address 0x%x of a dma-buf must lie equally far behind a page's start (pages have %d bytes): use the offset as the address"
+                    "Offset %d and address 0x%x of a dma-buf must have the same offset within a page (pages have %d bytes): use the offset as the address"
                             .formatted(offset, iova, Pages.SIZE));
         }
     }

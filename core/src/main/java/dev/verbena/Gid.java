@@ -58,7 +58,7 @@ public record Gid(long high, long low) {
             // For an IPv4-mapped address, Java returns an Inet4Address.
             return of(Inet6Address.ofLiteral(text));
         } catch (IllegalArgumentException e) {
-            throw new IllegalArgumentException("\"%s\" is no GID".formatted(text), e);
+            throw new IllegalArgumentException("\"%s\" is not a GID".formatted(text), e);
         }
     }
 

@@ -76,7 +76,7 @@ final class OwnedMemory {
         return VerbenaException.of(
                 "mmap(%,d bytes)".formatted(bytes),
                 answer,
-                "The system has not so much memory for this process: see ulimit -v,"
+                "The system cannot provide that much memory to this process: see ulimit -v,"
                         + " vm.overcommit_memory, and the memory limit of its control group.");
     }
 

@@ -198,7 +198,7 @@ final class QueuePairParts {
             throw VerbenaException.of(
                     "ibv_create_qp",
                     made,
-                    "The device takes each of these limits, perhaps not with the memory there is: "
+                    "Each of these limits is supported on its own; the device may lack memory for all of them: "
                             + limits);
         }
         return made;

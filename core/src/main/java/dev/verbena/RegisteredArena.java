@@ -183,7 +183,7 @@ public final class RegisteredArena extends NativeObject implements Arena {
         VerbenaException.check(
                 Pages.commit(address, mapped),
                 "mmap(%,d bytes)".formatted(mapped),
-                "The system has not so much memory for this process: see vm.overcommit_memory, and the memory limit of its control group.");
+                "The system cannot provide that much memory to this process: see vm.overcommit_memory, and the memory limit of its control group.");
         int _ = Pages.preferHuge(address, mapped); // registering pins all of it anyway
         @Nullable MemoryRegion[] all = regions;
         MemoryRegion region;

@@ -69,7 +69,7 @@ final class Teardown {
                     VerbenaException.of(
                             verb,
                             answer,
-                            "%s is closed, and all else of it that could be freed is freed."
+                            "%s is closed, and everything else of it that could be freed was freed."
                                     .formatted(object.describe())));
         }
         return succeeded;

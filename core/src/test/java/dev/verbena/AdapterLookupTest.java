@@ -241,7 +241,9 @@ class AdapterLookupTest implements AdapterLookup.Devices, AdapterLookup.Network 
         @Test
         void thatIsNotOfThisMachineIsRefused() {
             assertThat(invalid(() -> forAddress("192.0.2.99")))
-                    .isEqualTo("192.0.2.99 is no address of this machine (ip address)" + INVENTORY);
+                    .isEqualTo(
+                            "192.0.2.99 is not an address of this machine (ip address)"
+                                    + INVENTORY);
         }
 
         @Test
@@ -442,7 +444,7 @@ class AdapterLookupTest implements AdapterLookup.Devices, AdapterLookup.Network 
                             "127.0.0.1 is an address of the loopback interface, which no RDMA device uses: a peer on this machine is reached by an address of a device"
                                     + INVENTORY);
             assertThat(invalid(() -> forPeer("0.0.0.0")))
-                    .startsWith("0.0.0.0 is no address of a peer");
+                    .startsWith("0.0.0.0 is not the address of a peer");
             InetAddress bare = linkLocal(0);
             assertThat(invalid(() -> lookup().forPeer(bare, () -> network, DEADLINE)))
                     .contains("needs its network interface");

@@ -418,7 +418,11 @@ class BufferPoolTest {
                 logger.removeHandler(handler);
                 logger.setUseParentHandlers(true);
             }
-            assertThat(reports).hasSize(1).first().asString().contains("closed while 1 of its");
+            assertThat(reports)
+                    .hasSize(1)
+                    .first()
+                    .asString()
+                    .contains("was closed with 1 buffer not given back");
         }
     }
 }

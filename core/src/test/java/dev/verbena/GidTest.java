@@ -39,7 +39,7 @@ class GidTest {
     void othersAreNone(String text) {
         assertThatThrownBy(() -> Gid.parse(text))
                 .isInstanceOf(IllegalArgumentException.class)
-                .hasMessageContaining("no GID");
+                .hasMessageContaining("is not a GID");
         assertThatThrownBy(() -> Gid.of(new byte[4])).hasMessageContaining("16 bytes");
     }
 }

@@ -126,7 +126,7 @@ public final class Exposure implements AutoCloseable {
                     status == why && channel.isOpen()
                             ? new ChannelException(
                                     status,
-                                    "%s %s; the memory may be used anew"
+                                    "%s %s; the memory may be used again"
                                             .formatted(
                                                     this,
                                                     status == Status.IO_TIMEOUT

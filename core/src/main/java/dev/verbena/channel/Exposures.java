@@ -175,8 +175,11 @@ final class Exposures {
                 if (left <= 0) {
                     throw new ChannelException(
                             Status.IO_TIMEOUT,
-                            "None of the %d exposures of %s has ended within %s (ChannelOptions.withExposures)"
-                                    .formatted(most, channel, Text.time(within)));
+                            "%s has %s, its limit, and none was taken back within %s: revoke one, or raise ChannelOptions.withExposures here and withPeerExposures at the peer"
+                                    .formatted(
+                                            channel,
+                                            Text.count(most, "exposure"),
+                                            Text.time(within)));
                 }
                 if (!channel.poller.onPollingThread()) {
                     left = changed.awaitNanos(left);

@@ -36,7 +36,8 @@ public final class IdleStrategy {
      */
     public static IdleStrategy spinThenWait(Duration spin) {
         if (Arguments.notNull(spin, "spin").isNegative()) {
-            throw new IllegalArgumentException("A poller cannot spin for " + Text.time(spin));
+            throw new IllegalArgumentException(
+                    "A poller spins for 0 or longer, not " + Text.time(spin));
         }
         return new IdleStrategy(spin.toNanos());
     }
@@ -67,6 +68,7 @@ public final class IdleStrategy {
     public String toString() {
         return alwaysSpins()
                 ? "IdleStrategy(busy spin)"
-                : "IdleStrategy(spin for %,d ns, then wait)".formatted(spinNanoseconds);
+                : "IdleStrategy(spin for %s, then wait)"
+                        .formatted(Text.time(Duration.ofNanos(spinNanoseconds)));
     }
 }

@@ -515,7 +515,7 @@ final class Outbox {
             RequestKind kind = kinds[oldest()];
             return kind.message
                     ? "a message was not acknowledged"
-                    : "a %s has not ended".formatted(kind.name().toLowerCase(Locale.ROOT));
+                    : "a %s was not completed".formatted(kind.name().toLowerCase(Locale.ROOT));
         }
         return controlDeadlines.isLate(now) ? "a message was not acknowledged" : null;
     }

@@ -76,8 +76,8 @@ abstract class Polled {
 
     /** The program's code threw, which ends the channel and is logged. */
     final void failedInProgram(String code, Throwable t) {
-        fail(Status.INTERNAL_ERROR, code + " has thrown", t);
-        ChannelLog.error("%s: %s has thrown; the channel ends".formatted(this, code), t);
+        fail(Status.INTERNAL_ERROR, code + " threw", t);
+        ChannelLog.error("%s: %s threw; the channel ends".formatted(this, code), t);
     }
 
     /** Closes a part of it. What fails is logged, and the rest goes on. */
@@ -87,7 +87,7 @@ abstract class Polled {
                 part.close();
             }
         } catch (Throwable t) {
-            ChannelLog.warn(this + " could not close all that it consists of", t);
+            ChannelLog.warn(this + " could not close all of its parts", t);
         }
     }
 

@@ -142,7 +142,7 @@ public final class ReconnectOptions {
                         Text.time(values.firstPause),
                         Text.time(values.longestPause),
                         values.attempts == Integer.MAX_VALUE
-                                ? "attempts without end"
+                                ? "unlimited attempts"
                                 : Text.count(values.attempts, "attempt"),
                         values.last.stream().map(Status::name).toList());
     }

@@ -446,7 +446,7 @@ class ChannelClientTest {
         assertThat(options.withLastStatuses().isLast(Status.NOT_SUPPORTED)).isFalse();
         assertThat(options)
                 .hasToString(
-                        "ReconnectOptions(pauses of 100 ms to 10 s, attempts without end, ended by"
+                        "ReconnectOptions(pauses of 100 ms to 10 s, unlimited attempts, ended by"
                                 + " [INVALID_PARAMETER, INVALID_PARAMETER_MIX, NOT_SUPPORTED,"
                                 + " INVALID_BUFFER_SIZE, DEVICE_REMOVED, IMPLEMENTATION_LIMIT])");
         RandomGenerator random = new java.util.Random(1);

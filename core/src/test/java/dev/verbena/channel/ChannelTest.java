@@ -484,7 +484,7 @@ class ChannelTest {
             two.a.send(text("x"), LONG);
             assertThat(two.b.closed().get(30, TimeUnit.SECONDS)).isEqualTo(Status.INTERNAL_ERROR);
             assertThat(two.b.closeReason())
-                    .hasMessageContaining("its handler has thrown")
+                    .hasMessageContaining("its handler threw")
                     .hasCause(thrown);
         }
     }

@@ -257,7 +257,8 @@ class ExposureTest {
                     .isNull();
             assertThatThrownBy(() -> two.a.expose(two.region, WRITE, Duration.ofMillis(50)))
                     .isInstanceOf(ChannelException.class)
-                    .hasMessageContaining("None of the 4 exposures")
+                    .hasMessageContaining(
+                            "has 4 exposures, its limit, and none was taken back within")
                     .extracting(e -> ((ChannelException) e).status())
                     .isEqualTo(Status.IO_TIMEOUT);
             first.revoke();

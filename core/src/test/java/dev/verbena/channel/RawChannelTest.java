@@ -332,8 +332,8 @@ class RawChannelTest {
         a.send(bytes(0, 8), OpFlags.NONE, throwing, null).orThrow();
         assertThat(a.closed().get(30, TimeUnit.SECONDS)).isEqualTo(Status.INTERNAL_ERROR);
         assertThat(b.closed().get(30, TimeUnit.SECONDS)).isEqualTo(Status.INTERNAL_ERROR);
-        assertThat(a.closeReason()).hasMessageContaining("a callback has thrown");
-        assertThat(b.closeReason()).hasMessageContaining("its handler has thrown");
+        assertThat(a.closeReason()).hasMessageContaining("a callback threw");
+        assertThat(b.closeReason()).hasMessageContaining("its handler threw");
     }
 
     @Test

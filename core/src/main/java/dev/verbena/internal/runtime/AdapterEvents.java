@@ -360,7 +360,7 @@ public final class AdapterEvents {
         Uncaught.run(observer::threadEnded);
         // The descriptors stay open until stop().
         Uncaught.report(
-                "The event thread of %s has ended: its adapter gets no events any more, and its connections have ended. Close its objects, and open it anew"
+                "The event thread of %s has ended: its adapter gets no events any more, and its connections have ended. Close its objects, and open it again"
                         .formatted(device),
                 cause);
     }
@@ -370,7 +370,7 @@ public final class AdapterEvents {
             Uncaught.run(
                     () ->
                             Log.warn(
-                                    "%s has failed or was removed: its queues and connections end. Close its objects; open it anew when it is back"
+                                    "%s has failed or was removed: its queues and connections end. Close its objects; open it again when it is back"
                                             .formatted(device)));
         }
         deviceFailed = true;

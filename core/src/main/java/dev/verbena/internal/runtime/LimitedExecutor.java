@@ -42,7 +42,7 @@ public final class LimitedExecutor implements Executor {
         synchronized (waiting) {
             if (waiting.size() >= capacity) {
                 throw new RejectedExecutionException(
-                        "%d run and %d wait already".formatted(running, waiting.size()));
+                        "%d tasks run and %d wait already".formatted(running, waiting.size()));
             }
             waiting.add(task);
             if (running == limit) {

@@ -60,7 +60,7 @@ class LookupTest {
                     .hasMessageContaining("loopback interface, which no RDMA device uses");
         }
         assertThatThrownBy(() -> Adapter.forAddress(address("240.0.0.1")))
-                .hasMessageContaining("240.0.0.1 is no address of this machine")
+                .hasMessageContaining("240.0.0.1 is not an address of this machine")
                 .hasMessageContaining(first + " is on ");
     }
 
