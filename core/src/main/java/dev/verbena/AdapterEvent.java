@@ -134,60 +134,18 @@ public final class AdapterEvent {
     }
 
     private final Adapter adapter;
-    private final Type type;
-    private final int number;
-    private final int port;
-    private final @Nullable Object object;
+    private final AsyncEvent event;
 
-    AdapterEvent(Adapter adapter, Type type, int number, int port, @Nullable Object object) {
+    AdapterEvent(Adapter adapter, AsyncEvent event) {
         this.adapter = adapter;
-        this.type = type;
-        this.number = number;
-        this.port = port;
-        this.object = object;
-    }
-
-    static AdapterEvent of(Adapter adapter, AsyncEvent event) {
-        boolean ofPort = event.kind().subject() == AsyncEvent.Subject.PORT;
-        return new AdapterEvent(
-                adapter,
-                type(event.kind()),
-                event.number(),
-                ofPort ? (int) event.element() : 0,
-                event.named());
+        this.event = event;
     }
 
     /** For the Flight Recorder. */
     void record() {
+        Object object = event.object();
         DeviceEvent.record(
-                adapter.name(), port, type.name(), object == null ? "" : object.toString());
-    }
-
-    private static Type type(AsyncEvent.Kind kind) {
-        return switch (kind) {
-            case PORT_UP -> Type.PORT_UP;
-            case PORT_DOWN -> Type.PORT_DOWN;
-            case GIDS_CHANGED -> Type.GIDS_CHANGED;
-            case P_KEYS_CHANGED -> Type.P_KEYS_CHANGED;
-            case LID_CHANGED -> Type.LID_CHANGED;
-            case SUBNET_MANAGER_CHANGED -> Type.SUBNET_MANAGER_CHANGED;
-            case CLIENT_REREGISTER -> Type.CLIENT_REREGISTER;
-            case DEVICE_BROKEN -> Type.DEVICE_FAILED;
-            case DEVICE_DISASSOCIATED -> Type.DEVICE_REMOVED;
-            case SPEED_CHANGED -> Type.DEVICE_SPEED_CHANGED;
-            case QUEUE_PAIR_BROKEN -> Type.QUEUE_PAIR_FAILED;
-            case INVALID_REQUEST -> Type.QUEUE_PAIR_REQUEST_ERROR;
-            case ACCESS_VIOLATION -> Type.QUEUE_PAIR_ACCESS_ERROR;
-            case COMMUNICATION_ESTABLISHED -> Type.COMMUNICATION_ESTABLISHED;
-            case SEND_QUEUE_DRAINED -> Type.SEND_QUEUE_DRAINED;
-            case LAST_RECEIVE_REACHED -> Type.LAST_RECEIVE_REACHED;
-            case PATH_MIGRATED -> Type.PATH_MIGRATED;
-            case PATH_MIGRATION_FAILED -> Type.PATH_MIGRATION_FAILED;
-            case COMPLETION_QUEUE_BROKEN -> Type.COMPLETION_QUEUE_FAILED;
-            case SHARED_QUEUE_BROKEN -> Type.SHARED_RECEIVE_QUEUE_FAILED;
-            case RECEIVES_RAN_LOW -> Type.SHARED_RECEIVE_QUEUE_LOW;
-            case NONE, OTHER -> Type.OTHER;
-        };
+                adapter.name(), port(), type().name(), object == null ? "" : object.toString());
     }
 
     /**
@@ -196,7 +154,7 @@ public final class AdapterEvent {
      * @return the type
      */
     public Type type() {
-        return type;
+        return event.type();
     }
 
     /**
@@ -206,7 +164,7 @@ public final class AdapterEvent {
      *     not have
      */
     public int number() {
-        return number;
+        return event.number();
     }
 
     /**
@@ -224,7 +182,7 @@ public final class AdapterEvent {
      * @return from 1; 0 for all other types
      */
     public int port() {
-        return port;
+        return event.port();
     }
 
     /**
@@ -234,7 +192,7 @@ public final class AdapterEvent {
      *     closed before the event was taken
      */
     public @Nullable QueuePair queuePair() {
-        return object instanceof QueuePair queuePair ? queuePair : null;
+        return event.object() instanceof QueuePair queuePair ? queuePair : null;
     }
 
     /**
@@ -244,7 +202,7 @@ public final class AdapterEvent {
      *     was closed before the event was taken
      */
     public @Nullable CompletionQueue completionQueue() {
-        return object instanceof CompletionQueue queue ? queue : null;
+        return event.object() instanceof CompletionQueue queue ? queue : null;
     }
 
     /**
@@ -254,16 +212,17 @@ public final class AdapterEvent {
      *     before the event was taken
      */
     public @Nullable SharedReceiveQueue sharedReceiveQueue() {
-        return object instanceof SharedReceiveQueue queue ? queue : null;
+        return event.object() instanceof SharedReceiveQueue queue ? queue : null;
     }
 
     @Override
     public String toString() {
+        Object object = event.object();
         return "%s of %s%s%s"
                 .formatted(
-                        type == Type.OTHER ? "OTHER (%d)".formatted(number) : type,
+                        type() == Type.OTHER ? "OTHER (%d)".formatted(number()) : type(),
                         adapter.name(),
-                        port == 0 ? "" : " port " + port,
+                        port() == 0 ? "" : " port " + port(),
                         object == null ? "" : ": " + object);
     }
 }

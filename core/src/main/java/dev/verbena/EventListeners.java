@@ -85,19 +85,20 @@ final class EventListeners implements AdapterEvents.Observer {
 
     @Override
     public void arrived(AsyncEvent event) {
-        if (event.named() instanceof QueuePair queuePair) {
-            Uncaught.run(() -> failed(queuePair, event.kind()));
+        if (event.object() instanceof QueuePair queuePair) {
+            Uncaught.run(() -> failed(queuePair, event.type()));
         }
         if (!listeners.isEmpty() || FlightRecording.on()) {
-            deliver(AdapterEvent.of(adapter, event));
+            deliver(new AdapterEvent(adapter, event));
         }
     }
 
     /** With nothing outstanding, nothing else shows that a queue pair failed. */
-    private static void failed(QueuePair queuePair, AsyncEvent.Kind kind) {
-        switch (kind) {
-            case ACCESS_VIOLATION, INVALID_REQUEST -> queuePair.failedByEvent(false);
-            case QUEUE_PAIR_BROKEN -> queuePair.failedByEvent(true);
+    private static void failed(QueuePair queuePair, AdapterEvent.Type type) {
+        switch (type) {
+            case QUEUE_PAIR_ACCESS_ERROR, QUEUE_PAIR_REQUEST_ERROR ->
+                    queuePair.failedByEvent(false);
+            case QUEUE_PAIR_FAILED -> queuePair.failedByEvent(true);
             default -> {}
         }
     }
@@ -114,7 +115,8 @@ final class EventListeners implements AdapterEvents.Observer {
 
     @Override
     public void threadEnded() {
-        AdapterEvent end = new AdapterEvent(adapter, AdapterEvent.Type.EVENTS_ENDED, -1, 0, null);
+        AdapterEvent end =
+                new AdapterEvent(adapter, new AsyncEvent(AdapterEvent.Type.EVENTS_ENDED));
         for (Listener listener : listeners) {
             if (!listener.ended.getAndSet(true)) {
                 listener.deliver(end);

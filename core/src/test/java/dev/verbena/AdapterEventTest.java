@@ -4,7 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.verbena.AdapterEvent.Type;
-import dev.verbena.internal.verbs.AsyncEvent.Kind;
+import dev.verbena.internal.verbs.AsyncEvent;
 import dev.verbena.internal.verbs.FakeConnections;
 import dev.verbena.internal.verbs.FakeDevice;
 
@@ -21,10 +21,10 @@ import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.EnumSet;
 import java.util.List;
 import java.util.Set;
 import java.util.concurrent.BlockingQueue;
-import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
@@ -55,17 +55,17 @@ class AdapterEventTest {
     class Types {
         @ParameterizedTest
         @CsvSource({
-            "PORT_UP, PORT_UP, 9",
-            "PORT_DOWN, PORT_DOWN, 10",
-            "LID_CHANGED, LID_CHANGED, 11",
-            "P_KEYS_CHANGED, P_KEYS_CHANGED, 12",
-            "SUBNET_MANAGER_CHANGED, SUBNET_MANAGER_CHANGED, 13",
-            "CLIENT_REREGISTER, CLIENT_REREGISTER, 17",
-            "GIDS_CHANGED, GIDS_CHANGED, 18",
+            "PORT_UP, 9",
+            "PORT_DOWN, 10",
+            "LID_CHANGED, 11",
+            "P_KEYS_CHANGED, 12",
+            "SUBNET_MANAGER_CHANGED, 13",
+            "CLIENT_REREGISTER, 17",
+            "GIDS_CHANGED, 18",
         })
-        void ofAPortNameIt(Kind kind, Type type, int number) throws Exception {
+        void ofAPortNameIt(Type type, int number) throws Exception {
             adapter.onEvent(events::add);
-            device.raise(kind, 2);
+            device.raise(AsyncEvent.typeOf(number), number, 2);
             AdapterEvent event = next();
             assertThat(event.type()).isEqualTo(type);
             assertThat(event.number()).isEqualTo(number);
@@ -77,23 +77,23 @@ class AdapterEventTest {
 
         @ParameterizedTest
         @CsvSource({
-            "QUEUE_PAIR_BROKEN, QUEUE_PAIR_FAILED, 1",
-            "INVALID_REQUEST, QUEUE_PAIR_REQUEST_ERROR, 2",
-            "ACCESS_VIOLATION, QUEUE_PAIR_ACCESS_ERROR, 3",
-            "COMMUNICATION_ESTABLISHED, COMMUNICATION_ESTABLISHED, 4",
-            "SEND_QUEUE_DRAINED, SEND_QUEUE_DRAINED, 5",
-            "PATH_MIGRATED, PATH_MIGRATED, 6",
-            "PATH_MIGRATION_FAILED, PATH_MIGRATION_FAILED, 7",
-            "LAST_RECEIVE_REACHED, LAST_RECEIVE_REACHED, 16",
+            "QUEUE_PAIR_FAILED, 1",
+            "QUEUE_PAIR_REQUEST_ERROR, 2",
+            "QUEUE_PAIR_ACCESS_ERROR, 3",
+            "COMMUNICATION_ESTABLISHED, 4",
+            "SEND_QUEUE_DRAINED, 5",
+            "PATH_MIGRATED, 6",
+            "PATH_MIGRATION_FAILED, 7",
+            "LAST_RECEIVE_REACHED, 16",
         })
-        void ofAQueuePairNameIt(Kind kind, Type type, int number) throws Exception {
+        void ofAQueuePairNameIt(Type type, int number) throws Exception {
             try (ProtectionDomain domain = adapter.createProtectionDomain();
                     CompletionQueue queue = adapter.createCompletionQueue(8);
                     QueuePair one = queuePair(domain, queue);
                     QueuePair other = queuePair(domain, queue)) {
                 adapter.onEvent(events::add);
-                device.raise(kind, other.nativeAddress());
-                device.raise(kind, one.nativeAddress());
+                device.raise(AsyncEvent.typeOf(number), number, other.nativeAddress());
+                device.raise(AsyncEvent.typeOf(number), number, one.nativeAddress());
                 AdapterEvent first = next();
                 assertThat(first.type()).isEqualTo(type);
                 assertThat(first.number()).isEqualTo(number);
@@ -109,7 +109,7 @@ class AdapterEventTest {
         void ofACompletionQueueNameIt() throws Exception {
             try (CompletionQueue queue = adapter.createCompletionQueue(8)) {
                 adapter.onEvent(events::add);
-                device.raise(Kind.COMPLETION_QUEUE_BROKEN, queue.address());
+                device.raise(Type.COMPLETION_QUEUE_FAILED, queue.address());
                 AdapterEvent event = next();
                 assertThat(event.type()).isEqualTo(Type.COMPLETION_QUEUE_FAILED);
                 assertThat(event.number()).isZero();
@@ -122,15 +122,15 @@ class AdapterEventTest {
 
         @ParameterizedTest
         @CsvSource({
-            "SHARED_QUEUE_BROKEN, SHARED_RECEIVE_QUEUE_FAILED, 14",
-            "RECEIVES_RAN_LOW, SHARED_RECEIVE_QUEUE_LOW, 15",
+            "SHARED_RECEIVE_QUEUE_FAILED, 14",
+            "SHARED_RECEIVE_QUEUE_LOW, 15",
         })
-        void ofASharedReceiveQueueNameIt(Kind kind, Type type, int number) throws Exception {
+        void ofASharedReceiveQueueNameIt(Type type, int number) throws Exception {
             try (ProtectionDomain domain = adapter.createProtectionDomain();
                     SharedReceiveQueue queue =
                             domain.createSharedReceiveQueue(4, 1, status -> {})) {
                 adapter.onEvent(events::add);
-                device.raise(kind, queue.address());
+                device.raise(AsyncEvent.typeOf(number), number, queue.address());
                 AdapterEvent event = next();
                 assertThat(event.type()).isEqualTo(type);
                 assertThat(event.number()).isEqualTo(number);
@@ -141,12 +141,12 @@ class AdapterEventTest {
         @Test
         void ofTheDevice() throws Exception {
             adapter.onEvent(events::add);
-            device.raise(Kind.DEVICE_BROKEN, 0);
+            device.raise(Type.DEVICE_FAILED, 0);
             AdapterEvent event = next();
             assertThat(event.type()).isEqualTo(Type.DEVICE_FAILED);
             assertThat(event.number()).isEqualTo(8);
             assertThat(event).hasToString("DEVICE_FAILED of fake0");
-            device.raise(Kind.of(20), 20, 0);
+            device.raise(AsyncEvent.typeOf(20), 20, 0);
             AdapterEvent faster = next();
             assertThat(faster.type()).isEqualTo(Type.DEVICE_SPEED_CHANGED);
             assertThat(faster.number()).isEqualTo(20);
@@ -160,7 +160,7 @@ class AdapterEventTest {
         @Test
         void thatAreNotKnownHaveTheirNumber() throws Exception {
             adapter.onEvent(events::add);
-            device.raise(Kind.of(77), 77, 0);
+            device.raise(AsyncEvent.typeOf(77), 77, 0);
             AdapterEvent event = next();
             assertThat(event.type()).isEqualTo(Type.OTHER);
             assertThat(event.number()).isEqualTo(77);
@@ -173,26 +173,24 @@ class AdapterEventTest {
             CompletionQueue queue = adapter.createCompletionQueue(8);
             long address = queue.address();
             queue.close();
-            device.raise(Kind.COMPLETION_QUEUE_BROKEN, address);
+            device.raise(Type.COMPLETION_QUEUE_FAILED, address);
             AdapterEvent event = next();
             assertThat(event.type()).isEqualTo(Type.COMPLETION_QUEUE_FAILED);
             assertThat(event.completionQueue()).isNull();
         }
 
         @Test
-        void eachKindOfVerbsHasItsNumberOnce() {
-            Set<Integer> seen = ConcurrentHashMap.newKeySet();
+        void eachNumberOfVerbsHasATypeOfItsOwn() {
+            Set<Type> seen = EnumSet.noneOf(Type.class);
             for (int number = 0; number <= 18; number++) {
-                Kind kind = Kind.of(number);
-                assertThat(kind.number()).isEqualTo(number);
-                seen.add(kind.number());
+                seen.add(AsyncEvent.typeOf(number));
             }
-            assertThat(seen).hasSize(19);
-            assertThat(Kind.of(19))
+            assertThat(seen).hasSize(19).doesNotContain(Type.OTHER);
+            assertThat(AsyncEvent.typeOf(19))
                     .as("of a work queue, which this library never makes")
-                    .isEqualTo(Kind.OTHER);
-            assertThat(Kind.of(20).number()).isEqualTo(20);
-            assertThat(Kind.of(-1)).isEqualTo(Kind.OTHER);
+                    .isEqualTo(Type.OTHER);
+            assertThat(AsyncEvent.typeOf(20)).isEqualTo(Type.DEVICE_SPEED_CHANGED);
+            assertThat(AsyncEvent.typeOf(-1)).isEqualTo(Type.OTHER);
         }
     }
 
@@ -208,7 +206,7 @@ class AdapterEventTest {
             adapter.onEvent(events::add);
             adapter.onEvent(seenByOther::add);
             for (int number = 100; number < 600; number++) {
-                device.raise(Kind.OTHER, number, 0);
+                device.raise(Type.OTHER, number, 0);
             }
             for (int number = 100; number < 600; number++) {
                 assertThat(next().number()).isEqualTo(number);
@@ -224,7 +222,7 @@ class AdapterEventTest {
                         name.set(Thread.currentThread().getName());
                         events.add(event);
                     });
-            device.raise(Kind.PORT_UP, 1);
+            device.raise(Type.PORT_UP, 1);
             next();
             assertThat(name.get()).startsWith("verbena-callback-");
         }
@@ -239,8 +237,8 @@ class AdapterEventTest {
                         late.add(event);
                     });
             adapter.onEvent(events::add);
-            device.raise(Kind.PORT_DOWN, 1);
-            device.raise(Kind.PORT_UP, 1);
+            device.raise(Type.PORT_DOWN, 1);
+            device.raise(Type.PORT_UP, 1);
             assertThat(next().type()).isEqualTo(Type.PORT_DOWN);
             assertThat(next().type()).isEqualTo(Type.PORT_UP);
             assertThat(late).isEmpty();
@@ -256,8 +254,8 @@ class AdapterEventTest {
                         events.add(event);
                         throw new IllegalStateException("listener " + event.type());
                     });
-            device.raise(Kind.PORT_DOWN, 1);
-            device.raise(Kind.PORT_UP, 1);
+            device.raise(Type.PORT_DOWN, 1);
+            device.raise(Type.PORT_UP, 1);
             assertThat(next().type()).isEqualTo(Type.PORT_DOWN);
             assertThat(next().type()).isEqualTo(Type.PORT_UP);
             assertThat(reported.poll(30, TimeUnit.SECONDS)).hasMessage("listener PORT_DOWN");
@@ -273,7 +271,7 @@ class AdapterEventTest {
                         adapter.close();
                         events.add(event);
                     });
-            device.raise(Kind.COMPLETION_QUEUE_BROKEN, queue.address());
+            device.raise(Type.COMPLETION_QUEUE_FAILED, queue.address());
             assertThat(next().completionQueue()).isSameAs(queue);
             adapter.awaitClosed(Duration.ofSeconds(30));
             assertThat(device.objects()).isZero();
@@ -287,7 +285,7 @@ class AdapterEventTest {
             adapter.onEvent(events::add);
             registration.close();
             registration.close();
-            device.raise(Kind.PORT_DOWN, 1);
+            device.raise(Type.PORT_DOWN, 1);
             next();
             assertThat(seen).isEmpty();
         }
@@ -303,8 +301,8 @@ class AdapterEventTest {
                                 awaitUninterruptibly(go);
                                 events.add(event);
                             });
-            device.raise(Kind.PORT_DOWN, 1);
-            device.raise(Kind.PORT_UP, 1);
+            device.raise(Type.PORT_DOWN, 1);
+            device.raise(Type.PORT_UP, 1);
             awaitUninterruptibly(running);
             Thread closer = Thread.ofPlatform().start(registration::close);
             while (closer.getState() != Thread.State.TIMED_WAITING) {
@@ -325,12 +323,12 @@ class AdapterEventTest {
                                 own.get().close();
                                 events.add(event);
                             }));
-            device.raise(Kind.PORT_DOWN, 1);
-            device.raise(Kind.PORT_UP, 1);
+            device.raise(Type.PORT_DOWN, 1);
+            device.raise(Type.PORT_UP, 1);
             assertThat(next().type()).isEqualTo(Type.PORT_DOWN);
             BlockingQueue<AdapterEvent> later = new LinkedBlockingQueue<>();
             adapter.onEvent(later::add);
-            device.raise(Kind.GIDS_CHANGED, 1);
+            device.raise(Type.GIDS_CHANGED, 1);
             AdapterEvent last;
             do {
                 last = later.poll(30, TimeUnit.SECONDS);

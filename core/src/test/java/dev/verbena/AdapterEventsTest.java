@@ -82,10 +82,10 @@ class AdapterEventsTest {
         try (Adapter adapter = new Adapter("fake0", device, device.open());
                 CompletionQueue queue = adapter.createCompletionQueue(4)) {
             device.taking.set(new OutOfMemoryError("Java heap space"));
-            device.raise(AsyncEvent.Kind.OTHER, 0);
+            device.raise(AdapterEvent.Type.OTHER, 0);
             assertThat(report()).isInstanceOf(OutOfMemoryError.class);
             queue.arm(NotifyType.ANY);
-            device.raise(AsyncEvent.Kind.COMPLETION_QUEUE_BROKEN); // the next event is handled
+            device.raise(AdapterEvent.Type.COMPLETION_QUEUE_FAILED); // the next event is handled
             assertThat(queue.await(Duration.ofSeconds(30))).isEqualTo(Status.BUFFER_OVERFLOW);
         }
         assertThat(reported).isEmpty();
@@ -102,11 +102,11 @@ class AdapterEventsTest {
                         () -> {
                             throw new IllegalStateException("cannot handle it");
                         }));
-        device.raise(AsyncEvent.Kind.COMPLETION_QUEUE_BROKEN, 4096);
+        device.raise(AdapterEvent.Type.COMPLETION_QUEUE_FAILED, 4096);
         assertThat(report()).hasMessage("cannot handle it");
         AsyncEvent event = arrived.poll(30, TimeUnit.SECONDS);
-        assertThat(event.kind()).isEqualTo(AsyncEvent.Kind.COMPLETION_QUEUE_BROKEN);
-        assertThat(event.named()).isEqualTo("the object at 4096");
+        assertThat(event.type()).isEqualTo(AdapterEvent.Type.COMPLETION_QUEUE_FAILED);
+        assertThat(event.object()).isEqualTo("the object at 4096");
         events.stop();
         assertThat(arrived).isEmpty(); // no event is none
     }
@@ -128,7 +128,7 @@ class AdapterEventsTest {
                                 },
                                 event -> known.countDown()));
         made[0].addCompletionQueue(4096, overrunListener(() -> told.add("first")));
-        device.raise(AsyncEvent.Kind.COMPLETION_QUEUE_BROKEN, 4096);
+        device.raise(AdapterEvent.Type.COMPLETION_QUEUE_FAILED, 4096);
         assertThat(known.await(30, TimeUnit.SECONDS)).isTrue();
         assertThat(told).containsExactly("first");
         made[0].stop();

@@ -4,7 +4,6 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.verbena.internal.queue.ArmState;
-import dev.verbena.internal.verbs.AsyncEvent;
 import dev.verbena.internal.verbs.Descriptors;
 import dev.verbena.internal.verbs.FakeDevice;
 
@@ -318,7 +317,7 @@ class ArmTest {
     void aBrokenQueueFiresUnderEveryType(NotifyType type) {
         try (Rig rig = rig(FakeDevice.PLAIN)) {
             rig.queue.arm(type);
-            rig.device.raise(AsyncEvent.Kind.COMPLETION_QUEUE_BROKEN);
+            rig.device.raise(AdapterEvent.Type.COMPLETION_QUEUE_FAILED);
             assertThat(rig.queue.await(LONG)).isEqualTo(Status.BUFFER_OVERFLOW);
             assertThat(rig.queue.arm(type)).isTrue();
             assertThatThrownBy(() -> rig.queue.poll(new Completions(1)))
@@ -332,7 +331,7 @@ class ArmTest {
     void aBrokenQueueTakesItsQueuePairsWithIt() {
         try (Rig rig = rig(FakeDevice.PLAIN)) {
             rig.queue.arm(NotifyType.ERRORS);
-            rig.device.raise(AsyncEvent.Kind.COMPLETION_QUEUE_BROKEN);
+            rig.device.raise(AdapterEvent.Type.COMPLETION_QUEUE_FAILED);
             assertThat(rig.queue.await(LONG)).isEqualTo(Status.BUFFER_OVERFLOW);
             long deadline = System.nanoTime() + LONG.toNanos();
             while (rig.a.connected() || rig.b.connected()) {
@@ -346,7 +345,7 @@ class ArmTest {
     void aDeviceThatFailsFires() {
         try (Rig rig = rig(FakeDevice.PLAIN)) {
             rig.queue.arm(NotifyType.ERRORS);
-            rig.device.raise(AsyncEvent.Kind.DEVICE_BROKEN);
+            rig.device.raise(AdapterEvent.Type.DEVICE_FAILED);
             assertThat(rig.queue.await(LONG)).isEqualTo(Status.INTERNAL_ERROR);
         }
     }
@@ -354,7 +353,7 @@ class ArmTest {
     @Test
     void aQueueThatIsMadeAfterTheDeviceHasFailedFires() {
         try (Rig rig = rig(FakeDevice.PLAIN)) {
-            rig.device.raise(AsyncEvent.Kind.DEVICE_BROKEN);
+            rig.device.raise(AdapterEvent.Type.DEVICE_FAILED);
             ConnectorRig.until(rig.adapter::failed);
             try (CompletionQueue late = rig.adapter.createCompletionQueue(4)) {
                 assertThat(late.arm(NotifyType.ERRORS)).isTrue();

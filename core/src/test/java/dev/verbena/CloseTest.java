@@ -4,7 +4,6 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatCode;
 import static org.assertj.core.api.Assertions.catchThrowableOfType;
 
-import dev.verbena.internal.verbs.AsyncEvent;
 import dev.verbena.internal.verbs.Errno;
 import dev.verbena.internal.verbs.FakeDevice;
 
@@ -78,7 +77,7 @@ class CloseTest {
             rig.a.receive(2, rig.bytes(8)).orThrow();
             rig.queue.arm(NotifyType.ERRORS);
             rig.device.gone = true;
-            rig.device.raise(AsyncEvent.Kind.DEVICE_BROKEN);
+            rig.device.raise(AdapterEvent.Type.DEVICE_FAILED);
             assertThat(called.poll(30, TimeUnit.SECONDS)).isEqualTo(Status.INTERNAL_ERROR);
             everythingCloses();
         }
@@ -86,7 +85,7 @@ class CloseTest {
         @Test
         void itsEventIsEnoughAlthoughItStillAnswers() throws InterruptedException {
             rig.queue.arm(NotifyType.ERRORS);
-            rig.device.raise(AsyncEvent.Kind.DEVICE_BROKEN);
+            rig.device.raise(AdapterEvent.Type.DEVICE_FAILED);
             assertThat(called.poll(30, TimeUnit.SECONDS)).isEqualTo(Status.INTERNAL_ERROR);
             rig.device.destroyErrors.put("ibv_dereg_mr", Errno.EIO);
             rig.memory.close();
@@ -126,7 +125,7 @@ class CloseTest {
             rig.device.hidesTheEnd = true;
             rig.queue.arm(NotifyType.ERRORS);
             rig.device.gone = true;
-            rig.device.raise(AsyncEvent.Kind.DEVICE_BROKEN);
+            rig.device.raise(AdapterEvent.Type.DEVICE_FAILED);
             assertThat(called.poll(30, TimeUnit.SECONDS)).isEqualTo(Status.INTERNAL_ERROR);
             everythingCloses();
             assertThat(rig.device.askedForAsyncEventsInVain).isLessThanOrEqualTo(1);
@@ -136,7 +135,7 @@ class CloseTest {
         void requestsThatItWillNeverEndHoldUpNobody() throws InterruptedException {
             rig.queue.arm(NotifyType.ERRORS);
             rig.device.gone = true;
-            rig.device.raise(AsyncEvent.Kind.DEVICE_BROKEN);
+            rig.device.raise(AdapterEvent.Type.DEVICE_FAILED);
             assertThat(called.poll(30, TimeUnit.SECONDS)).isEqualTo(Status.INTERNAL_ERROR);
             List<QueuePair> pairs = new ArrayList<>();
             rig.device.gone = false; // to make them

@@ -3,7 +3,6 @@ package dev.verbena;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import dev.verbena.internal.verbs.AsyncEvent;
 import dev.verbena.internal.verbs.Descriptors;
 import dev.verbena.internal.verbs.FakeDevice;
 
@@ -388,7 +387,7 @@ class CompletionChannelTest {
             for (CompletionQueue queue : bundle.queues) {
                 queue.arm(NotifyType.ANY);
             }
-            bundle.device.raise(AsyncEvent.Kind.COMPLETION_QUEUE_BROKEN); // of the last
+            bundle.device.raise(AdapterEvent.Type.COMPLETION_QUEUE_FAILED); // of the last
             assertThat(bundle.channel.await(LONG)).isSameAs(bundle.queues.get(1));
             assertThatThrownBy(() -> bundle.pollAll(1))
                     .isInstanceOf(VerbenaException.class)

@@ -3,7 +3,6 @@ package dev.verbena;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import dev.verbena.internal.verbs.AsyncEvent;
 import dev.verbena.internal.verbs.FakeConnections;
 import dev.verbena.internal.verbs.FakeDevice;
 
@@ -273,7 +272,7 @@ class ConfinementTest {
             FutureTask<Void> overrun =
                     new FutureTask<>(
                             () -> {
-                                rig.device.raise(AsyncEvent.Kind.COMPLETION_QUEUE_BROKEN);
+                                rig.device.raise(AdapterEvent.Type.COMPLETION_QUEUE_FAILED);
                                 return null;
                             });
             Thread.ofPlatform().daemon().start(overrun);

@@ -2,7 +2,6 @@ package dev.verbena;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.verbena.internal.verbs.AsyncEvent;
 import dev.verbena.internal.verbs.Errno;
 import dev.verbena.internal.verbs.FakeDevice;
 import dev.verbena.internal.verbs.StateChange;
@@ -167,7 +166,7 @@ class ConnectTest extends ConnectorRig {
         get(connecting);
         connector.completeConnect();
         assertThat(accepting).isNotDone();
-        device.raise(AsyncEvent.Kind.COMMUNICATION_ESTABLISHED, far.nativeAddress());
+        device.raise(AdapterEvent.Type.COMMUNICATION_ESTABLISHED, far.nativeAddress());
         get(accepting);
     }
 

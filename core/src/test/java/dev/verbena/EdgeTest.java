@@ -5,7 +5,6 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.verbena.internal.queue.CompletionPoller;
 import dev.verbena.internal.queue.WorkId;
-import dev.verbena.internal.verbs.AsyncEvent;
 import dev.verbena.internal.verbs.Descriptors;
 import dev.verbena.internal.verbs.Errno;
 
@@ -61,7 +60,7 @@ class EdgeTest {
             assertThat(Descriptors.await(0, descriptor)).isZero();
 
             rig.queue.arm(NotifyType.ERRORS);
-            rig.device.raise(AsyncEvent.Kind.COMPLETION_QUEUE_BROKEN);
+            rig.device.raise(AdapterEvent.Type.COMPLETION_QUEUE_FAILED);
             assertThat(Descriptors.await(30_000, descriptor)).isNotZero();
             assertThat(rig.queue.takeEvent()).isEqualTo(Status.BUFFER_OVERFLOW);
         }

@@ -9,7 +9,6 @@ import com.sun.management.ThreadMXBean;
 import dev.verbena.internal.events.FlightRecording;
 import dev.verbena.internal.events.WindowBoundEvent;
 import dev.verbena.internal.events.WindowInvalidatedEvent;
-import dev.verbena.internal.verbs.AsyncEvent;
 
 import jdk.jfr.Configuration;
 import jdk.jfr.Recording;
@@ -90,8 +89,8 @@ class FlightRecorderTest {
                             () -> {
                                 BlockingQueue<AdapterEvent> seen = new LinkedBlockingQueue<>();
                                 try (var _ = rig.adapter.onEvent(seen::add)) {
-                                    rig.device.raise(AsyncEvent.Kind.PORT_DOWN, 2);
-                                    rig.device.raise(AsyncEvent.Kind.COMPLETION_QUEUE_BROKEN);
+                                    rig.device.raise(AdapterEvent.Type.PORT_DOWN, 2);
+                                    rig.device.raise(AdapterEvent.Type.COMPLETION_QUEUE_FAILED);
                                     seen.poll(30, TimeUnit.SECONDS);
                                     seen.poll(30, TimeUnit.SECONDS);
                                 }

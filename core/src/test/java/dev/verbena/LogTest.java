@@ -4,7 +4,6 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.verbena.internal.runtime.AdapterEvents;
 import dev.verbena.internal.runtime.Uncaught;
-import dev.verbena.internal.verbs.AsyncEvent;
 import dev.verbena.internal.verbs.Errno;
 import dev.verbena.internal.verbs.FakeDevice;
 
@@ -63,10 +62,10 @@ class LogTest {
                         () -> {
                             try (Rig rig = new Rig(QueuePairLimits.depths(4, 4))) {
                                 rig.queue.arm(NotifyType.ANY);
-                                rig.device.raise(AsyncEvent.Kind.DEVICE_BROKEN);
+                                rig.device.raise(AdapterEvent.Type.DEVICE_FAILED);
                                 assertThat(rig.queue.await(Duration.ofSeconds(30)))
                                         .isEqualTo(Status.INTERNAL_ERROR);
-                                rig.device.raise(AsyncEvent.Kind.DEVICE_DISASSOCIATED);
+                                rig.device.raise(AdapterEvent.Type.DEVICE_REMOVED);
                             }
                         });
         assertThat(logged).singleElement().asString().startsWith("fake0 has failed or was removed");
@@ -86,7 +85,7 @@ class LogTest {
                                                         throw new IllegalStateException("mine");
                                                     })) {
                                 queue.arm(NotifyType.ANY);
-                                device.raise(AsyncEvent.Kind.COMPLETION_QUEUE_BROKEN);
+                                device.raise(AdapterEvent.Type.COMPLETION_QUEUE_FAILED);
                                 awaitReport();
                             }
                             device.dispose();

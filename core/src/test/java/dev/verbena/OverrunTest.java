@@ -3,8 +3,6 @@ package dev.verbena;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import dev.verbena.internal.verbs.AsyncEvent;
-
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -140,7 +138,7 @@ class OverrunTest {
         }
         a.receive(9, rig.bytes(8)).orThrow();
         rig.device.run();
-        rig.device.raise(AsyncEvent.Kind.COMPLETION_QUEUE_BROKEN, small.address());
+        rig.device.raise(AdapterEvent.Type.COMPLETION_QUEUE_FAILED, small.address());
         assertThat(small.await(LONG)).isEqualTo(Status.BUFFER_OVERFLOW);
         List<String> seen = new ArrayList<>();
         assertThatThrownBy(() -> pollInto(seen))

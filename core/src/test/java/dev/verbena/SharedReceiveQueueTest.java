@@ -3,8 +3,6 @@ package dev.verbena;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import dev.verbena.internal.verbs.AsyncEvent;
-
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -142,7 +140,7 @@ class SharedReceiveQueueTest {
             }
             assertThat(rig.poll()).hasSize(6);
             assertThat(called.poll(30, TimeUnit.SECONDS)).isEqualTo(Status.SUCCESS);
-            rig.device.raise(AsyncEvent.Kind.RECEIVES_RAN_LOW);
+            rig.device.raise(AdapterEvent.Type.SHARED_RECEIVE_QUEUE_LOW);
             assertThat(events.poll(30, TimeUnit.SECONDS)).isNotNull(); // handled
             CountDownLatch over = new CountDownLatch(1);
             rig.adapter.events().call(over::countDown); // behind what it has called
@@ -229,10 +227,10 @@ class SharedReceiveQueueTest {
         }
         shared.notifyBelow(3);
         assertThat(rig.device.srqLimits).containsExactly(3, 3);
-        rig.device.raise(AsyncEvent.Kind.RECEIVES_RAN_LOW);
+        rig.device.raise(AdapterEvent.Type.SHARED_RECEIVE_QUEUE_LOW);
         assertThat(called.poll(30, TimeUnit.SECONDS)).isEqualTo(Status.SUCCESS);
-        rig.device.raise(AsyncEvent.Kind.RECEIVES_RAN_LOW); // not asked for
-        rig.device.raise(AsyncEvent.Kind.OTHER);
+        rig.device.raise(AdapterEvent.Type.SHARED_RECEIVE_QUEUE_LOW); // not asked for
+        rig.device.raise(AdapterEvent.Type.OTHER);
         shared.notifyBelow(8); // the adapter's thread handles one event after the other
         assertThat(called.poll(30, TimeUnit.SECONDS)).isEqualTo(Status.SUCCESS);
         assertThat(called).isEmpty();
@@ -246,9 +244,9 @@ class SharedReceiveQueueTest {
 
     @ParameterizedTest
     @EnumSource(
-            value = AsyncEvent.Kind.class,
-            names = {"SHARED_QUEUE_BROKEN", "DEVICE_BROKEN", "DEVICE_DISASSOCIATED"})
-    void itCallsBackUnaskedWhenItOrItsDeviceFails(AsyncEvent.Kind kind)
+            value = AdapterEvent.Type.class,
+            names = {"SHARED_RECEIVE_QUEUE_FAILED", "DEVICE_FAILED", "DEVICE_REMOVED"})
+    void itCallsBackUnaskedWhenItOrItsDeviceFails(AdapterEvent.Type kind)
             throws InterruptedException {
         SharedReceiveQueue shared = rig.domain.createSharedReceiveQueue(8, 1, called::add);
         rig.device.raise(kind);
@@ -268,7 +266,7 @@ class SharedReceiveQueueTest {
         SharedReceiveQueue other = rig.domain.createSharedReceiveQueue(8, 1, called::add);
         LinkedBlockingQueue<Status> calledOfLast = new LinkedBlockingQueue<>();
         SharedReceiveQueue last = rig.domain.createSharedReceiveQueue(8, 1, calledOfLast::add);
-        rig.device.raise(AsyncEvent.Kind.SHARED_QUEUE_BROKEN);
+        rig.device.raise(AdapterEvent.Type.SHARED_RECEIVE_QUEUE_FAILED);
         assertThat(calledOfLast.poll(30, TimeUnit.SECONDS)).isEqualTo(Status.INTERNAL_ERROR);
         other.notifyBelow(3);
         assertThat(called.poll(30, TimeUnit.SECONDS)).isEqualTo(Status.SUCCESS);
@@ -285,7 +283,7 @@ class SharedReceiveQueueTest {
                         rig.queue, rig.queue, shared, QueuePairLimits.depths(4, 1));
         shared.close(); // its native object stays with the queue pair
         SharedReceiveQueue next = rig.domain.createSharedReceiveQueue(8, 1, called::add);
-        rig.device.raise(AsyncEvent.Kind.DEVICE_BROKEN);
+        rig.device.raise(AdapterEvent.Type.DEVICE_FAILED);
         assertThat(called.poll(30, TimeUnit.SECONDS)).isEqualTo(Status.INTERNAL_ERROR);
         next.close(); // after all callbacks
         assertThat(called).isEmpty();

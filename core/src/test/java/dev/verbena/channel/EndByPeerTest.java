@@ -4,13 +4,13 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.verbena.Access;
 import dev.verbena.Adapter;
+import dev.verbena.AdapterEvent;
 import dev.verbena.BufferList;
 import dev.verbena.FakeAdapters;
 import dev.verbena.MemoryRegion;
 import dev.verbena.OpFlags;
 import dev.verbena.QueuePairLimits;
 import dev.verbena.Status;
-import dev.verbena.internal.verbs.AsyncEvent;
 import dev.verbena.internal.verbs.FakeDevice;
 
 import org.junit.jupiter.api.AfterEach;
@@ -126,7 +126,7 @@ class EndByPeerTest {
     void aQueuePairThatBreaksIsNotThePeersFault() {
         connect();
         device.failQueuePair(number());
-        device.raiseOfQueuePair(AsyncEvent.Kind.QUEUE_PAIR_BROKEN, number());
+        device.raiseOfQueuePair(AdapterEvent.Type.QUEUE_PAIR_FAILED, number());
         FakeFabric.until(() -> !channel.queuePair().connected());
         endsBecauseOf("failed: CANCELLED", Status.CONNECTION_ABORTED);
     }

@@ -3,6 +3,7 @@ package dev.verbena.channel;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.verbena.AdapterEvent;
 import dev.verbena.BufferList;
 import dev.verbena.ConnectionOptions;
 import dev.verbena.Connector;
@@ -12,7 +13,6 @@ import dev.verbena.OpFlags;
 import dev.verbena.QueuePairLimits;
 import dev.verbena.Status;
 import dev.verbena.VerbenaException;
-import dev.verbena.internal.verbs.AsyncEvent;
 
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
@@ -251,7 +251,7 @@ class RawConnectTest {
 
     /** Receives of a pool are not flushed: only an event tells, or the peer's disconnect. */
     @ParameterizedTest
-    @ValueSource(strings = {"ACCESS_VIOLATION", "INVALID_REQUEST", "disconnect"})
+    @ValueSource(strings = {"QUEUE_PAIR_ACCESS_ERROR", "QUEUE_PAIR_REQUEST_ERROR", "disconnect"})
     void aForbiddenAccessEndsAnIdleChannel(String first) throws Exception {
         try (RawReceives shared = RawReceives.shared(poller, 4, 64)) {
             try (Listener listener = listen(this::accept)) {
@@ -263,7 +263,7 @@ class RawConnectTest {
                 if (first.equals("disconnect")) {
                     accepted().close();
                 } else {
-                    fabric.device.raiseOfQueuePair(AsyncEvent.Kind.valueOf(first), number);
+                    fabric.device.raiseOfQueuePair(AdapterEvent.Type.valueOf(first), number);
                 }
                 assertThat(client.closed().get(30, TimeUnit.SECONDS))
                         .isEqualTo(Status.CONNECTION_ABORTED);

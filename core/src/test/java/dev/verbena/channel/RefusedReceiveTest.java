@@ -3,6 +3,7 @@ package dev.verbena.channel;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.verbena.Adapter;
+import dev.verbena.AdapterEvent;
 import dev.verbena.BufferList;
 import dev.verbena.FakeAdapters;
 import dev.verbena.MemoryRegion;
@@ -10,7 +11,6 @@ import dev.verbena.OpFlags;
 import dev.verbena.QueuePairLimits;
 import dev.verbena.Status;
 import dev.verbena.VerbenaException;
-import dev.verbena.internal.verbs.AsyncEvent;
 import dev.verbena.internal.verbs.Errno;
 import dev.verbena.internal.verbs.FakeDevice;
 
@@ -133,7 +133,7 @@ class RefusedReceiveTest {
     @Test
     void aSharedReceiveQueueThatFailsEndsTheChannelsOfThePool() throws Exception {
         try (Pool pool = new Pool()) {
-            pool.device.raise(AsyncEvent.Kind.SHARED_QUEUE_BROKEN);
+            pool.device.raise(AdapterEvent.Type.SHARED_RECEIVE_QUEUE_FAILED);
             FakeFabric.until(() -> pool.other.closeReason() != null);
             FakeFabric.until(() -> pool.receiver.closeReason() != null);
             assertThat(pool.other.closeReason())

@@ -74,11 +74,7 @@ public final class AdapterEvents {
          */
         @Nullable Object objectAt(long address);
 
-        /**
-         * The device brought an event, or says that it was removed.
-         *
-         * @param event any kind but {@link AsyncEvent.Kind#NONE}
-         */
+        /** The device brought an event, or reports that it was removed. */
         void arrived(AsyncEvent event);
 
         /** The event thread ended by a failure: no event will be taken any more. */
@@ -412,41 +408,42 @@ public final class AdapterEvents {
     private void takeAndHandle() {
         Named named = new Named();
         AsyncEvent event = control.takeAsyncEvent(named::find);
+        if (event == null) {
+            // A device that was removed leaves its descriptor readable for ever.
+            deviceEnded = deviceFailed;
+            return;
+        }
         try {
             handle(event, named);
         } finally {
-            if (event.kind() != AsyncEvent.Kind.NONE) {
-                observer.arrived(event);
-            }
+            observer.arrived(event);
         }
     }
 
     private void handle(AsyncEvent event, Named named) {
         CompletionQueueListener completionQueue = named.completionQueue;
         SharedQueueListener sharedQueue = named.sharedQueue;
-        switch (event.kind()) {
-            case COMPLETION_QUEUE_BROKEN -> {
+        switch (event.type()) {
+            case COMPLETION_QUEUE_FAILED -> {
                 if (completionQueue != null) {
                     completionQueue.overran();
                 }
             }
-            case DEVICE_BROKEN -> deviceHasFailed();
-            case DEVICE_DISASSOCIATED -> {
+            case DEVICE_FAILED -> deviceHasFailed();
+            case DEVICE_REMOVED -> {
                 deviceEnded = true;
                 if (!deviceFailed) {
                     deviceHasFailed();
                 }
             }
-            // A device that was removed leaves its descriptor readable for ever.
-            case NONE -> deviceEnded = deviceFailed;
-            case RECEIVES_RAN_LOW -> {
+            case SHARED_RECEIVE_QUEUE_LOW -> {
                 if (sharedQueue != null) {
                     callbacks.execute(sharedQueue::ranLow);
                 }
             }
             case COMMUNICATION_ESTABLISHED -> run(named.dataArrived);
             case LAST_RECEIVE_REACHED -> run(named.lastReceiveReached);
-            case SHARED_QUEUE_BROKEN -> {
+            case SHARED_RECEIVE_QUEUE_FAILED -> {
                 if (sharedQueue != null) {
                     callbacks.execute(sharedQueue::failed);
                 }

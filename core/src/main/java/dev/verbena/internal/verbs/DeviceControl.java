@@ -1,5 +1,7 @@
 package dev.verbena.internal.verbs;
 
+import dev.verbena.AdapterEvent;
+
 import org.jspecify.annotations.Nullable;
 
 import java.lang.foreign.MemorySegment;
@@ -236,7 +238,9 @@ public interface DeviceControl {
      * @param objects finds this library's object at a native address. Called before the event is
      *     acknowledged: until then the native object cannot be destroyed, and its address not be
      *     used again
-     * @return the event, or one of kind {@link AsyncEvent.Kind#NONE}
+     * @return the event, or null if none was pending. {@link AdapterEvent.Type#DEVICE_REMOVED}: the
+     *     device was removed, and no event will follow. The descriptor stays readable nevertheless,
+     *     so the event loop must stop polling it
      */
-    AsyncEvent takeAsyncEvent(LongFunction<@Nullable Object> objects);
+    @Nullable AsyncEvent takeAsyncEvent(LongFunction<@Nullable Object> objects);
 }

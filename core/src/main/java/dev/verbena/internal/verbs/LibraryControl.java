@@ -1,5 +1,6 @@
 package dev.verbena.internal.verbs;
 
+import dev.verbena.AdapterEvent;
 import dev.verbena.bindings.Verbs;
 
 import org.jspecify.annotations.Nullable;
@@ -315,16 +316,15 @@ public final class LibraryControl implements DeviceControl {
     }
 
     @Override
-    public AsyncEvent takeAsyncEvent(LongFunction<@Nullable Object> objects) {
+    public @Nullable AsyncEvent takeAsyncEvent(LongFunction<@Nullable Object> objects) {
         try (Scratch scratch = Scratch.borrow()) {
             long event = scratch.allocate(Structs.IbvAsyncEvent.SIZE);
             if ((int) Calls.GET_ASYNC_EVENT.call(scratch, context, event) != 0) {
                 // EIO from ib_uverbs_event_read: the device was disassociated. Kernels before 6.5
                 // (or 6.1.34) return EAGAIN then, as if no event were pending.
-                return new AsyncEvent(
-                        scratch.errno() == Errno.EIO
-                                ? AsyncEvent.Kind.DEVICE_DISASSOCIATED
-                                : AsyncEvent.Kind.NONE);
+                return scratch.errno() == Errno.EIO
+                        ? new AsyncEvent(AdapterEvent.Type.DEVICE_REMOVED)
+                        : null;
             }
             try {
                 return copy(event, objects);
@@ -338,18 +338,23 @@ public final class LibraryControl implements DeviceControl {
 
     private static AsyncEvent copy(long event, LongFunction<@Nullable Object> objects) {
         int number = Native.getInt(event, Structs.IbvAsyncEvent.EVENT_TYPE);
-        AsyncEvent.Kind kind = AsyncEvent.Kind.of(number);
-        return switch (kind.subject()) {
-            case DEVICE -> new AsyncEvent(kind, number, 0, null);
-            case PORT ->
-                    new AsyncEvent(
-                            kind,
-                            number,
-                            Native.getInt(event, Structs.IbvAsyncEvent.ELEMENT_PORT_NUM),
-                            null);
-            case QUEUE_PAIR, COMPLETION_QUEUE, SHARED_QUEUE -> {
-                long address = Native.getLong(event, Structs.IbvAsyncEvent.ELEMENT_QP); // a union
-                yield new AsyncEvent(kind, number, address, objects.apply(address));
+        AdapterEvent.Type type = AsyncEvent.typeOf(number);
+        return switch (type) {
+            case DEVICE_FAILED, DEVICE_REMOVED, DEVICE_SPEED_CHANGED, EVENTS_ENDED, OTHER ->
+                    new AsyncEvent(type, number, 0, null);
+            case PORT_UP,
+                    PORT_DOWN,
+                    GIDS_CHANGED,
+                    P_KEYS_CHANGED,
+                    LID_CHANGED,
+                    SUBNET_MANAGER_CHANGED,
+                    CLIENT_REREGISTER -> {
+                int port = Native.getInt(event, Structs.IbvAsyncEvent.ELEMENT_PORT_NUM);
+                yield new AsyncEvent(type, number, port, null);
+            }
+            default -> { // a union: the address of an ibv_qp, ibv_cq or ibv_srq
+                long address = Native.getLong(event, Structs.IbvAsyncEvent.ELEMENT_QP);
+                yield new AsyncEvent(type, number, 0, objects.apply(address));
             }
         };
     }

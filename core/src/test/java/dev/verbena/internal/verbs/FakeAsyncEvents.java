@@ -1,16 +1,28 @@
 package dev.verbena.internal.verbs;
 
+import dev.verbena.AdapterEvent;
+
 import java.util.Queue;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.function.LongFunction;
+import java.util.stream.IntStream;
 
 /** Asynchronous events of a {@link FakeDevice}, and their descriptor. For any thread. */
 final class FakeAsyncEvents {
     private static final int LAST_PORT = 255; // addresses are higher
+    private static final int LAST_NUMBER = 20; // of verbs
+
+    private record Raised(AdapterEvent.Type type, int number, long element) {
+        AsyncEvent take(LongFunction<Object> objects) {
+            return element > LAST_PORT
+                    ? new AsyncEvent(type, number, 0, objects.apply(element))
+                    : new AsyncEvent(type, number, (int) element, null);
+        }
+    }
 
     private final FakeSettings settings;
     private final int descriptor = Descriptors.newEventFd();
-    private final Queue<AsyncEvent> events = new ConcurrentLinkedQueue<>();
+    private final Queue<Raised> events = new ConcurrentLinkedQueue<>();
 
     FakeAsyncEvents(FakeSettings settings) {
         this.settings = settings;
@@ -20,9 +32,23 @@ final class FakeAsyncEvents {
         return descriptor;
     }
 
-    void raise(AsyncEvent.Kind kind, int number, long object) {
-        events.add(new AsyncEvent(kind, number, object, null));
+    void raise(AdapterEvent.Type type, long object) {
+        raise(type, numberOf(type), object);
+    }
+
+    void raise(AdapterEvent.Type type, int number, long object) {
+        events.add(new Raised(type, number, object));
         setReadable();
+    }
+
+    private static int numberOf(AdapterEvent.Type type) {
+        return IntStream.rangeClosed(0, LAST_NUMBER)
+                .filter(
+                        number ->
+                                AsyncEvent.typeOf(number) == type
+                                        && type != AdapterEvent.Type.OTHER)
+                .findFirst()
+                .orElse(-1);
     }
 
     void setReadable() {
@@ -34,15 +60,8 @@ final class FakeAsyncEvents {
         if (error != null) {
             throw error;
         }
-        AsyncEvent event = events.poll();
-        if (event != null && event.element() > LAST_PORT) {
-            event =
-                    new AsyncEvent(
-                            event.kind(),
-                            event.number(),
-                            event.element(),
-                            objects.apply(event.element()));
-        }
+        Raised raised = events.poll();
+        AsyncEvent event = raised == null ? null : raised.take(objects);
         if (settings.gone) {
             settings.askedForAsyncEventsInVain += event == null ? 1 : 0;
             return event != null ? event : end();
@@ -53,12 +72,11 @@ final class FakeAsyncEvents {
                 setReadable();
             }
         }
-        return event == null ? new AsyncEvent(AsyncEvent.Kind.NONE) : event;
+        return event;
     }
 
     private AsyncEvent end() {
-        return new AsyncEvent(
-                settings.hidesTheEnd ? AsyncEvent.Kind.NONE : AsyncEvent.Kind.DEVICE_DISASSOCIATED);
+        return settings.hidesTheEnd ? null : new AsyncEvent(AdapterEvent.Type.DEVICE_REMOVED);
     }
 
     void close() {

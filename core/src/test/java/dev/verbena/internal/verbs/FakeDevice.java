@@ -1,5 +1,6 @@
 package dev.verbena.internal.verbs;
 
+import dev.verbena.AdapterEvent;
 import dev.verbena.bindings.ibv_context;
 import dev.verbena.bindings.ibv_context_ops;
 
@@ -204,10 +205,10 @@ public final class FakeDevice extends FakeSettings implements DeviceControl {
     }
 
     /** Raises an asynchronous event of the completion queue or shared receive queue made last. */
-    public void raise(AsyncEvent.Kind kind) {
+    public void raise(AdapterEvent.Type kind) {
         boolean ofSharedQueue =
-                kind == AsyncEvent.Kind.RECEIVES_RAN_LOW
-                        || kind == AsyncEvent.Kind.SHARED_QUEUE_BROKEN;
+                kind == AdapterEvent.Type.SHARED_RECEIVE_QUEUE_LOW
+                        || kind == AdapterEvent.Type.SHARED_RECEIVE_QUEUE_FAILED;
         long object;
         synchronized (this) {
             object = ofSharedQueue ? queuePairs.lastShared() : completions.lastAddress();
@@ -216,12 +217,12 @@ public final class FakeDevice extends FakeSettings implements DeviceControl {
     }
 
     /** Raises an asynchronous event of an object, or of a port. */
-    public void raise(AsyncEvent.Kind kind, long object) {
-        raise(kind, kind.number(), object);
+    public void raise(AdapterEvent.Type kind, long object) {
+        asyncEvents.raise(kind, object);
     }
 
     /** Raises an asynchronous event of a queue pair. */
-    public void raiseOfQueuePair(AsyncEvent.Kind kind, int number) {
+    public void raiseOfQueuePair(AdapterEvent.Type kind, int number) {
         long object;
         synchronized (this) {
             object = queuePairs.byNumber(number).address;
@@ -230,7 +231,7 @@ public final class FakeDevice extends FakeSettings implements DeviceControl {
     }
 
     /** Raises an asynchronous event with a number of its own, as of an unknown kind. */
-    public void raise(AsyncEvent.Kind kind, int number, long object) {
+    public void raise(AdapterEvent.Type kind, int number, long object) {
         asyncEvents.raise(kind, number, object);
     }
 

@@ -1,5 +1,6 @@
 package dev.verbena.internal.verbs;
 
+import dev.verbena.AdapterEvent;
 import dev.verbena.bindings.ibv_qp_attr;
 
 import java.util.ArrayDeque;
@@ -259,8 +260,7 @@ final class FakeQueuePairs {
     /** Ends the shared receives that a queue pair took, and says so. */
     void endTaken(QueuePair pair) {
         flushReceives(pair.taken, pair);
-        AsyncEvent.Kind kind = AsyncEvent.Kind.LAST_RECEIVE_REACHED;
-        events.raise(kind, kind.number(), pair.address);
+        events.raise(AdapterEvent.Type.LAST_RECEIVE_REACHED, pair.address);
     }
 
     void flushSends(QueuePair pair) {
