@@ -3,13 +3,17 @@ package dev.verbena;
 import com.google.errorprone.annotations.CheckReturnValue;
 
 import dev.verbena.internal.connect.ConnectionEvents;
+import dev.verbena.internal.connect.Failure;
+import dev.verbena.internal.device.AddressLookup;
+import dev.verbena.internal.device.Device;
+import dev.verbena.internal.device.Devices;
+import dev.verbena.internal.device.EventListeners;
+import dev.verbena.internal.device.Ports;
 import dev.verbena.internal.queue.SharedQueues;
 import dev.verbena.internal.runtime.AdapterEvents;
 import dev.verbena.internal.text.Arguments;
-import dev.verbena.internal.verbs.ConnectionControl;
-import dev.verbena.internal.verbs.DeviceAttributes;
+import dev.verbena.internal.verbs.AsyncEvent;
 import dev.verbena.internal.verbs.DeviceControl;
-import dev.verbena.internal.verbs.Errno;
 import dev.verbena.internal.verbs.Provider;
 import dev.verbena.internal.verbs.VerbsContext;
 
@@ -20,8 +24,6 @@ import java.util.List;
 import java.util.concurrent.Executor;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.Consumer;
-import java.util.function.Function;
-import java.util.function.Supplier;
 
 /**
  * An opened RDMA device: NDK's adapter, verbs' {@code ibv_context}. All other objects are made from
@@ -34,56 +36,16 @@ import java.util.function.Supplier;
 public final class Adapter extends NativeObject {
     private static final Duration ROUTE_DEADLINE = Duration.ofSeconds(10);
 
-    private final String name;
-    private final DeviceControl control;
-    private final DeviceAttributes attributes;
-    private final Provider provider;
+    private static final Devices DEVICES = new Devices();
+
+    private final Device device;
+    private final EventListeners listeners;
     private final SharedQueues sharedQueues = new SharedQueues();
-    private final CompletionVectors vectors;
-    private final AdapterPorts ports;
-    private final EventListeners listeners = new EventListeners(this);
     private final AtomicBoolean firstPaging = new AtomicBoolean(true);
-    private final AdapterServices services;
 
-    // Each takes ownership of an opened device, and closes it if querying it fails.
-
-    Adapter(String name, DeviceControl control, VerbsContext context) {
-        this(name, control, context, DeviceDirectory::connectionControl);
-    }
-
-    Adapter(
-            String name,
-            DeviceControl control,
-            VerbsContext context,
-            Supplier<ConnectionControl> connections) {
-        this(name, control, provider -> context, connections);
-    }
-
-    Adapter(
-            String name,
-            DeviceControl control,
-            Function<Provider, VerbsContext> dataPath,
-            Supplier<ConnectionControl> connections) {
-        this.name = name;
-        this.control = control;
-        this.attributes = control.queryDevice();
-        if (attributes.error() < 0) {
-            control.close();
-            throw VerbenaException.of("ibv_query_device", attributes.error(), "");
-        }
-        this.ports = new AdapterPorts(name, control, attributes.ports());
-        this.provider = Provider.of(attributes.vendorId(), attributes.vendorPartId());
-        this.vectors = new CompletionVectors(name, control.completionVectors());
-        this.services =
-                new AdapterServices(
-                        name,
-                        control,
-                        attributes,
-                        provider,
-                        ports,
-                        listeners,
-                        dataPath,
-                        connections);
+    Adapter(Device device) {
+        this.device = device;
+        this.listeners = new EventListeners(device.name(), Adapter::failQueuePair);
     }
 
     /**
@@ -94,7 +56,7 @@ public final class Adapter extends NativeObject {
      */
     @CheckReturnValue
     public static List<String> names() {
-        return DeviceDirectory.names();
+        return DEVICES.names();
     }
 
     /**
@@ -105,7 +67,7 @@ public final class Adapter extends NativeObject {
      */
     @CheckReturnValue
     public static List<String> activeNames() {
-        return DeviceDirectory.activeNames();
+        return DEVICES.activeNames();
     }
 
     /**
@@ -117,7 +79,7 @@ public final class Adapter extends NativeObject {
      */
     @CheckReturnValue
     public static Adapter open(String name) {
-        return DeviceDirectory.open(Arguments.notNull(name, "name"));
+        return new Adapter(DEVICES.open(Arguments.notNull(name, "name")));
     }
 
     /**
@@ -134,7 +96,7 @@ public final class Adapter extends NativeObject {
      */
     @CheckReturnValue
     public static Adapter forAddress(InetAddress local) {
-        return DeviceDirectory.lookup().forAddress(local);
+        return new Adapter(lookup().forAddress(local));
     }
 
     /**
@@ -168,8 +130,15 @@ public final class Adapter extends NativeObject {
      */
     @CheckReturnValue
     public static Adapter forPeer(InetAddress remote, Duration deadline) {
-        return DeviceDirectory.lookup()
-                .forPeer(remote, DeviceDirectory::connectionControl, deadline);
+        try {
+            return new Adapter(lookup().forPeer(remote, deadline));
+        } catch (Failure f) {
+            throw VerbenaException.of(f);
+        }
+    }
+
+    private static AddressLookup lookup() {
+        return new AddressLookup(DEVICES, AddressLookup.INTERFACES);
     }
 
     /**
@@ -180,7 +149,7 @@ public final class Adapter extends NativeObject {
      * @throws VerbenaException when rdma-core is not installed, or its devices cannot be listed
      */
     public static String whyNone() {
-        return DeviceDirectory.whyNone();
+        return DEVICES.whyNone();
     }
 
     /**
@@ -189,7 +158,7 @@ public final class Adapter extends NativeObject {
      * @return the name that {@code ibv_devices} prints
      */
     public String name() {
-        return name;
+        return device.name();
     }
 
     /**
@@ -201,7 +170,7 @@ public final class Adapter extends NativeObject {
     public List<Port> ports() {
         acquire();
         try {
-            return ports.query();
+            return device.ports().query();
         } finally {
             release();
         }
@@ -218,18 +187,18 @@ public final class Adapter extends NativeObject {
     @CheckReturnValue
     public PortCounters counters(int port) {
         ensureOpen();
-        if (port < 1 || port > attributes.ports()) {
+        if (port < 1 || port > device.reported().portCount()) {
             throw new VerbenaException(
                     Status.INVALID_PARAMETER,
                     "Device %s has ports 1 to %d, not %d"
-                            .formatted(name, attributes.ports(), port));
+                            .formatted(name(), device.reported().portCount(), port));
         }
-        return PortCounters.read(PortCounters.DEVICES, name, port);
+        return PortCounters.read(PortCounters.DEVICES, name(), port);
     }
 
     /** The ports and the choice of a GID. The caller must have a reference to this adapter. */
-    AdapterPorts portTable() {
-        return ports;
+    Ports portTable() {
+        return device.ports();
     }
 
     /**
@@ -243,7 +212,7 @@ public final class Adapter extends NativeObject {
     public GidChoice gid() {
         acquire();
         try {
-            return ports.gid();
+            return device.ports().gid();
         } finally {
             release();
         }
@@ -261,7 +230,7 @@ public final class Adapter extends NativeObject {
     public void useGid(int port, int index) {
         acquire();
         try {
-            ports.choose(port, index, "chosen by useGid");
+            device.ports().choose(port, index);
         } finally {
             release();
         }
@@ -287,7 +256,8 @@ public final class Adapter extends NativeObject {
         acquire();
         try {
             AdapterEvents running = events();
-            AdapterEvent.Registration registration = listeners.add(listener);
+            AdapterEvent.Registration registration =
+                    listeners.add(event -> listener.accept(new AdapterEvent(this, event)));
             if (running.ended()) { // perhaps before it was added
                 listeners.threadEnded();
             }
@@ -394,15 +364,15 @@ public final class Adapter extends NativeObject {
     public AdapterInfo info() {
         acquire();
         try {
-            return services.extendedInfo();
+            return device.info();
         } finally {
             release();
         }
     }
 
-    /** See {@link AdapterServices#info}. */
+    /** As {@link #info}, for callers with a reference to this adapter. */
     AdapterInfo queryInfo() {
-        return services.info();
+        return device.info();
     }
 
     /**
@@ -492,28 +462,30 @@ public final class Adapter extends NativeObject {
      */
     @CheckReturnValue
     public int completionVectors() {
-        return vectors.count();
+        return device.control().completionVectors();
     }
 
-    CompletionVectors vectors() {
-        return vectors;
+    /** The opened device. */
+    Device device() {
+        return device;
     }
 
     DeviceControl control() {
-        return control;
+        return device.control();
     }
 
-    /** See {@link AdapterServices#context}. */
+    /** See {@link Device#context}. */
     VerbsContext context() {
-        return services.context();
+        return device.context();
     }
 
     Provider provider() {
-        return provider;
+        return device.provider();
     }
 
-    DeviceAttributes attributes() {
-        return attributes;
+    /** See {@link Device#reported}. */
+    AdapterInfo reported() {
+        return device.reported();
     }
 
     /** The listeners of events, and the objects that events may name. */
@@ -525,14 +497,30 @@ public final class Adapter extends NativeObject {
         return sharedQueues;
     }
 
-    /** See {@link AdapterServices#events}. */
+    /** See {@link Device#events}. */
     AdapterEvents events() {
-        return services.events();
+        return device.events(listeners);
     }
 
-    /** See {@link AdapterServices#connectionEvents}. */
+    /** See {@link Device#connectionEvents}. */
     ConnectionEvents connectionEvents() {
-        return services.connectionEvents();
+        try {
+            return device.connectionEvents(events());
+        } catch (Failure f) {
+            throw VerbenaException.of(f);
+        }
+    }
+
+    /** If nothing is outstanding, only the event shows that a queue pair failed. */
+    private static void failQueuePair(AsyncEvent event) {
+        if (event.object() instanceof QueuePair queuePair) {
+            switch (event.type()) {
+                case QUEUE_PAIR_ACCESS_ERROR, QUEUE_PAIR_REQUEST_ERROR ->
+                        queuePair.failedByEvent(false);
+                case QUEUE_PAIR_FAILED -> queuePair.failedByEvent(true);
+                default -> {}
+            }
+        }
     }
 
     /** True when called for the first time: for a warning that is logged once. */
@@ -540,18 +528,14 @@ public final class Adapter extends NativeObject {
         return firstPaging.getAndSet(false);
     }
 
-    /** Whether the device reported that it failed or was removed. */
+    /** See {@link Device#failed}. */
     boolean failed() {
-        AdapterEvents running = services.runningEvents();
-        return running != null && running.deviceFailed();
+        return device.failed();
     }
 
-    /**
-     * Whether the device is gone: it reported that, or a query fails with EIO. The kernel has then
-     * destroyed all of its objects, and destroying them again fails with EIO.
-     */
+    /** See {@link Device#gone}. */
     boolean gone() {
-        return failed() || control.queryDevice().error() == -Errno.EIO;
+        return device.gone();
     }
 
     /** Reclaims the confined queues of threads that have ended without closing them. */
@@ -568,24 +552,21 @@ public final class Adapter extends NativeObject {
 
     @Override
     void destroy() {
-        AdapterEvents running = services.runningEvents();
         Teardown end = new Teardown(this, this);
-        if (running != null) {
-            end.run(() -> stop(running));
-        }
-        end.check(control.close(), "ibv_close_device(" + name + ")");
+        end.run(this::stop);
+        end.check(device.control().close(), "ibv_close_device(" + name() + ")");
         end.finish();
     }
 
-    private static void stop(AdapterEvents running) {
-        if (!running.stop()) {
+    private void stop() {
+        if (!device.stop()) {
             throw VerbenaException.stillRunning("its event thread", AdapterEvents.TIMEOUT);
         }
     }
 
     @Override
     String describe() {
-        GidChoice last = ports.used();
-        return "Adapter " + name + (last == null ? "" : ", " + last);
+        GidChoice last = device.ports().used();
+        return "Adapter " + name() + (last == null ? "" : ", " + last);
     }
 }

@@ -4,10 +4,6 @@ import com.google.errorprone.annotations.CheckReturnValue;
 
 import dev.verbena.internal.connect.Announcement;
 import dev.verbena.internal.connect.PrivateData;
-import dev.verbena.internal.verbs.DeviceAttributes;
-import dev.verbena.internal.verbs.ExtendedAttributes;
-
-import org.jspecify.annotations.Nullable;
 
 import java.time.Duration;
 
@@ -18,12 +14,104 @@ import java.time.Duration;
  * <p>The limits of queue pairs hold together: a queue pair with all of them was created on the
  * first call of {@link Adapter#info}. (The limits that verbs reports hold individually, and often
  * exclude each other.) The numbers of objects are for all processes together, as the device reports
- * them.
+ * them, which may be more than memory allows.
  *
- * <p>Immutable. Two objects are equal if they describe the same device with the same abilities.
+ * @param name the device's name, as {@link Adapter#open} takes it and {@code ibv_devices} prints it
+ * @param vendorId the vendor (VendorId): usually the vendor's OUI; 0xFFFFFF for Soft-RoCE
+ * @param vendorPartId the model (DeviceId): the vendor's number
+ * @param hardwareVersion the revision of the model: the vendor's number
+ * @param firmwareVersion the version of the device's firmware in the vendor's format; may be empty
+ * @param nodeGuid the node GUID of the device, a globally unique EUI-64, as a big-endian number;
+ *     {@link #toString} prints it as {@code ibv_devinfo} does
+ * @param technology the RDMA technology (RdmaTechnology): InfiniBand, RoCE or iWARP. For a device
+ *     with ports of different kinds, that of its first active port, which queue pairs use unless
+ *     {@link Adapter#useGid} was called
+ * @param providerName the rdma-core provider that drives the device, if this library treats it
+ *     specially, for example {@code mlx5} or {@code rxe}; {@code other} for all that need no
+ *     special treatment
+ * @param portCount how many ports it has, 1 or more; {@link Adapter#ports} describes them
+ * @param maxRegistrationBytes the largest region (MaxRegistrationSize), in bytes
+ * @param maxWindowBytes the largest window (MaxWindowSize), in bytes; 0 without windows
+ * @param maxInitiatorBuffers the most buffers of a send queue request (MaxInitiatorRequestSge): the
+ *     maximum for {@link QueuePairLimits#withBuffers}
+ * @param maxReadBuffers the most buffers of a read (MaxReadRequestSge): at most {@code
+ *     maxInitiatorBuffers}
+ * @param maxTransferBytes the longest message, write or read (MaxTransferLength), in bytes
+ * @param maxInlineBytes the most bytes inline (MaxInlineDataSize): the maximum for {@link
+ *     QueuePairLimits#withInlineBytes}. Verbs does not report it, so it was found by creating queue
+ *     pairs, up to 4096
+ * @param maxInboundReads the most reads and atomics of a peer that can be outstanding at once
+ *     (MaxInboundReadLimit): the maximum for {@link QueuePairLimits#withReads}, 0 to 255
+ * @param maxOutboundReads the most reads and atomics of a queue pair that can be outstanding at
+ *     once (MaxOutboundReadLimit): the maximum for {@link QueuePairLimits#withReads}, 0 to 255
+ * @param maxInitiatorDepth the deepest send queue (NDK: initiator queue; MaxInitiatorQueueDepth):
+ *     the maximum for {@link QueuePairLimits#depths}, at most 8192
+ * @param maxSharedReceiveDepth the deepest shared receive queue (MaxSrqDepth): at most 8192; 0
+ *     without shared receive queues
+ * @param maxSharedReceiveBuffers the most buffers of a receive in a shared receive queue; 0 without
+ *     shared receive queues
+ * @param maxCompletionQueueDepth the deepest completion queue (MaxCqDepth): half of the device's
+ *     limit, which leaves space for the internal signals of silent requests. The maximum for {@link
+ *     Adapter#createCompletionQueue(int)}
+ * @param maxQueuePairs how many queue pairs the device has for all programs together
+ * @param maxCompletionQueues how many completion queues the device has for all programs together
+ * @param maxMemoryRegions how many memory regions the device has for all programs together
+ * @param maxProtectionDomains how many protection domains the device has for all programs together
+ * @param maxMemoryWindows how many memory windows the device has for all programs together; 0 if
+ *     creating a window failed
+ * @param maxSharedReceiveQueues how many shared receive queues the device has for all programs
+ *     together; 0 if it has none
+ * @param completionQueueResize whether {@link CompletionQueue#resize} works ({@link #CQ_RESIZE}),
+ *     tested on the device
+ * @param sendsWithInvalidate whether {@link QueuePair#sendAndInvalidate} works, if the peer
+ *     supports it, too; false for a device without the memory management extensions
+ * @param invalidatableWindows whether {@link ProtectionDomain#createMemoryWindow} works, and with
+ *     it the send with invalidate of a peer; tested on the device
+ * @param atomicsLevel beyond NDK: with respect to what atomics are atomic; {@link
+ *     AtomicsLevel#NONE} without atomics
+ * @param onDemandPaging which operations can use memory that is registered {@link
+ *     Access#ON_DEMAND}; none on a device without on-demand paging
+ * @param maxModerationCount the largest number of completions that {@link CompletionQueue#moderate}
+ *     can set; 0 where it does not work, and where library or provider are too old to say
+ * @param maxModerationInterval the longest interval that {@link CompletionQueue#moderate} can set;
+ *     zero where it does not work, and where library or provider are too old to say
  */
 @CheckReturnValue
-public final class AdapterInfo {
+public record AdapterInfo(
+        String name,
+        int vendorId,
+        int vendorPartId,
+        int hardwareVersion,
+        String firmwareVersion,
+        long nodeGuid,
+        Technology technology,
+        String providerName,
+        int portCount,
+        long maxRegistrationBytes,
+        long maxWindowBytes,
+        int maxInitiatorBuffers,
+        int maxReadBuffers,
+        long maxTransferBytes,
+        int maxInlineBytes,
+        int maxInboundReads,
+        int maxOutboundReads,
+        int maxInitiatorDepth,
+        int maxSharedReceiveDepth,
+        int maxSharedReceiveBuffers,
+        int maxCompletionQueueDepth,
+        int maxQueuePairs,
+        int maxCompletionQueues,
+        int maxMemoryRegions,
+        int maxProtectionDomains,
+        int maxMemoryWindows,
+        int maxSharedReceiveQueues,
+        boolean completionQueueResize,
+        boolean sendsWithInvalidate,
+        boolean invalidatableWindows,
+        AtomicsLevel atomicsLevel,
+        OnDemandPaging onDemandPaging,
+        int maxModerationCount,
+        Duration maxModerationInterval) {
     /** In {@link #flags}: data arrive in memory in order (NDK_ADAPTER_FLAG_IN_ORDER_DMA). */
     public static final int IN_ORDER_DMA = 0x1;
 
@@ -58,8 +146,6 @@ public final class AdapterInfo {
      */
     public static final int LOOPBACK_CONNECTIONS = 0x10000;
 
-    private static final int MOST_READS = 0xFF; // the field of ibv_qp_attr has 8 bits
-
     /** What carries the operations over the wire: NDK_RDMA_TECHNOLOGY. */
     public enum Technology {
         /** iWARP: TCP. */
@@ -85,210 +171,13 @@ public final class AdapterInfo {
         GLOBAL
     }
 
-    private final AdapterFacts facts;
-    private final DeviceAttributes device;
-    private final AdapterProbe.Found found;
-
-    AdapterInfo(AdapterFacts facts) {
-        this.facts = facts;
-        this.device = facts.device();
-        this.found = facts.found();
-    }
-
-    AdapterInfo with(ExtendedAttributes attributes) {
-        return new AdapterInfo(facts.with(attributes));
-    }
-
-    // ---- identity
-
-    /**
-     * The device's name, as {@link Adapter#open} takes it.
-     *
-     * @return the name that {@code ibv_devices} prints
-     */
-    public String name() {
-        return facts.name();
-    }
-
-    /**
-     * The vendor (VendorId).
-     *
-     * @return usually the vendor's OUI; 0xFFFFFF for Soft-RoCE
-     */
-    public int vendorId() {
-        return device.vendorId();
-    }
-
-    /**
-     * The model (DeviceId).
-     *
-     * @return the vendor's number
-     */
-    public int vendorPartId() {
-        return device.vendorPartId();
-    }
-
-    /**
-     * The revision of the model.
-     *
-     * @return the vendor's number
-     */
-    public int hardwareVersion() {
-        return device.hardwareVersion();
-    }
-
-    /**
-     * The version of the device's firmware.
-     *
-     * @return in the vendor's format; may be empty
-     */
-    public String firmwareVersion() {
-        return device.firmware();
-    }
-
-    /**
-     * The node GUID of the device: a globally unique EUI-64.
-     *
-     * @return the GUID as a big-endian number; {@link #toString} prints it as {@code ibv_devinfo}
-     *     does
-     */
-    public long nodeGuid() {
-        return device.nodeGuid();
-    }
-
-    /**
-     * The RDMA technology (RdmaTechnology). For a device with ports of different kinds, that of its
-     * first active port, which queue pairs use unless {@link Adapter#useGid} was called.
-     *
-     * @return InfiniBand, RoCE or iWARP
-     */
-    public Technology technology() {
-        return facts.technology();
-    }
-
-    /**
-     * The rdma-core provider that drives the device, if this library treats it specially.
-     *
-     * @return for example {@code mlx5} or {@code rxe}; {@code other} for all that need no special
-     *     treatment
-     */
-    public String providerName() {
-        return facts.providerName();
-    }
-
-    /**
-     * How many ports it has; {@link Adapter#ports} describes them.
-     *
-     * @return 1 or more
-     */
-    public int portCount() {
-        return device.ports();
-    }
-
-    // ---- limits of requests and queues
-
-    /**
-     * The largest region (MaxRegistrationSize).
-     *
-     * @return in bytes
-     */
-    public long maxRegistrationBytes() {
-        return device.maxRegistration();
-    }
-
-    /**
-     * The largest window (MaxWindowSize).
-     *
-     * @return in bytes; 0 without windows
-     */
-    public long maxWindowBytes() {
-        return facts.maxWindowBytes();
-    }
-
-    /**
-     * The most buffers of a send queue request (MaxInitiatorRequestSge).
-     *
-     * @return the maximum for {@link QueuePairLimits#withBuffers}
-     */
-    public int maxInitiatorBuffers() {
-        return found.maxBuffers();
-    }
-
     /**
      * The most buffers of a receive (MaxReceiveRequestSge).
      *
      * @return the maximum for {@link QueuePairLimits#withBuffers}
      */
     public int maxReceiveBuffers() {
-        return found.maxBuffers();
-    }
-
-    /**
-     * The most buffers of a read (MaxReadRequestSge).
-     *
-     * @return at most {@link #maxInitiatorBuffers}
-     */
-    public int maxReadBuffers() {
-        return device.maxReadSge() == 0
-                ? found.maxBuffers()
-                : Math.min(device.maxReadSge(), found.maxBuffers());
-    }
-
-    /**
-     * The longest message, write or read (MaxTransferLength).
-     *
-     * @return in bytes
-     */
-    public long maxTransferBytes() {
-        return facts.maxTransferBytes();
-    }
-
-    /**
-     * The most bytes inline (MaxInlineDataSize). Verbs does not report it, so it was found by
-     * creating queue pairs, up to 4096.
-     *
-     * @return the maximum for {@link QueuePairLimits#withInlineBytes}
-     */
-    public int maxInlineBytes() {
-        return found.maxInlineBytes();
-    }
-
-    /**
-     * The most reads and atomics of a peer that can be outstanding at once (MaxInboundReadLimit).
-     *
-     * @return the maximum for {@link QueuePairLimits#withReads}, 0 to 255
-     */
-    public int maxInboundReads() {
-        return maxInboundReads(device);
-    }
-
-    /**
-     * The most reads and atomics of a queue pair that can be outstanding at once
-     * (MaxOutboundReadLimit).
-     *
-     * @return the maximum for {@link QueuePairLimits#withReads}, 0 to 255
-     */
-    public int maxOutboundReads() {
-        return maxOutboundReads(device);
-    }
-
-    /** The same of a device that was not probed. */
-    static int maxInboundReads(DeviceAttributes device) {
-        return Math.min(device.maxInboundReads(), MOST_READS);
-    }
-
-    /** The same of a device that was not probed. */
-    static int maxOutboundReads(DeviceAttributes device) {
-        return Math.min(device.maxOutboundReads(), MOST_READS);
-    }
-
-    /**
-     * The deepest send queue (NDK: initiator queue; MaxInitiatorQueueDepth).
-     *
-     * @return the maximum for {@link QueuePairLimits#depths}, at most 8192
-     */
-    public int maxInitiatorDepth() {
-        return found.maxDepth();
+        return maxInitiatorBuffers;
     }
 
     /**
@@ -297,103 +186,8 @@ public final class AdapterInfo {
      * @return the maximum for {@link QueuePairLimits#depths}, at most 8192
      */
     public int maxReceiveDepth() {
-        return found.maxDepth();
+        return maxInitiatorDepth;
     }
-
-    /**
-     * The deepest shared receive queue (MaxSrqDepth).
-     *
-     * @return at most 8192; 0 without shared receive queues
-     */
-    public int maxSharedReceiveDepth() {
-        return found.maxSharedReceives();
-    }
-
-    /**
-     * The most buffers of a receive in a shared receive queue.
-     *
-     * @return the maximum; 0 without shared receive queues
-     */
-    public int maxSharedReceiveBuffers() {
-        return found.maxSharedReceives() == 0 ? 0 : device.maxSharedSge();
-    }
-
-    /**
-     * The deepest completion queue (MaxCqDepth): half of the device's limit, which leaves space for
-     * the internal signals of silent requests.
-     *
-     * @return the maximum for {@link Adapter#createCompletionQueue(int)}
-     */
-    public int maxCompletionQueueDepth() {
-        return found.maxCompletions();
-    }
-
-    /**
-     * Which operations can use memory that is registered {@link Access#ON_DEMAND}.
-     *
-     * @return the operations, none on a device without on-demand paging
-     */
-    public OnDemandPaging onDemandPaging() {
-        return new OnDemandPaging(facts.extended().paging());
-    }
-
-    // ---- how many objects the device has
-
-    /**
-     * How many queue pairs the device has for all programs together.
-     *
-     * @return the number from {@code ibv_query_device}, which may be more than memory allows
-     */
-    public int maxQueuePairs() {
-        return device.maxQueuePairs();
-    }
-
-    /**
-     * How many completion queues the device has for all programs together.
-     *
-     * @return the number from {@code ibv_query_device}, which may be more than memory allows
-     */
-    public int maxCompletionQueues() {
-        return device.maxCompletionQueues();
-    }
-
-    /**
-     * How many memory regions the device has for all programs together.
-     *
-     * @return the number from {@code ibv_query_device}, which may be more than memory allows
-     */
-    public int maxMemoryRegions() {
-        return device.maxRegions();
-    }
-
-    /**
-     * How many protection domains the device has for all programs together.
-     *
-     * @return the number from {@code ibv_query_device}, which may be more than memory allows
-     */
-    public int maxProtectionDomains() {
-        return device.maxDomains();
-    }
-
-    /**
-     * How many memory windows the device has for all programs together.
-     *
-     * @return the number from {@code ibv_query_device}; 0 if creating a window failed
-     */
-    public int maxMemoryWindows() {
-        return found.windows() ? device.maxWindows() : 0;
-    }
-
-    /**
-     * How many shared receive queues the device has for all programs together.
-     *
-     * @return the number from {@code ibv_query_device}; 0 if the device has none
-     */
-    public int maxSharedReceiveQueues() {
-        return found.maxSharedReceives() == 0 ? 0 : device.maxSharedReceiveQueues();
-    }
-
-    // ---- connections
 
     /**
      * How many bytes of private data a request for a connection carries (MaxCallerData), see {@link
@@ -438,55 +232,13 @@ public final class AdapterInfo {
         return Announcement.BYTES;
     }
 
-    // ---- abilities
-
-    /**
-     * Whether {@link CompletionQueue#resize} works ({@link #CQ_RESIZE}).
-     *
-     * @return the result of a test on the device
-     */
-    public boolean completionQueueResize() {
-        return found.resizes();
-    }
-
-    /**
-     * Whether {@link QueuePair#sendAndInvalidate} works, if the peer supports it, too.
-     *
-     * @return false for a device without the memory management extensions
-     */
-    public boolean sendsWithInvalidate() {
-        return device.sendsWithInvalidate();
-    }
-
-    /**
-     * Whether {@link ProtectionDomain#createMemoryWindow} works, and with it the send with
-     * invalidate of a peer.
-     *
-     * @return the result of a test on the device
-     */
-    public boolean invalidatableWindows() {
-        return found.windows();
-    }
-
     /**
      * Beyond NDK: whether {@link QueuePair#compareAndSwap} and {@link QueuePair#fetchAndAdd} work.
      *
      * @return false for {@link AtomicsLevel#NONE}
      */
     public boolean atomics() {
-        return device.atomics();
-    }
-
-    /**
-     * Beyond NDK: with respect to what atomics are atomic.
-     *
-     * @return {@link AtomicsLevel#NONE} without atomics
-     */
-    public AtomicsLevel atomicsLevel() {
-        if (!device.atomics()) {
-            return AtomicsLevel.NONE;
-        }
-        return device.globalAtomics() ? AtomicsLevel.GLOBAL : AtomicsLevel.DEVICE;
+        return atomicsLevel != AtomicsLevel.NONE;
     }
 
     /**
@@ -496,7 +248,7 @@ public final class AdapterInfo {
      * @return false on iWARP, which has no immediate data
      */
     public boolean immediateData() {
-        return !device.iwarp();
+        return technology != Technology.IWARP;
     }
 
     /**
@@ -505,7 +257,7 @@ public final class AdapterInfo {
      * @return true on iWARP, where reads into memory without that right fail
      */
     public boolean readSinkRequired() {
-        return device.iwarp();
+        return technology == Technology.IWARP;
     }
 
     /**
@@ -519,26 +271,8 @@ public final class AdapterInfo {
     public int flags() {
         return (readSinkRequired() ? 0 : RDMA_READ_SINK_NOT_REQUIRED)
                 | LOOPBACK_CONNECTIONS
-                | (completionQueueResize() ? CQ_RESIZE : 0)
-                | (maxModerationCount() > 0 ? CQ_INTERRUPT_MODERATION : 0);
-    }
-
-    /**
-     * The largest number of completions that {@link CompletionQueue#moderate} can set.
-     *
-     * @return 0 where it does not work, and where library or provider are too old to say
-     */
-    public int maxModerationCount() {
-        return facts.extended().moderationCount();
-    }
-
-    /**
-     * The longest interval that {@link CompletionQueue#moderate} can set.
-     *
-     * @return zero where it does not work, and where library or provider are too old to say
-     */
-    public Duration maxModerationInterval() {
-        return Duration.ofNanos(1000L * facts.extended().moderationMicroseconds());
+                | (completionQueueResize ? CQ_RESIZE : 0)
+                | (maxModerationCount > 0 ? CQ_INTERRUPT_MODERATION : 0);
     }
 
     /**
@@ -550,38 +284,28 @@ public final class AdapterInfo {
         return 0;
     }
 
-    @Override
-    public boolean equals(@Nullable Object other) {
-        return other instanceof AdapterInfo that && facts.equals(that.facts);
-    }
-
-    @Override
-    public int hashCode() {
-        return facts.hashCode();
-    }
-
     /** The identity and the most important limits, in one line. */
     @Override
     public String toString() {
         return "AdapterInfo(%s: %s, provider %s, vendor 0x%x, part 0x%x, hardware 0x%x, firmware %s, GUID %s, %d port%s; queues up to %d deep with %d buffers and %d inline bytes, completion queues up to %d; windows %s, sends with invalidate %s, atomics %s)"
                 .formatted(
-                        name(),
-                        technology(),
-                        providerName(),
-                        vendorId(),
-                        vendorPartId(),
-                        hardwareVersion(),
-                        firmwareVersion().isEmpty() ? "unknown" : firmwareVersion(),
-                        guid(nodeGuid()),
-                        portCount(),
-                        portCount() == 1 ? "" : "s",
-                        maxInitiatorDepth(),
-                        maxInitiatorBuffers(),
-                        maxInlineBytes(),
-                        maxCompletionQueueDepth(),
-                        invalidatableWindows() ? "yes" : "no",
-                        sendsWithInvalidate() ? "yes" : "no",
-                        atomicsLevel());
+                        name,
+                        technology,
+                        providerName,
+                        vendorId,
+                        vendorPartId,
+                        hardwareVersion,
+                        firmwareVersion.isEmpty() ? "unknown" : firmwareVersion,
+                        guid(nodeGuid),
+                        portCount,
+                        portCount == 1 ? "" : "s",
+                        maxInitiatorDepth,
+                        maxInitiatorBuffers,
+                        maxInlineBytes,
+                        maxCompletionQueueDepth,
+                        invalidatableWindows ? "yes" : "no",
+                        sendsWithInvalidate ? "yes" : "no",
+                        atomicsLevel);
     }
 
     private static String guid(long guid) {

@@ -7,6 +7,7 @@ import dev.verbena.internal.events.FlightRecording;
 import dev.verbena.internal.queue.CompletionEvents;
 import dev.verbena.internal.queue.CompletionPoller;
 import dev.verbena.internal.queue.CompletionRecords;
+import dev.verbena.internal.queue.SendQueue;
 import dev.verbena.internal.queue.SharedChannel;
 import dev.verbena.internal.queue.StackReserve;
 import dev.verbena.internal.runtime.AdapterEvents;
@@ -41,12 +42,6 @@ import java.util.function.Consumer;
  * {@snippet file="dev/verbena/examples/Hello.java" region="await"}
  */
 public final class CompletionQueue extends NativeObject {
-    /**
-     * The native queue is deeper by this factor, for the internal signals of silent requests: there
-     * are never more of them than requests.
-     */
-    static final int DEPTH_FACTOR = 2;
-
     private static final int MOST_MODERATION = 0xFFFF; // the fields have 16 bits
 
     private final Adapter adapter;
@@ -80,7 +75,7 @@ public final class CompletionQueue extends NativeObject {
         try {
             checkDepth(depth);
             this.depth = depth;
-            this.vector = adapter.vectors().choose(options.values.vector);
+            this.vector = adapter.device().vector(options.values.vector);
             AdapterEvents adapterEvents = adapter.events();
             CompletionChannel shared = options.values.channel;
             SharedChannel<ChannelMember>.Entry entry;
@@ -102,13 +97,15 @@ public final class CompletionQueue extends NativeObject {
             }
             long made =
                     control.createCq(
-                            DEPTH_FACTOR * depth,
+                            SendQueue.DEPTH_FACTOR * depth,
                             shared == null ? ownChannel : shared.channel().address(),
                             vector,
                             entry == null ? 0 : entry.context());
             if (made < 0) { // the sentence only now: formatting takes 13 ms in a new JVM
                 throw VerbenaException.of(
-                        "ibv_create_cq(depth %d)".formatted(DEPTH_FACTOR * depth), made, "");
+                        "ibv_create_cq(depth %d)".formatted(SendQueue.DEPTH_FACTOR * depth),
+                        made,
+                        "");
             }
             undo.push(() -> control.destroyCq(made));
             this.address = made;
@@ -202,7 +199,7 @@ public final class CompletionQueue extends NativeObject {
     }
 
     private void checkDepth(int depth) {
-        int max = adapter.attributes().maxCompletions() / DEPTH_FACTOR;
+        int max = adapter.reported().maxCompletionQueueDepth() / SendQueue.DEPTH_FACTOR;
         if (depth < 1 || depth > max) {
             throw new VerbenaException(
                     Status.INVALID_PARAMETER,
@@ -444,8 +441,8 @@ public final class CompletionQueue extends NativeObject {
         try {
             checkDepth(depth);
             VerbenaException.check(
-                    control.resizeCq(address, DEPTH_FACTOR * depth),
-                    "ibv_resize_cq(%d)".formatted(DEPTH_FACTOR * depth),
+                    control.resizeCq(address, SendQueue.DEPTH_FACTOR * depth),
+                    "ibv_resize_cq(%d)".formatted(SendQueue.DEPTH_FACTOR * depth),
                     "");
             this.depth = depth;
         } finally {

@@ -5,10 +5,10 @@ import dev.verbena.internal.connect.ConnectionStateMachine;
 import dev.verbena.internal.connect.Failure;
 import dev.verbena.internal.connect.PeerParameters;
 import dev.verbena.internal.connect.PrivateData;
+import dev.verbena.internal.device.Addresses;
 import dev.verbena.internal.runtime.Threads;
 import dev.verbena.internal.runtime.Uncaught;
 import dev.verbena.internal.text.Arguments;
-import dev.verbena.internal.verbs.DeviceAttributes;
 
 import org.jspecify.annotations.Nullable;
 
@@ -197,9 +197,10 @@ public final class Connector extends NativeObject {
             InetSocketAddress peer,
             @Nullable SharedEndpoint endpoint,
             ConnectionOptions options) {
-        Addresses.check(adapter, peer, "connect to");
+        Addresses.check(adapter.portTable(), peer, "connect to");
         InetSocketAddress local = endpoint == null ? options.local() : endpoint.localAddress();
-        Iterator<@Nullable InetSocketAddress> sources = Addresses.sources(adapter, local, peer);
+        Iterator<@Nullable InetSocketAddress> sources =
+                Addresses.sources(adapter.portTable(), local, peer);
         SharedEndpoint.Use use = endpoint == null ? SharedEndpoint.NO_USE : endpoint.use(peer);
         ConnectionEnd end;
         try {
@@ -475,14 +476,14 @@ public final class Connector extends NativeObject {
     public ConnectionData connectionData() {
         ensureAnswerable();
         ensureOpen();
-        DeviceAttributes device = adapter.attributes(); // without a probe, which takes 10 ms
+        AdapterInfo device = adapter.reported(); // without a probe, which takes 10 ms
         PeerParameters peer = connection.peerParameters();
         return new ConnectionData(
                 peer.data(),
                 peer.exact(),
                 peer.invalidatable(),
-                Math.min(peer.outboundReads(), AdapterInfo.maxInboundReads(device)),
-                Math.min(peer.inboundReads(), AdapterInfo.maxOutboundReads(device)));
+                Math.min(peer.outboundReads(), device.maxInboundReads()),
+                Math.min(peer.inboundReads(), device.maxOutboundReads()));
     }
 
     /**

@@ -3,6 +3,7 @@ package dev.verbena;
 import dev.verbena.internal.connect.ConnectionStateMachine;
 import dev.verbena.internal.connect.Failure;
 import dev.verbena.internal.connect.Listening;
+import dev.verbena.internal.device.Addresses;
 import dev.verbena.internal.runtime.LimitedExecutor;
 import dev.verbena.internal.runtime.Threads;
 import dev.verbena.internal.runtime.Uncaught;
@@ -93,7 +94,7 @@ public final class Listener extends NativeObject {
             if (backlog < 0) {
                 throw new IllegalArgumentException("The backlog must be 0 or more, not " + backlog);
             }
-            Addresses.check(adapter, address, "listen on");
+            Addresses.check(adapter.portTable(), address, "listen on");
             begun =
                     new Listening(
                             adapter.connectionEvents(),

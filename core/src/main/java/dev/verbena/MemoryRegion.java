@@ -102,7 +102,7 @@ public final class MemoryRegion extends NativeObject {
         this.dmaBuf = dmaBuf;
         this.divider = divider;
         this.control = domain.adapter().control();
-        int access = Access.verbs(rights, domain.adapter().attributes().iwarp());
+        int access = Access.verbs(rights, domain.adapter().reported().readSinkRequired());
         Set<Access> asked = EnumSet.noneOf(Access.class);
         Collections.addAll(asked, rights);
         this.rights = Collections.unmodifiableSet(asked);
@@ -171,7 +171,7 @@ public final class MemoryRegion extends NativeObject {
     }
 
     private static void checkPaging(Adapter adapter) {
-        if (!new OnDemandPaging(adapter.control().extended().paging()).supported()) {
+        if (!adapter.reported().onDemandPaging().supported()) {
             throw new VerbenaException(
                     Status.NOT_SUPPORTED, RegistrationAdvice.NO_PAGING.formatted(adapter.name()));
         }
@@ -207,8 +207,8 @@ public final class MemoryRegion extends NativeObject {
      */
     private static int implied(Adapter adapter, int access, boolean writable) {
         int both = Rights.REMOTE_READ | Rights.REMOTE_WRITE;
-        return (writable && adapter.attributes().windows() ? Rights.BIND_WINDOWS : 0)
-                | (adapter.attributes().atomics() && (access & both) == both
+        return (writable && adapter.reported().invalidatableWindows() ? Rights.BIND_WINDOWS : 0)
+                | (adapter.reported().atomics() && (access & both) == both
                         ? Rights.REMOTE_ATOMIC
                         : 0);
     }

@@ -71,7 +71,7 @@ public final class MemoryWindow extends NativeObject {
         this.end = new Teardown(this, domain.adapter());
         this.control = domain.adapter().control();
         try {
-            if (!domain.adapter().attributes().windows()) {
+            if (!domain.adapter().reported().invalidatableWindows()) {
                 throw new VerbenaException(
                         Status.NOT_SUPPORTED,
                         "%s has no memory windows of type 2; on Soft-RoCE they need Linux 5.14 or later"

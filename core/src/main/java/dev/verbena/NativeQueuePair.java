@@ -461,7 +461,7 @@ final class NativeQueuePair implements Endpoint.Listener {
 
     /** On iWARP a queue pair also goes to the error state when the peer just disconnects. */
     private boolean endsOnlySo() {
-        return !adapter.attributes().iwarp();
+        return !adapter.reported().readSinkRequired();
     }
 
     // ---- its watchdog

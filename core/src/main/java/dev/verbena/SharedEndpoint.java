@@ -2,6 +2,7 @@ package dev.verbena;
 
 import dev.verbena.internal.connect.Failure;
 import dev.verbena.internal.connect.Listening;
+import dev.verbena.internal.device.Addresses;
 
 import org.jspecify.annotations.Nullable;
 
@@ -34,7 +35,7 @@ public final class SharedEndpoint extends NativeObject {
         this.adapter = adapter;
         Listening made = null;
         try {
-            Addresses.check(adapter, address, "connect from");
+            Addresses.check(adapter.portTable(), address, "connect from");
             made =
                     new Listening(
                             adapter.connectionEvents(),

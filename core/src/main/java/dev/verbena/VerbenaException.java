@@ -25,7 +25,13 @@ public class VerbenaException extends RuntimeException {
     /** Its errno, or 0. */
     private final int errno;
 
-    VerbenaException(Status status, String message) {
+    /**
+     * Something failed without a C function.
+     *
+     * @param status any but SUCCESS
+     * @param message what failed, why, and what to do about it
+     */
+    public VerbenaException(Status status, String message) {
         this(status, message, null);
     }
 
@@ -43,7 +49,14 @@ public class VerbenaException extends RuntimeException {
         this.errno = 0;
     }
 
-    private VerbenaException(String verb, int errno, String advice) {
+    /**
+     * A C function failed.
+     *
+     * @param verb its name
+     * @param errno a positive number
+     * @param advice what to do about it; may be empty
+     */
+    public VerbenaException(String verb, int errno, String advice) {
         super(Errno.sentence(verb, errno, advice));
         this.status = statusOf(errno);
         this.verb = verb;

@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.verbena.AdapterEvent.Type;
+import dev.verbena.internal.device.EventListeners;
 import dev.verbena.internal.verbs.AsyncEvent;
 import dev.verbena.internal.verbs.FakeConnections;
 import dev.verbena.internal.verbs.FakeDevice;
@@ -34,7 +35,7 @@ import java.util.concurrent.atomic.AtomicReference;
 @Timeout(60)
 class AdapterEventTest {
     private final FakeDevice device = new FakeDevice();
-    private final Adapter adapter = new Adapter("fake0", device, device.open());
+    private final Adapter adapter = FakeAdapters.open(device);
     private final BlockingQueue<AdapterEvent> events = new LinkedBlockingQueue<>();
     @RegisterExtension final UncaughtReports uncaught = new UncaughtReports();
     private final BlockingQueue<Throwable> reported = uncaught.reports();
@@ -339,7 +340,7 @@ class AdapterEventTest {
         @Test
         void learnThatTheEventThreadHasEnded() throws Exception {
             FakeConnections network = new FakeConnections();
-            Adapter failing = new Adapter("fake0", device, device.open(), () -> network);
+            Adapter failing = FakeAdapters.open(device, network);
             failing.onEvent(events::add);
             try (Connector connector = failing.createConnector()) {
                 network.failure = new IllegalStateException("out of luck");
@@ -373,16 +374,20 @@ class AdapterEventTest {
             if (before) {
                 listeners.threadEnded();
             }
-            listeners.add(events::add);
+            listeners.add(AdapterEventTest.this::deliver);
             listeners.threadEnded();
             listeners.threadEnded();
             AdapterEvent end = next();
             assertThat(end.type()).isEqualTo(Type.EVENTS_ENDED);
             assertThat(end.number()).isEqualTo(-1);
-            listeners.add(events::add).close();
+            listeners.add(AdapterEventTest.this::deliver).close();
             listeners.threadEnded();
             assertThat(events).isEmpty();
         }
+    }
+
+    private void deliver(AsyncEvent event) {
+        events.add(new AdapterEvent(adapter, event));
     }
 
     private static void awaitUninterruptibly(CountDownLatch latch) {

@@ -47,7 +47,7 @@ class AdapterEventsTest {
     }
 
     private AdapterEvents events(AdapterEvents.Observer observer) {
-        return new AdapterEvents("fake0", device, VerbenaException::of, observer);
+        return new AdapterEvents("fake0", device, observer);
     }
 
     private static AdapterEvents.CompletionQueueListener overrunListener(Runnable overran) {
@@ -79,7 +79,7 @@ class AdapterEventsTest {
 
     @Test
     void survivesWhatGoesWrongWithOneEvent() throws Exception {
-        try (Adapter adapter = new Adapter("fake0", device, device.open());
+        try (Adapter adapter = FakeAdapters.open(device);
                 CompletionQueue queue = adapter.createCompletionQueue(4)) {
             device.taking.set(new OutOfMemoryError("Java heap space"));
             device.raise(AdapterEvent.Type.OTHER, 0);
@@ -142,7 +142,6 @@ class AdapterEventsTest {
                 new AdapterEvents(
                         "fake0",
                         device,
-                        VerbenaException::of,
                         NOBODY,
                         (milliseconds, descriptors) -> {
                             if (failed.compareAndSet(false, true)) {
@@ -161,11 +160,7 @@ class AdapterEventsTest {
     void aPollThatFailsIsNotTakenForEventsAndEndsTheThreadWithAReport() throws Exception {
         AdapterEvents events =
                 new AdapterEvents(
-                        "fake0",
-                        device,
-                        VerbenaException::of,
-                        NOBODY,
-                        (milliseconds, descriptors) -> -Errno.EINVAL);
+                        "fake0", device, NOBODY, (milliseconds, descriptors) -> -Errno.EINVAL);
         assertThat(report())
                 .isInstanceOf(VerbenaException.class)
                 .hasMessageContainingAll("poll", "EINVAL");

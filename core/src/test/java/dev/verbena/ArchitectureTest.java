@@ -34,6 +34,7 @@ import java.util.Set;
 class ArchitectureTest {
     private static final String API = "dev.verbena";
     private static final String CHANNELS = "dev.verbena.channel";
+    private static final String DEVICE = "dev.verbena.internal.device";
     private static final String QUEUE = "dev.verbena.internal.queue";
     private static final String CONNECTIONS = "dev.verbena.internal.connect";
     private static final String RUNTIME = "dev.verbena.internal.runtime";
@@ -50,7 +51,18 @@ class ArchitectureTest {
     }
 
     /** What internal packages know of the API: values, and no object that has a state. */
-    private static final Set<String> VALUE_TYPES = Set.of("AdapterEvent$Type", "OperationType");
+    private static final Set<String> VALUE_TYPES =
+            Set.of(
+                    "AdapterEvent$Registration",
+                    "AdapterEvent$Type",
+                    "AdapterInfo",
+                    "Gid",
+                    "GidChoice",
+                    "OnDemandPaging",
+                    "OperationType",
+                    "Port",
+                    "Status",
+                    "VerbenaException");
 
     private static final DescribedPredicate<JavaClass> VALUES =
             DescribedPredicate.describe(
@@ -81,8 +93,9 @@ class ArchitectureTest {
     void arrowsPointDownwards() {
         check(onlySees(CHANNELS, API, FLIGHT_RECORDER)); // nothing internal: the API suffices
         check(onlySees(TEXT));
-        check(onlySees(API, QUEUE, CONNECTIONS, RUNTIME, VERBS, EVENTS));
+        check(onlySees(API, DEVICE, QUEUE, CONNECTIONS, RUNTIME, VERBS, EVENTS));
         check(onlySees(EVENTS, FLIGHT_RECORDER));
+        check(onlySees(DEVICE, QUEUE, CONNECTIONS, RUNTIME, VERBS, EVENTS));
         check(onlySees(QUEUE, RUNTIME, VERBS));
         check(onlySees(CONNECTIONS, RUNTIME, VERBS));
         check(onlySees(RUNTIME, VERBS));

@@ -43,7 +43,7 @@ class CompletionChannelTest {
 
         Bundle(int vendor) {
             device.vendorId = vendor;
-            adapter = new Adapter("fake0", device, device.open());
+            adapter = FakeAdapters.open(device);
             channel = adapter.createCompletionChannel();
             domain = adapter.createProtectionDomain();
             memory = domain.register(arena.allocate(4096, 64), Access.REMOTE_WRITE);
@@ -485,7 +485,7 @@ class CompletionChannelTest {
     @Test
     void aChannelOfAThreadThatEndedIsWaitedForByNobody() throws Exception {
         FakeDevice device = new FakeDevice();
-        Adapter adapter = new Adapter("fake0", device, device.open());
+        Adapter adapter = FakeAdapters.open(device);
         try (CompletionChannel channel = adapter.createCompletionChannel()) {
             CompletionQueueOptions options =
                     CompletionQueueOptions.depth(8).confined().channel(channel);

@@ -58,7 +58,7 @@ class CompletionQueueTest {
     @Test
     void oneWhoseThreadCannotStartLeavesNothingBehind() throws IOException {
         FakeDevice device = new FakeDevice();
-        Adapter adapter = new Adapter("fake0", device, device.open());
+        Adapter adapter = FakeAdapters.open(device);
         adapter.createCompletionQueue(8, status -> {}).close(); // what is made once is there now
         int objects = device.objects();
         long descriptors = descriptors();

@@ -160,7 +160,7 @@ class ConfinementTest {
     @Nested
     class AThreadThatEnded {
         private final FakeDevice device = new FakeDevice();
-        private final Adapter adapter = new Adapter("fake0", device, device.open());
+        private final Adapter adapter = FakeAdapters.open(device);
         private final ProtectionDomain domain = adapter.createProtectionDomain();
         private CompletionQueue queue;
         private CompletionQueue second;
@@ -289,7 +289,7 @@ class ConfinementTest {
     class OfAConnector {
         private final FakeDevice device = new FakeDevice();
         private final FakeConnections network = new FakeConnections();
-        private final Adapter adapter = new Adapter("fake0", device, device.open(), () -> network);
+        private final Adapter adapter = FakeAdapters.open(device, network);
         private final ProtectionDomain domain = adapter.createProtectionDomain();
         private final CompletionQueue queue = adapter.createConfinedCompletionQueue(64);
         private final CompletionQueue farQueue = adapter.createCompletionQueue(64);

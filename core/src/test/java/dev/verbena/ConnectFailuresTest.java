@@ -336,7 +336,7 @@ class ConnectFailuresTest extends ConnectorRig {
     @Test
     void aQueuePairOfAnotherAdapterIsRefused() {
         FakeDevice another = new FakeDevice();
-        try (Adapter elsewhere = new Adapter("fake9", another, another.open());
+        try (Adapter elsewhere = FakeAdapters.open("fake9", another);
                 ProtectionDomain pd = elsewhere.createProtectionDomain();
                 CompletionQueue cq = elsewhere.createCompletionQueue(8);
                 QueuePair stranger = pd.createQueuePair(cq, cq, QueuePairLimits.depths(1, 1))) {

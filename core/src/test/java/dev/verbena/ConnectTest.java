@@ -67,7 +67,7 @@ class ConnectTest extends ConnectorRig {
     @Test
     void thePeersDataAreReadWithoutAProbeOfTheDevice() throws Exception {
         FakeDevice fresh = new FakeDevice();
-        try (Adapter accepting = new Adapter("fake1", fresh, fresh.open(), () -> network);
+        try (Adapter accepting = FakeAdapters.open("fake1", fresh, network);
                 Listener listener =
                         accepting.listen(
                                 new InetSocketAddress(OTHER_DEVICE, 0), 0, requests::add)) {

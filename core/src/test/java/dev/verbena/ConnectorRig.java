@@ -37,7 +37,7 @@ abstract class ConnectorRig {
 
     final FakeDevice device = new FakeDevice();
     final FakeConnections network = new FakeConnections();
-    final Adapter adapter = new Adapter("fake0", device, device.open(), () -> network);
+    final Adapter adapter = FakeAdapters.open(device, network);
     final ProtectionDomain domain = adapter.createProtectionDomain();
     final CompletionQueue queue = adapter.createCompletionQueue(64);
     final QueuePair near = queuePair();

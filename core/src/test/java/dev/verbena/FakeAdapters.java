@@ -1,27 +1,32 @@
 package dev.verbena;
 
+import dev.verbena.internal.device.Device;
+import dev.verbena.internal.device.Devices;
 import dev.verbena.internal.verbs.ConnectionControl;
 import dev.verbena.internal.verbs.DeviceControl;
 import dev.verbena.internal.verbs.FakeConnections;
 import dev.verbena.internal.verbs.FakeDevice;
 
-/** Adapters of devices that do not exist, for tests in other packages. */
+/** Adapters of devices that do not exist. */
 public final class FakeAdapters {
     private FakeAdapters() {}
 
     /** Opens it. */
     public static Adapter open(FakeDevice device) {
-        return new Adapter("fake0", device, device.open());
+        return open("fake0", device);
+    }
+
+    static Adapter open(String name, FakeDevice device) {
+        return new Adapter(new Device(name, device, new Devices()::connections));
     }
 
     /** Opens it, with a network that does not exist either. */
     public static Adapter open(FakeDevice device, FakeConnections network) {
-        return open(device, device, network);
+        return open("fake0", device, network);
     }
 
-    /** Opens it, with control calls that a test has put in front of its own. */
-    public static Adapter open(
-            FakeDevice device, DeviceControl control, ConnectionControl network) {
-        return new Adapter("fake0", control, device.open(), () -> network);
+    /** Opens it, with a control that may stand in front of the device's own. */
+    public static Adapter open(String name, DeviceControl control, ConnectionControl network) {
+        return new Adapter(new Device(name, control, () -> network));
     }
 }

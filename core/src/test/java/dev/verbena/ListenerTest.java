@@ -40,7 +40,7 @@ class ListenerTest {
 
     private final FakeDevice device = new FakeDevice();
     private final FakeConnections network = new FakeConnections();
-    private final Adapter adapter = new Adapter("fake0", device, device.open(), () -> network);
+    private final Adapter adapter = FakeAdapters.open(device, network);
     private final BlockingQueue<Connector> requests = new LinkedBlockingQueue<>();
     @RegisterExtension final UncaughtReports uncaught = new UncaughtReports();
     private final BlockingQueue<Throwable> reported = uncaught.reports();

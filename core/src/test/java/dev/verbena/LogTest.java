@@ -42,7 +42,6 @@ class LogTest {
                                     new AdapterEvents(
                                             "fake7",
                                             device,
-                                            VerbenaException::of,
                                             AdapterEventsTest.NOBODY,
                                             (milliseconds, descriptors) -> -Errno.EINVAL);
                             awaitReport();

@@ -6,7 +6,6 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.verbena.internal.verbs.Errno;
 import dev.verbena.internal.verbs.FakeDevice;
-import dev.verbena.internal.verbs.PagingAttributes;
 import dev.verbena.internal.verbs.Rights;
 
 import org.junit.jupiter.api.AfterEach;
@@ -14,12 +13,17 @@ import org.junit.jupiter.api.Test;
 
 import java.time.Duration;
 import java.util.List;
+import java.util.function.Consumer;
 
 /** Memory that is paged on demand, and hints for memory that the device writes to. */
 class OnDemandMemoryTest {
-    private static final PagingAttributes ALL = new PagingAttributes(3, 63);
+    private static final long ALL = 3;
 
-    private final Rig rig = Rig.connected(QueuePairLimits.depths(8, 8));
+    private final Rig rig = rig(device -> device.paging = ALL);
+
+    private static Rig rig(Consumer<FakeDevice> habits) {
+        return new Rig(QueuePairLimits.depths(8, 8), habits, null).connect();
+    }
 
     @AfterEach
     void close() {
@@ -32,24 +36,28 @@ class OnDemandMemoryTest {
 
     @Test
     void aDeviceWithoutItRefusesItInWordsAndIsNotAsked() {
-        int before = rig.device.registeredFor.size();
-        assertThatThrownBy(() -> rig.domain.allocate(100, Access.LOCAL_WRITE, Access.ON_DEMAND))
-                .isInstanceOfSatisfying(
-                        VerbenaException.class,
-                        e -> assertThat(e.status()).isEqualTo(Status.NOT_SUPPORTED))
-                .hasMessageContaining("fake0")
-                .hasMessageContaining("no on-demand paging")
-                .hasMessageContaining("without ON_DEMAND");
-        assertThat(rig.device.registeredFor).hasSize(before);
-        assertThat(rig.adapter.info().onDemandPaging().supported()).isFalse();
-        assertThat(rig.adapter.info().onDemandPaging().sends()).isFalse();
-        assertThat(rig.adapter.info().onDemandPaging())
-                .hasToString("OnDemandPaging(not supported)");
+        try (Rig without = rig(device -> {})) {
+            int before = without.device.registeredFor.size();
+            assertThatThrownBy(
+                            () ->
+                                    without.domain.allocate(
+                                            100, Access.LOCAL_WRITE, Access.ON_DEMAND))
+                    .isInstanceOfSatisfying(
+                            VerbenaException.class,
+                            e -> assertThat(e.status()).isEqualTo(Status.NOT_SUPPORTED))
+                    .hasMessageContaining("fake0")
+                    .hasMessageContaining("no on-demand paging")
+                    .hasMessageContaining("without ON_DEMAND");
+            assertThat(without.device.registeredFor).hasSize(before);
+            assertThat(without.adapter.info().onDemandPaging().supported()).isFalse();
+            assertThat(without.adapter.info().onDemandPaging().sends()).isFalse();
+            assertThat(without.adapter.info().onDemandPaging())
+                    .hasToString("OnDemandPaging(not supported)");
+        }
     }
 
     @Test
     void memoryOfAnyKindIsRegisteredForIt() {
-        rig.device.paging = ALL;
         rig.domain.allocate(100, Access.LOCAL_WRITE, Access.ON_DEMAND).close();
         assertThat(lastRights())
                 .isEqualTo(Rights.LOCAL_WRITE | Rights.ON_DEMAND | Rights.BIND_WINDOWS);
@@ -83,14 +91,12 @@ class OnDemandMemoryTest {
             assertThat(LoggedMessages.of(() -> soft.domain.allocate(8, Access.ON_DEMAND).close()))
                     .isEmpty();
         }
-        rig.device.paging = ALL;
         assertThat(LoggedMessages.of(() -> rig.domain.allocate(8, Access.ON_DEMAND).close()))
                 .isEmpty();
     }
 
     @Test
     void aRefusalByTheKernelSaysHowToDoWithoutIt() {
-        rig.device.paging = ALL;
         rig.device.pagesAreReadOnly = true;
         assertThatThrownBy(() -> rig.domain.allocate(100, Access.LOCAL_WRITE, Access.ON_DEMAND))
                 .hasMessageContaining("ibv_reg_mr(100 bytes)")
@@ -99,30 +105,34 @@ class OnDemandMemoryTest {
 
     @Test
     void theAdapterSaysForWhatItCanBeUsed() {
-        OnDemandPaging some;
-        try (Rig other =
-                new Rig(
-                        QueuePairLimits.depths(1, 1),
-                        device -> device.paging = new PagingAttributes(1, 1 | 4),
-                        null)) {
-            some = other.adapter.info().onDemandPaging();
-        }
-        assertThat(some).hasToString("OnDemandPaging(for sends, writes)");
-        assertThat(some.implicit()).isFalse();
-        OnDemandPaging all = new OnDemandPaging(ALL);
+        OnDemandPaging all = rig.adapter.info().onDemandPaging();
         assertThat(all)
                 .hasToString(
-                        "OnDemandPaging(for sends, receives, shared receives, writes, reads, atomics)")
-                .isNotEqualTo(some)
-                .isEqualTo(new OnDemandPaging(new PagingAttributes(3, 63)))
-                .hasSameHashCodeAs(new OnDemandPaging(new PagingAttributes(3, 63)));
+                        "OnDemandPaging(for sends, receives, shared receives, writes, reads, atomics)");
         assertThat(all.implicit()).isTrue();
-        assertThat(new OnDemandPaging(new PagingAttributes(0, 63)).reads()).isFalse();
+        OnDemandPaging some = paging(1, 1 | 4);
+        assertThat(some).hasToString("OnDemandPaging(for sends, writes)");
+        assertThat(some.implicit()).isFalse();
+        assertThat(all)
+                .isNotEqualTo(some)
+                .isEqualTo(paging(3, 63))
+                .hasSameHashCodeAs(paging(3, 63));
+        assertThat(paging(0, 63).reads()).isFalse();
+    }
+
+    private static OnDemandPaging paging(long general, int operations) {
+        try (Rig other =
+                rig(
+                        device -> {
+                            device.paging = general;
+                            device.pagingOperations = operations;
+                        })) {
+            return other.adapter.info().onDemandPaging();
+        }
     }
 
     @Test
     void prefetchNamesTheBytes() {
-        rig.device.paging = ALL;
         try (MemoryRegion region = rig.domain.allocate(9000, Access.ON_DEMAND)) {
             region.prefetch(4096, 100, Prefetch.READ);
             region.prefetch(0, 9000, Prefetch.WRITE);
@@ -144,7 +154,6 @@ class OnDemandMemoryTest {
 
     @Test
     void prefetchTakesLongRangesInParts() {
-        rig.device.paging = ALL;
         try (MemoryRegion region = rig.domain.allocate(5L << 30, Access.ON_DEMAND)) {
             region.prefetch(0, region.bytes(), Prefetch.READ);
             assertThat(rig.device.prefetches)
@@ -165,7 +174,6 @@ class OnDemandMemoryTest {
 
     @Test
     void prefetchThatFailsSaysWhatThatMeans() {
-        rig.device.paging = ALL;
         rig.device.prefetchError = Errno.EOPNOTSUPP;
         MemoryRegion region = rig.domain.allocate(100, Access.ON_DEMAND);
         assertThatThrownBy(() -> region.prefetch(0, 100, Prefetch.READ))

@@ -40,7 +40,7 @@ class PathByConnectorTest {
 
     private final FakeDevice device = new FakeDevice();
     private final FakeConnections network = new FakeConnections();
-    private final Adapter adapter = new Adapter("fake0", device, device.open(), () -> network);
+    private final Adapter adapter = FakeAdapters.open(device, network);
     private final ProtectionDomain domain = adapter.createProtectionDomain();
     private final CompletionQueue queue = adapter.createCompletionQueue(64);
     private final BlockingQueue<Connector> requests = new LinkedBlockingQueue<>();

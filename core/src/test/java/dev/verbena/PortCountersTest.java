@@ -110,7 +110,7 @@ class PortCountersTest {
     @Test
     void anAdapterKnowsItsPorts() {
         FakeDevice device = new FakeDevice();
-        try (Adapter adapter = new Adapter("no-such-device", device, device.open())) {
+        try (Adapter adapter = FakeAdapters.open("no-such-device", device)) {
             assertThat(adapter.counters(1).values()).isEmpty();
             for (int wrong : new int[] {0, 2}) {
                 assertThatThrownBy(() -> adapter.counters(wrong))

@@ -5,8 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.verbena.Port.GidEntry;
 import dev.verbena.Port.GidType;
-import dev.verbena.internal.verbs.GidTableEntry;
-import dev.verbena.internal.verbs.PortAttributes;
+import dev.verbena.internal.verbs.FakeDevice;
 
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -28,10 +27,10 @@ class PortTest {
 
     @Test
     void roceV2OverIpv4IsPreferredThenIpv6ThenLinkLocalThenV1() {
-        GidEntry v1 = new GidEntry(0, IPV4, GidType.ROCE_V1);
-        GidEntry local = new GidEntry(1, LINK_LOCAL, GidType.ROCE_V2);
-        GidEntry six = new GidEntry(2, IPV6, GidType.ROCE_V2);
-        GidEntry four = new GidEntry(3, IPV4, GidType.ROCE_V2);
+        GidEntry v1 = new GidEntry(1, 0, IPV4, GidType.ROCE_V1, 0);
+        GidEntry local = new GidEntry(1, 1, LINK_LOCAL, GidType.ROCE_V2, 0);
+        GidEntry six = new GidEntry(1, 2, IPV6, GidType.ROCE_V2, 0);
+        GidEntry four = new GidEntry(1, 3, IPV4, GidType.ROCE_V2, 0);
         assertThat(port(v1, local, six, four).preferredGid()).isEqualTo(four);
         assertThat(port(v1, local, six).preferredGid()).isEqualTo(six);
         assertThat(port(v1, local).preferredGid()).isEqualTo(local);
@@ -51,7 +50,7 @@ class PortTest {
         try (Rig rig = Rig.confined(QueuePairLimits.depths(2, 2))) {
             Gid first = gidOfAnother(rig);
             assertThat(gidOfAnother(rig)).isSameAs(first);
-            rig.device.gids = List.of(new GidTableEntry(1, 0, 2, IPV4.high(), IPV4.low(), 0));
+            rig.device.gids = List.of(new GidEntry(1, 0, IPV4, GidType.ROCE_V2, 0));
             assertThat(gidOfAnother(rig)).isEqualTo(IPV4);
             rig.device.ethernet = false;
             assertThat(gidOfAnother(rig)).isEqualTo(new Gid(0, 0));
@@ -91,11 +90,28 @@ class PortTest {
     }
 
     private static Port port(GidEntry... gids) {
-        return port(32, 2, gids);
+        return new Port(
+                1,
+                true,
+                Port.LinkLayer.ETHERNET,
+                4096,
+                1024,
+                1 << 23,
+                0,
+                Port.Speed.EDR,
+                4,
+                List.of(gids));
     }
 
-    private static Port port(int speed, int width, GidEntry... gids) {
-        return new Port(
-                1, new PortAttributes(0, 4, 5, 3, 1, 1 << 23, 0, 2, speed, width), List.of(gids));
+    private static Port port(int speed, int width) {
+        FakeDevice device = new FakeDevice();
+        device.gids = List.of();
+        device.speed = speed;
+        device.width = width;
+        try (Adapter adapter = FakeAdapters.open(device)) {
+            return adapter.ports().getFirst();
+        } finally {
+            device.dispose();
+        }
     }
 }

@@ -52,7 +52,7 @@ final class Rig implements AutoCloseable {
             boolean confined) {
         device = new FakeDevice();
         habits.accept(device);
-        adapter = new Adapter("fake0", device, device.open());
+        adapter = FakeAdapters.open(device);
         domain = adapter.createProtectionDomain();
         int depth = 2 * (limits.initiatorDepth() + limits.receiveDepth());
         if (confined) {

@@ -25,7 +25,7 @@ class ToStringTest {
         network.devices.put(HERE, "fake0");
         Arena arena = Arena.ofShared();
         List<NativeObject> all = new ArrayList<>();
-        Adapter adapter = new Adapter("fake0", device, device.open(), () -> network);
+        Adapter adapter = FakeAdapters.open(device, network);
         all.add(adapter);
         ProtectionDomain domain = adapter.createProtectionDomain();
         all.add(domain);

@@ -1,9 +1,12 @@
 package dev.verbena;
 
+import static dev.verbena.Port.LinkLayer.ETHERNET;
+import static dev.verbena.Port.LinkLayer.INFINIBAND;
+import static dev.verbena.Port.Speed.EDR;
+import static dev.verbena.Port.Speed.HDR;
+
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
-
-import dev.verbena.internal.verbs.PortAttributes;
 
 import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
 import org.junit.jupiter.api.Nested;
@@ -235,15 +238,23 @@ class ValueTypesTest {
     @Nested
     class Ports {
         private static Port port(int lid, Port.GidEntry... gids) {
-            return new Port(1, attributes(4, 3, 99, lid, 2, 32, 2), List.of(gids));
+            return port(1, true, 1024, 99, lid, ETHERNET, EDR, 4, List.of(gids));
         }
 
-        private static PortAttributes attributes(
-                int state, int mtu, int longest, int lid, int layer, int speed, int width) {
-            return new PortAttributes(0, state, 5, mtu, 1, longest, lid, layer, speed, width);
+        private static Port port(
+                int number,
+                boolean active,
+                int mtu,
+                int longest,
+                int lid,
+                Port.LinkLayer layer,
+                Port.Speed speed,
+                int width,
+                List<Port.GidEntry> gids) {
+            return new Port(number, active, layer, 4096, mtu, longest, lid, speed, width, gids);
         }
 
-        private final Port.GidEntry entry = new Port.GidEntry(2, GID, Port.GidType.ROCE_V2);
+        private final Port.GidEntry entry = new Port.GidEntry(1, 2, GID, Port.GidType.ROCE_V2, 0);
 
         @Test
         void areEqualByTheirParts() {
@@ -252,20 +263,20 @@ class ValueTypesTest {
                     () -> port(0, entry),
                     port(1, entry),
                     port(0),
-                    new Port(2, attributes(4, 3, 99, 0, 2, 32, 2), gids),
-                    new Port(1, attributes(1, 3, 99, 0, 2, 32, 2), gids),
-                    new Port(1, attributes(4, 3, 99, 0, 1, 32, 2), gids),
-                    new Port(1, attributes(4, 4, 99, 0, 2, 32, 2), gids),
-                    new Port(1, new PortAttributes(0, 4, 4, 3, 1, 99, 0, 2, 32, 2), gids),
-                    new Port(1, attributes(4, 3, 98, 0, 2, 32, 2), gids),
-                    new Port(1, attributes(4, 3, 99, 0, 2, 64, 2), gids),
-                    new Port(1, attributes(4, 3, 99, 0, 2, 32, 1), gids));
+                    port(2, true, 1024, 99, 0, ETHERNET, EDR, 4, gids),
+                    port(1, false, 1024, 99, 0, ETHERNET, EDR, 4, gids),
+                    port(1, true, 1024, 99, 0, INFINIBAND, EDR, 4, gids),
+                    port(1, true, 2048, 99, 0, ETHERNET, EDR, 4, gids),
+                    new Port(1, true, ETHERNET, 2048, 1024, 99, 0, EDR, 4, gids),
+                    port(1, true, 1024, 98, 0, ETHERNET, EDR, 4, gids),
+                    port(1, true, 1024, 99, 0, ETHERNET, HDR, 4, gids),
+                    port(1, true, 1024, 99, 0, ETHERNET, EDR, 1, gids));
         }
 
         @Test
         void copyTheirGidsAndPrint() {
             List<Port.GidEntry> gids = new ArrayList<>(List.of(entry));
-            Port port = new Port(1, attributes(1, 5, 99, 7, 1, 64, 8), gids);
+            Port port = port(1, false, 4096, 99, 7, INFINIBAND, HDR, 12, gids);
             gids.clear();
             assertThat(port.gids()).containsExactly(entry);
             assertThat(port)

@@ -4,7 +4,6 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.verbena.internal.verbs.Errno;
-import dev.verbena.internal.verbs.GidTableEntry;
 
 import org.junit.jupiter.api.Test;
 
@@ -29,7 +28,14 @@ class WarmUpTest extends ConnectorRig {
 
     @Test
     void withoutAnIpAddressItNeedsNoConnectionManager() {
-        device.gids = List.of(new GidTableEntry(1, 0, 0, 0xFE80L << 48, 7, 0)); // InfiniBand's
+        device.gids =
+                List.of(
+                        new Port.GidEntry(
+                                1,
+                                0,
+                                new Gid(0xFE80L << 48, 7),
+                                Port.GidType.INFINIBAND,
+                                0)); // InfiniBand's
         assertThat(WarmUp.run(adapter, LONG)).isTrue();
         assertThat(network.calls).isEmpty();
         assertThat(device.sends).hasSizeGreaterThanOrEqualTo(1_000);

@@ -23,7 +23,7 @@ final class FakeFabric implements AutoCloseable {
     final InjectedErrors errors = new InjectedErrors();
     final Adapter adapter =
             FakeAdapters.open(
-                    device,
+                    "fake0",
                     errors.before(DeviceControl.class, device),
                     errors.before(ConnectionControl.class, network));
     private final Thread pump;

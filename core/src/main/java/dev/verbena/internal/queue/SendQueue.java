@@ -31,6 +31,12 @@ import java.lang.ref.Reference;
  * Refusal#code}.
  */
 public final class SendQueue extends QueueLock {
+    /**
+     * A native completion queue is deeper by this factor, for the internal signals of silent
+     * requests: there are never more of them than requests.
+     */
+    public static final int DEPTH_FACTOR = 2;
+
     // The states of the connection, as posts see it: no way leads back.
     private static final int IDLE = 0;
     private static final int CONNECTED = 1;

@@ -3,6 +3,7 @@ package dev.verbena.internal.runtime;
 import dev.verbena.internal.verbs.AsyncEvent;
 import dev.verbena.internal.verbs.Descriptors;
 import dev.verbena.internal.verbs.DeviceControl;
+import dev.verbena.internal.verbs.Errno;
 
 import org.jspecify.annotations.Nullable;
 
@@ -93,17 +94,6 @@ public final class AdapterEvents {
         int await(int milliseconds, int... descriptors);
     }
 
-    /** Makes the exception for a call that failed. */
-    public interface CallErrors {
-        /**
-         * Makes it.
-         *
-         * @param advice for the message; may be empty
-         * @return to be thrown
-         */
-        RuntimeException of(String call, long negativeErrno, String advice);
-    }
-
     /** How long {@link #stop} and {@link #finishCallbacks} wait. */
     public static final Duration TIMEOUT = Duration.ofSeconds(10);
 
@@ -111,7 +101,6 @@ public final class AdapterEvents {
 
     private final String device;
     private final DeviceControl control;
-    private final CallErrors errors;
     private final Observer observer;
     private final int eventFd;
     private final Thread thread;
@@ -129,25 +118,18 @@ public final class AdapterEvents {
     private boolean deviceEnded; // of the thread: the device brings no events any more
 
     /** Starts the event thread. */
-    public AdapterEvents(
-            String device, DeviceControl control, CallErrors errors, Observer observer) {
-        this(device, control, errors, observer, Descriptors::await);
+    public AdapterEvents(String device, DeviceControl control, Observer observer) {
+        this(device, control, observer, Descriptors::await);
     }
 
     /** Starts the event thread with a wait of a test's. */
-    public AdapterEvents(
-            String device,
-            DeviceControl control,
-            CallErrors errors,
-            Observer observer,
-            Waiting waiting) {
+    public AdapterEvents(String device, DeviceControl control, Observer observer, Waiting waiting) {
         this.device = device;
         this.control = control;
-        this.errors = errors;
         this.observer = observer;
         this.waiting = waiting;
         Threads.CALLBACKS.prepare();
-        this.eventFd = (int) check(Descriptors.newEventFd(), "eventfd", "");
+        this.eventFd = (int) Errno.check(Descriptors.newEventFd(), "eventfd", "");
         try {
             this.thread =
                     Thread.ofPlatform().daemon().name("verbena-events-" + device).start(this::run);
@@ -155,13 +137,6 @@ public final class AdapterEvents {
             Descriptors.close(eventFd);
             throw t;
         }
-    }
-
-    private long check(long answer, String call, String advice) {
-        if (answer < 0) {
-            throw errors.of(call, answer, advice);
-        }
-        return answer;
     }
 
     // ---- registrations
@@ -331,7 +306,7 @@ public final class AdapterEvents {
                         deviceEnded ? -1 : control.asyncDescriptor(),
                         eventFd,
                         connections == null ? -1 : connections.descriptor());
-        check(ready, "poll", "The adapter gets no events any more");
+        Errno.check(ready, "poll", "The adapter gets no events any more");
         if ((ready & 2) != 0) {
             Descriptors.drain(eventFd);
         }

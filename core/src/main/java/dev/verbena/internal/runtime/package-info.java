@@ -1,6 +1,6 @@
 /**
- * Threads, timers, callbacks and the event loop of an adapter. Knows neither queues nor connections
- * nor the API: they register listeners here.
+ * Threads, timers, callbacks and the event loop of an adapter. Does not depend on queues,
+ * connections or API objects: they register listeners here.
  *
  * <p>Open {@link dev.verbena.internal.runtime.AdapterEvents} first: each adapter has one thread
  * that waits for events of the device and of rdma_cm, and runs {@link

@@ -1,6 +1,9 @@
 package dev.verbena.internal.verbs;
 
 import dev.verbena.AdapterEvent;
+import dev.verbena.AdapterInfo;
+import dev.verbena.Port;
+import dev.verbena.VerbenaException;
 
 import org.jspecify.annotations.Nullable;
 
@@ -18,18 +21,29 @@ public interface DeviceControl {
     /** {@code ibv_close_device}. */
     int close();
 
-    /** {@code ibv_query_device}. */
-    DeviceAttributes queryDevice();
+    /**
+     * {@code ibv_query_device_ex}, or {@code ibv_query_device} where it does not exist.
+     *
+     * @param name the device's name
+     * @return what the device reports: each limit holds on its own, depths are those of the device,
+     *     and what only a probe or the ports can tell is 0 or false
+     * @throws VerbenaException if the query fails; the only method that throws
+     */
+    AdapterInfo queryDevice(String name);
+
+    /** Creates the data path: the functions that post requests and poll completions. */
+    VerbsContext dataPath(Provider provider);
 
     /**
-     * {@code ibv_query_port}.
+     * {@code ibv_query_port}: adds a port, without its GIDs.
      *
-     * @param port the port, from 1
+     * @param number the port, from 1
+     * @return the length of its GID table, or a negative errno
      */
-    PortAttributes queryPort(int port);
+    long queryPort(int number, List<Port> ports);
 
-    /** {@code ibv_query_gid_table}: reads the GIDs in use on all ports. */
-    long queryGids(int atMost, List<GidTableEntry> gids);
+    /** {@code ibv_query_gid_table}: adds the GIDs in use on all ports. */
+    long queryGids(long atMost, List<Port.GidEntry> gids);
 
     /**
      * {@code ibv_alloc_pd}.
@@ -55,13 +69,6 @@ public interface DeviceControl {
      * @return the {@code ibv_mr}, or a negative errno
      */
     long registerDmaBuf(long pd, int descriptor, long offset, long length, long iova, int access);
-
-    /**
-     * {@code ibv_query_device_ex}.
-     *
-     * @return {@link ExtendedAttributes#NONE} also where it cannot be asked
-     */
-    ExtendedAttributes extended();
 
     /**
      * {@code ibv_advise_mr} for one range, with the flag FLUSH: returns when it is done.

@@ -1,57 +1,54 @@
 package dev.verbena.internal.verbs;
 
+import dev.verbena.AdapterInfo;
+import dev.verbena.Gid;
+import dev.verbena.OnDemandPaging;
+import dev.verbena.Port;
+import dev.verbena.bindings.Verbs;
+
 import java.lang.foreign.Arena;
+import java.time.Duration;
 import java.util.List;
 
-/** What can be asked of an opened device: its attributes, its ports and their GIDs. */
+/** Queries of an opened device: its limits and abilities, its ports and their GIDs. */
 final class DeviceQueries {
     // struct ibv_port_attr has grown since the version that the bindings are made from, and the
     // library clears what it does not know: active_speed_ex is 0 before it came.
     private static final long PORT_ATTRIBUTES = 128;
     private static final long ACTIVE_SPEED_EX = 52;
 
+    private static final int MOST_READS = 0xFF; // the field of ibv_qp_attr has 8 bits
+
     private final long context;
-    private final ExtendedContext extended;
-    private final NativeFunction queryPort; // is null where only the exported function is there
+    private final NativeFunction queryDevice; // ibv_query_device_ex, or null
+    private final NativeFunction queryPort; // null where only the exported function exists
 
     /** For an {@code ibv_context}. */
     DeviceQueries(long context, ExtendedContext extended) {
         this.context = context;
-        this.extended = extended;
+        this.queryDevice = extended.function(Structs.VerbsContext.QUERY_DEVICE_EX);
         this.queryPort = extended.function(Structs.VerbsContext.QUERY_PORT);
     }
 
-    /** {@code ibv_query_device}. */
-    DeviceAttributes device() {
-        try (Scratch scratch = Scratch.borrow()) {
-            long attributes = scratch.allocate(Structs.IbvDeviceAttr.SIZE);
-            int error = scratch.value(Calls.QUERY_DEVICE.call(scratch, context, attributes));
-            return new DeviceAttributes(error, attributes, transport());
-        }
-    }
-
-    /** {@code ibv_query_device_ex}. */
-    ExtendedAttributes extended() {
-        NativeFunction query = extended.function(Structs.VerbsContext.QUERY_DEVICE_EX);
-        if (query.isNull()) {
-            return ExtendedAttributes.NONE;
-        }
-        try (Scratch scratch = Scratch.borrow()) {
-            long a = scratch.allocate(Structs.IbvDeviceAttrEx.SIZE);
-            int error =
-                    scratch.value(query.call(scratch, context, 0, a, Structs.IbvDeviceAttrEx.SIZE));
-            if (error != 0) {
-                return ExtendedAttributes.NONE; // an old provider has none
+    /**
+     * Calls {@code ibv_query_device_ex} if there is one, as verbs.h does, and otherwise {@code
+     * ibv_query_device}.
+     */
+    AdapterInfo device(String name) {
+        long size = Structs.IbvDeviceAttrEx.SIZE; // begins with an ibv_device_attr
+        if (!queryDevice.isNull()) {
+            try (Scratch scratch = Scratch.borrow()) {
+                long a = scratch.allocate(size);
+                if (scratch.value(queryDevice.call(scratch, context, 0, a, size)) == 0) {
+                    return info(name, transport(), a);
+                }
             }
-            return new ExtendedAttributes(
-                    new PagingAttributes(
-                            Native.getLong(a, Structs.IbvDeviceAttrEx.ODP_CAPS_GENERAL_CAPS),
-                            Native.getInt(
-                                    a,
-                                    Structs.IbvDeviceAttrEx
-                                            .ODP_CAPS_PER_TRANSPORT_CAPS_RC_ODP_CAPS)),
-                    Native.getShort(a, Structs.IbvDeviceAttrEx.CQ_MOD_CAPS_MAX_CQ_COUNT),
-                    Native.getShort(a, Structs.IbvDeviceAttrEx.CQ_MOD_CAPS_MAX_CQ_PERIOD));
+        }
+        try (Scratch scratch = Scratch.borrow()) {
+            long a = scratch.allocate(size);
+            int error = scratch.value(Calls.QUERY_DEVICE.call(scratch, context, a));
+            Errno.check(error, "ibv_query_device", "");
+            return info(name, transport(), a);
         }
     }
 
@@ -60,37 +57,152 @@ final class DeviceQueries {
         return Native.getInt(device, Structs.IbvDevice.TRANSPORT_TYPE);
     }
 
+    /** Reads an {@code ibv_device_attr_ex}. */
+    static AdapterInfo info(String name, int transport, long a) {
+        int vendor = Native.getInt(a, Structs.IbvDeviceAttr.VENDOR_ID);
+        int part = Native.getInt(a, Structs.IbvDeviceAttr.VENDOR_PART_ID);
+        Provider provider = Provider.of(vendor, part);
+        long region = Native.getLong(a, Structs.IbvDeviceAttr.MAX_MR_SIZE);
+        region = region < 0 ? Long.MAX_VALUE : region; // rxe's "no limit" has the top bit set
+        int abilities = Native.getInt(a, Structs.IbvDeviceAttr.DEVICE_CAP_FLAGS);
+        int maxWindows = Native.getInt(a, Structs.IbvDeviceAttr.MAX_MW);
+        int typeTwo = Verbs.IBV_DEVICE_MEM_WINDOW_TYPE_2A | Verbs.IBV_DEVICE_MEM_WINDOW_TYPE_2B;
+        return new AdapterInfo(
+                name,
+                vendor,
+                part,
+                Native.getInt(a, Structs.IbvDeviceAttr.HW_VER),
+                Native.getString(a, Structs.IbvDeviceAttr.FW_VER),
+                Native.getBigEndian(a, Structs.IbvDeviceAttr.NODE_GUID),
+                switch (transport) {
+                    case Verbs.IBV_TRANSPORT_IWARP -> AdapterInfo.Technology.IWARP;
+                    case Verbs.IBV_TRANSPORT_IB -> AdapterInfo.Technology.INFINIBAND;
+                    default -> AdapterInfo.Technology.OTHER;
+                },
+                provider.name(),
+                Native.getByte(a, Structs.IbvDeviceAttr.PHYS_PORT_CNT),
+                region,
+                Math.min(region, provider.maxWindowBytes()),
+                Native.getInt(a, Structs.IbvDeviceAttr.MAX_SGE),
+                Native.getInt(a, Structs.IbvDeviceAttr.MAX_SGE_RD),
+                0,
+                0,
+                Math.min(MOST_READS, Native.getInt(a, Structs.IbvDeviceAttr.MAX_QP_RD_ATOM)),
+                Math.min(MOST_READS, Native.getInt(a, Structs.IbvDeviceAttr.MAX_QP_INIT_RD_ATOM)),
+                Native.getInt(a, Structs.IbvDeviceAttr.MAX_QP_WR),
+                Native.getInt(a, Structs.IbvDeviceAttr.MAX_SRQ_WR),
+                Native.getInt(a, Structs.IbvDeviceAttr.MAX_SRQ_SGE),
+                Native.getInt(a, Structs.IbvDeviceAttr.MAX_CQE),
+                Native.getInt(a, Structs.IbvDeviceAttr.MAX_QP),
+                Native.getInt(a, Structs.IbvDeviceAttr.MAX_CQ),
+                Native.getInt(a, Structs.IbvDeviceAttr.MAX_MR),
+                Native.getInt(a, Structs.IbvDeviceAttr.MAX_PD),
+                maxWindows,
+                Native.getInt(a, Structs.IbvDeviceAttr.MAX_SRQ),
+                false,
+                (abilities & Verbs.IBV_DEVICE_MEM_MGT_EXTENSIONS) != 0,
+                maxWindows > 0 && (abilities & typeTwo) != 0,
+                switch (Native.getInt(a, Structs.IbvDeviceAttr.ATOMIC_CAP)) {
+                    case Verbs.IBV_ATOMIC_NONE -> AdapterInfo.AtomicsLevel.NONE;
+                    case Verbs.IBV_ATOMIC_GLOB -> AdapterInfo.AtomicsLevel.GLOBAL;
+                    default -> AdapterInfo.AtomicsLevel.DEVICE;
+                },
+                paging(
+                        Native.getLong(a, Structs.IbvDeviceAttrEx.ODP_CAPS_GENERAL_CAPS),
+                        Native.getInt(
+                                a,
+                                Structs.IbvDeviceAttrEx.ODP_CAPS_PER_TRANSPORT_CAPS_RC_ODP_CAPS)),
+                Native.getShort(a, Structs.IbvDeviceAttrEx.CQ_MOD_CAPS_MAX_CQ_COUNT),
+                Duration.ofNanos(
+                        1000L
+                                * Native.getShort(
+                                        a, Structs.IbvDeviceAttrEx.CQ_MOD_CAPS_MAX_CQ_PERIOD)));
+    }
+
+    /** Decodes {@code enum ibv_odp_general_caps} and {@code ibv_odp_transport_cap_bits}. */
+    private static OnDemandPaging paging(long general, int connected) {
+        boolean supported = (general & 1) != 0;
+        int operations = supported ? connected : 0;
+        return new OnDemandPaging(
+                supported,
+                (general & 2) != 0,
+                (operations & 1) != 0,
+                (operations & 2) != 0,
+                (operations & 32) != 0,
+                (operations & 4) != 0,
+                (operations & 8) != 0,
+                (operations & 16) != 0);
+    }
+
     /**
      * Calls {@code verbs_context.query_port} if there is one, as verbs.h does, and otherwise the
      * exported {@code ibv_query_port}, which fills only the first version of the struct.
      */
-    PortAttributes port(int port) {
+    long port(int number, List<Port> ports) {
         try (Scratch scratch = Scratch.borrow()) {
             long a = scratch.allocate(PORT_ATTRIBUTES);
             int error =
                     scratch.value(
                             queryPort.isNull()
-                                    ? Calls.QUERY_PORT.call(scratch, context, port, a)
-                                    : queryPort.call(scratch, context, port, a, PORT_ATTRIBUTES));
-            int extendedSpeed = Native.getInt(a, ACTIVE_SPEED_EX);
-            return new PortAttributes(
-                    error,
-                    Native.getInt(a, Structs.IbvPortAttr.STATE),
-                    Native.getInt(a, Structs.IbvPortAttr.MAX_MTU),
-                    Native.getInt(a, Structs.IbvPortAttr.ACTIVE_MTU),
-                    Native.getInt(a, Structs.IbvPortAttr.GID_TBL_LEN),
-                    Integer.toUnsignedLong(Native.getInt(a, Structs.IbvPortAttr.MAX_MSG_SZ)),
-                    Native.getShort(a, Structs.IbvPortAttr.LID),
-                    Native.getByte(a, Structs.IbvPortAttr.LINK_LAYER),
-                    extendedSpeed != 0
-                            ? extendedSpeed
-                            : Native.getByte(a, Structs.IbvPortAttr.ACTIVE_SPEED),
-                    Native.getByte(a, Structs.IbvPortAttr.ACTIVE_WIDTH));
+                                    ? Calls.QUERY_PORT.call(scratch, context, number, a)
+                                    : queryPort.call(scratch, context, number, a, PORT_ATTRIBUTES));
+            return error < 0 ? error : read(number, a, ports);
         }
     }
 
+    /** Reads an {@code ibv_port_attr}; returns the length of the port's GID table. */
+    static long read(int number, long a, List<Port> ports) {
+        int extendedSpeed = Native.getInt(a, ACTIVE_SPEED_EX);
+        boolean ethernet =
+                Native.getByte(a, Structs.IbvPortAttr.LINK_LAYER) == Verbs.IBV_LINK_LAYER_ETHERNET;
+        ports.add(
+                new Port(
+                        number,
+                        Native.getInt(a, Structs.IbvPortAttr.STATE) == Verbs.IBV_PORT_ACTIVE,
+                        ethernet ? Port.LinkLayer.ETHERNET : Port.LinkLayer.INFINIBAND,
+                        VerbsContext.mtuBytes(Native.getInt(a, Structs.IbvPortAttr.MAX_MTU)),
+                        VerbsContext.mtuBytes(Native.getInt(a, Structs.IbvPortAttr.ACTIVE_MTU)),
+                        Integer.toUnsignedLong(Native.getInt(a, Structs.IbvPortAttr.MAX_MSG_SZ)),
+                        Native.getShort(a, Structs.IbvPortAttr.LID),
+                        speed(
+                                extendedSpeed != 0
+                                        ? extendedSpeed
+                                        : Native.getByte(a, Structs.IbvPortAttr.ACTIVE_SPEED)),
+                        lanes(Native.getByte(a, Structs.IbvPortAttr.ACTIVE_WIDTH)),
+                        List.of()));
+        return Native.getInt(a, Structs.IbvPortAttr.GID_TBL_LEN);
+    }
+
+    /** Decodes IB_SPEED_… of the kernel, for which verbs.h has no names. */
+    private static Port.Speed speed(int code) {
+        return switch (code) {
+            case 1 -> Port.Speed.SDR;
+            case 2 -> Port.Speed.DDR;
+            case 4 -> Port.Speed.QDR;
+            case 8 -> Port.Speed.FDR10;
+            case 16 -> Port.Speed.FDR;
+            case 32 -> Port.Speed.EDR;
+            case 64 -> Port.Speed.HDR;
+            case 128 -> Port.Speed.NDR;
+            case 256 -> Port.Speed.XDR;
+            default -> Port.Speed.UNKNOWN;
+        };
+    }
+
+    /** Decodes IB_WIDTH_… of the kernel, for which verbs.h has no names. */
+    private static int lanes(int code) {
+        return switch (code) {
+            case 1 -> 1;
+            case 2 -> 4;
+            case 4 -> 8;
+            case 8 -> 12;
+            case 16 -> 2;
+            default -> 0;
+        };
+    }
+
     /** {@code ibv_query_gid_table}: 0, or a negative errno. */
-    long gids(int atMost, List<GidTableEntry> gids) {
+    long gids(long atMost, List<Port.GidEntry> gids) {
         if (atMost == 0) {
             return 0;
         }
@@ -103,12 +215,18 @@ final class DeviceQueries {
             for (int i = 0; i < count; i++) {
                 long entry = entries + Structs.IbvGidEntry.SIZE * i;
                 gids.add(
-                        new GidTableEntry(
+                        new Port.GidEntry(
                                 Native.getInt(entry, Structs.IbvGidEntry.PORT_NUM),
                                 Native.getInt(entry, Structs.IbvGidEntry.GID_INDEX),
-                                Native.getInt(entry, Structs.IbvGidEntry.GID_TYPE),
-                                Native.getBigEndian(entry, Structs.IbvGidEntry.GID),
-                                Native.getBigEndian(entry, Structs.IbvGidEntry.GID + Long.BYTES),
+                                new Gid(
+                                        Native.getBigEndian(entry, Structs.IbvGidEntry.GID),
+                                        Native.getBigEndian(
+                                                entry, Structs.IbvGidEntry.GID + Long.BYTES)),
+                                switch (Native.getInt(entry, Structs.IbvGidEntry.GID_TYPE)) {
+                                    case Verbs.IBV_GID_TYPE_ROCE_V2 -> Port.GidType.ROCE_V2;
+                                    case Verbs.IBV_GID_TYPE_ROCE_V1 -> Port.GidType.ROCE_V1;
+                                    default -> Port.GidType.INFINIBAND;
+                                },
                                 Native.getInt(entry, Structs.IbvGidEntry.NDEV_IFINDEX)));
             }
             return Math.min(count, 0); // a count, or the negative errno itself

@@ -1,5 +1,6 @@
 package dev.verbena.internal.verbs;
 
+import dev.verbena.VerbenaException;
 import dev.verbena.bindings.Verbs;
 
 /** The Linux errno values that verbs and librdmacm return, with their names and meanings. */
@@ -105,6 +106,19 @@ public final class Errno {
             case Verbs.EINTR -> named("interrupted", "EINTR", errno);
             default -> "errno " + errno;
         };
+    }
+
+    /**
+     * Checks the result of a call.
+     *
+     * @return the result: an address, a number, or 0
+     * @throws VerbenaException if the result is a negative errno
+     */
+    public static long check(long answer, String call, String advice) {
+        if (answer < 0) {
+            throw new VerbenaException(call, (int) -answer, advice);
+        }
+        return answer;
     }
 
     /**

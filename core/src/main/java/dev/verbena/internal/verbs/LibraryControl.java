@@ -1,6 +1,8 @@
 package dev.verbena.internal.verbs;
 
 import dev.verbena.AdapterEvent;
+import dev.verbena.AdapterInfo;
+import dev.verbena.Port;
 import dev.verbena.bindings.Verbs;
 
 import org.jspecify.annotations.Nullable;
@@ -46,17 +48,22 @@ public final class LibraryControl implements DeviceControl {
     }
 
     @Override
-    public DeviceAttributes queryDevice() {
-        return queries.device();
+    public AdapterInfo queryDevice(String name) {
+        return queries.device(name);
     }
 
     @Override
-    public PortAttributes queryPort(int port) {
-        return queries.port(port);
+    public VerbsContext dataPath(Provider provider) {
+        return new VerbsContext(context).withCriticalCalls(provider.throughKernel());
     }
 
     @Override
-    public long queryGids(int atMost, List<GidTableEntry> gids) {
+    public long queryPort(int number, List<Port> ports) {
+        return queries.port(number, ports);
+    }
+
+    @Override
+    public long queryGids(long atMost, List<Port.GidEntry> gids) {
         return queries.gids(atMost, gids);
     }
 
@@ -81,11 +88,6 @@ public final class LibraryControl implements DeviceControl {
     public long registerDmaBuf(
             long pd, int descriptor, long offset, long length, long iova, int access) {
         return regions.registerDmaBuf(pd, descriptor, offset, length, iova, access);
-    }
-
-    @Override
-    public ExtendedAttributes extended() {
-        return queries.extended();
     }
 
     @Override

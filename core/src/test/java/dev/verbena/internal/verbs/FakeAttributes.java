@@ -1,18 +1,27 @@
 package dev.verbena.internal.verbs;
 
+import dev.verbena.AdapterInfo;
+import dev.verbena.Port;
 import dev.verbena.bindings.Verbs;
+import dev.verbena.bindings.ibv_cq_moderation_caps;
 import dev.verbena.bindings.ibv_device_attr;
+import dev.verbena.bindings.ibv_device_attr_ex;
+import dev.verbena.bindings.ibv_odp_caps;
+import dev.verbena.bindings.ibv_port_attr;
 
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.util.List;
 
 /** What queries of a {@link FakeDevice} answer. */
 final class FakeAttributes {
     private FakeAttributes() {}
 
-    static DeviceAttributes device(FakeSettings of) {
+    static AdapterInfo device(String name, FakeSettings of) {
         try (Arena call = Arena.ofConfined()) {
-            MemorySegment a = ibv_device_attr.allocate(call);
+            MemorySegment all = ibv_device_attr_ex.allocate(call);
+            MemorySegment a = ibv_device_attr_ex.orig_attr(all);
             ibv_device_attr.fw_ver(a).setString(0, "1.0");
             ibv_device_attr.node_guid(a, Long.reverseBytes(FakeSettings.NODE_GUID));
             ibv_device_attr.phys_port_cnt(a, (byte) of.ports);
@@ -43,24 +52,30 @@ final class FakeAttributes {
                     !of.atomics
                             ? Verbs.IBV_ATOMIC_NONE
                             : of.globalAtomics ? Verbs.IBV_ATOMIC_GLOB : Verbs.IBV_ATOMIC_HCA);
-            return new DeviceAttributes(
-                    of.gone ? -Errno.EIO : 0,
-                    a.address(),
-                    of.iwarp ? Verbs.IBV_TRANSPORT_IWARP : of.transport);
+            MemorySegment paging = ibv_device_attr_ex.odp_caps(all);
+            ibv_odp_caps.general_caps(paging, of.paging);
+            ibv_odp_caps.per_transport_caps.rc_odp_caps(
+                    ibv_odp_caps.per_transport_caps(paging), of.pagingOperations);
+            MemorySegment moderation = ibv_device_attr_ex.cq_mod_caps(all);
+            ibv_cq_moderation_caps.max_cq_count(moderation, (short) of.moderationCount);
+            ibv_cq_moderation_caps.max_cq_period(moderation, (short) of.moderationCount);
+            return DeviceQueries.info(
+                    name, of.iwarp ? Verbs.IBV_TRANSPORT_IWARP : of.transport, all.address());
         }
     }
 
-    static PortAttributes port(FakeSettings of) {
-        return new PortAttributes(
-                -of.portError,
-                of.portUp ? 4 : 1,
-                5,
-                3,
-                of.gids.size(),
-                1 << 23,
-                0,
-                of.ethernet ? 2 : 1,
-                of.speed,
-                of.width);
+    static long port(int number, FakeSettings of, List<Port> ports) {
+        try (Arena call = Arena.ofConfined()) {
+            MemorySegment a = call.allocate(128, Long.BYTES);
+            ibv_port_attr.state(a, of.portUp ? 4 : 1);
+            ibv_port_attr.max_mtu(a, 5);
+            ibv_port_attr.active_mtu(a, 3);
+            ibv_port_attr.gid_tbl_len(a, of.gids.size());
+            ibv_port_attr.max_msg_sz(a, 1 << 23);
+            ibv_port_attr.link_layer(a, (byte) (of.ethernet ? 2 : 1));
+            a.set(ValueLayout.JAVA_INT, 52, of.speed); // active_speed_ex
+            ibv_port_attr.active_width(a, (byte) of.width);
+            return DeviceQueries.read(number, a.address(), ports);
+        }
     }
 }

@@ -1,6 +1,9 @@
 package dev.verbena.internal.verbs;
 
 import dev.verbena.AdapterEvent;
+import dev.verbena.AdapterInfo;
+import dev.verbena.Port;
+import dev.verbena.VerbenaException;
 import dev.verbena.bindings.ibv_context;
 import dev.verbena.bindings.ibv_context_ops;
 
@@ -311,22 +314,25 @@ public final class FakeDevice extends FakeSettings implements DeviceControl {
     // ---- control calls of the device
 
     @Override
-    public DeviceAttributes queryDevice() {
-        return FakeAttributes.device(this);
+    public AdapterInfo queryDevice(String name) {
+        if (gone) {
+            throw new VerbenaException("ibv_query_device", Errno.EIO, "");
+        }
+        return FakeAttributes.device(name, this);
     }
 
     @Override
-    public ExtendedAttributes extended() {
-        return new ExtendedAttributes(paging, moderationCount, moderationCount);
+    public VerbsContext dataPath(Provider provider) {
+        return open();
     }
 
     @Override
-    public PortAttributes queryPort(int port) {
-        return FakeAttributes.port(this);
+    public long queryPort(int number, List<Port> ports) {
+        return portError != 0 ? -portError : FakeAttributes.port(number, this, ports);
     }
 
     @Override
-    public long queryGids(int atMost, List<GidTableEntry> gids) {
+    public long queryGids(long atMost, List<Port.GidEntry> gids) {
         gidQueries++;
         gids.addAll(this.gids);
         return 0;

@@ -1,5 +1,7 @@
 package dev.verbena.internal.verbs;
 
+import dev.verbena.Gid;
+import dev.verbena.Port;
 import dev.verbena.bindings.Verbs;
 
 import java.util.ArrayList;
@@ -64,7 +66,10 @@ abstract class FakeSettings {
     public int width = 2; // four lanes
 
     /** Its GID table; at first with the GID of 10.0.0.1, of RoCE v2. */
-    public List<GidTableEntry> gids = List.of(new GidTableEntry(1, 0, 2, 0, 0xFFFF_0A00_0001L, 0));
+    public List<Port.GidEntry> gids =
+            List.of(
+                    new Port.GidEntry(
+                            1, 0, new Gid(0, 0xFFFF_0A00_0001L), Port.GidType.ROCE_V2, 0));
 
     /** How often its GID table was read. */
     public volatile int gidQueries;
@@ -95,8 +100,11 @@ abstract class FakeSettings {
     /** Whether memory is mapped for reading only, as a read-only mapping of a file is. */
     public boolean pagesAreReadOnly;
 
-    /** What it can do with memory that is not pinned. */
-    public PagingAttributes paging = PagingAttributes.NONE;
+    /** What it can do with memory that is not pinned: {@code general_caps} of ibv_odp_caps, */
+    public long paging;
+
+    /** and {@code rc_odp_caps}. */
+    public int pagingOperations = 63;
 
     /** The errno of a registration that has optional rights, or 0. */
     public int optionalRightsError;

@@ -4,8 +4,9 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.verbena.Adapter;
 import dev.verbena.Connector;
+import dev.verbena.Gid;
 import dev.verbena.Listener;
-import dev.verbena.internal.verbs.GidTableEntry;
+import dev.verbena.Port;
 import dev.verbena.internal.verbs.SendChain;
 import dev.verbena.tools.PerfOnFakeDevice.Run;
 
@@ -176,11 +177,14 @@ class PerfFakeRunTest {
 
     // ---- the GID
 
-    private static final GidTableEntry V1 = new GidTableEntry(1, 0, 1, 0, 0xFFFF_0A00_0001L, 0);
-    private static final GidTableEntry V2 = new GidTableEntry(1, 1, 2, 0, 0xFFFF_0A00_0001L, 0);
-    private static final GidTableEntry OTHER = new GidTableEntry(1, 2, 2, 0, 0xFFFF_0A00_0002L, 0);
-    private static final GidTableEntry LINK_LOCAL =
-            new GidTableEntry(1, 3, 2, 0xFE80_0000_0000_0000L, 1, 0);
+    private static final Port.GidEntry V1 =
+            new Port.GidEntry(1, 0, new Gid(0, 0xFFFF_0A00_0001L), Port.GidType.ROCE_V1, 0);
+    private static final Port.GidEntry V2 =
+            new Port.GidEntry(1, 1, new Gid(0, 0xFFFF_0A00_0001L), Port.GidType.ROCE_V2, 0);
+    private static final Port.GidEntry OTHER =
+            new Port.GidEntry(1, 2, new Gid(0, 0xFFFF_0A00_0002L), Port.GidType.ROCE_V2, 0);
+    private static final Port.GidEntry LINK_LOCAL =
+            new Port.GidEntry(1, 3, new Gid(0xFE80_0000_0000_0000L, 1), Port.GidType.ROCE_V2, 0);
 
     @Test
     void connectsFromTheAddressOfTheGid() throws Exception {

@@ -4,9 +4,9 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.verbena.Adapter;
 import dev.verbena.FakeAdapters;
+import dev.verbena.Gid;
 import dev.verbena.Port;
 import dev.verbena.internal.verbs.FakeDevice;
-import dev.verbena.internal.verbs.GidTableEntry;
 
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
@@ -265,9 +265,12 @@ class VerbenaTest {
         FakeDevice device = new FakeDevice();
         device.gids =
                 List.of(
-                        new GidTableEntry(1, 0, 1, 0, 0xFFFF_0A00_0001L, 0),
-                        new GidTableEntry(1, 1, 2, 0, 0xFFFF_0A00_0001L, 0),
-                        new GidTableEntry(1, 5, 2, 0, 0xFFFF_0A00_0002L, 0));
+                        new Port.GidEntry(
+                                1, 0, new Gid(0, 0xFFFF_0A00_0001L), Port.GidType.ROCE_V1, 0),
+                        new Port.GidEntry(
+                                1, 1, new Gid(0, 0xFFFF_0A00_0001L), Port.GidType.ROCE_V2, 0),
+                        new Port.GidEntry(
+                                1, 5, new Gid(0, 0xFFFF_0A00_0002L), Port.GidType.ROCE_V2, 0));
         try (Adapter adapter = FakeAdapters.open(device)) {
             Port port = adapter.ports().getFirst();
             assertThat(DeviceFacts.interfaces(sys, port)).isEmpty();

@@ -1,4 +1,4 @@
-package dev.verbena;
+package dev.verbena.internal.device;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
@@ -17,9 +17,9 @@ class WithoutDevicesTest {
 
     @Test
     void aKernelWithoutDevices() {
-        assertThat(WithoutDevices.reason(kernel, files))
+        assertThat(Devices.whyNone(kernel, files))
                 .contains("the kernel has none here", "rdma link add rxe0 type rxe");
-        assertThat(WithoutDevices.reason(kernel.resolve("no such folder"), files))
+        assertThat(Devices.whyNone(kernel.resolve("no such folder"), files))
                 .contains("the kernel has none here");
     }
 
@@ -29,7 +29,7 @@ class WithoutDevicesTest {
         Files.createDirectory(kernel.resolve("roce0"));
         Files.createFile(files.resolve("rdma_cm"));
         for (Path given : List.of(files, files.resolve("no such folder"))) {
-            assertThat(WithoutDevices.reason(kernel, given))
+            assertThat(Devices.whyNone(kernel, given))
                     .contains("the kernel has roce0, roce1, but this process was given none")
                     .contains("--device /dev/infiniband/uverbs0");
         }
@@ -39,7 +39,7 @@ class WithoutDevicesTest {
     void aDeviceWithoutItsProvider() throws IOException {
         Files.createDirectory(kernel.resolve("mlx5_0"));
         Files.createFile(files.resolve("uverbs0"));
-        assertThat(WithoutDevices.reason(kernel, files))
+        assertThat(Devices.whyNone(kernel, files))
                 .contains("the kernel has mlx5_0, but", "apt install ibverbs-providers");
     }
 }

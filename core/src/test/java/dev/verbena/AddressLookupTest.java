@@ -4,10 +4,16 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.catchThrowableOfType;
 
+import dev.verbena.Port.GidEntry;
+import dev.verbena.Port.GidType;
+import dev.verbena.internal.connect.Failure;
+import dev.verbena.internal.device.AddressLookup;
+import dev.verbena.internal.device.Device;
+import dev.verbena.internal.device.Devices;
+import dev.verbena.internal.verbs.ConnectionControl;
 import dev.verbena.internal.verbs.Errno;
 import dev.verbena.internal.verbs.FakeConnections;
 import dev.verbena.internal.verbs.FakeDevice;
-import dev.verbena.internal.verbs.GidTableEntry;
 
 import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
 import org.junit.jupiter.api.AfterEach;
@@ -35,9 +41,7 @@ import java.util.concurrent.atomic.AtomicInteger;
 
 /** Which device an address leads to, and what is said when it leads to none. */
 @Timeout(60)
-class AdapterLookupTest implements AdapterLookup.Devices, AdapterLookup.Network {
-    private static final int ROCE_V1 = 1;
-    private static final int ROCE_V2 = 2;
+class AddressLookupTest extends Devices {
     private static final Duration DEADLINE = Duration.ofSeconds(30);
 
     // A machine with two RoCE devices: roce0 on eth0 with a VLAN, roce1 on eth1, and nothing on
@@ -57,14 +61,14 @@ class AdapterLookupTest implements AdapterLookup.Devices, AdapterLookup.Network 
     void makeDevices() {
         device(
                 "roce0",
-                gid(0, ROCE_V1, "192.0.2.1", "eth0"),
-                gid(1, ROCE_V2, "192.0.2.1", "eth0"),
-                gid(2, ROCE_V2, "fe80::1", "eth0"),
-                gid(3, ROCE_V2, "203.0.113.1", "eth0.100"));
+                gid(0, GidType.ROCE_V1, "192.0.2.1", "eth0"),
+                gid(1, GidType.ROCE_V2, "192.0.2.1", "eth0"),
+                gid(2, GidType.ROCE_V2, "fe80::1", "eth0"),
+                gid(3, GidType.ROCE_V2, "203.0.113.1", "eth0.100"));
         device(
                 "roce1",
-                gid(0, ROCE_V2, "198.51.100.1", "eth1"),
-                gid(1, ROCE_V2, "fe80::1", "eth1"));
+                gid(0, GidType.ROCE_V2, "198.51.100.1", "eth1"),
+                gid(1, GidType.ROCE_V2, "fe80::1", "eth1"));
         at("192.0.2.7", "eth2");
         at("127.0.0.1", "lo");
     }
@@ -83,7 +87,7 @@ class AdapterLookupTest implements AdapterLookup.Devices, AdapterLookup.Network 
         assertThat(network.channels()).isZero();
     }
 
-    private void device(String name, GidTableEntry... gids) {
+    private void device(String name, GidEntry... gids) {
         FakeDevice device = new FakeDevice();
         device.gids = List.of(gids);
         devices.put(name, device);
@@ -93,17 +97,16 @@ class AdapterLookupTest implements AdapterLookup.Devices, AdapterLookup.Network 
     private void infiniBandWithTwoPorts(String name) {
         device(
                 name,
-                new GidTableEntry(1, 0, 0, 0xFE80_0000_0000_0000L, 7, 0),
-                new GidTableEntry(2, 0, 0, 0xFE80_0000_0000_0000L, 8, 0));
+                new GidEntry(1, 0, new Gid(0xFE80_0000_0000_0000L, 7), GidType.INFINIBAND, 0),
+                new GidEntry(2, 0, new Gid(0xFE80_0000_0000_0000L, 8), GidType.INFINIBAND, 0));
         devices.get(name).ports = 2;
         devices.get(name).ethernet = false;
     }
 
-    private GidTableEntry gid(int index, int type, String address, String networkInterface) {
+    private GidEntry gid(int index, GidType type, String address, String networkInterface) {
         at(address, networkInterface);
         Gid gid = Gid.of(InetAddress.ofLiteral(address));
-        return new GidTableEntry(
-                1, index, type, gid.high(), gid.low(), names.indexOf(networkInterface));
+        return new GidEntry(1, index, gid, type, names.indexOf(networkInterface));
     }
 
     private void at(String address, String networkInterface) {
@@ -118,12 +121,12 @@ class AdapterLookupTest implements AdapterLookup.Devices, AdapterLookup.Network 
     }
 
     @Override
-    public Adapter open(String name) {
+    public Device open(String name) {
         if (refused.containsKey(name)) {
             throw refused.get(name);
         }
         opened.incrementAndGet();
-        return new Adapter(name, devices.get(name), devices.get(name).open());
+        return new Device(name, devices.get(name), this::connections);
     }
 
     @Override
@@ -132,32 +135,36 @@ class AdapterLookupTest implements AdapterLookup.Devices, AdapterLookup.Network 
     }
 
     @Override
-    public AdapterLookup.Interface interfaceOf(InetAddress address) {
-        if (address instanceof Inet6Address six && six.getScopeId() > 0) {
-            return new AdapterLookup.Interface(six.getScopeId(), names.get(six.getScopeId()));
-        }
-        String name = addresses.get(address);
-        return name == null ? null : new AdapterLookup.Interface(names.indexOf(name), name);
+    public ConnectionControl connections() {
+        return network;
     }
 
     @Override
-    public String name(int index) {
+    protected int interfaceOf(InetAddress address) {
+        if (address instanceof Inet6Address six && six.getScopeId() > 0) {
+            return six.getScopeId();
+        }
+        return addresses.containsKey(address) ? names.indexOf(addresses.get(address)) : 0;
+    }
+
+    @Override
+    protected String nameOf(int index) {
         return index == 0 ? "" : names.get(index);
     }
 
     @Override
-    public InetAddress sourceTowards(InetAddress peer) {
+    protected InetAddress sourceTowards(InetAddress peer) {
         return source;
     }
 
     // ---- calls
 
-    private AdapterLookup lookup() {
-        return new AdapterLookup(this, this, interfaces);
+    private AddressLookup lookup() {
+        return new AddressLookup(this, interfaces);
     }
 
     private Adapter forAddress(InetAddress local) {
-        Adapter found = lookup().forAddress(local);
+        Adapter found = new Adapter(lookup().forAddress(local));
         open.add(found);
         return found;
     }
@@ -166,10 +173,18 @@ class AdapterLookupTest implements AdapterLookup.Devices, AdapterLookup.Network 
         return forAddress(InetAddress.ofLiteral(local));
     }
 
+    private Adapter forPeer(InetAddress remote, Duration deadline) {
+        try {
+            Adapter found = new Adapter(lookup().forPeer(remote, deadline));
+            open.add(found);
+            return found;
+        } catch (Failure f) {
+            throw VerbenaException.of(f);
+        }
+    }
+
     private Adapter forPeer(String remote) {
-        Adapter found = lookup().forPeer(InetAddress.ofLiteral(remote), () -> network, DEADLINE);
-        open.add(found);
-        return found;
+        return forPeer(InetAddress.ofLiteral(remote), DEADLINE);
     }
 
     private static String invalid(ThrowingCallable call) {
@@ -198,16 +213,15 @@ class AdapterLookupTest implements AdapterLookup.Devices, AdapterLookup.Network 
         void aLinkLocalOneHasItsPort() throws Exception {
             FakeDevice two = devices.get("roce1");
             two.ports = 2;
-            GidTableEntry first = two.gids.getFirst();
+            GidEntry first = two.gids.getFirst();
             two.gids =
                     List.of(
                             first,
-                            new GidTableEntry(
+                            new GidEntry(
                                     2,
                                     0,
-                                    ROCE_V2,
-                                    0xFE80_0000_0000_0000L,
-                                    1,
+                                    new Gid(0xFE80_0000_0000_0000L, 1),
+                                    GidType.ROCE_V2,
                                     names.indexOf("eth1")));
             Adapter found = forAddress(linkLocal(2));
             assertThat(found.portTable().chosen()).isNull();
@@ -269,7 +283,9 @@ class AdapterLookupTest implements AdapterLookup.Devices, AdapterLookup.Network 
         @Test
         void onInfiniBandTheInterfaceLeadsToTheDevice() throws IOException {
             Files.createDirectories(interfaces.resolve("ib0/device/infiniband/mlx5_0"));
-            device("mlx5_0", new GidTableEntry(1, 0, 0, 0xFE80_0000_0000_0000L, 7, 0));
+            device(
+                    "mlx5_0",
+                    new GidEntry(1, 0, new Gid(0xFE80_0000_0000_0000L, 7), GidType.INFINIBAND, 0));
             at("192.0.2.50", "ib0");
             assertThat(forAddress("192.0.2.50").name()).isEqualTo("mlx5_0");
             assertThat(invalid(() -> forAddress("192.0.2.7")))
@@ -400,10 +416,9 @@ class AdapterLookupTest implements AdapterLookup.Devices, AdapterLookup.Network 
             network.silent.add("resolveAddress");
             assertThatThrownBy(
                             () ->
-                                    lookup().forPeer(
-                                                    InetAddress.ofLiteral("192.0.2.9"),
-                                                    () -> network,
-                                                    Duration.ofMillis(30)))
+                                    forPeer(
+                                            InetAddress.ofLiteral("192.0.2.9"),
+                                            Duration.ofMillis(30)))
                     .isInstanceOfSatisfying(
                             VerbenaException.class,
                             e -> assertThat(e.status()).isEqualTo(Status.IO_TIMEOUT))
@@ -412,10 +427,9 @@ class AdapterLookupTest implements AdapterLookup.Devices, AdapterLookup.Network 
             network.lateAnswers = Integer.MAX_VALUE;
             assertThatThrownBy(
                             () ->
-                                    lookup().forPeer(
-                                                    InetAddress.ofLiteral("192.0.2.9"),
-                                                    () -> network,
-                                                    Duration.ofMillis(500)))
+                                    forPeer(
+                                            InetAddress.ofLiteral("192.0.2.9"),
+                                            Duration.ofMillis(500)))
                     .isInstanceOfSatisfying(
                             VerbenaException.class,
                             e -> assertThat(e.status()).isEqualTo(Status.HOST_UNREACHABLE))
@@ -446,7 +460,7 @@ class AdapterLookupTest implements AdapterLookup.Devices, AdapterLookup.Network 
             assertThat(invalid(() -> forPeer("0.0.0.0")))
                     .startsWith("0.0.0.0 is not the address of a peer");
             InetAddress bare = linkLocal(0);
-            assertThat(invalid(() -> lookup().forPeer(bare, () -> network, DEADLINE)))
+            assertThat(invalid(() -> forPeer(bare, DEADLINE)))
                     .contains("needs its network interface");
             assertThat(network.calls).isEmpty();
         }

@@ -1,5 +1,9 @@
-package dev.verbena;
+package dev.verbena.internal.device;
 
+import dev.verbena.GidChoice;
+import dev.verbena.Port;
+import dev.verbena.Status;
+import dev.verbena.VerbenaException;
 import dev.verbena.internal.text.Arguments;
 
 import org.jspecify.annotations.Nullable;
@@ -12,14 +16,14 @@ import java.util.Iterator;
 import java.util.List;
 
 /** Validates IP addresses for RDMA, and finds the local addresses to connect from. */
-final class Addresses {
+public final class Addresses {
     private Addresses() {}
 
     /**
      * Throws for addresses that cannot work, with an explanation, where the kernel only returns an
      * errno.
      */
-    static void check(Adapter adapter, InetSocketAddress address, String what) {
+    public static void check(Ports ports, InetSocketAddress address, String what) {
         Arguments.notNull(address, "address");
         if (address.isUnresolved()) {
             throw new VerbenaException(
@@ -29,17 +33,17 @@ final class Addresses {
         }
         InetAddress ip = address.getAddress();
         if (ip.isLoopbackAddress()) {
-            List<InetAddress> own = own(adapter);
+            List<InetAddress> own = own(ports);
             throw new VerbenaException(
                     Status.INVALID_ADDRESS,
                     "Cannot %s %s: RDMA does not run over the loopback interface, which no device belongs to. On this machine use an address of the device %s itself: %s"
                             .formatted(
                                     what,
                                     address,
-                                    adapter.name(),
+                                    ports.device(),
                                     own.isEmpty() ? "it has none (ip address)" : list(own)));
         }
-        if (ip instanceof Inet6Address six && six.isLinkLocalAddress() && six.getScopeId() == 0) {
+        if (lacksScope(ip)) {
             throw new VerbenaException(
                     Status.INVALID_ADDRESS,
                     "Cannot %s %s: a link-local address needs its network interface, as in %s%%eth0"
@@ -53,7 +57,13 @@ final class Addresses {
         }
     }
 
-    private static String list(List<InetAddress> addresses) {
+    static boolean lacksScope(InetAddress address) {
+        return address instanceof Inet6Address six
+                && six.isLinkLocalAddress()
+                && six.getScopeId() == 0;
+    }
+
+    static String list(List<InetAddress> addresses) {
         return String.join(", ", addresses.stream().map(InetAddress::getHostAddress).toList());
     }
 
@@ -63,11 +73,11 @@ final class Addresses {
      * route uses another device than the one the caller has opened. They are looked for only then:
      * reading the tables of GIDs was a quarter of this library's part of a connection.
      */
-    static Iterator<@Nullable InetSocketAddress> sources(
-            Adapter adapter, @Nullable InetSocketAddress named, InetSocketAddress peer) {
+    public static Iterator<@Nullable InetSocketAddress> sources(
+            Ports ports, @Nullable InetSocketAddress named, InetSocketAddress peer) {
         boolean six = isIpv6(peer.getAddress());
         if (named != null) {
-            check(adapter, named, "connect from");
+            check(ports, named, "connect from");
             if (isIpv6(named.getAddress()) != six) {
                 throw new VerbenaException(
                         Status.INVALID_ADDRESS,
@@ -76,22 +86,22 @@ final class Addresses {
             }
             return List.<@Nullable InetSocketAddress>of(named).iterator();
         }
-        if (adapter.portTable().chosen() != null) {
-            InetAddress chosen = adapter.portTable().gid().gid().gid().toInetAddress();
-            return sources(adapter, new InetSocketAddress(chosen, 0), peer);
+        if (ports.chosen() != null) {
+            InetAddress chosen = ports.gid().gid().gid().toInetAddress();
+            return sources(ports, new InetSocketAddress(chosen, 0), peer);
         }
-        return new RouteFirst(adapter, six);
+        return new RouteFirst(ports, six);
     }
 
     /** Null, and then the addresses of the device. */
     private static final class RouteFirst implements Iterator<@Nullable InetSocketAddress> {
-        private final Adapter adapter;
+        private final Ports ports;
         private final boolean six;
         private boolean begun;
         private @Nullable Iterator<InetSocketAddress> others;
 
-        RouteFirst(Adapter adapter, boolean six) {
-            this.adapter = adapter;
+        RouteFirst(Ports ports, boolean six) {
+            this.ports = ports;
             this.six = six;
         }
 
@@ -110,18 +120,16 @@ final class Addresses {
         }
 
         private Iterator<InetSocketAddress> others() {
-            Iterator<InetSocketAddress> found = others;
-            if (found == null) {
-                found = usable().iterator();
-                others = found;
+            if (others == null) {
+                others = usable().iterator();
             }
-            return found;
+            return others;
         }
 
         private List<InetSocketAddress> usable() {
             List<InetSocketAddress> usable = new ArrayList<>();
             try {
-                for (InetAddress own : own(adapter)) {
+                for (InetAddress own : own(ports)) {
                     if (isIpv6(own) == six && !own.isLinkLocalAddress()) {
                         usable.add(new InetSocketAddress(own, 0));
                     }
@@ -137,15 +145,15 @@ final class Addresses {
         return address instanceof Inet6Address;
     }
 
-    /** The IP addresses of an adapter's device: its RoCE v2 GIDs, the chosen one first. */
-    private static List<InetAddress> own(Adapter adapter) {
+    /** The IP addresses of a device: its RoCE v2 GIDs, the chosen one first. */
+    private static List<InetAddress> own(Ports ports) {
         List<InetAddress> own = new ArrayList<>();
-        List<Port> ports = adapter.portTable().query();
-        GidChoice chosen = adapter.portTable().gidIfAny(ports);
+        List<Port> found = ports.query();
+        GidChoice chosen = ports.gidIfAny(found);
         if (chosen != null && chosen.gid().type() == Port.GidType.ROCE_V2) {
             own.add(chosen.gid().gid().toInetAddress());
         }
-        for (Port port : ports) {
+        for (Port port : found) {
             for (Port.GidEntry entry : port.gids()) {
                 InetAddress address = entry.gid().toInetAddress();
                 if (entry.type() == Port.GidType.ROCE_V2 && !own.contains(address)) {

@@ -1,10 +1,15 @@
-package dev.verbena;
+package dev.verbena.internal.device;
 
+import dev.verbena.AdapterEvent;
+import dev.verbena.Status;
+import dev.verbena.VerbenaException;
+import dev.verbena.internal.events.DeviceEvent;
 import dev.verbena.internal.events.FlightRecording;
 import dev.verbena.internal.runtime.AdapterEvents;
 import dev.verbena.internal.runtime.SerialCallbacks;
 import dev.verbena.internal.runtime.Threads;
 import dev.verbena.internal.runtime.Uncaught;
+import dev.verbena.internal.text.Text;
 import dev.verbena.internal.verbs.AsyncEvent;
 
 import org.jspecify.annotations.Nullable;
@@ -17,32 +22,39 @@ import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.Consumer;
 
 /**
- * The listeners of one adapter's events, and the objects that events may name.
+ * The listeners of one device's events, and the objects that events may name.
  *
  * <p>The event thread hands each event to every listener's own sequence of callbacks: a listener
- * that waits holds up neither that thread nor another listener.
+ * that waits delays neither that thread nor another listener.
  */
-final class EventListeners implements AdapterEvents.Observer {
-    private final Adapter adapter;
+public final class EventListeners implements AdapterEvents.Observer {
+    private final String device;
+    private final Consumer<AsyncEvent> first;
     private final List<Listener> listeners = new CopyOnWriteArrayList<>();
-    private final Map<Long, NativeObject> objects = new ConcurrentHashMap<>();
+    private final Map<Long, Object> objects = new ConcurrentHashMap<>();
 
-    EventListeners(Adapter adapter) {
-        this.adapter = adapter;
+    /**
+     * Creates an empty list.
+     *
+     * @param first called by the event thread with each event that names an object; must not wait
+     */
+    public EventListeners(String device, Consumer<AsyncEvent> first) {
+        this.device = device;
+        this.first = first;
     }
 
     /** One registration. */
     private final class Listener implements AdapterEvent.Registration {
-        private final Consumer<? super AdapterEvent> consumer;
+        private final Consumer<AsyncEvent> consumer;
         private final SerialCallbacks calls = new SerialCallbacks(Threads.CALLBACKS);
         private final AtomicBoolean ended = new AtomicBoolean(); // knows that no event will come
         private volatile boolean closed;
 
-        Listener(Consumer<? super AdapterEvent> consumer) {
+        Listener(Consumer<AsyncEvent> consumer) {
             this.consumer = consumer;
         }
 
-        void deliver(AdapterEvent event) {
+        void deliver(AsyncEvent event) {
             calls.execute(
                     () -> {
                         if (!closed) {
@@ -56,25 +68,28 @@ final class EventListeners implements AdapterEvents.Observer {
             closed = true;
             listeners.remove(this);
             if (!calls.finish(AdapterEvents.TIMEOUT)) {
-                throw VerbenaException.stillRunning(
-                        "a listener of events of " + adapter.name(), AdapterEvents.TIMEOUT);
+                throw new VerbenaException(
+                        Status.IO_TIMEOUT,
+                        "Closed, but a listener of events of %s is still running after %s"
+                                .formatted(device, Text.time(AdapterEvents.TIMEOUT)));
             }
         }
     }
 
-    AdapterEvent.Registration add(Consumer<? super AdapterEvent> consumer) {
+    /** Adds a listener. */
+    public AdapterEvent.Registration add(Consumer<AsyncEvent> consumer) {
         Listener listener = new Listener(consumer);
         listeners.add(listener);
         return listener;
     }
 
     /** Makes an object known by the address of its {@code ibv_qp}, {@code ibv_cq} or so. */
-    void know(long address, NativeObject object) {
+    public void know(long address, Object object) {
         objects.put(address, object);
     }
 
     /** Must be called before the native object is destroyed: its address may be used again. */
-    void forget(long address) {
+    public void forget(long address) {
         objects.remove(address);
     }
 
@@ -85,41 +100,30 @@ final class EventListeners implements AdapterEvents.Observer {
 
     @Override
     public void arrived(AsyncEvent event) {
-        if (event.object() instanceof QueuePair queuePair) {
-            Uncaught.run(() -> failed(queuePair, event.type()));
+        Object object = event.object();
+        if (object != null) {
+            Uncaught.run(() -> first.accept(event));
         }
-        if (!listeners.isEmpty() || FlightRecording.on()) {
-            deliver(new AdapterEvent(adapter, event));
-        }
-    }
-
-    /** With nothing outstanding, nothing else shows that a queue pair failed. */
-    private static void failed(QueuePair queuePair, AdapterEvent.Type type) {
-        switch (type) {
-            case QUEUE_PAIR_ACCESS_ERROR, QUEUE_PAIR_REQUEST_ERROR ->
-                    queuePair.failedByEvent(false);
-            case QUEUE_PAIR_FAILED -> queuePair.failedByEvent(true);
-            default -> {}
-        }
-    }
-
-    private void deliver(AdapterEvent event) {
         try {
             if (FlightRecording.on()) {
-                event.record();
+                DeviceEvent.record(
+                        device,
+                        event.port(),
+                        event.type().name(),
+                        object == null ? "" : object.toString());
             }
         } finally {
-            listeners.forEach(listener -> listener.deliver(event));
+            for (Listener listener : listeners) {
+                listener.deliver(event);
+            }
         }
     }
 
     @Override
     public void threadEnded() {
-        AdapterEvent end =
-                new AdapterEvent(adapter, new AsyncEvent(AdapterEvent.Type.EVENTS_ENDED));
         for (Listener listener : listeners) {
             if (!listener.ended.getAndSet(true)) {
-                listener.deliver(end);
+                listener.deliver(new AsyncEvent(AdapterEvent.Type.EVENTS_ENDED));
             }
         }
     }
