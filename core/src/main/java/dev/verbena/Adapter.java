@@ -12,7 +12,6 @@ import dev.verbena.internal.device.Ports;
 import dev.verbena.internal.queue.SharedQueues;
 import dev.verbena.internal.runtime.AdapterEvents;
 import dev.verbena.internal.text.Arguments;
-import dev.verbena.internal.verbs.AsyncEvent;
 import dev.verbena.internal.verbs.DeviceControl;
 import dev.verbena.internal.verbs.Provider;
 import dev.verbena.internal.verbs.VerbsContext;
@@ -45,7 +44,7 @@ public final class Adapter extends NativeObject {
 
     Adapter(Device device) {
         this.device = device;
-        this.listeners = new EventListeners(device.name(), Adapter::failQueuePair);
+        this.listeners = new EventListeners(device.name());
     }
 
     /**
@@ -488,7 +487,7 @@ public final class Adapter extends NativeObject {
         return device.reported();
     }
 
-    /** The listeners of events, and the objects that events may name. */
+    /** The program's listeners of events. */
     EventListeners listeners() {
         return listeners;
     }
@@ -508,18 +507,6 @@ public final class Adapter extends NativeObject {
             return device.connectionEvents(events());
         } catch (Failure f) {
             throw VerbenaException.of(f);
-        }
-    }
-
-    /** If nothing is outstanding, only the event shows that a queue pair failed. */
-    private static void failQueuePair(AsyncEvent event) {
-        if (event.object() instanceof QueuePair queuePair) {
-            switch (event.type()) {
-                case QUEUE_PAIR_ACCESS_ERROR, QUEUE_PAIR_REQUEST_ERROR ->
-                        queuePair.failedByEvent(false);
-                case QUEUE_PAIR_FAILED -> queuePair.failedByEvent(true);
-                default -> {}
-            }
         }
     }
 

@@ -139,10 +139,8 @@ public final class CompletionQueue extends NativeObject {
             if (entry != null) {
                 entry.enter(new ChannelMember(this, events));
             }
-            undo.push(() -> adapterEvents.removeCompletionQueue(made));
-            undo.push(() -> adapter.listeners().forget(made));
-            adapter.listeners().know(made, this);
-            adapterEvents.addCompletionQueue(made, new EventListener());
+            undo.push(() -> adapterEvents.forget(made));
+            adapterEvents.register(made, this, this::handle);
             if (callback == null) {
                 this.callbacks = null;
             } else {
@@ -186,15 +184,11 @@ public final class CompletionQueue extends NativeObject {
     }
 
     /** Called by the event thread. */
-    private final class EventListener implements AdapterEvents.CompletionQueueListener {
-        @Override
-        public void overran() {
-            breakDownIfOpen(Status.BUFFER_OVERFLOW);
-        }
-
-        @Override
-        public void deviceFailed() {
-            breakDownIfOpen(Status.INTERNAL_ERROR);
+    private void handle(AdapterEvent.Type event) {
+        switch (event) {
+            case COMPLETION_QUEUE_FAILED -> breakDownIfOpen(Status.BUFFER_OVERFLOW);
+            case DEVICE_FAILED -> breakDownIfOpen(Status.INTERNAL_ERROR);
+            default -> {}
         }
     }
 
@@ -585,8 +579,7 @@ public final class CompletionQueue extends NativeObject {
     @Override
     void destroy() {
         Teardown end = new Teardown(this, adapter);
-        end.run(() -> adapter.events().removeCompletionQueue(address));
-        end.run(() -> adapter.listeners().forget(address));
+        end.run(() -> adapter.events().forget(address));
         end.run(events::free);
         end.check(control.destroyCq(address), "ibv_destroy_cq");
         if (ownChannel != 0) {

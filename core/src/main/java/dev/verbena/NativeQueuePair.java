@@ -97,8 +97,7 @@ final class NativeQueuePair implements Endpoint.Listener {
         this.receiveCompletions = receiveCompletions;
         this.sharedReceives = sharedReceives;
         this.endpoint = new Endpoint(owner, domain.windows(), this);
-        CountDownLatch last = sharedReceives == null ? null : new CountDownLatch(1);
-        this.lastReceive = last;
+        this.lastReceive = sharedReceives == null ? null : new CountDownLatch(1);
         this.parts =
                 new QueuePairParts(
                         domain,
@@ -106,8 +105,7 @@ final class NativeQueuePair implements Endpoint.Listener {
                         receiveCompletions,
                         sharedReceives,
                         limits,
-                        endpoint,
-                        last == null ? () -> {} : last::countDown);
+                        endpoint);
         this.gid = parts.gid == null ? null : parts.gid.gid();
         this.sends = parts.sends;
         this.receives = parts.receives;
@@ -118,7 +116,7 @@ final class NativeQueuePair implements Endpoint.Listener {
      * from the constructor: from then on other threads call the owner.
      */
     void register() {
-        adapter.listeners().know(parts.address, owner);
+        adapter.events().register(parts.address, owner, this::handle);
         sendCompletions.add(owner);
         receiveCompletions.add(owner);
     }
@@ -436,13 +434,23 @@ final class NativeQueuePair implements Endpoint.Listener {
         }
     }
 
-    /** The device reported by an asynchronous event that it has failed. */
-    void failedByEvent(boolean isBroken) {
-        if (isBroken) {
-            broken = true;
+    /** Called by the event thread. If nothing is outstanding, only an event shows a failure. */
+    private void handle(AdapterEvent.Type event) {
+        switch (event) {
+            case QUEUE_PAIR_ACCESS_ERROR, QUEUE_PAIR_REQUEST_ERROR, QUEUE_PAIR_FAILED -> {
+                if (event == AdapterEvent.Type.QUEUE_PAIR_FAILED) {
+                    broken = true;
+                }
+                noteFailureByItself();
+                fail();
+            }
+            case LAST_RECEIVE_REACHED -> {
+                if (lastReceive != null) {
+                    lastReceive.countDown();
+                }
+            }
+            default -> {}
         }
-        noteFailureByItself();
-        fail();
     }
 
     /** See {@link QueuePair#failedByPeer}. */
@@ -582,7 +590,7 @@ final class NativeQueuePair implements Endpoint.Listener {
         Teardown end = new Teardown(owner, adapter);
         removeFrom(sendCompletions, end);
         removeFrom(receiveCompletions, end);
-        end.run(() -> adapter.listeners().forget(parts.address));
+        end.run(() -> adapter.events().forget(parts.address));
         parts.destroy(end);
         end.finish();
     }

@@ -236,11 +236,6 @@ public final class QueuePair extends NativeObject implements SendRequests {
         return half.failedByPeer();
     }
 
-    /** See {@link NativeQueuePair#failedByEvent}. */
-    void failedByEvent(boolean broken) {
-        half.failedByEvent(broken);
-    }
-
     /**
      * The peer that it is, or was, connected to.
      *

@@ -56,20 +56,14 @@ final class QueuePairParts {
 
     private volatile boolean movedToError; // by this side
 
-    /**
-     * Creates everything; when that fails, nothing is left.
-     *
-     * @param lastReceive called when the queue pair, in the error state, has ended the last receive
-     *     that it took from a shared receive queue
-     */
+    /** Creates everything; when that fails, nothing is left. */
     QueuePairParts(
             ProtectionDomain domain,
             CompletionQueue sendCompletions,
             CompletionQueue receiveCompletions,
             @Nullable SharedReceiveQueue sharedReceives,
             QueuePairLimits limits,
-            Endpoint endpoint,
-            Runnable lastReceive) {
+            Endpoint endpoint) {
         this.domain = domain;
         this.adapter = domain.adapter();
         this.control = adapter.control();
@@ -103,7 +97,6 @@ final class QueuePairParts {
             if (sharedReceives != null) {
                 endpoint.receiveCounts().prepare();
                 receiveCompletions.poller().share(number, endpoint, true);
-                adapter.events().addSharingQueuePair(made, lastReceive);
             }
         } catch (Throwable t) {
             undo(send, receive, made);
@@ -115,7 +108,6 @@ final class QueuePairParts {
     private void undo(long send, long receive, long made) {
         if (made != 0) {
             if (sharedReceives != null) {
-                adapter.events().removeSharingQueuePair(made);
                 receiveCompletions.poller().share(control.queuePairNumber(made), endpoint, false);
             }
             memory.free();
@@ -317,7 +309,6 @@ final class QueuePairParts {
     /** Adds the steps that destroy everything. */
     void destroy(Teardown end) {
         if (receives == null) {
-            end.run(() -> adapter.events().removeSharingQueuePair(address));
             end.run(() -> receiveCompletions.poller().share(number, endpoint, false));
         }
         releaseSlot(sendCompletions, sendSlot, end);

@@ -82,13 +82,11 @@ public final class SharedReceiveQueue extends NativeObject {
                 table.enter(receives);
                 entered = receives;
             }
-            adapter.listeners().know(address, this);
-            adapter.events().addSharedQueue(address, new EventListener());
+            adapter.events().register(address, this, this::handle);
         } catch (Throwable t) {
             if (entered != null) {
                 table.remove(entered);
             }
-            adapter.listeners().forget(address);
             control.destroySrq(address);
             memory.free();
             abandon();
@@ -96,16 +94,13 @@ public final class SharedReceiveQueue extends NativeObject {
         }
     }
 
-    /** Called by a callback thread, one call at a time. */
-    private final class EventListener implements AdapterEvents.SharedQueueListener {
-        @Override
-        public void ranLow() {
-            SharedReceiveQueue.this.ranLow();
-        }
-
-        @Override
-        public void failed() {
-            breakDown();
+    /** Called by the event thread. */
+    private void handle(AdapterEvent.Type event) {
+        switch (event) {
+            case SHARED_RECEIVE_QUEUE_LOW -> domain.adapter().events().call(this::ranLow);
+            case SHARED_RECEIVE_QUEUE_FAILED, DEVICE_FAILED ->
+                    domain.adapter().events().call(this::breakDown);
+            default -> {}
         }
     }
 
@@ -307,8 +302,7 @@ public final class SharedReceiveQueue extends NativeObject {
     @Override
     void destroy() {
         Teardown end = new Teardown(this, domain.adapter());
-        end.run(() -> domain.adapter().events().removeSharedQueue(address));
-        end.run(() -> domain.adapter().listeners().forget(address));
+        end.run(() -> domain.adapter().events().forget(address));
         end.run(() -> domain.adapter().sharedQueues().remove(receives));
         end.run(memory::free);
         end.check(control.destroySrq(address), "ibv_destroy_srq");

@@ -20,22 +20,16 @@ import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.Consumer;
-import java.util.function.LongFunction;
+import java.util.function.LongConsumer;
 
 /** The event loop of an adapter, on which all of its objects depend. */
 @Timeout(60)
 class AdapterEventsTest {
-    /** Knows no object, and does not care. */
-    static final AdapterEvents.Observer NOBODY = observer(address -> null, event -> {});
+    /** Ignores all events. */
+    static final AdapterEvents.Observer NOBODY = observer(event -> {});
 
-    private static AdapterEvents.Observer observer(
-            LongFunction<Object> objects, Consumer<AsyncEvent> arrived) {
+    private static AdapterEvents.Observer observer(Consumer<AsyncEvent> arrived) {
         return new AdapterEvents.Observer() {
-            @Override
-            public Object objectAt(long address) {
-                return objects.apply(address);
-            }
-
             @Override
             public void arrived(AsyncEvent event) {
                 arrived.accept(event);
@@ -50,16 +44,27 @@ class AdapterEventsTest {
         return new AdapterEvents("fake0", device, observer);
     }
 
-    private static AdapterEvents.CompletionQueueListener overrunListener(Runnable overran) {
-        return new AdapterEvents.CompletionQueueListener() {
-            @Override
-            public void overran() {
-                overran.run();
-            }
+    /** Without a descriptor; does something when it is asked about an address. */
+    private record Asked(LongConsumer action) implements AdapterEvents.Source {
+        @Override
+        public int descriptor() {
+            return -1;
+        }
 
-            @Override
-            public void deviceFailed() {}
-        };
+        @Override
+        public void handle() {}
+
+        @Override
+        public Runnable awaitsData(long queuePair) {
+            action.accept(queuePair);
+            return null;
+        }
+
+        @Override
+        public void threadEnded(Throwable cause) {}
+
+        @Override
+        public void close() {}
     }
 
     private final FakeDevice device = new FakeDevice();
@@ -94,14 +99,13 @@ class AdapterEventsTest {
     @Test
     void anEventWhoseHandlingFailsReachesTheObserverAllTheSame() throws Exception {
         BlockingQueue<AsyncEvent> arrived = new LinkedBlockingQueue<>();
-        AdapterEvents events =
-                events(observer(address -> "the object at " + address, arrived::add));
-        events.addCompletionQueue(
+        AdapterEvents events = events(observer(arrived::add));
+        events.register(
                 4096,
-                overrunListener(
-                        () -> {
-                            throw new IllegalStateException("cannot handle it");
-                        }));
+                "the object at 4096",
+                event -> {
+                    throw new IllegalStateException("cannot handle it");
+                });
         device.raise(AdapterEvent.Type.COMPLETION_QUEUE_FAILED, 4096);
         assertThat(report()).hasMessage("cannot handle it");
         AsyncEvent event = arrived.poll(30, TimeUnit.SECONDS);
@@ -115,23 +119,19 @@ class AdapterEventsTest {
     @Test
     void anEventIsForTheObjectThatHadTheAddressWhenItCame() throws Exception {
         BlockingQueue<String> told = new LinkedBlockingQueue<>();
-        AdapterEvents[] made = {null};
         CountDownLatch known = new CountDownLatch(1);
-        made[0] =
-                events(
-                        observer(
-                                address -> {
-                                    made[0].removeCompletionQueue(address);
-                                    made[0].addCompletionQueue(
-                                            address, overrunListener(() -> told.add("second")));
-                                    return null;
-                                },
-                                event -> known.countDown()));
-        made[0].addCompletionQueue(4096, overrunListener(() -> told.add("first")));
+        AdapterEvents events = events(observer(event -> known.countDown()));
+        events.attach(
+                new Asked(
+                        address -> {
+                            events.forget(address);
+                            events.register(address, "second", event -> told.add("second"));
+                        }));
+        events.register(4096, "first", event -> told.add("first"));
         device.raise(AdapterEvent.Type.COMPLETION_QUEUE_FAILED, 4096);
         assertThat(known.await(30, TimeUnit.SECONDS)).isTrue();
         assertThat(told).containsExactly("first");
-        made[0].stop();
+        events.stop();
     }
 
     @Test

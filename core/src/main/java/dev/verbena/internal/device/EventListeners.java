@@ -8,39 +8,27 @@ import dev.verbena.internal.events.FlightRecording;
 import dev.verbena.internal.runtime.AdapterEvents;
 import dev.verbena.internal.runtime.SerialCallbacks;
 import dev.verbena.internal.runtime.Threads;
-import dev.verbena.internal.runtime.Uncaught;
 import dev.verbena.internal.text.Text;
 import dev.verbena.internal.verbs.AsyncEvent;
 
-import org.jspecify.annotations.Nullable;
-
 import java.util.List;
-import java.util.Map;
-import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.Consumer;
 
 /**
- * The listeners of one device's events, and the objects that events may name.
+ * The program's listeners of one device's events.
  *
  * <p>The event thread hands each event to every listener's own sequence of callbacks: a listener
  * that waits delays neither that thread nor another listener.
  */
 public final class EventListeners implements AdapterEvents.Observer {
     private final String device;
-    private final Consumer<AsyncEvent> first;
     private final List<Listener> listeners = new CopyOnWriteArrayList<>();
-    private final Map<Long, Object> objects = new ConcurrentHashMap<>();
 
-    /**
-     * Creates an empty list.
-     *
-     * @param first called by the event thread with each event that names an object; must not wait
-     */
-    public EventListeners(String device, Consumer<AsyncEvent> first) {
+    /** Creates an empty list. */
+    public EventListeners(String device) {
         this.device = device;
-        this.first = first;
     }
 
     /** One registration. */
@@ -83,29 +71,11 @@ public final class EventListeners implements AdapterEvents.Observer {
         return listener;
     }
 
-    /** Makes an object known by the address of its {@code ibv_qp}, {@code ibv_cq} or so. */
-    public void know(long address, Object object) {
-        objects.put(address, object);
-    }
-
-    /** Must be called before the native object is destroyed: its address may be used again. */
-    public void forget(long address) {
-        objects.remove(address);
-    }
-
-    @Override
-    public @Nullable Object objectAt(long address) {
-        return objects.get(address);
-    }
-
     @Override
     public void arrived(AsyncEvent event) {
-        Object object = event.object();
-        if (object != null) {
-            Uncaught.run(() -> first.accept(event));
-        }
         try {
             if (FlightRecording.on()) {
+                Object object = event.object();
                 DeviceEvent.record(
                         device,
                         event.port(),

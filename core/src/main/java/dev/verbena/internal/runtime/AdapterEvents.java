@@ -1,5 +1,6 @@
 package dev.verbena.internal.runtime;
 
+import dev.verbena.AdapterEvent;
 import dev.verbena.internal.verbs.AsyncEvent;
 import dev.verbena.internal.verbs.Descriptors;
 import dev.verbena.internal.verbs.DeviceControl;
@@ -11,6 +12,7 @@ import java.time.Duration;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.locks.LockSupport;
+import java.util.function.Consumer;
 
 /**
  * The event loop of one adapter: a thread that waits for the device's asynchronous events, for
@@ -22,24 +24,6 @@ import java.util.concurrent.locks.LockSupport;
  * called from any thread.
  */
 public final class AdapterEvents {
-    /** What a completion queue learns. */
-    public interface CompletionQueueListener {
-        /** The queue overran: IBV_EVENT_CQ_ERR. */
-        void overran();
-
-        /** The device failed or is gone, or no event will come any more. */
-        void deviceFailed();
-    }
-
-    /** What a shared receive queue learns; called by a callback thread, one call at a time. */
-    public interface SharedQueueListener {
-        /** Fewer receives are left than the limit: IBV_EVENT_SRQ_LIMIT_REACHED. */
-        void ranLow();
-
-        /** The queue or the device failed, or no event will come any more. */
-        void failed();
-    }
-
     /** Where events come from beside the device. */
     public interface Source {
         /** What becomes readable with an event. */
@@ -67,14 +51,6 @@ public final class AdapterEvents {
      * Learns of every asynchronous event of the device. Called by the event thread; must not wait.
      */
     public interface Observer {
-        /**
-         * Finds the object that an event names.
-         *
-         * @param address of the {@code ibv_cq}, {@code ibv_qp} or {@code ibv_srq}
-         * @return the object, or null if it is not known
-         */
-        @Nullable Object objectAt(long address);
-
         /** The device brought an event, or reports that it was removed. */
         void arrived(AsyncEvent event);
 
@@ -104,9 +80,7 @@ public final class AdapterEvents {
     private final Observer observer;
     private final int eventFd;
     private final Thread thread;
-    private final Map<Long, CompletionQueueListener> completionQueues = new ConcurrentHashMap<>();
-    private final Map<Long, SharedQueueListener> sharedQueues = new ConcurrentHashMap<>();
-    private final Map<Long, Runnable> lastReceives = new ConcurrentHashMap<>();
+    private final Map<Long, Registered> objects = new ConcurrentHashMap<>();
     private final SerialCallbacks callbacks = new SerialCallbacks(Threads.CALLBACKS);
     private final Timers timers = new Timers(this::wake);
     private final Waiting waiting;
@@ -141,51 +115,28 @@ public final class AdapterEvents {
 
     // ---- registrations
 
-    /**
-     * Registers a completion queue. If queues have failed already, it is told at once, perhaps a
-     * second time.
-     */
-    public void addCompletionQueue(long address, CompletionQueueListener listener) {
-        completionQueues.put(address, listener);
-        if (queuesHaveFailed()) {
-            listener.deviceFailed();
-        }
-    }
-
-    /** Removes a completion queue. */
-    public void removeCompletionQueue(long address) {
-        completionQueues.remove(address);
-    }
+    /** An object that events may name. */
+    private record Registered(Object object, Consumer<AdapterEvent.Type> listener) {}
 
     /**
-     * Registers a shared receive queue. If queues have failed already, it is told at once, perhaps
-     * a second time.
-     */
-    public void addSharedQueue(long address, SharedQueueListener listener) {
-        sharedQueues.put(address, listener);
-        if (queuesHaveFailed()) {
-            callbacks.execute(listener::failed);
-        }
-    }
-
-    /** Removes a shared receive queue. */
-    public void removeSharedQueue(long address) {
-        sharedQueues.remove(address);
-    }
-
-    /**
-     * Registers a queue pair that takes its receives from a shared queue.
+     * Registers a queue pair, completion queue or shared receive queue.
      *
-     * @param lastReceiveReached run when no shared receive that it took is outstanding any more:
-     *     IBV_EVENT_QP_LAST_WQE_REACHED
+     * @param address of its {@code ibv_qp}, {@code ibv_cq} or {@code ibv_srq}
+     * @param listener called by the event thread with each event that names the object, and with
+     *     {@link AdapterEvent.Type#DEVICE_FAILED} if the device failed or no event will come any
+     *     more. If that is so already, it is called at once, perhaps a second time. It must not
+     *     wait
      */
-    public void addSharingQueuePair(long address, Runnable lastReceiveReached) {
-        lastReceives.put(address, lastReceiveReached);
+    public void register(long address, Object object, Consumer<AdapterEvent.Type> listener) {
+        objects.put(address, new Registered(object, listener));
+        if (deviceFailed || endCause != null) {
+            Uncaught.run(() -> listener.accept(AdapterEvent.Type.DEVICE_FAILED));
+        }
     }
 
-    /** Removes a queue pair that takes its receives from a shared queue. */
-    public void removeSharingQueuePair(long address) {
-        lastReceives.remove(address);
+    /** Must be called before the native object is destroyed: its address may be used again. */
+    public void forget(long address) {
+        objects.remove(address);
     }
 
     /**
@@ -348,35 +299,26 @@ public final class AdapterEvents {
         failQueues();
     }
 
-    /** Whether {@link #failQueues} was called, or is about to be. */
-    private boolean queuesHaveFailed() {
-        return deviceFailed || endCause != null;
-    }
-
     private void failQueues() {
-        completionQueues.values().forEach(queue -> Uncaught.run(queue::deviceFailed));
-        sharedQueues
-                .values()
-                .forEach(queue -> Uncaught.run(() -> callbacks.execute(queue::failed)));
+        for (Registered each : objects.values()) {
+            Uncaught.run(() -> each.listener.accept(AdapterEvent.Type.DEVICE_FAILED));
+        }
     }
 
     /**
-     * Those that listen to the object that an event names. They are looked up before the event is
-     * acknowledged: after that the object may be destroyed, and its address another object's.
+     * The object that an event names. It is looked up before the event is acknowledged: after that
+     * the object may be destroyed, and another object may have its address.
      */
     private final class Named {
-        @Nullable CompletionQueueListener completionQueue;
-        @Nullable SharedQueueListener sharedQueue;
-        @Nullable Runnable lastReceiveReached;
+        @Nullable Registered registered;
         @Nullable Runnable dataArrived;
 
         @Nullable Object find(long address) {
-            completionQueue = completionQueues.get(address);
-            sharedQueue = sharedQueues.get(address);
-            lastReceiveReached = lastReceives.get(address);
+            Registered found = objects.get(address);
+            registered = found;
             Source connections = source;
             dataArrived = connections == null ? null : connections.awaitsData(address);
-            return observer.objectAt(address);
+            return found == null ? null : found.object;
         }
     }
 
@@ -396,14 +338,7 @@ public final class AdapterEvents {
     }
 
     private void handle(AsyncEvent event, Named named) {
-        CompletionQueueListener completionQueue = named.completionQueue;
-        SharedQueueListener sharedQueue = named.sharedQueue;
         switch (event.type()) {
-            case COMPLETION_QUEUE_FAILED -> {
-                if (completionQueue != null) {
-                    completionQueue.overran();
-                }
-            }
             case DEVICE_FAILED -> deviceHasFailed();
             case DEVICE_REMOVED -> {
                 deviceEnded = true;
@@ -411,26 +346,15 @@ public final class AdapterEvents {
                     deviceHasFailed();
                 }
             }
-            case SHARED_RECEIVE_QUEUE_LOW -> {
-                if (sharedQueue != null) {
-                    callbacks.execute(sharedQueue::ranLow);
+            case COMMUNICATION_ESTABLISHED -> {
+                if (named.dataArrived != null) {
+                    named.dataArrived.run();
                 }
             }
-            case COMMUNICATION_ESTABLISHED -> run(named.dataArrived);
-            case LAST_RECEIVE_REACHED -> run(named.lastReceiveReached);
-            case SHARED_RECEIVE_QUEUE_FAILED -> {
-                if (sharedQueue != null) {
-                    callbacks.execute(sharedQueue::failed);
-                }
-            }
-            // A queue pair's failure shows in its completions.
             default -> {}
         }
-    }
-
-    private static void run(@Nullable Runnable listener) {
-        if (listener != null) {
-            listener.run();
+        if (named.registered != null) {
+            named.registered.listener.accept(event.type());
         }
     }
 }
