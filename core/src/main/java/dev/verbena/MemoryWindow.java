@@ -1,7 +1,6 @@
 package dev.verbena;
 
 import dev.verbena.internal.events.FlightRecording;
-import dev.verbena.internal.queue.Refusal;
 import dev.verbena.internal.queue.Window;
 import dev.verbena.internal.queue.WindowRequests;
 import dev.verbena.internal.verbs.DeviceControl;
@@ -260,7 +259,7 @@ public final class MemoryWindow extends NativeObject {
     }
 
     /** Posts a bind: see {@link QueuePair#bind}. */
-    int bind(
+    PostResult bind(
             NativeQueuePair by,
             WindowRequests requests,
             long context,
@@ -274,8 +273,9 @@ public final class MemoryWindow extends NativeObject {
             synchronized (this) {
                 ensureOpen(); // the close waits for this lock
                 boolean wasIdle = window.idle();
-                int answer = requests.bind(context, window, to.registered(), offset, length, flags);
-                if (answer == Refusal.NONE) {
+                PostResult answer =
+                        requests.bind(context, window, to.registered(), offset, length, flags);
+                if (answer == PostResult.ACCEPTED) {
                     kept = keep(to, offset, length, wasIdle);
                     if (FlightRecording.on()) {
                         QueuePairEvents.bound(by, window.token(), to.start() + offset, length);
@@ -291,12 +291,12 @@ public final class MemoryWindow extends NativeObject {
     }
 
     /** Posts an invalidate: see {@link QueuePair#invalidate}. */
-    synchronized int invalidate(
+    synchronized PostResult invalidate(
             NativeQueuePair by, WindowRequests requests, long context, int flags) {
         ensureOpen(); // the close waits for this lock
         int token = window.token();
-        int answer = requests.invalidate(context, window, flags);
-        if (answer == Refusal.NONE && FlightRecording.on()) {
+        PostResult answer = requests.invalidate(context, window, flags);
+        if (answer == PostResult.ACCEPTED && FlightRecording.on()) {
             QueuePairEvents.invalidated(by, token, false);
         }
         return answer;

@@ -6,7 +6,6 @@ import dev.verbena.internal.events.ConnectEvent;
 import dev.verbena.internal.events.FlightRecording;
 import dev.verbena.internal.queue.Operation;
 import dev.verbena.internal.queue.ReceiveQueue;
-import dev.verbena.internal.queue.Refusal;
 import dev.verbena.internal.queue.RequestCounts;
 import dev.verbena.internal.queue.SendQueue;
 import dev.verbena.internal.queue.StackReserve;
@@ -52,14 +51,14 @@ import java.util.concurrent.TimeUnit;
  * post, bind, invalidate and close, and other threads get a {@link WrongThreadException}; {@link
  * #flush}, {@link #connect} and the getters may be called from any thread.
  *
- * <p><b>What a post returns.</b> SUCCESS: the request was accepted, and exactly one completion
- * follows, or none if it is {@link OpFlags#SILENT_SUCCESS silent} and succeeds. (The completion of
- * a silent request that fails comes from the device, like all others: verbs reports every failure.)
- * Any other status: the request had no effect and has no completion, and the connection is
- * unchanged, unless {@link #connected} returns false now. Requests that were {@linkplain
- * OpFlags#DEFER deferred} are posted before a later post is refused or throws. A post does not
- * block, and does not throw for an error of the device. It allocates nothing, but for the first
- * request of a queue pair, the first deferred one, and binds to another region.
+ * <p><b>What a post returns.</b> {@link PostResult#ACCEPTED}: the request was accepted, and exactly
+ * one completion follows, or none if it is {@link OpFlags#SILENT_SUCCESS silent} and succeeds. (The
+ * completion of a silent request that fails comes from the device, like all others: verbs reports
+ * every failure.) Any other status: the request had no effect and has no completion, and the
+ * connection is unchanged, unless {@link #connected} returns false now. Requests that were
+ * {@linkplain OpFlags#DEFER deferred} are posted before a later post is refused or throws. A post
+ * does not block, and does not throw for an error of the device. It allocates nothing, but for the
+ * first request of a queue pair, the first deferred one, and binds to another region.
  *
  * <p><b>Memory.</b> From an accepted post to its completion, the memory of the buffers belongs to
  * the device (of an inline request: until the post returns). The {@link BufferList} itself may be
@@ -81,10 +80,6 @@ public final class QueuePair extends NativeObject implements SendRequests {
     private final RequestCounts sendCounts;
     private final @Nullable ReceiveQueue receives; // null with a shared receive queue
     private volatile @Nullable Object attachment; // the caller's
-
-    // What was refused last, for messages: of the thread that posts.
-    private String refusedOperation = "";
-    private int refusal = Refusal.NONE;
 
     QueuePair(
             ProtectionDomain domain,
@@ -373,36 +368,36 @@ public final class QueuePair extends NativeObject implements SendRequests {
     // ---- requests of the send queue: see SendRequests
 
     @Override
-    public Status send(long context, BufferList buffers, OpFlags flags) {
+    public PostResult send(long context, BufferList buffers, OpFlags flags) {
         return post(Operation.SEND, context, buffers, 0, 0, 0, 0, flags);
     }
 
     @Override
-    public Status sendAndInvalidate(
+    public PostResult sendAndInvalidate(
             long context, BufferList buffers, int remoteToken, OpFlags flags) {
         return post(Operation.SEND_AND_INVALIDATE, context, buffers, 0, remoteToken, 0, 0, flags);
     }
 
     @Override
-    public Status write(
+    public PostResult write(
             long context, BufferList buffers, long remoteAddress, int remoteToken, OpFlags flags) {
         return post(Operation.WRITE, context, buffers, remoteAddress, remoteToken, 0, 0, flags);
     }
 
     @Override
-    public Status read(
+    public PostResult read(
             long context, BufferList buffers, long remoteAddress, int remoteToken, OpFlags flags) {
         return post(Operation.READ, context, buffers, remoteAddress, remoteToken, 0, 0, flags);
     }
 
     @Override
-    public Status sendWithImmediate(
+    public PostResult sendWithImmediate(
             long context, BufferList buffers, int immediate, OpFlags flags) {
         return post(Operation.SEND_WITH_IMMEDIATE, context, buffers, 0, 0, immediate, 0, flags);
     }
 
     @Override
-    public Status writeWithImmediate(
+    public PostResult writeWithImmediate(
             long context,
             BufferList buffers,
             long remoteAddress,
@@ -421,7 +416,7 @@ public final class QueuePair extends NativeObject implements SendRequests {
     }
 
     @Override
-    public Status compareAndSwap(
+    public PostResult compareAndSwap(
             long context,
             BufferList result,
             long remoteAddress,
@@ -441,7 +436,7 @@ public final class QueuePair extends NativeObject implements SendRequests {
     }
 
     @Override
-    public Status fetchAndAdd(
+    public PostResult fetchAndAdd(
             long context,
             BufferList result,
             long remoteAddress,
@@ -469,21 +464,21 @@ public final class QueuePair extends NativeObject implements SendRequests {
      *
      * @param context what the completion will carry
      * @param buffers where the message goes, filled in order
-     * @return SUCCESS; or, with no effect: CONNECTION_INVALID when closed, NO_MORE_ENTRIES when the
-     *     queue is full of outstanding receives, INVALID_PARAMETER for too many buffers,
-     *     INVALID_PARAMETER_MIX for memory of another domain, ACCESS_VIOLATION for memory that may
-     *     not be written to or whose arena is closed, INVALID_DEVICE_REQUEST when this queue pair
-     *     takes its receives from a {@link SharedReceiveQueue}, or the status for the provider's
-     *     error
+     * @return {@link PostResult#ACCEPTED}; or, with no effect, a refusal with the status
+     *     CONNECTION_INVALID when closed, NO_MORE_ENTRIES when the queue is full of outstanding
+     *     receives, INVALID_PARAMETER for too many buffers, INVALID_PARAMETER_MIX for memory of
+     *     another domain, ACCESS_VIOLATION for memory that may not be written to or whose arena is
+     *     closed, INVALID_DEVICE_REQUEST when this queue pair takes its receives from a {@link
+     *     SharedReceiveQueue}, or the status for the provider's error
      */
-    public Status receive(long context, BufferList buffers) {
-        int code =
+    public PostResult receive(long context, BufferList buffers) {
+        PostResult result =
                 receives == null
-                        ? Refusal.SHARED_RECEIVES.code()
+                        ? PostResult.SHARED_RECEIVES
                         : receives.post(context, buffers.buffers);
-        return code == Refusal.NONE
-                ? Status.SUCCESS
-                : refused(half.endpoint().receiveCounts(), "receive", code);
+        return result == PostResult.ACCEPTED
+                ? result
+                : refused(half.endpoint().receiveCounts(), "receive", result);
     }
 
     /**
@@ -510,16 +505,17 @@ public final class QueuePair extends NativeObject implements SendRequests {
      * @param length how long it is, at least 1, at most {@link AdapterInfo#maxWindowBytes}
      * @param flags {@link OpFlags}: ALLOW_REMOTE_READ, ALLOW_REMOTE_WRITE, SILENT_SUCCESS,
      *     READ_FENCE, DEFER
-     * @return SUCCESS; or, with no effect: CONNECTION_INVALID, NO_MORE_ENTRIES and the provider's
-     *     error as {@link #send(long, BufferList, OpFlags)}; INVALID_PARAMETER for a range outside
-     *     the region, or flags that it does not support; INVALID_PARAMETER_MIX for objects of
-     *     another domain; ACCESS_VIOLATION for ALLOW_REMOTE_WRITE on a region without LOCAL_WRITE,
-     *     and for a region that is not {@linkplain MemoryRegion#bindable bindable} or whose
-     *     memory's arena is closed; INVALID_DEVICE_REQUEST for a window that is bound; DEVICE_BUSY
-     *     for one whose requests on another queue pair are outstanding
+     * @return {@link PostResult#ACCEPTED}; or, with no effect, a refusal with the status
+     *     CONNECTION_INVALID, NO_MORE_ENTRIES and the provider's error as {@link #send(long,
+     *     BufferList, OpFlags)}; INVALID_PARAMETER for a range outside the region, or flags that it
+     *     does not support; INVALID_PARAMETER_MIX for objects of another domain; ACCESS_VIOLATION
+     *     for ALLOW_REMOTE_WRITE on a region without LOCAL_WRITE, and for a region that is not
+     *     {@linkplain MemoryRegion#bindable bindable} or whose memory's arena is closed;
+     *     INVALID_DEVICE_REQUEST for a window that is bound; DEVICE_BUSY for one whose requests on
+     *     another queue pair are outstanding
      * @throws IllegalStateException for a closed window or region
      */
-    public Status bind(
+    public PostResult bind(
             long context,
             MemoryWindow window,
             MemoryRegion region,
@@ -551,13 +547,13 @@ public final class QueuePair extends NativeObject implements SendRequests {
      * @param context what the completion will carry
      * @param window a window that is bound on this queue pair
      * @param flags {@link OpFlags}: SILENT_SUCCESS, READ_FENCE; DEFER has no effect
-     * @return SUCCESS; or, with no effect: INVALID_DEVICE_REQUEST when it is not bound on this
-     *     queue pair, also because it was invalidated before, by either side; CONNECTION_INVALID,
-     *     NO_MORE_ENTRIES, INVALID_PARAMETER and the provider's error as {@link #send(long,
-     *     BufferList, OpFlags)}
+     * @return {@link PostResult#ACCEPTED}; or, with no effect, a refusal with the status
+     *     INVALID_DEVICE_REQUEST when it is not bound on this queue pair, also because it was
+     *     invalidated before, by either side; CONNECTION_INVALID, NO_MORE_ENTRIES,
+     *     INVALID_PARAMETER and the provider's error as {@link #send(long, BufferList, OpFlags)}
      * @throws IllegalStateException for a closed window
      */
-    public Status invalidate(long context, MemoryWindow window, OpFlags flags) {
+    public PostResult invalidate(long context, MemoryWindow window, OpFlags flags) {
         StackReserve.check();
         try {
             return answer(
@@ -634,7 +630,7 @@ public final class QueuePair extends NativeObject implements SendRequests {
 
     // ---- how a request is posted
 
-    private Status post(
+    private PostResult post(
             Operation operation,
             long context,
             BufferList buffers,
@@ -663,40 +659,25 @@ public final class QueuePair extends NativeObject implements SendRequests {
     }
 
     /** Refuses a request whose bytes are not within the peer's memory. */
-    Status refuseOutside(Operation operation) {
-        return answer(operation.name(), sends.refuseOutside(Refusal.OUTSIDE_REMOTE_MEMORY.code()));
+    PostResult refuseOutside(Operation operation) {
+        return answer(operation.name(), sends.refuseOutside(PostResult.OUTSIDE_REMOTE_MEMORY));
     }
 
     SendQueue sends() {
         return sends;
     }
 
-    /** The status of a post, which {@link #refused(Status)} explains. */
-    Status answer(String operation, int code) {
-        return code == Refusal.NONE ? Status.SUCCESS : refused(sendCounts, operation, code);
+    /** Counts and records a refused post. */
+    PostResult answer(String operation, PostResult result) {
+        return result == PostResult.ACCEPTED ? result : refused(sendCounts, operation, result);
     }
 
-    private Status refused(RequestCounts counts, String operation, int code) {
-        counts.refused(code);
-        refusedOperation = operation;
-        refusal = code;
+    private PostResult refused(RequestCounts counts, String operation, PostResult result) {
+        counts.refused(result);
         if (FlightRecording.on()) {
-            QueuePairEvents.refused(half, operation, code);
+            QueuePairEvents.refused(half, operation, result);
         }
-        return Refusals.status(code);
-    }
-
-    /** The exception for a post that was refused just now: {@link Status#orThrow(QueuePair)}. */
-    VerbenaException refused(Status status) {
-        boolean known = refusal != Refusal.NONE && Refusals.status(refusal) == status;
-        return new VerbenaException(
-                status,
-                "%s of %s was refused: %s. %s"
-                        .formatted(
-                                known ? refusedOperation : "A request",
-                                withPeer(),
-                                known ? Refusals.reason(refusal) : status.meaning(),
-                                status));
+        return result;
     }
 
     /** Names it and its peer, for messages. */

@@ -24,14 +24,14 @@ final class QueuePairEvents {
         DisconnectEvent.record(pair.adapter().name(), pair.number(), pair.peer(), reason);
     }
 
-    static void refused(NativeQueuePair pair, String operation, int code) {
+    static void refused(NativeQueuePair pair, String operation, PostResult result) {
         if (RefusedPostEvent.wanted()) {
             RefusedPostEvent.record(
                     pair.adapter().name(),
                     pair.number(),
                     operation,
-                    Refusals.status(code).name(),
-                    Refusals.reason(code));
+                    result.status().name(),
+                    result.reason());
         }
     }
 

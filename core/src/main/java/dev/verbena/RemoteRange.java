@@ -25,7 +25,7 @@ final class RemoteRange {
     }
 
     /** Refuses a request whose bytes are not. */
-    static Status refuse(SendRequests requests, Operation operation) {
+    static PostResult refuse(SendRequests requests, Operation operation) {
         return requests instanceof QueuePair queuePair
                 ? queuePair.refuseOutside(operation)
                 : ((RequestBatch) requests).refuseOutside(operation);

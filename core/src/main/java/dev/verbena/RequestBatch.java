@@ -5,7 +5,6 @@ import com.google.errorprone.annotations.CheckReturnValue;
 
 import dev.verbena.internal.queue.Batch;
 import dev.verbena.internal.queue.Operation;
-import dev.verbena.internal.queue.Refusal;
 import dev.verbena.internal.text.Arguments;
 
 /**
@@ -24,12 +23,12 @@ import dev.verbena.internal.text.Arguments;
  * and invalidates, whose tokens differ each time, are posted to the queue pair itself, before the
  * batch; a bind with DEFER goes out right before it.
  *
- * <p><b>Posting</b> is all or nothing. {@link #post} returns SUCCESS, and each request ends in its
+ * <p><b>Posting</b> is all or nothing. {@link #post} returns ACCEPTED, and each request ends in its
  * own completion; or something else, and none of them has any effect. They keep their order, and
  * come after what was posted and deferred before. If the provider refuses one after it has taken
- * others, the post has returned SUCCESS all the same: the refused one ends in INTERNAL_ERROR, those
- * behind it in CANCELLED, and the queue pair is not {@linkplain QueuePair#connected connected} any
- * more, as with deferred requests.
+ * others, the post has returned ACCEPTED all the same: the refused one ends in INTERNAL_ERROR,
+ * those behind it in CANCELLED, and the queue pair is not {@linkplain QueuePair#connected
+ * connected} any more, as with deferred requests.
  *
  * <p><b>Posting again.</b> A batch stays as it is: post it again, also before its completions have
  * come, as long as the queue has room. What differs from post to post is replaced before: the
@@ -102,13 +101,14 @@ public final class RequestBatch implements SendRequests {
      * Posts all requests that are recorded, in order, by one call ({@code ibv_post_send}). An empty
      * batch posts what was deferred before, and nothing else.
      *
-     * @return SUCCESS; or, with no effect of any of them: CONNECTION_INVALID when not connected,
-     *     flushed or closed, NO_MORE_ENTRIES when the queue has no room for all of them,
-     *     NOT_SUPPORTED when one needs what the peer did not announce, ACCESS_VIOLATION when an
-     *     arena of their buffers was closed, or the status for the provider's error
+     * @return {@link PostResult#ACCEPTED}; or, with no effect of any of them, a refusal with the
+     *     status CONNECTION_INVALID when not connected, flushed or closed, NO_MORE_ENTRIES when the
+     *     queue has no room for all of them, NOT_SUPPORTED when one needs what the peer did not
+     *     announce, ACCESS_VIOLATION when an arena of their buffers was closed, or the status for
+     *     the provider's error
      * @throws WrongThreadException when the queue pair is confined to another thread
      */
-    public Status post() {
+    public PostResult post() {
         return queuePair.answer("the post of a batch", batch.post());
     }
 
@@ -132,11 +132,12 @@ public final class RequestBatch implements SendRequests {
      *
      * @param index which request: 0 is the one that was recorded first
      * @param buffers the new list, which may be changed after this
-     * @return SUCCESS, or as the method that recorded it returns; then the request is as it was,
-     *     but for an inline one whose bytes could not all be read: some of its bytes may be new
+     * @return {@link PostResult#ACCEPTED}, or as the method that recorded it returns; then the
+     *     request is as it was, but for an inline one whose bytes could not all be read: some of
+     *     its bytes may be new
      * @throws IndexOutOfBoundsException when there is no such request
      */
-    public Status buffers(int index, BufferList buffers) {
+    public PostResult buffers(int index, BufferList buffers) {
         return queuePair.answer("buffers", batch.buffers(index, buffers.buffers));
     }
 
@@ -146,15 +147,16 @@ public final class RequestBatch implements SendRequests {
      * @param index which request: 0 is the one that was recorded first
      * @param memory the peer's memory
      * @param offset where in it
-     * @return SUCCESS, or INVALID_PARAMETER when the request's buffers are longer than what is
-     *     there (longer buffers that come later are not compared again), or the address of an
-     *     atomic operation is no multiple of 8; then the request is as it was
+     * @return {@link PostResult#ACCEPTED}, or a refusal with the status INVALID_PARAMETER when the
+     *     request's buffers are longer than what is there (longer buffers that come later are not
+     *     compared again), or the address of an atomic operation is no multiple of 8; then the
+     *     request is as it was
      * @throws IllegalArgumentException when the request is a send, which names no such memory
      * @throws IndexOutOfBoundsException when there is no such request
      */
-    public Status remote(int index, RemoteMemory memory, long offset) {
+    public PostResult remote(int index, RemoteMemory memory, long offset) {
         if (!memory.holds(offset, batch.length(index))) {
-            return queuePair.answer("remote", Refusal.OUTSIDE_REMOTE_MEMORY.code());
+            return queuePair.answer("remote", PostResult.OUTSIDE_REMOTE_MEMORY);
         }
         return queuePair.answer(
                 "remote", setRemote(index, memory.address() + offset, memory.token()));
@@ -173,8 +175,8 @@ public final class RequestBatch implements SendRequests {
      */
     @CanIgnoreReturnValue
     public RequestBatch remote(int index, long remoteAddress, int remoteToken) {
-        int refusal = setRemote(index, remoteAddress, remoteToken);
-        if (refusal != Refusal.NONE) {
+        PostResult refusal = setRemote(index, remoteAddress, remoteToken);
+        if (refusal != PostResult.ACCEPTED) {
             throw wrongKind(
                     index,
                     batch.operation(index),
@@ -183,7 +185,7 @@ public final class RequestBatch implements SendRequests {
         return this;
     }
 
-    private int setRemote(int index, long remoteAddress, int remoteToken) {
+    private PostResult setRemote(int index, long remoteAddress, int remoteToken) {
         Operation operation = batch.operation(index);
         if (!operation.namesRemoteMemory()) {
             throw wrongKind(index, operation, "names no memory of the peer");
@@ -206,7 +208,7 @@ public final class RequestBatch implements SendRequests {
         if (!operation.invalidatesAtPeer()) {
             throw wrongKind(index, operation, "invalidates no token");
         }
-        int _ = batch.remote(index, 0, remoteToken); // takes any
+        var _ = batch.remote(index, 0, remoteToken); // takes any
         return this;
     }
 
@@ -219,30 +221,30 @@ public final class RequestBatch implements SendRequests {
     // ---- recording
 
     @Override
-    public Status send(long context, BufferList buffers, OpFlags flags) {
+    public PostResult send(long context, BufferList buffers, OpFlags flags) {
         return add(Operation.SEND, context, buffers, 0, 0, 0, 0, flags);
     }
 
     @Override
-    public Status sendAndInvalidate(
+    public PostResult sendAndInvalidate(
             long context, BufferList buffers, int remoteToken, OpFlags flags) {
         return add(Operation.SEND_AND_INVALIDATE, context, buffers, 0, remoteToken, 0, 0, flags);
     }
 
     @Override
-    public Status sendWithImmediate(
+    public PostResult sendWithImmediate(
             long context, BufferList buffers, int immediate, OpFlags flags) {
         return add(Operation.SEND_WITH_IMMEDIATE, context, buffers, 0, 0, immediate, 0, flags);
     }
 
     @Override
-    public Status write(
+    public PostResult write(
             long context, BufferList buffers, long remoteAddress, int remoteToken, OpFlags flags) {
         return add(Operation.WRITE, context, buffers, remoteAddress, remoteToken, 0, 0, flags);
     }
 
     @Override
-    public Status writeWithImmediate(
+    public PostResult writeWithImmediate(
             long context,
             BufferList buffers,
             long remoteAddress,
@@ -261,13 +263,13 @@ public final class RequestBatch implements SendRequests {
     }
 
     @Override
-    public Status read(
+    public PostResult read(
             long context, BufferList buffers, long remoteAddress, int remoteToken, OpFlags flags) {
         return add(Operation.READ, context, buffers, remoteAddress, remoteToken, 0, 0, flags);
     }
 
     @Override
-    public Status compareAndSwap(
+    public PostResult compareAndSwap(
             long context,
             BufferList result,
             long remoteAddress,
@@ -287,7 +289,7 @@ public final class RequestBatch implements SendRequests {
     }
 
     @Override
-    public Status fetchAndAdd(
+    public PostResult fetchAndAdd(
             long context,
             BufferList result,
             long remoteAddress,
@@ -306,11 +308,11 @@ public final class RequestBatch implements SendRequests {
     }
 
     /** Refuses a request whose bytes are not within the peer's memory. */
-    Status refuseOutside(Operation operation) {
-        return queuePair.answer(operation.name(), Refusal.OUTSIDE_REMOTE_MEMORY.code());
+    PostResult refuseOutside(Operation operation) {
+        return queuePair.answer(operation.name(), PostResult.OUTSIDE_REMOTE_MEMORY);
     }
 
-    private Status add(
+    private PostResult add(
             Operation operation,
             long context,
             BufferList buffers,

@@ -13,8 +13,8 @@ import dev.verbena.internal.queue.Operation;
  * checked, or by an address and a token (remote key) as a protocol of the program's own brings
  * them, which the peer's device checks.
  *
- * <p><b>What they return.</b> SUCCESS: the queue pair has accepted the request, or the batch has
- * recorded it. Any other status is a refusal, and the request has no effect:
+ * <p><b>What they return.</b> {@link PostResult#ACCEPTED}: the queue pair has accepted the request,
+ * or the batch has recorded it. Any other status is a refusal, and the request has no effect:
  *
  * <table>
  *   <caption>Refusals</caption>
@@ -28,7 +28,8 @@ import dev.verbena.internal.queue.Operation;
  *   <tr><td>another</td><td>the provider's error</td></tr>
  * </table>
  *
- * <p>{@link Status#orThrow(QueuePair)} throws an exception that says which of the reasons it was.
+ * <p>{@link PostResult#reason} says which of the reasons it was, and {@link PostResult#orThrow}
+ * throws an exception with it.
  *
  * <p><b>Flags.</b> A batch posts its requests together, so DEFER has no effect there.
  */
@@ -44,18 +45,18 @@ public sealed interface SendRequests permits QueuePair, RequestBatch {
      * @param buffers the message's bytes; an empty list sends an empty message
      * @param flags {@link OpFlags}: SILENT_SUCCESS, READ_FENCE, SEND_AND_SOLICIT_EVENT, INLINE,
      *     DEFER
-     * @return SUCCESS, or a refusal: see above
+     * @return {@link PostResult#ACCEPTED}, or a refusal: see above
      */
-    Status send(long context, BufferList buffers, OpFlags flags);
+    PostResult send(long context, BufferList buffers, OpFlags flags);
 
     /**
      * Sends a message with no flags.
      *
      * @param context what the completion will carry
      * @param buffers the message's bytes; an empty list sends an empty message
-     * @return SUCCESS, or a refusal: see above
+     * @return {@link PostResult#ACCEPTED}, or a refusal: see above
      */
-    default Status send(long context, BufferList buffers) {
+    default PostResult send(long context, BufferList buffers) {
         return send(context, buffers, OpFlags.NONE);
     }
 
@@ -74,11 +75,11 @@ public sealed interface SendRequests permits QueuePair, RequestBatch {
      * @param remoteToken the token, as the peer handed it out
      * @param flags {@link OpFlags}: SILENT_SUCCESS, READ_FENCE, SEND_AND_SOLICIT_EVENT, INLINE,
      *     DEFER
-     * @return SUCCESS, or a refusal; NOT_SUPPORTED when this device does not support it, or the
-     *     peer did not announce tokens that can be invalidated ({@link
+     * @return {@link PostResult#ACCEPTED}, or a refusal; NOT_SUPPORTED when this device does not
+     *     support it, or the peer did not announce tokens that can be invalidated ({@link
      *     QueuePairAddress#invalidatable})
      */
-    Status sendAndInvalidate(long context, BufferList buffers, int remoteToken, OpFlags flags);
+    PostResult sendAndInvalidate(long context, BufferList buffers, int remoteToken, OpFlags flags);
 
     /**
      * Writes into the peer's memory (NdkWrite). The peer gets no completion. Ends in a completion
@@ -89,9 +90,9 @@ public sealed interface SendRequests permits QueuePair, RequestBatch {
      * @param remoteAddress where they go: the address that the peer handed out, plus an offset
      * @param remoteToken the peer's token for that memory
      * @param flags {@link OpFlags}: SILENT_SUCCESS, READ_FENCE, INLINE, DEFER
-     * @return SUCCESS, or a refusal: see above
+     * @return {@link PostResult#ACCEPTED}, or a refusal: see above
      */
-    Status write(
+    PostResult write(
             long context, BufferList buffers, long remoteAddress, int remoteToken, OpFlags flags);
 
     /**
@@ -103,9 +104,9 @@ public sealed interface SendRequests permits QueuePair, RequestBatch {
      * @param target the peer's memory
      * @param offset where in it they go
      * @param flags {@link OpFlags}: SILENT_SUCCESS, READ_FENCE, INLINE, DEFER
-     * @return SUCCESS, or a refusal: see above
+     * @return {@link PostResult#ACCEPTED}, or a refusal: see above
      */
-    default Status write(
+    default PostResult write(
             long context, BufferList buffers, RemoteMemory target, long offset, OpFlags flags) {
         return RemoteRange.isWithin(this, buffers, target, offset)
                 ? write(context, buffers, target.address() + offset, target.token(), flags)
@@ -123,10 +124,11 @@ public sealed interface SendRequests permits QueuePair, RequestBatch {
      * @param remoteToken the peer's token for that memory
      * @param flags {@link OpFlags}: SILENT_SUCCESS, READ_FENCE, DEFER, and
      *     RDMA_READ_LOCAL_INVALIDATE without effect
-     * @return SUCCESS, or a refusal; ACCESS_VIOLATION also for memory that may not be written to,
-     *     NOT_SUPPORTED when the peer serves no reads or the limits of this queue pair allow none
+     * @return {@link PostResult#ACCEPTED}, or a refusal; ACCESS_VIOLATION also for memory that may
+     *     not be written to, NOT_SUPPORTED when the peer serves no reads or the limits of this
+     *     queue pair allow none
      */
-    Status read(
+    PostResult read(
             long context, BufferList buffers, long remoteAddress, int remoteToken, OpFlags flags);
 
     /**
@@ -140,7 +142,7 @@ public sealed interface SendRequests permits QueuePair, RequestBatch {
      * @param flags as {@link #read(long, BufferList, long, int, OpFlags)}
      * @return as that method
      */
-    default Status read(
+    default PostResult read(
             long context, BufferList buffers, RemoteMemory source, long offset, OpFlags flags) {
         return RemoteRange.isWithin(this, buffers, source, offset)
                 ? read(context, buffers, source.address() + offset, source.token(), flags)
@@ -157,9 +159,10 @@ public sealed interface SendRequests permits QueuePair, RequestBatch {
      * @param buffers the message's bytes
      * @param immediate the 32 bits; a peer in C sees {@code ntohl(wc.imm_data)}
      * @param flags as {@link #send(long, BufferList, OpFlags)}
-     * @return SUCCESS, or a refusal; NOT_SUPPORTED when the device does not support it
+     * @return {@link PostResult#ACCEPTED}, or a refusal; NOT_SUPPORTED when the device does not
+     *     support it
      */
-    Status sendWithImmediate(long context, BufferList buffers, int immediate, OpFlags flags);
+    PostResult sendWithImmediate(long context, BufferList buffers, int immediate, OpFlags flags);
 
     /**
      * Beyond NDK: writes into the peer's memory and notifies the peer: its next receive completes,
@@ -172,9 +175,10 @@ public sealed interface SendRequests permits QueuePair, RequestBatch {
      * @param remoteToken the peer's token for that memory
      * @param immediate the 32 bits; a peer in C sees {@code ntohl(wc.imm_data)}
      * @param flags as {@link #send(long, BufferList, OpFlags)}
-     * @return SUCCESS, or a refusal; NOT_SUPPORTED when the device does not support it
+     * @return {@link PostResult#ACCEPTED}, or a refusal; NOT_SUPPORTED when the device does not
+     *     support it
      */
-    Status writeWithImmediate(
+    PostResult writeWithImmediate(
             long context,
             BufferList buffers,
             long remoteAddress,
@@ -194,7 +198,7 @@ public sealed interface SendRequests permits QueuePair, RequestBatch {
      * @param flags as {@link #send(long, BufferList, OpFlags)}
      * @return as that method
      */
-    default Status writeWithImmediate(
+    default PostResult writeWithImmediate(
             long context,
             BufferList buffers,
             RemoteMemory target,
@@ -230,7 +234,7 @@ public sealed interface SendRequests permits QueuePair, RequestBatch {
      * @return as {@link #read(long, BufferList, long, int, OpFlags)}; NOT_SUPPORTED also when the
      *     device has no atomics, INVALID_PARAMETER also for another buffer or address
      */
-    Status compareAndSwap(
+    PostResult compareAndSwap(
             long context,
             BufferList result,
             long remoteAddress,
@@ -252,7 +256,7 @@ public sealed interface SendRequests permits QueuePair, RequestBatch {
      * @param flags {@link OpFlags}: SILENT_SUCCESS, READ_FENCE, DEFER
      * @return as that method
      */
-    default Status compareAndSwap(
+    default PostResult compareAndSwap(
             long context,
             BufferList result,
             RemoteMemory target,
@@ -287,7 +291,7 @@ public sealed interface SendRequests permits QueuePair, RequestBatch {
      * @param flags {@link OpFlags}: SILENT_SUCCESS, READ_FENCE, DEFER
      * @return as {@link #compareAndSwap(long, BufferList, long, int, long, long, OpFlags)}
      */
-    Status fetchAndAdd(
+    PostResult fetchAndAdd(
             long context,
             BufferList result,
             long remoteAddress,
@@ -306,7 +310,7 @@ public sealed interface SendRequests permits QueuePair, RequestBatch {
      * @param flags {@link OpFlags}: SILENT_SUCCESS, READ_FENCE, DEFER
      * @return as that method
      */
-    default Status fetchAndAdd(
+    default PostResult fetchAndAdd(
             long context,
             BufferList result,
             RemoteMemory target,

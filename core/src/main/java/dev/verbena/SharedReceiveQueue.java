@@ -2,7 +2,6 @@ package dev.verbena;
 
 import com.google.errorprone.annotations.CheckReturnValue;
 
-import dev.verbena.internal.queue.Refusal;
 import dev.verbena.internal.queue.SharedQueues;
 import dev.verbena.internal.queue.SharedReceives;
 import dev.verbena.internal.runtime.AdapterEvents;
@@ -137,18 +136,18 @@ public final class SharedReceiveQueue extends NativeObject {
      *
      * @param context a number that the completion will carry
      * @param buffers the memory for the message, filled in order
-     * @return SUCCESS; or, with no effect: CONNECTION_INVALID if closed, NO_MORE_ENTRIES if the
-     *     queue is full, INVALID_PARAMETER for too many buffers, INVALID_PARAMETER_MIX for memory
-     *     of another domain, ACCESS_VIOLATION for memory that may not be written to or whose arena
-     *     is closed, or the status for the provider's error
+     * @return {@link PostResult#ACCEPTED}; or, with no effect, a refusal with the status
+     *     CONNECTION_INVALID if closed, NO_MORE_ENTRIES if the queue is full, INVALID_PARAMETER for
+     *     too many buffers, INVALID_PARAMETER_MIX for memory of another domain, ACCESS_VIOLATION
+     *     for memory that may not be written to or whose arena is closed, or the status for the
+     *     provider's error
      */
-    public Status receive(long context, BufferList buffers) {
-        int code = receives.post(context, buffers.buffers);
-        if (code == Refusal.NONE) {
-            return Status.SUCCESS;
+    public PostResult receive(long context, BufferList buffers) {
+        PostResult result = receives.post(context, buffers.buffers);
+        if (result != PostResult.ACCEPTED) {
+            receives.counts().refused(result);
         }
-        receives.counts().refused(code);
-        return Refusals.status(code);
+        return result;
     }
 
     /**

@@ -145,24 +145,6 @@ public enum Status {
     }
 
     /**
-     * Throws an exception that explains a refused post; does nothing on success. The thread that
-     * posted calls it, on the status that the post returned.
-     *
-     * {@snippet :
-     * queuePair.send(1, message).orThrow(queuePair);
-     * }
-     *
-     * @param queuePair to which the request was posted just now
-     * @throws VerbenaException on any other status; says which operation was refused, on which
-     *     queue pair, connected to which peer, and why
-     */
-    public void orThrow(QueuePair queuePair) {
-        if (!isSuccess()) {
-            throw queuePair.refused(this);
-        }
-    }
-
-    /**
      * Name, value and meaning, for example {@code NO_MORE_ENTRIES (0x8000001A): the queue is
      * full…}.
      */

@@ -151,8 +151,8 @@ public final class WarmUp {
         int sent = 0;
         while (sent < MESSAGES
                 && System.nanoTime() - deadline < 0
-                && there.receive(sent, buffers) == Status.SUCCESS
-                && here.send(sent, buffers, OpFlags.NONE) == Status.SUCCESS
+                && there.receive(sent, buffers).isAccepted()
+                && here.send(sent, buffers, OpFlags.NONE).isAccepted()
                 && bothEnded(queue, completions)) {
             sent++;
         }

@@ -244,7 +244,7 @@ class AdapterInfoTest {
             assertThat(rig.adapter.info().sendsWithInvalidate()).isFalse();
             assertThat(rig.adapter.info().invalidatableWindows()).isTrue();
             rig.connect();
-            assertThat(rig.a.sendAndInvalidate(1, rig.bytes(8), 1, OpFlags.NONE))
+            assertThat(rig.a.sendAndInvalidate(1, rig.bytes(8), 1, OpFlags.NONE).status())
                     .isEqualTo(Status.NOT_SUPPORTED);
         }
     }

@@ -170,8 +170,9 @@ class AllocateTest {
         void aListThatNamesItIsRefused() {
             BufferList list = BufferList.of(region);
             region.close();
-            assertThat(rig.a.send(1, list)).isEqualTo(Status.ACCESS_VIOLATION);
-            assertThat(rig.a.send(1, list, OpFlags.INLINE)).isEqualTo(Status.ACCESS_VIOLATION);
+            assertThat(rig.a.send(1, list).status()).isEqualTo(Status.ACCESS_VIOLATION);
+            assertThat(rig.a.send(1, list, OpFlags.INLINE).status())
+                    .isEqualTo(Status.ACCESS_VIOLATION);
         }
 
         @Test

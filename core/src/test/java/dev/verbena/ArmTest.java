@@ -547,12 +547,14 @@ class ArmTest {
                                 rig,
                                 () ->
                                         assertThat(
-                                                        rig.a.write(
-                                                                2,
-                                                                rig.bytes(8),
-                                                                Rig.REMOTE,
-                                                                1,
-                                                                OpFlags.NONE))
+                                                        rig.a
+                                                                .write(
+                                                                        2,
+                                                                        rig.bytes(8),
+                                                                        Rig.REMOTE,
+                                                                        1,
+                                                                        OpFlags.NONE)
+                                                                .status())
                                                 .isEqualTo(Status.CONNECTION_INVALID));
                 assertThat(seen).isEqualTo("WRITE 1 INTERNAL_ERROR");
             }

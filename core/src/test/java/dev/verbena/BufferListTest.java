@@ -130,7 +130,7 @@ class BufferListTest {
                                         Rig.REMOTE,
                                         1,
                                         OpFlags.DEFER.and(OpFlags.SILENT_SUCCESS));
-                        if (rig.a.receive(3, list) == Status.SUCCESS) {
+                        if (rig.a.receive(3, list).status() == Status.SUCCESS) {
                             rig.b.send(4, empty).orThrow();
                         }
                         if (i % 8 == 7) {
@@ -178,7 +178,7 @@ class BufferListTest {
                 rig.a.write(1, list, Rig.REMOTE, 1, OpFlags.NONE).orThrow();
                 assertThat(rig.poll()).containsExactly("WRITE 1 SUCCESS");
                 arena.close();
-                assertThat(rig.a.write(2, list, Rig.REMOTE, 1, OpFlags.NONE))
+                assertThat(rig.a.write(2, list, Rig.REMOTE, 1, OpFlags.NONE).status())
                         .isEqualTo(Status.ACCESS_VIOLATION);
             }
         }
@@ -189,7 +189,7 @@ class BufferListTest {
             list.clear().add(region, 0, 8);
             rig.a.write(1, list, Rig.REMOTE, 1, OpFlags.NONE).orThrow();
             arena.close();
-            assertThat(rig.a.write(2, list, Rig.REMOTE, 1, OpFlags.NONE))
+            assertThat(rig.a.write(2, list, Rig.REMOTE, 1, OpFlags.NONE).status())
                     .isEqualTo(Status.ACCESS_VIOLATION);
         }
 
@@ -219,9 +219,9 @@ class BufferListTest {
             rig.a.close();
             shared.close();
             arena.close();
-            assertThat(rig.a.receive(1, list)).isEqualTo(Status.CONNECTION_INVALID);
-            assertThat(shared.receive(1, list)).isEqualTo(Status.CONNECTION_INVALID);
-            assertThat(rig.a.send(1, list)).isEqualTo(Status.CONNECTION_INVALID);
+            assertThat(rig.a.receive(1, list).status()).isEqualTo(Status.CONNECTION_INVALID);
+            assertThat(shared.receive(1, list).status()).isEqualTo(Status.CONNECTION_INVALID);
+            assertThat(rig.a.send(1, list).status()).isEqualTo(Status.CONNECTION_INVALID);
         }
 
         @Test
@@ -232,7 +232,7 @@ class BufferListTest {
                 BufferList second = new BufferList(2).add(rig.memory, 0, 8).add(region, 0, 8);
                 arena.close();
                 OpFlags both = OpFlags.ALLOW_REMOTE_READ.and(OpFlags.ALLOW_REMOTE_WRITE);
-                List<Supplier<Status>> posts =
+                List<Supplier<PostResult>> posts =
                         List.of(
                                 () -> rig.a.send(1, alone),
                                 () -> rig.a.send(1, second),
@@ -249,8 +249,8 @@ class BufferListTest {
                                 () -> rig.a.receive(1, alone),
                                 () -> rig.a.receive(1, second),
                                 () -> shared.receive(1, alone));
-                for (Supplier<Status> post : posts) {
-                    assertThat(post.get()).isEqualTo(Status.ACCESS_VIOLATION);
+                for (Supplier<PostResult> post : posts) {
+                    assertThat(post.get().status()).isEqualTo(Status.ACCESS_VIOLATION);
                 }
                 assertThat(rig.device.sends).isEmpty();
                 assertThat(rig.device.receives).isEmpty();
@@ -276,7 +276,7 @@ class BufferListTest {
                 rig.a.write(1, list, Rig.REMOTE, 1, OpFlags.NONE).orThrow();
                 for (OpFlags flags :
                         new OpFlags[] {OpFlags.INLINE, OpFlags.INLINE.and(OpFlags.DEFER)}) {
-                    assertThat(rig.a.write(2, list, Rig.REMOTE, 1, flags))
+                    assertThat(rig.a.write(2, list, Rig.REMOTE, 1, flags).status())
                             .isEqualTo(Status.ACCESS_VIOLATION);
                 }
                 assertThat(rig.poll()).containsExactly("WRITE 1 SUCCESS");

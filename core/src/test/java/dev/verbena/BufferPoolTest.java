@@ -367,7 +367,7 @@ class BufferPoolTest {
             PooledBuffer next = tracked.take(SOON);
             assertThatIllegalStateException().isThrownBy(() -> memory.get(JAVA_BYTE, 0));
             assertThatIllegalStateException().isThrownBy(buffer::memory);
-            assertThat(rig.a.send(2, list)).isEqualTo(Status.ACCESS_VIOLATION);
+            assertThat(rig.a.send(2, list).status()).isEqualTo(Status.ACCESS_VIOLATION);
             next.memory().fill((byte) 1);
             assertThat(tracked.buffer(next.index())).isSameAs(next);
             next.giveBack();

@@ -223,13 +223,13 @@ class CloseTest {
             shared.receive(7, rig.bytes(8)).orThrow();
             rig.a.send(8, rig.bytes(8)).orThrow();
             assertThat(rig.poll()).containsExactly("SEND 8 SUCCESS");
-            assertThat(shared.receive(9, rig.bytes(8))).isEqualTo(Status.NO_MORE_ENTRIES);
+            assertThat(shared.receive(9, rig.bytes(8)).status()).isEqualTo(Status.NO_MORE_ENTRIES);
         }
 
         private void theReceiveEndsAndMayBePostedAgain() {
             assertThat(rig.poll()).containsExactly("RECEIVE 7 CANCELLED");
             assertThat(shared.outstanding()).isZero();
-            assertThat(shared.receive(9, rig.bytes(8))).isEqualTo(Status.SUCCESS);
+            assertThat(shared.receive(9, rig.bytes(8)).status()).isEqualTo(Status.SUCCESS);
         }
 
         @Test

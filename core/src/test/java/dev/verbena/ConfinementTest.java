@@ -103,7 +103,8 @@ class ConfinementTest {
                 assertThat(rig.device.sends).isEmpty();
                 assertThat(rig.poll())
                         .containsExactlyInAnyOrder("RECEIVE 1 CANCELLED", "SEND 2 CANCELLED");
-                assertThat(rig.a.send(3, rig.bytes(4))).isEqualTo(Status.CONNECTION_INVALID);
+                assertThat(rig.a.send(3, rig.bytes(4)).status())
+                        .isEqualTo(Status.CONNECTION_INVALID);
                 rig.a.receive(4, rig.bytes(4)).orThrow();
                 assertThat(rig.poll()).containsExactly("RECEIVE 4 CANCELLED");
             }
@@ -118,7 +119,8 @@ class ConfinementTest {
                             rig.a.flush();
                             return null;
                         });
-                assertThat(rig.a.send(3, rig.bytes(4))).isEqualTo(Status.CONNECTION_INVALID);
+                assertThat(rig.a.send(3, rig.bytes(4)).status())
+                        .isEqualTo(Status.CONNECTION_INVALID);
                 assertThat(rig.device.sends).hasSize(1);
                 assertThat(rig.poll()).containsExactly("SEND 2 CANCELLED");
             }
@@ -332,7 +334,7 @@ class ConfinementTest {
         }
 
         private void write(long context, OpFlags flags) {
-            near.write(context, new BufferList(1), Rig.REMOTE, 1, flags).orThrow(near);
+            near.write(context, new BufferList(1), Rig.REMOTE, 1, flags).orThrow();
         }
 
         /**
@@ -468,7 +470,7 @@ class ConfinementTest {
             write(1, OpFlags.NONE);
             CompletableFuture<Void> disconnecting =
                     elsewhere(() -> connector.disconnectAsync(ConnectionOptions.DEFAULTS));
-            assertThat(near.write(2, new BufferList(1), Rig.REMOTE, 1, OpFlags.NONE))
+            assertThat(near.write(2, new BufferList(1), Rig.REMOTE, 1, OpFlags.NONE).status())
                     .isEqualTo(Status.CONNECTION_INVALID);
             Completions completions = new Completions(4);
             assertThat(queue.poll(completions)).isEqualTo(1);

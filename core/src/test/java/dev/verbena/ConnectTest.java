@@ -99,7 +99,7 @@ class ConnectTest extends ConnectorRig {
         assertThat(connector.connectionData().invalidatable()).isFalse();
         connector.completeConnect();
         BufferList none = new BufferList(1);
-        assertThat(near.sendAndInvalidate(1, none, 5, OpFlags.NONE))
+        assertThat(near.sendAndInvalidate(1, none, 5, OpFlags.NONE).status())
                 .isEqualTo(Status.NOT_SUPPORTED);
     }
 
@@ -115,7 +115,7 @@ class ConnectTest extends ConnectorRig {
         connector.completeConnect(plain.assumingInvalidatablePeer());
         get(accepting);
         device.running = false;
-        assertThat(near.sendAndInvalidate(1, new BufferList(1), 5, OpFlags.NONE))
+        assertThat(near.sendAndInvalidate(1, new BufferList(1), 5, OpFlags.NONE).status())
                 .isEqualTo(Status.SUCCESS);
     }
 

@@ -40,29 +40,46 @@ class ContextTest {
     }
 
     private enum Operation {
-        SEND("SEND", "RECEIVE", (s, c, f) -> s.rig.a.send(c, s.bytes, f)),
+        SEND("SEND", "RECEIVE", (s, c, f) -> s.rig.a.send(c, s.bytes, f).status()),
         SEND_AND_INVALIDATE(
                 "SEND",
                 "RECEIVE_AND_INVALIDATE",
-                (s, c, f) -> s.rig.a.sendAndInvalidate(c, s.bytes, 0xFFFF_FF01, f)),
+                (s, c, f) -> s.rig.a.sendAndInvalidate(c, s.bytes, 0xFFFF_FF01, f).status()),
         SEND_WITH_IMMEDIATE(
-                "SEND", "RECEIVE", (s, c, f) -> s.rig.a.sendWithImmediate(c, s.bytes, 7, f)),
-        WRITE("WRITE", null, (s, c, f) -> s.rig.a.write(c, s.bytes, Rig.REMOTE, Rig.TOKEN, f)),
+                "SEND",
+                "RECEIVE",
+                (s, c, f) -> s.rig.a.sendWithImmediate(c, s.bytes, 7, f).status()),
+        WRITE(
+                "WRITE",
+                null,
+                (s, c, f) -> s.rig.a.write(c, s.bytes, Rig.REMOTE, Rig.TOKEN, f).status()),
         WRITE_WITH_IMMEDIATE(
                 "WRITE",
                 "RECEIVE_OF_WRITE",
-                (s, c, f) -> s.rig.a.writeWithImmediate(c, s.bytes, Rig.REMOTE, Rig.TOKEN, 7, f)),
-        READ("READ", null, (s, c, f) -> s.rig.a.read(c, s.bytes, Rig.REMOTE, Rig.TOKEN, f)),
+                (s, c, f) ->
+                        s.rig.a
+                                .writeWithImmediate(c, s.bytes, Rig.REMOTE, Rig.TOKEN, 7, f)
+                                .status()),
+        READ(
+                "READ",
+                null,
+                (s, c, f) -> s.rig.a.read(c, s.bytes, Rig.REMOTE, Rig.TOKEN, f).status()),
         COMPARE_AND_SWAP(
                 "COMPARE_AND_SWAP",
                 null,
-                (s, c, f) -> s.rig.a.compareAndSwap(c, s.bytes, Rig.REMOTE, Rig.TOKEN, 1, 2, f)),
+                (s, c, f) ->
+                        s.rig.a
+                                .compareAndSwap(c, s.bytes, Rig.REMOTE, Rig.TOKEN, 1, 2, f)
+                                .status()),
         FETCH_AND_ADD(
                 "FETCH_AND_ADD",
                 null,
-                (s, c, f) -> s.rig.a.fetchAndAdd(c, s.bytes, Rig.REMOTE, Rig.TOKEN, 1, f)),
-        BIND("BIND", null, (s, c, f) -> s.rig.a.bind(c, s.window(), s.rig.memory, 0, 8, RW.and(f))),
-        INVALIDATE("INVALIDATE", null, (s, c, f) -> s.rig.a.invalidate(c, s.window(), f));
+                (s, c, f) -> s.rig.a.fetchAndAdd(c, s.bytes, Rig.REMOTE, Rig.TOKEN, 1, f).status()),
+        BIND(
+                "BIND",
+                null,
+                (s, c, f) -> s.rig.a.bind(c, s.window(), s.rig.memory, 0, 8, RW.and(f)).status()),
+        INVALIDATE("INVALIDATE", null, (s, c, f) -> s.rig.a.invalidate(c, s.window(), f).status());
 
         final String ends;
         final String endsAtPeer; // the receive that it takes, or null
@@ -176,7 +193,7 @@ class ContextTest {
             }
             rig.device.answer = 22;
             rig.device.refused = 0;
-            assertThat(rig.a.write(77, scene.bytes, Rig.REMOTE, Rig.TOKEN, OpFlags.NONE))
+            assertThat(rig.a.write(77, scene.bytes, Rig.REMOTE, Rig.TOKEN, OpFlags.NONE).status())
                     .isEqualTo(Status.CONNECTION_INVALID);
             assertThat(rig.poll()).isEqualTo(expected);
         }

@@ -138,15 +138,21 @@ class CountersTest {
     void refusedPostsAreNotPosted() {
         try (Rig rig = Rig.connected(QueuePairLimits.depths(2, 1))) {
             rig.a.receive(1, rig.bytes(8)).orThrow();
-            refused(rig.a.receive(2, rig.bytes(8)));
+            refused(rig.a.receive(2, rig.bytes(8)).status());
             rig.a.write(1, rig.bytes(8), Rig.REMOTE, 1, OpFlags.NONE).orThrow();
             rig.device.answer = 22;
             rig.device.refused = 0;
-            refused(rig.a.write(2, rig.bytes(8), Rig.REMOTE, 1, OpFlags.NONE));
-            refused(rig.a.write(2, rig.bytes(8), Rig.REMOTE, 1, OpFlags.ALLOW_REMOTE_READ));
+            refused(rig.a.write(2, rig.bytes(8), Rig.REMOTE, 1, OpFlags.NONE).status());
+            refused(
+                    rig.a
+                            .write(2, rig.bytes(8), Rig.REMOTE, 1, OpFlags.ALLOW_REMOTE_READ)
+                            .status());
             rig.a.write(2, rig.bytes(8), Rig.REMOTE, 1, OpFlags.NONE).orThrow();
-            refused(rig.a.write(3, rig.bytes(8), Rig.REMOTE, 1, OpFlags.NONE)); // polls, and keeps
-            refused(rig.a.write(3, rig.bytes(8), Rig.REMOTE, 1, OpFlags.NONE));
+            refused(
+                    rig.a
+                            .write(3, rig.bytes(8), Rig.REMOTE, 1, OpFlags.NONE)
+                            .status()); // polls, and keeps
+            refused(rig.a.write(3, rig.bytes(8), Rig.REMOTE, 1, OpFlags.NONE).status());
             assertThat(of(requests(rig.a))).isEqualTo("posted 2 bytes 16 ended 2 refused 4 full 2");
             assertThat(of(receives(rig.a))).isEqualTo("posted 1 outstanding 1 refused 1 full 1");
             assertThat(of(rig.queue.counters())).isEqualTo("kept 2");
@@ -203,7 +209,7 @@ class CountersTest {
             rig.a.write(2, rig.bytes(8), Rig.REMOTE, 1, OpFlags.DEFER).orThrow();
             rig.device.answer = 22;
             rig.device.refused = 1;
-            refused(rig.a.write(3, rig.bytes(8), Rig.REMOTE, 1, OpFlags.NONE));
+            refused(rig.a.write(3, rig.bytes(8), Rig.REMOTE, 1, OpFlags.NONE).status());
             assertThat(rig.poll()).hasSize(2);
             assertThat(of(requests(rig.a)))
                     .isEqualTo("posted 2 bytes 16 ended 2 failed 1 cancelled 1 refused 1");
@@ -219,7 +225,7 @@ class CountersTest {
             rig.device.run();
             rig.device.answer = 22;
             rig.device.refused = -1; // bad_wr is NULL
-            refused(rig.a.write(2, rig.bytes(8), Rig.REMOTE, 1, OpFlags.NONE));
+            refused(rig.a.write(2, rig.bytes(8), Rig.REMOTE, 1, OpFlags.NONE).status());
             assertThat(rig.poll()).hasSize(1);
             rig.a.flush();
             assertThat(rig.poll()).isEmpty();
@@ -256,7 +262,7 @@ class CountersTest {
             shared.receive(2, rig.bytes(64)).orThrow();
             rig.a.send(3, rig.bytes(40)).orThrow();
             assertThat(rig.poll()).hasSize(2);
-            refused(c.receive(4, rig.bytes(8)));
+            refused(c.receive(4, rig.bytes(8)).status());
             assertThat(of(receives(c))).isEqualTo("posted 1 bytes 40 ended 1 refused 1");
         }
     }
@@ -272,19 +278,19 @@ class CountersTest {
             c.connect(rig.a.address());
             shared.receive(1, rig.bytes(64)).orThrow();
             shared.receive(2, rig.bytes(64)).orThrow();
-            refused(shared.receive(3, rig.bytes(64)));
+            refused(shared.receive(3, rig.bytes(64)).status());
             refused(
-                    shared.receive(
-                            3, new BufferList(2).add(rig.memory, 0, 8).add(rig.memory, 8, 8)));
+                    shared.receive(3, new BufferList(2).add(rig.memory, 0, 8).add(rig.memory, 8, 8))
+                            .status());
             rig.a.send(3, rig.bytes(40)).orThrow();
             assertThat(rig.poll()).hasSize(2);
             rig.device.refused = 0;
             rig.device.answer = Errno.ENOMEM; // of the provider
-            refused(shared.receive(3, rig.bytes(64)));
+            refused(shared.receive(3, rig.bytes(64)).status());
             assertThat(of(shared.counters()))
                     .isEqualTo("posted 2 outstanding 1 ended 1 refused 3 full 1");
         }
-        refused(shared.receive(3, new BufferList(1)));
+        refused(shared.receive(3, new BufferList(1)).status());
         assertThat(shared.counters().posted()).isEqualTo(2);
         assertThat(shared.counters().refused()).isEqualTo(4);
     }

@@ -103,19 +103,40 @@ class DeferTest {
                     List.of(
                             () ->
                                     refused(
-                                            rig.a.write(
-                                                    9,
-                                                    rig.bytes(8),
-                                                    0,
-                                                    0,
-                                                    OpFlags.ALLOW_REMOTE_READ)),
-                            () -> refused(rig.a.send(9, rig.bytes(65), OpFlags.INLINE.and(DEFER))),
-                            () -> refused(rig.a.invalidate(9, window, OpFlags.NONE)),
-                            () -> refused(rig.a.bind(9, window, rig.memory, 0, 5000, OpFlags.NONE)),
+                                            rig.a
+                                                    .write(
+                                                            9,
+                                                            rig.bytes(8),
+                                                            0,
+                                                            0,
+                                                            OpFlags.ALLOW_REMOTE_READ)
+                                                    .status()),
                             () ->
                                     refused(
-                                            rig.a.fetchAndAdd(
-                                                    9, rig.bytes(4), 0, 0, 0, OpFlags.NONE)));
+                                            rig.a
+                                                    .send(
+                                                            9,
+                                                            rig.bytes(65),
+                                                            OpFlags.INLINE.and(DEFER))
+                                                    .status()),
+                            () -> refused(rig.a.invalidate(9, window, OpFlags.NONE).status()),
+                            () ->
+                                    refused(
+                                            rig.a
+                                                    .bind(
+                                                            9,
+                                                            window,
+                                                            rig.memory,
+                                                            0,
+                                                            5000,
+                                                            OpFlags.NONE)
+                                                    .status()),
+                            () ->
+                                    refused(
+                                            rig.a
+                                                    .fetchAndAdd(
+                                                            9, rig.bytes(4), 0, 0, 0, OpFlags.NONE)
+                                                    .status()));
             for (Runnable refusal : refusals) {
                 rig.a.write(1, rig.bytes(8), Rig.REMOTE, 1, DEFER).orThrow();
                 rig.a.write(2, rig.bytes(8), Rig.REMOTE, 1, DEFER).orThrow();
@@ -163,7 +184,7 @@ class DeferTest {
         try (Rig rig = Rig.connected(QueuePairLimits.depths(2, 1).withMaxDeferred(10))) {
             rig.a.write(1, rig.bytes(8), Rig.REMOTE, 1, DEFER).orThrow();
             rig.a.write(2, rig.bytes(8), Rig.REMOTE, 1, DEFER).orThrow();
-            assertThat(rig.a.write(3, rig.bytes(8), Rig.REMOTE, 1, OpFlags.NONE))
+            assertThat(rig.a.write(3, rig.bytes(8), Rig.REMOTE, 1, OpFlags.NONE).status())
                     .isEqualTo(Status.NO_MORE_ENTRIES);
             assertThat(rig.poll()).containsExactly("WRITE 1 SUCCESS", "WRITE 2 SUCCESS");
         }
@@ -175,7 +196,7 @@ class DeferTest {
             rig.a.write(1, rig.bytes(8), Rig.REMOTE, 1, DEFER).orThrow();
             rig.device.answer = 22;
             rig.device.refused = 1;
-            assertThat(rig.a.write(2, rig.bytes(8), Rig.REMOTE, 1, OpFlags.NONE))
+            assertThat(rig.a.write(2, rig.bytes(8), Rig.REMOTE, 1, OpFlags.NONE).status())
                     .isEqualTo(Status.INVALID_PARAMETER);
             assertThat(rig.poll()).containsExactly("WRITE 1 SUCCESS");
             assertThat(rig.a.connected()).isTrue();
@@ -200,7 +221,7 @@ class DeferTest {
                     rig.device.answersZero = answer == 0;
                     rig.device.refused = bad;
                     // Those before it are carried out at once, as by fast hardware.
-                    assertThat(rig.a.write(99, rig.bytes(8), Rig.REMOTE, 1, flags))
+                    assertThat(rig.a.write(99, rig.bytes(8), Rig.REMOTE, 1, flags).status())
                             .isEqualTo(Status.CONNECTION_INVALID);
                     assertThat(rig.a.connected()).isFalse();
                     assertThat(rig.device.state(firstNumber(rig))).isEqualTo("ERR");
@@ -210,7 +231,7 @@ class DeferTest {
                         expected.add("WRITE " + i + (i == bad ? " INTERNAL_ERROR" : " CANCELLED"));
                     }
                     assertThat(rig.poll()).containsExactlyInAnyOrderElementsOf(expected);
-                    assertThat(rig.a.write(7, rig.bytes(8), Rig.REMOTE, 1, OpFlags.NONE))
+                    assertThat(rig.a.write(7, rig.bytes(8), Rig.REMOTE, 1, OpFlags.NONE).status())
                             .isEqualTo(Status.CONNECTION_INVALID);
                     assertThat(rig.poll()).isEmpty();
                 }
@@ -236,7 +257,7 @@ class DeferTest {
                 rig.device.answer = -5;
                 rig.device.refused = -1;
                 rig.device.keepsRefused = kept;
-                assertThat(rig.a.write(99, rig.bytes(8), Rig.REMOTE, 1, OpFlags.NONE))
+                assertThat(rig.a.write(99, rig.bytes(8), Rig.REMOTE, 1, OpFlags.NONE).status())
                         .isEqualTo(Status.DEVICE_REMOVED);
                 assertThat(rig.a.connected()).isFalse();
                 List<String> seen = rig.poll();
@@ -268,7 +289,7 @@ class DeferTest {
                 rig.device.refused = -1;
                 rig.device.keepsRefused = true;
                 rig.device.afterPost = () -> seen.addAll(rig.poll());
-                assertThat(rig.a.write(99, rig.bytes(8), Rig.REMOTE, 1, flags))
+                assertThat(rig.a.write(99, rig.bytes(8), Rig.REMOTE, 1, flags).status())
                         .isEqualTo(Status.SUCCESS);
                 if (flags == OpFlags.NONE) {
                     expected.add("WRITE 99 SUCCESS");
@@ -296,7 +317,7 @@ class DeferTest {
                         rig.device.running = false;
                         seen.addAll(rig.poll());
                     };
-            assertThat(rig.a.write(99, rig.bytes(8), Rig.REMOTE, 1, OpFlags.NONE))
+            assertThat(rig.a.write(99, rig.bytes(8), Rig.REMOTE, 1, OpFlags.NONE).status())
                     .isEqualTo(Status.DEVICE_REMOVED);
             assertThat(seen).containsExactly("WRITE 1 SUCCESS");
             assertThat(rig.poll()).containsExactly("WRITE 2 INTERNAL_ERROR");
@@ -315,7 +336,7 @@ class DeferTest {
                         rig.b.send(1, new BufferList(1)).orThrow();
                         seen.addAll(rig.poll());
                     };
-            assertThat(rig.a.receive(2, rig.bytes(8))).isEqualTo(Status.SUCCESS);
+            assertThat(rig.a.receive(2, rig.bytes(8)).status()).isEqualTo(Status.SUCCESS);
             assertThat(seen).containsExactlyInAnyOrder("SEND 1 SUCCESS", "RECEIVE 2 SUCCESS");
         }
     }
@@ -326,7 +347,8 @@ class DeferTest {
             for (int i = 0; i < 40; i++) { // its place comes back
                 rig.device.answer = 5;
                 rig.device.keepsRefused = true;
-                assertThat(rig.a.receive(1, rig.bytes(8))).isEqualTo(Status.DEVICE_REMOVED);
+                assertThat(rig.a.receive(1, rig.bytes(8)).status())
+                        .isEqualTo(Status.DEVICE_REMOVED);
                 rig.a.receive(2, rig.bytes(8)).orThrow();
                 rig.b.send(3, new BufferList(1)).orThrow();
                 assertThat(rig.poll()).containsExactly("SEND 3 SUCCESS");
@@ -357,7 +379,7 @@ class DeferTest {
             rig.a.write(2, rig.bytes(8), Rig.REMOTE, 1, DEFER).orThrow();
             rig.device.answer = 22;
             rig.device.refused = 0;
-            assertThat(rig.a.write(3, rig.bytes(8), Rig.REMOTE, 1, DEFER))
+            assertThat(rig.a.write(3, rig.bytes(8), Rig.REMOTE, 1, DEFER).status())
                     .isEqualTo(Status.CONNECTION_INVALID);
             assertThat(rig.poll()).containsExactly("WRITE 1 INTERNAL_ERROR", "WRITE 2 CANCELLED");
         }
@@ -368,7 +390,7 @@ class DeferTest {
         try (Rig rig = rig()) {
             for (int answer : new int[] {22, -22, 12}) {
                 rig.device.answer = answer;
-                assertThat(rig.a.receive(1, rig.bytes(8)))
+                assertThat(rig.a.receive(1, rig.bytes(8)).status())
                         .isEqualTo(VerbenaException.statusOf(Math.abs(answer)));
             }
             rig.a.receive(2, rig.bytes(8)).orThrow();

@@ -55,7 +55,7 @@ class DisconnectTest extends ConnectorRig {
         Completions completions = new Completions(4);
         assertThat(queue.poll(completions)).isZero();
         assertThat(far.connected()).isFalse();
-        assertThat(far.send(1, new BufferList(1))).isEqualTo(Status.CONNECTION_INVALID);
+        assertThat(far.send(1, new BufferList(1)).status()).isEqualTo(Status.CONNECTION_INVALID);
         both[1].disconnect();
         assertThat(queue.poll(completions)).isEqualTo(1);
         assertThat(completions.status(0)).isEqualTo(Status.CANCELLED);
@@ -69,7 +69,7 @@ class DisconnectTest extends ConnectorRig {
             near.write(i, new BufferList(1), 0, 0, OpFlags.SILENT_SUCCESS).orThrow();
         }
         CompletableFuture<Void> ending = both[0].disconnectAsync(DEFAULTS);
-        assertThat(near.send(1, new BufferList(1))).isEqualTo(Status.CONNECTION_INVALID);
+        assertThat(near.send(1, new BufferList(1)).status()).isEqualTo(Status.CONNECTION_INVALID);
         assertThat(ending).isNotDone();
         assertThat(network.calls).doesNotContain("disconnect");
         device.running = true;
@@ -366,7 +366,7 @@ class DisconnectTest extends ConnectorRig {
         assertThat(Set.of(next(callbacks), next(callbacks)))
                 .isEqualTo(Set.of("here CONNECTION_ABORTED", "there CONNECTION_INVALID"));
         assertThat(there.connected()).isFalse();
-        assertThat(there.send(2, new BufferList(1))).isEqualTo(Status.CONNECTION_INVALID);
+        assertThat(there.send(2, new BufferList(1)).status()).isEqualTo(Status.CONNECTION_INVALID);
         assertThat(queue.poll(completions)).as("nothing is flushed there").isZero();
         both[1 - failing].disconnect();
         assertThat(queue.poll(completions)).isEqualTo(1);

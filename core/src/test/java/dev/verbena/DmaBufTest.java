@@ -65,8 +65,9 @@ class DmaBufTest {
                     .hasMessageContaining("no access to a dma-buf");
             for (long offset : new long[] {0, 1, 8000}) {
                 BufferList bytes = new BufferList(1).add(region, offset, 8);
-                assertThat(rig.a.send(1, bytes, OpFlags.INLINE)).isEqualTo(Status.ACCESS_VIOLATION);
-                assertThat(rig.a.send(1, bytes, OpFlags.INLINE.and(OpFlags.DEFER)))
+                assertThat(rig.a.send(1, bytes, OpFlags.INLINE).status())
+                        .isEqualTo(Status.ACCESS_VIOLATION);
+                assertThat(rig.a.send(1, bytes, OpFlags.INLINE.and(OpFlags.DEFER)).status())
                         .isEqualTo(Status.ACCESS_VIOLATION);
             }
         }

@@ -37,7 +37,7 @@ class EdgeTest {
                 rig.poll();
             }
             rig.device.controlError = 12;
-            assertThat(rig.a.bind(1, window, rig.memory, 0, 8, RW))
+            assertThat(rig.a.bind(1, window, rig.memory, 0, 8, RW).status())
                     .isEqualTo(Status.INSUFFICIENT_RESOURCES);
             assertThat(rig.device.windowCount()).isEqualTo(1);
             rig.a.bind(1, window, rig.memory, 0, 8, RW).orThrow();
@@ -152,7 +152,7 @@ class EdgeTest {
             assertThatThrownBy(() -> rig.a.connect(rig.b.address()))
                     .isInstanceOf(IllegalStateException.class);
             assertThat(rig.a.connected()).isFalse();
-            assertThat(rig.a.send(1, rig.bytes(8))).isEqualTo(Status.CONNECTION_INVALID);
+            assertThat(rig.a.send(1, rig.bytes(8)).status()).isEqualTo(Status.CONNECTION_INVALID);
         }
     }
 
@@ -206,7 +206,7 @@ class EdgeTest {
             rig.a.send(3, new BufferList(1), OpFlags.DEFER).orThrow();
             rig.device.answer = 22;
             rig.device.refused = -1;
-            assertThat(rig.a.bind(4, window, rig.memory, 0, 8, RW))
+            assertThat(rig.a.bind(4, window, rig.memory, 0, 8, RW).status())
                     .isEqualTo(Status.CONNECTION_INVALID);
             assertThat(rig.poll())
                     .contains("SEND 3 INTERNAL_ERROR")

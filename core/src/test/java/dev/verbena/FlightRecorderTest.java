@@ -113,7 +113,7 @@ class FlightRecorderTest {
                     recorded(
                             "RefusedPost",
                             () -> {
-                                assertThat(rig.a.send(1, rig.bytes(8)))
+                                assertThat(rig.a.send(1, rig.bytes(8)).status())
                                         .isEqualTo(Status.CONNECTION_INVALID);
                                 rig.a.receive(1, rig.bytes(8)).orThrow();
                             });
@@ -353,7 +353,7 @@ class FlightRecorderTest {
                             new Recording(Configuration.getConfiguration("profile")),
                             () -> {
                                 assertThat(FlightRecording.on()).isTrue();
-                                assertThat(rig.a.send(1, rig.bytes(8)))
+                                assertThat(rig.a.send(1, rig.bytes(8)).status())
                                         .isEqualTo(Status.CONNECTION_INVALID);
                                 rig.domain.allocate(5000).close();
                                 rig.connect();
@@ -391,7 +391,7 @@ class FlightRecorderTest {
                     recorded(
                             new Recording(read),
                             () ->
-                                    assertThat(rig.a.send(1, rig.bytes(8)))
+                                    assertThat(rig.a.send(1, rig.bytes(8)).status())
                                             .isEqualTo(Status.CONNECTION_INVALID));
             assertThat(events).hasSize(1);
         }
@@ -412,8 +412,8 @@ class FlightRecorderTest {
             long least = Long.MAX_VALUE;
             for (int round = 0; round < 2_000; round++) {
                 long before = threads.getCurrentThreadAllocatedBytes();
-                Status refused = rig.a.write(1, bytes, 0, 0, OpFlags.ALLOW_REMOTE_READ);
-                Status notBound = rig.a.bind(1, window, rig.memory, 0, 9999, OpFlags.NONE);
+                Status refused = rig.a.write(1, bytes, 0, 0, OpFlags.ALLOW_REMOTE_READ).status();
+                Status notBound = rig.a.bind(1, window, rig.memory, 0, 9999, OpFlags.NONE).status();
                 boolean wanted =
                         FlightRecording.on()
                                 && (WindowBoundEvent.wanted() || WindowInvalidatedEvent.wanted());

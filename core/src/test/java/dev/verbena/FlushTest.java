@@ -50,7 +50,7 @@ class FlushTest {
                             "WRITE 5 CANCELLED",
                             "WRITE 6 CANCELLED");
             assertThat(rig.a.connected()).isFalse();
-            assertThat(rig.a.write(7, rig.bytes(8), Rig.REMOTE, 1, OpFlags.NONE))
+            assertThat(rig.a.write(7, rig.bytes(8), Rig.REMOTE, 1, OpFlags.NONE).status())
                     .isEqualTo(Status.CONNECTION_INVALID);
             assertThat(rig.poll()).isEmpty();
         }
@@ -112,7 +112,7 @@ class FlushTest {
             for (int i = 2; i < 17; i++) {
                 rig.a.receive(i, rig.bytes(8)).orThrow();
             }
-            assertThat(rig.a.receive(17, rig.bytes(8))).isEqualTo(Status.NO_MORE_ENTRIES);
+            assertThat(rig.a.receive(17, rig.bytes(8)).status()).isEqualTo(Status.NO_MORE_ENTRIES);
             assertThat(rig.device.receives).hasSize(1); // the others never reached the device
             List<String> expected = new ArrayList<>();
             for (int i = 1; i < 17; i++) {
@@ -124,7 +124,7 @@ class FlushTest {
                 rig.a.receive(i, rig.bytes(8)).orThrow();
                 expected.add("RECEIVE " + i + " CANCELLED");
             }
-            assertThat(rig.a.receive(34, rig.bytes(8))).isEqualTo(Status.NO_MORE_ENTRIES);
+            assertThat(rig.a.receive(34, rig.bytes(8)).status()).isEqualTo(Status.NO_MORE_ENTRIES);
             assertThat(rig.poll()).isEqualTo(expected);
         }
     }
@@ -160,7 +160,7 @@ class FlushTest {
                     .containsExactly(
                             "WRITE 1 IO_TIMEOUT", "WRITE 2 CANCELLED", "WRITE 3 CANCELLED");
             assertThat(rig.a.connected()).isFalse();
-            assertThat(rig.a.write(4, rig.bytes(8), Rig.REMOTE, 1, OpFlags.NONE))
+            assertThat(rig.a.write(4, rig.bytes(8), Rig.REMOTE, 1, OpFlags.NONE).status())
                     .isEqualTo(Status.CONNECTION_INVALID);
             assertThat(rig.poll()).isEmpty();
             assertThat(rig.b.connected()).isTrue();
@@ -257,7 +257,15 @@ class FlushTest {
             rig.a.write(2, rig.bytes(8), Rig.REMOTE, 1, DEFER).orThrow();
             rig.device.answer = 22;
             // A request that this library refuses has them posted.
-            assertThat(rig.a.write(3, rig.bytes(8), Rig.REMOTE, 1, OpFlags.ALLOW_REMOTE_READ))
+            assertThat(
+                            rig.a
+                                    .write(
+                                            3,
+                                            rig.bytes(8),
+                                            Rig.REMOTE,
+                                            1,
+                                            OpFlags.ALLOW_REMOTE_READ)
+                                    .status())
                     .isEqualTo(Status.INVALID_PARAMETER);
             rig.device.answer = 0;
             assertThat(rig.poll()).containsExactly("WRITE 1 INTERNAL_ERROR", "WRITE 2 CANCELLED");
@@ -275,7 +283,7 @@ class FlushTest {
             rig.a.write(2, rig.bytes(8), Rig.REMOTE, 1, DEFER).orThrow();
             rig.device.answer = 22;
             rig.device.refused = 0;
-            assertThat(rig.a.write(3, rig.bytes(8), Rig.REMOTE, 1, OpFlags.NONE))
+            assertThat(rig.a.write(3, rig.bytes(8), Rig.REMOTE, 1, OpFlags.NONE).status())
                     .isEqualTo(Status.CONNECTION_INVALID);
             assertThat(rig.poll()).containsExactly("WRITE 2 INTERNAL_ERROR");
         }
@@ -315,7 +323,7 @@ class FlushTest {
             rig.a.write(2, rig.bytes(8), Rig.REMOTE, 1, DEFER).orThrow();
             rig.device.answer = 22;
             rig.device.refused = 1;
-            assertThat(rig.a.write(3, rig.bytes(8), Rig.REMOTE, 1, OpFlags.NONE))
+            assertThat(rig.a.write(3, rig.bytes(8), Rig.REMOTE, 1, OpFlags.NONE).status())
                     .isEqualTo(Status.CONNECTION_INVALID);
             rig.device.answer =
                     22; // nor does it take the last one, which shows that all have ended
@@ -400,13 +408,14 @@ class FlushTest {
         try (Rig rig = rig();
                 MemoryWindow window = rig.domain.createMemoryWindow()) {
             rig.a.close();
-            assertThat(rig.a.send(1, rig.bytes(8))).isEqualTo(Status.CONNECTION_INVALID);
-            assertThat(rig.a.receive(1, rig.bytes(8))).isEqualTo(Status.CONNECTION_INVALID);
-            assertThat(rig.a.fetchAndAdd(1, rig.bytes(8), 8, 1, 1, OpFlags.NONE))
+            assertThat(rig.a.send(1, rig.bytes(8)).status()).isEqualTo(Status.CONNECTION_INVALID);
+            assertThat(rig.a.receive(1, rig.bytes(8)).status())
                     .isEqualTo(Status.CONNECTION_INVALID);
-            assertThat(rig.a.bind(1, window, rig.memory, 0, 8, OpFlags.NONE))
+            assertThat(rig.a.fetchAndAdd(1, rig.bytes(8), 8, 1, 1, OpFlags.NONE).status())
                     .isEqualTo(Status.CONNECTION_INVALID);
-            assertThat(rig.a.invalidate(1, window, OpFlags.NONE))
+            assertThat(rig.a.bind(1, window, rig.memory, 0, 8, OpFlags.NONE).status())
+                    .isEqualTo(Status.CONNECTION_INVALID);
+            assertThat(rig.a.invalidate(1, window, OpFlags.NONE).status())
                     .isEqualTo(Status.CONNECTION_INVALID);
             assertThatThrownBy(rig.a::flush).isInstanceOf(IllegalStateException.class);
         }
@@ -440,12 +449,14 @@ class FlushTest {
                                         do {
                                             OpFlags flags = context % 3 == 1 ? DEFER : OpFlags.NONE;
                                             status =
-                                                    rig.a.write(
-                                                            context,
-                                                            rig.bytes(8),
-                                                            Rig.REMOTE,
-                                                            1,
-                                                            flags);
+                                                    rig.a
+                                                            .write(
+                                                                    context,
+                                                                    rig.bytes(8),
+                                                                    Rig.REMOTE,
+                                                                    1,
+                                                                    flags)
+                                                            .status();
                                             if (status == Status.SUCCESS) {
                                                 accepted.add("WRITE " + context++);
                                             }
@@ -458,7 +469,8 @@ class FlushTest {
                             .start(
                                     () -> {
                                         for (int i = 0; i < 16; i++) {
-                                            if (rig.a.receive(i, rig.bytes(8)) == Status.SUCCESS) {
+                                            if (rig.a.receive(i, rig.bytes(8)).status()
+                                                    == Status.SUCCESS) {
                                                 accepted.add("RECEIVE " + i);
                                             }
                                             started.countDown();

@@ -81,7 +81,10 @@ class MemoryAbuseTest {
 
         private void post(BufferList buffers) {
             OpFlags flags = random.nextInt(4) == 0 ? OpFlags.INLINE : OpFlags.NONE;
-            Status _ = rig.a.write(1, buffers, Rig.REMOTE, Rig.TOKEN, flags); // or refused: all one
+            Status _ =
+                    rig.a
+                            .write(1, buffers, Rig.REMOTE, Rig.TOKEN, flags)
+                            .status(); // or refused: all one
         }
 
         private void closeInAnyOrder(List<? extends AutoCloseable> all) {
@@ -101,7 +104,10 @@ class MemoryAbuseTest {
             MemoryOptions options = MemoryOptions.DEFAULTS.withAlignment(1L << random.nextInt(20));
             MemoryRegion region = rig.domain.allocate(1 + random.nextInt(1 << 16), options, GIVEN);
             MemoryWindow window = rig.domain.createMemoryWindow();
-            Status _ = rig.a.bind(2, window, region, 0, region.bytes(), OpFlags.ALLOW_REMOTE_WRITE);
+            Status _ =
+                    rig.a
+                            .bind(2, window, region, 0, region.bytes(), OpFlags.ALLOW_REMOTE_WRITE)
+                            .status();
             post(list.clear().add(region, 0, Math.min(64, region.bytes())));
             closeInAnyOrder(List.of(region, window));
             post(list);
@@ -118,7 +124,10 @@ class MemoryAbuseTest {
             }
             MemoryWindow window = rig.domain.createMemoryWindow();
             MemoryRegion slab = arena.regionOf(all.getFirst());
-            Status _ = rig.a.bind(3, window, slab, 0, slab.bytes(), OpFlags.ALLOW_REMOTE_WRITE);
+            Status _ =
+                    rig.a
+                            .bind(3, window, slab, 0, slab.bytes(), OpFlags.ALLOW_REMOTE_WRITE)
+                            .status();
             closeInAnyOrder(List.of(arena, window));
             post(segments);
             refused(() -> segments.clear().add(all.getLast()));
@@ -361,7 +370,7 @@ class MemoryAbuseTest {
             assertThat(region.toString()).endsWith("closed");
             assertThat(new String(rig.device.sends.getLast().inline(), StandardCharsets.UTF_8))
                     .isEqualTo("written before the close");
-            assertThat(rig.a.write(2, list, Rig.REMOTE, 1, OpFlags.INLINE))
+            assertThat(rig.a.write(2, list, Rig.REMOTE, 1, OpFlags.INLINE).status())
                     .isEqualTo(Status.ACCESS_VIOLATION);
         }
     }

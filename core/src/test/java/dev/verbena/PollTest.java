@@ -28,8 +28,10 @@ class PollTest {
                     OpFlags flags = OpFlags.SILENT_SUCCESS;
                     Status status =
                             i == SPECIAL
-                                    ? rig.a.sendWithImmediate(-1, rig.bytes(length), 77, flags)
-                                    : rig.a.send(-1, rig.bytes(length), flags);
+                                    ? rig.a
+                                            .sendWithImmediate(-1, rig.bytes(length), 77, flags)
+                                            .status()
+                                    : rig.a.send(-1, rig.bytes(length), flags).status();
                     assertThat(status).isEqualTo(Status.SUCCESS);
                     expected.add(line(first + i, length, i == SPECIAL ? 77 : 0));
                 }

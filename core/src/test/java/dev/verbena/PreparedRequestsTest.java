@@ -126,9 +126,9 @@ class PreparedRequestsTest {
             List<PostedRequest> before = List.copyOf(rig.device.sends);
             rig.device.sends.clear();
 
-            assertThat(batch.remote(0, peer, 25)).isEqualTo(Status.INVALID_PARAMETER);
-            assertThat(batch.remote(0, peer, -1)).isEqualTo(Status.INVALID_PARAMETER);
-            assertThat(batch.remote(2, peer, 4)).isEqualTo(Status.INVALID_PARAMETER);
+            assertThat(batch.remote(0, peer, 25).status()).isEqualTo(Status.INVALID_PARAMETER);
+            assertThat(batch.remote(0, peer, -1).status()).isEqualTo(Status.INVALID_PARAMETER);
+            assertThat(batch.remote(2, peer, 4).status()).isEqualTo(Status.INVALID_PARAMETER);
             assertThatThrownBy(() -> batch.remote(2, Rig.REMOTE + 7, 7))
                     .isInstanceOf(IllegalArgumentException.class)
                     .hasMessageStartingWith("Request 2 of the batch is a fetchAndAdd, which")
@@ -137,11 +137,11 @@ class PreparedRequestsTest {
             for (int i = 0; i < 5; i++) {
                 five.add(rig.memory, i, 1);
             }
-            assertThat(batch.buffers(0, five).isSuccess()).isFalse();
+            assertThat(batch.buffers(0, five).isAccepted()).isFalse();
             BufferList others = new BufferList(1).add(foreign, 0, 8);
-            assertThat(batch.buffers(0, others).isSuccess()).isFalse();
-            assertThat(batch.buffers(1, rig.bytes(65)).isSuccess()).isFalse();
-            assertThat(batch.buffers(2, rig.bytes(4)).isSuccess()).isFalse();
+            assertThat(batch.buffers(0, others).isAccepted()).isFalse();
+            assertThat(batch.buffers(1, rig.bytes(65)).isAccepted()).isFalse();
+            assertThat(batch.buffers(2, rig.bytes(4)).isAccepted()).isFalse();
             assertThatThrownBy(() -> batch.buffers(3, rig.bytes(8)))
                     .isInstanceOf(IndexOutOfBoundsException.class);
             assertThatThrownBy(() -> batch.remote(-1, Rig.REMOTE, 1))
@@ -173,7 +173,7 @@ class PreparedRequestsTest {
             batch.write(1, rig.bytes(8), Rig.REMOTE, 1, OpFlags.INLINE).orThrow();
             batch.buffers(0, rig.bytes(2)).orThrow();
             batch.buffers(0, rig.bytes(4)).orThrow();
-            assertThat(batch.remote(0, peer, 5)).isEqualTo(Status.INVALID_PARAMETER);
+            assertThat(batch.remote(0, peer, 5).status()).isEqualTo(Status.INVALID_PARAMETER);
             batch.remote(0, peer, 4).orThrow();
             batch.post().orThrow();
             List<Object> seen = last(rig);
@@ -213,11 +213,11 @@ class PreparedRequestsTest {
             try (MemoryRegion confined = rig.memoryOfAnotherThread()) {
                 BufferList list = new BufferList(1).add(confined, 0, 8);
                 RequestBatch batch = new RequestBatch(rig.a, 2);
-                assertThat(batch.write(1, list, Rig.REMOTE, 1, OpFlags.INLINE))
+                assertThat(batch.write(1, list, Rig.REMOTE, 1, OpFlags.INLINE).status())
                         .isEqualTo(Status.ACCESS_VIOLATION);
                 assertThat(batch.size()).isZero();
                 batch.write(1, rig.bytes(8), Rig.REMOTE, 1, OpFlags.INLINE).orThrow();
-                assertThat(batch.buffers(0, list)).isEqualTo(Status.ACCESS_VIOLATION);
+                assertThat(batch.buffers(0, list).status()).isEqualTo(Status.ACCESS_VIOLATION);
             }
         }
     }
@@ -241,7 +241,7 @@ class PreparedRequestsTest {
                 batch.post().orThrow();
                 assertThat(rig.poll()).hasSize(2);
                 goes.close();
-                assertThat(batch.post()).isEqualTo(Status.ACCESS_VIOLATION);
+                assertThat(batch.post().status()).isEqualTo(Status.ACCESS_VIOLATION);
             }
         }
     }
@@ -316,9 +316,9 @@ class PreparedRequestsTest {
             assertThat(rig.poll()).containsExactly("WRITE 1 SUCCESS", "WRITE 2 SUCCESS");
             stays.close();
             second.close();
-            assertThat(batch.post()).isEqualTo(Status.ACCESS_VIOLATION);
+            assertThat(batch.post().status()).isEqualTo(Status.ACCESS_VIOLATION);
             batch.buffers(0, rig.bytes(8)).orThrow();
-            assertThat(batch.post()).isEqualTo(Status.ACCESS_VIOLATION);
+            assertThat(batch.post().status()).isEqualTo(Status.ACCESS_VIOLATION);
             batch.buffers(1, rig.bytes(8)).orThrow();
             batch.post().orThrow();
             assertThat(rig.poll()).containsExactly("WRITE 1 SUCCESS", "WRITE 2 SUCCESS");

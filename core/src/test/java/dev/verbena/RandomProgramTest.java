@@ -153,7 +153,7 @@ class RandomProgramTest {
                 boolean recorded = batch != null && step.defer() && isBatched(step.kind());
                 // Order is that of the program: what is not recorded comes after what is.
                 if (batch != null && (!recorded || batch.size() == batchSize)) {
-                    if (batch.post() == Status.SUCCESS) {
+                    if (batch.post().status() == Status.SUCCESS) {
                         signaled.addAll(signaledInBatch);
                         silent.addAll(silentInBatch);
                     }
@@ -179,7 +179,7 @@ class RandomProgramTest {
                 }
                 context++;
             }
-            if (batch != null && batch.post() == Status.SUCCESS) {
+            if (batch != null && batch.post().status() == Status.SUCCESS) {
                 signaled.addAll(signaledInBatch);
                 silent.addAll(silentInBatch);
             }
@@ -244,18 +244,21 @@ class RandomProgramTest {
         OpFlags inline = step.inline() ? OpFlags.INLINE : OpFlags.NONE;
         BufferList bytes = bytes(rig, step);
         return switch (step.kind()) {
-            case SEND -> batch.send(context, bytes, flags.and(inline));
+            case SEND -> batch.send(context, bytes, flags.and(inline)).status();
             case SEND_AND_INVALIDATE ->
-                    batch.sendAndInvalidate(context, bytes, 0xFFFF_0001, flags.and(inline));
+                    batch.sendAndInvalidate(context, bytes, 0xFFFF_0001, flags.and(inline))
+                            .status();
             case SEND_WITH_IMMEDIATE ->
-                    batch.sendWithImmediate(context, bytes, 7, flags.and(inline));
-            case WRITE -> batch.write(context, bytes, Rig.REMOTE, 1, flags.and(inline));
+                    batch.sendWithImmediate(context, bytes, 7, flags.and(inline)).status();
+            case WRITE -> batch.write(context, bytes, Rig.REMOTE, 1, flags.and(inline)).status();
             case WRITE_WITH_IMMEDIATE ->
-                    batch.writeWithImmediate(context, bytes, Rig.REMOTE, 1, 7, flags.and(inline));
-            case READ -> batch.read(context, bytes, Rig.REMOTE, 1, flags);
-            case ATOMIC -> batch.fetchAndAdd(context, rig.bytes(8), Rig.REMOTE, 1, 1, flags);
-            case TOO_LONG -> batch.send(context, rig.bytes(65), flags.and(OpFlags.INLINE));
-            default -> batch.send(context, bytes, flags.and(OpFlags.ALLOW_REMOTE_READ));
+                    batch.writeWithImmediate(context, bytes, Rig.REMOTE, 1, 7, flags.and(inline))
+                            .status();
+            case READ -> batch.read(context, bytes, Rig.REMOTE, 1, flags).status();
+            case ATOMIC ->
+                    batch.fetchAndAdd(context, rig.bytes(8), Rig.REMOTE, 1, 1, flags).status();
+            case TOO_LONG -> batch.send(context, rig.bytes(65), flags.and(OpFlags.INLINE)).status();
+            default -> batch.send(context, bytes, flags.and(OpFlags.ALLOW_REMOTE_READ)).status();
         };
     }
 
@@ -274,26 +277,33 @@ class RandomProgramTest {
         OpFlags inline = step.inline() ? OpFlags.INLINE : OpFlags.NONE;
         BufferList bytes = bytes(rig, step);
         return switch (step.kind()) {
-            case SEND -> rig.a.send(context, bytes, flags.and(inline));
+            case SEND -> rig.a.send(context, bytes, flags.and(inline)).status();
             case SEND_AND_INVALIDATE ->
-                    rig.a.sendAndInvalidate(context, bytes, 0xFFFF_0001, flags.and(inline));
+                    rig.a
+                            .sendAndInvalidate(context, bytes, 0xFFFF_0001, flags.and(inline))
+                            .status();
             case SEND_WITH_IMMEDIATE ->
-                    rig.a.sendWithImmediate(context, bytes, 7, flags.and(inline));
-            case WRITE -> rig.a.write(context, bytes, Rig.REMOTE, 1, flags.and(inline));
+                    rig.a.sendWithImmediate(context, bytes, 7, flags.and(inline)).status();
+            case WRITE -> rig.a.write(context, bytes, Rig.REMOTE, 1, flags.and(inline)).status();
             case WRITE_WITH_IMMEDIATE ->
-                    rig.a.writeWithImmediate(context, bytes, Rig.REMOTE, 1, 7, flags.and(inline));
-            case READ -> rig.a.read(context, bytes, Rig.REMOTE, 1, flags);
-            case ATOMIC -> rig.a.fetchAndAdd(context, rig.bytes(8), Rig.REMOTE, 1, 1, flags);
+                    rig.a
+                            .writeWithImmediate(context, bytes, Rig.REMOTE, 1, 7, flags.and(inline))
+                            .status();
+            case READ -> rig.a.read(context, bytes, Rig.REMOTE, 1, flags).status();
+            case ATOMIC ->
+                    rig.a.fetchAndAdd(context, rig.bytes(8), Rig.REMOTE, 1, 1, flags).status();
             case BIND ->
-                    rig.a.bind(
-                            context,
-                            window,
-                            rig.memory,
-                            0,
-                            64,
-                            flags.and(OpFlags.ALLOW_REMOTE_READ));
-            case INVALIDATE -> rig.a.invalidate(context, window, flags);
-            case RECEIVE -> rig.a.receive(context, rig.bytes(64));
+                    rig.a
+                            .bind(
+                                    context,
+                                    window,
+                                    rig.memory,
+                                    0,
+                                    64,
+                                    flags.and(OpFlags.ALLOW_REMOTE_READ))
+                            .status();
+            case INVALIDATE -> rig.a.invalidate(context, window, flags).status();
+            case RECEIVE -> rig.a.receive(context, rig.bytes(64)).status();
             case POLL -> Status.SUCCESS;
             case PROVIDER_REFUSES -> {
                 // The next post: at one of the first requests of its chain, or without saying
@@ -303,8 +313,9 @@ class RandomProgramTest {
                 rig.device.keepsRefused = step.fence();
                 yield Status.PENDING;
             }
-            case TOO_LONG -> rig.a.send(context, rig.bytes(65), flags.and(OpFlags.INLINE));
-            case UNKNOWN_FLAG -> rig.a.send(context, bytes, flags.and(OpFlags.ALLOW_REMOTE_READ));
+            case TOO_LONG -> rig.a.send(context, rig.bytes(65), flags.and(OpFlags.INLINE)).status();
+            case UNKNOWN_FLAG ->
+                    rig.a.send(context, bytes, flags.and(OpFlags.ALLOW_REMOTE_READ)).status();
         };
     }
 }

@@ -47,8 +47,8 @@ class ReadOnlyMemoryTest {
             rig.b.receive(1, rig.bytes(8)).orThrow();
             rig.a.send(2, bytes).orThrow();
             assertThat(rig.poll()).hasSize(2);
-            assertThat(rig.a.receive(3, bytes)).isEqualTo(Status.ACCESS_VIOLATION);
-            assertThat(rig.a.read(4, bytes, Rig.REMOTE, Rig.TOKEN, OpFlags.NONE))
+            assertThat(rig.a.receive(3, bytes).status()).isEqualTo(Status.ACCESS_VIOLATION);
+            assertThat(rig.a.read(4, bytes, Rig.REMOTE, Rig.TOKEN, OpFlags.NONE).status())
                     .isEqualTo(Status.ACCESS_VIOLATION);
         }
     }
@@ -83,7 +83,7 @@ class ReadOnlyMemoryTest {
     void aWindowIsNotBoundToIt() {
         try (MemoryRegion region = rig.domain.register(readOnly, Access.REMOTE_READ);
                 MemoryWindow window = rig.domain.createMemoryWindow()) {
-            assertThat(rig.a.bind(1, window, region, 0, 64, OpFlags.ALLOW_REMOTE_READ))
+            assertThat(rig.a.bind(1, window, region, 0, 64, OpFlags.ALLOW_REMOTE_READ).status())
                     .isEqualTo(Status.ACCESS_VIOLATION);
             assertThat(window.bound()).isFalse();
         }
@@ -97,7 +97,7 @@ class ReadOnlyMemoryTest {
             assertThat(region.bindable()).isTrue();
             rig.a.bind(1, window, region, 0, 64, OpFlags.ALLOW_REMOTE_READ).orThrow();
             assertThat(rig.poll()).containsExactly("BIND 1 SUCCESS");
-            assertThat(rig.a.bind(2, window, region, 0, 64, OpFlags.ALLOW_REMOTE_WRITE))
+            assertThat(rig.a.bind(2, window, region, 0, 64, OpFlags.ALLOW_REMOTE_WRITE).status())
                     .isEqualTo(Status.ACCESS_VIOLATION);
         }
     }

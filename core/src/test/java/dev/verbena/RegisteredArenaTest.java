@@ -263,8 +263,8 @@ class RegisteredArenaTest {
             assertThat(AllocateTest.mapped(segment.address())).isFalse();
             assertThatIllegalStateException().isThrownBy(() -> segment.get(JAVA_BYTE, 0));
         }
-        assertThat(rig.a.send(1, list)).isEqualTo(Status.ACCESS_VIOLATION);
-        assertThat(rig.a.send(1, list, OpFlags.INLINE)).isEqualTo(Status.ACCESS_VIOLATION);
+        assertThat(rig.a.send(1, list).status()).isEqualTo(Status.ACCESS_VIOLATION);
+        assertThat(rig.a.send(1, list, OpFlags.INLINE).status()).isEqualTo(Status.ACCESS_VIOLATION);
         assertThatIllegalStateException().isThrownBy(() -> arena.allocate(8));
         assertThatIllegalStateException().isThrownBy(() -> list.clear().add(small));
     }

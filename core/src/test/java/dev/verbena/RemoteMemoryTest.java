@@ -91,7 +91,10 @@ class RemoteMemoryTest {
                                     rig.memory.memory().address() + 16, window.remoteToken(), 8));
             window.writeTo(message, 3);
             assertThat(RemoteMemory.readFrom(message, 3)).isEqualTo(window.remoteMemory());
-            assertThat(rig.a.bind(2, window, rig.memory, 64, 32, OpFlags.ALLOW_REMOTE_READ))
+            assertThat(
+                            rig.a
+                                    .bind(2, window, rig.memory, 64, 32, OpFlags.ALLOW_REMOTE_READ)
+                                    .status())
                     .isNotEqualTo(Status.SUCCESS);
             assertThat(window.remoteMemory().bytes()).isEqualTo(8);
             rig.a.invalidate(3, window, NONE).orThrow();
@@ -107,7 +110,7 @@ class RemoteMemoryTest {
     @Test
     void requestsNameTheAddressBehindTheOffset() {
         BufferList eight = rig.bytes(8);
-        List<Supplier<Status>> posts =
+        List<Supplier<PostResult>> posts =
                 List.of(
                         () -> rig.a.write(1, eight, memory, 16, NONE),
                         () -> rig.a.write(1, eight, ADDRESS + 16, TOKEN, NONE),
@@ -137,16 +140,16 @@ class RemoteMemoryTest {
     void bytesOutsideAreRefusedAndSendOffWhatWasDeferred() {
         BufferList eight = rig.bytes(8);
         for (long offset : new long[] {-1, 93, Long.MAX_VALUE, Long.MIN_VALUE}) {
-            List<Supplier<Status>> posts =
+            List<Supplier<PostResult>> posts =
                     List.of(
                             () -> rig.a.write(9, eight, memory, offset, NONE),
                             () -> rig.a.read(9, eight, memory, offset, NONE),
                             () -> rig.a.writeWithImmediate(9, eight, memory, offset, 7, NONE),
                             () -> rig.a.compareAndSwap(9, eight, memory, offset, 2, 3, NONE),
                             () -> rig.a.fetchAndAdd(9, eight, memory, offset, 2, NONE));
-            for (Supplier<Status> post : posts) {
+            for (Supplier<PostResult> post : posts) {
                 rig.a.write(1, eight, memory, 92, OpFlags.DEFER).orThrow();
-                assertThat(post.get()).isEqualTo(Status.INVALID_PARAMETER);
+                assertThat(post.get().status()).isEqualTo(Status.INVALID_PARAMETER);
                 assertThat(rig.poll()).containsExactly("WRITE 1 SUCCESS");
             }
         }
@@ -155,6 +158,7 @@ class RemoteMemoryTest {
                 .isInstanceOf(NullPointerException.class);
         assertThat(rig.poll()).containsExactly("WRITE 1 SUCCESS");
         rig.a.close();
-        assertThat(rig.a.write(3, eight, memory, 93, NONE)).isEqualTo(Status.CONNECTION_INVALID);
+        assertThat(rig.a.write(3, eight, memory, 93, NONE).status())
+                .isEqualTo(Status.CONNECTION_INVALID);
     }
 }

@@ -93,7 +93,7 @@ final class Rig implements AutoCloseable {
         a.write(context, bytes(8), REMOTE, 1, OpFlags.DEFER).orThrow();
         device.answer = 22;
         device.refused = 0;
-        assertThat(a.write(context + 1, bytes(8), REMOTE, 1, OpFlags.NONE))
+        assertThat(a.write(context + 1, bytes(8), REMOTE, 1, OpFlags.NONE).status())
                 .isEqualTo(Status.CONNECTION_INVALID);
     }
 

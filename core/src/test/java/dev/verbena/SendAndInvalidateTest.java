@@ -60,7 +60,7 @@ class SendAndInvalidateTest {
         assertThat(received.invalidatedToken(0)).isEqualTo(token);
         assertThat(rig.device.honours(token)).isFalse();
         assertThat(window.bound()).isFalse();
-        assertThat(peer.invalidate(9, window, OpFlags.NONE))
+        assertThat(peer.invalidate(9, window, OpFlags.NONE).status())
                 .isEqualTo(Status.INVALID_DEVICE_REQUEST);
     }
 
@@ -112,7 +112,9 @@ class SendAndInvalidateTest {
     void aDeferredOneInvalidatesWhenTheNextRequestIsRefused() {
         peer.receive(5, rig.bytes(64)).orThrow();
         sender.sendAndInvalidate(6, rig.bytes(8), token, DEFER.and(SILENT)).orThrow();
-        assertThat(sender.sendAndInvalidate(7, rig.bytes(8), token, OpFlags.ALLOW_REMOTE_READ))
+        assertThat(
+                        sender.sendAndInvalidate(7, rig.bytes(8), token, OpFlags.ALLOW_REMOTE_READ)
+                                .status())
                 .isEqualTo(Status.INVALID_PARAMETER);
         expectInvalidation(5, 8);
         assertThat(rig.poll()).isEmpty();

@@ -38,7 +38,7 @@ class SharedReceiveQueueTest {
         QueuePair d =
                 rig.domain.createQueuePair(
                         rig.queue, rig.queue, shared, QueuePairLimits.depths(4, 1));
-        assertThat(c.receive(1, rig.bytes(8))).isEqualTo(Status.INVALID_DEVICE_REQUEST);
+        assertThat(c.receive(1, rig.bytes(8)).status()).isEqualTo(Status.INVALID_DEVICE_REQUEST);
         rig.a.connect(c.address());
         assertThat(rig.device.lastRnrUnlimited).isTrue(); // an empty queue is no failure
         c.connect(rig.a.address());
@@ -50,7 +50,7 @@ class SharedReceiveQueueTest {
             for (int i = 0; i < 4; i++) {
                 shared.receive(10 + i, rig.bytes(8)).orThrow();
             }
-            assertThat(shared.receive(99, rig.bytes(8))).isEqualTo(Status.NO_MORE_ENTRIES);
+            assertThat(shared.receive(99, rig.bytes(8)).status()).isEqualTo(Status.NO_MORE_ENTRIES);
             assertThat(shared.outstanding()).isEqualTo(4);
             rig.b.send(1, rig.bytes(3)).orThrow();
             rig.a.send(2, rig.bytes(5)).orThrow();
@@ -81,7 +81,7 @@ class SharedReceiveQueueTest {
         assertThat(rig.poll()).containsExactlyInAnyOrder("SEND 5 SUCCESS", "RECEIVE 1 SUCCESS");
         shared.close();
         shared.close();
-        assertThat(shared.receive(1, rig.bytes(8))).isEqualTo(Status.CONNECTION_INVALID);
+        assertThat(shared.receive(1, rig.bytes(8)).status()).isEqualTo(Status.CONNECTION_INVALID);
         assertThat(shared.outstanding()).isZero();
         assertThatThrownBy(() -> shared.notifyBelow(1)).isInstanceOf(IllegalStateException.class);
         d.close();
@@ -295,8 +295,15 @@ class SharedReceiveQueueTest {
     void aRefusalLeavesNoTrace() {
         SharedReceiveQueue shared = rig.domain.createSharedReceiveQueue(1, 1, called::add);
         rig.device.answer = -12;
-        assertThat(shared.receive(1, rig.bytes(8))).isEqualTo(Status.INSUFFICIENT_RESOURCES);
-        assertThat(shared.receive(1, new BufferList(2).add(rig.memory, 0, 1).add(rig.memory, 0, 1)))
+        assertThat(shared.receive(1, rig.bytes(8)).status())
+                .isEqualTo(Status.INSUFFICIENT_RESOURCES);
+        assertThat(
+                        shared.receive(
+                                        1,
+                                        new BufferList(2)
+                                                .add(rig.memory, 0, 1)
+                                                .add(rig.memory, 0, 1))
+                                .status())
                 .isEqualTo(Status.INVALID_PARAMETER);
         shared.receive(1, rig.bytes(8)).orThrow();
         shared.close();
@@ -313,12 +320,12 @@ class SharedReceiveQueueTest {
             rig.device.answer = 22;
             rig.device.refused = -1;
             rig.device.keepsRefused = true;
-            assertThat(shared.receive(99, rig.bytes(8)).isSuccess()).isFalse();
+            assertThat(shared.receive(99, rig.bytes(8)).isAccepted()).isFalse();
             assertThat(shared.outstanding()).isZero();
             for (int i = 0; i < depth; i++) {
                 shared.receive(10 + i, rig.bytes(8)).orThrow();
             }
-            assertThat(shared.receive(98, rig.bytes(8))).isEqualTo(Status.NO_MORE_ENTRIES);
+            assertThat(shared.receive(98, rig.bytes(8)).status()).isEqualTo(Status.NO_MORE_ENTRIES);
             List<String> receives = new ArrayList<>();
             for (int i = 0; i < depth + 1; i++) {
                 rig.a.send(i, rig.bytes(1)).orThrow();

@@ -49,7 +49,7 @@ class SharedRequestTest {
             assertThat(
                             rig.a
                                     .write(1, unreadable, Rig.REMOTE, Rig.TOKEN, OpFlags.INLINE)
-                                    .isSuccess())
+                                    .isAccepted())
                     .isFalse();
             rig.b.write(2, rig.bytes(3), Rig.REMOTE + 1, Rig.TOKEN + 1, OpFlags.NONE).orThrow();
             assertThat(rig.device.chains).containsExactly(1);

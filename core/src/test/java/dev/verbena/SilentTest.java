@@ -20,7 +20,7 @@ class SilentTest {
         try (Rig rig = Rig.connected(QueuePairLimits.depths(depth, 1))) {
             BufferList bytes = rig.bytes(8);
             for (int i = 0; i < 10 * depth; i++) {
-                assertThat(rig.a.write(i, bytes, Rig.REMOTE, 1, OpFlags.SILENT_SUCCESS))
+                assertThat(rig.a.write(i, bytes, Rig.REMOTE, 1, OpFlags.SILENT_SUCCESS).status())
                         .as("request %d", i)
                         .isEqualTo(Status.SUCCESS);
             }
@@ -39,7 +39,7 @@ class SilentTest {
                 BufferList bytes = rig.bytes(8);
                 int taken = 0;
                 Status status;
-                while ((status = rig.a.write(taken, bytes, Rig.REMOTE, 1, flags))
+                while ((status = rig.a.write(taken, bytes, Rig.REMOTE, 1, flags).status())
                         == Status.SUCCESS) {
                     taken++;
                 }
@@ -67,14 +67,14 @@ class SilentTest {
                 rig.a.write(i, bytes, Rig.REMOTE, 1, OpFlags.NONE).orThrow();
             }
             for (int i = 0; i < 10; i++) { // each looks at the completions, and keeps them
-                assertThat(rig.a.write(9, bytes, Rig.REMOTE, 1, OpFlags.NONE))
+                assertThat(rig.a.write(9, bytes, Rig.REMOTE, 1, OpFlags.NONE).status())
                         .isEqualTo(Status.NO_MORE_ENTRIES);
             }
             Completions one = new Completions(1);
             assertThat(rig.queue.poll(one)).isEqualTo(1);
             assertThat(one.context(0)).isZero();
             rig.a.write(4, bytes, Rig.REMOTE, 1, OpFlags.NONE).orThrow();
-            assertThat(rig.a.write(9, bytes, Rig.REMOTE, 1, OpFlags.NONE))
+            assertThat(rig.a.write(9, bytes, Rig.REMOTE, 1, OpFlags.NONE).status())
                     .isEqualTo(Status.NO_MORE_ENTRIES);
             assertThat(rig.poll())
                     .containsExactly(

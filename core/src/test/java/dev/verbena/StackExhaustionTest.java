@@ -85,7 +85,8 @@ class StackExhaustionTest {
     void nothingIsLockedAndEachAcceptedRequestCompletesOnce() {
         assertThat(rig.poll()).isEmpty();
         rig.a.flush();
-        assertThat(rig.a.write(1, bytes, 0, 0, OpFlags.NONE)).isEqualTo(Status.CONNECTION_INVALID);
+        assertThat(rig.a.write(1, bytes, 0, 0, OpFlags.NONE).status())
+                .isEqualTo(Status.CONNECTION_INVALID);
         rig.a.close();
         assertThat(rig.poll()).containsExactlyInAnyOrderElementsOf(accepted);
         rig.close();
@@ -94,7 +95,11 @@ class StackExhaustionTest {
     @Test
     void ofAWrite() throws Exception {
         callEverywhere(
-                of -> note("WRITE", of, rig.a.write(of, bytes, Rig.REMOTE, 1, OpFlags.NONE)));
+                of ->
+                        note(
+                                "WRITE",
+                                of,
+                                rig.a.write(of, bytes, Rig.REMOTE, 1, OpFlags.NONE).status()));
     }
 
     /** Every third is posted, with those before it. */
@@ -105,19 +110,21 @@ class StackExhaustionTest {
                         note(
                                 "SEND",
                                 of,
-                                rig.a.send(of, bytes, of % 3 == 0 ? OpFlags.NONE : OpFlags.DEFER)));
+                                rig.a
+                                        .send(of, bytes, of % 3 == 0 ? OpFlags.NONE : OpFlags.DEFER)
+                                        .status()));
     }
 
     @Test
     void ofAReceive() throws Exception {
-        callEverywhere(of -> note("RECEIVE", of, rig.a.receive(of, bytes)));
+        callEverywhere(of -> note("RECEIVE", of, rig.a.receive(of, bytes).status()));
     }
 
     /** They are not flushed with a queue pair. */
     @Test
     void ofASharedReceive() throws Exception {
         SharedReceiveQueue shared = rig.domain.createSharedReceiveQueue(DEPTH, 1, status -> {});
-        callEverywhere(of -> shared.receive(of, bytes));
+        callEverywhere(of -> shared.receive(of, bytes).status());
         assertThat(shared.outstanding()).isEqualTo(Math.min(DEPTH, successes + 1));
         shared.close();
     }
@@ -131,7 +138,7 @@ class StackExhaustionTest {
                 of -> {
                     batch.context(0, of);
                     batch.context(1, of);
-                    Status status = batch.post();
+                    Status status = batch.post().status();
                     note("SEND", of, status);
                     return note("SEND", of, status);
                 });
@@ -143,23 +150,28 @@ class StackExhaustionTest {
         callEverywhere(
                 of ->
                         window.bound()
-                                ? note("INVALIDATE", of, rig.a.invalidate(of, window, OpFlags.NONE))
+                                ? note(
+                                        "INVALIDATE",
+                                        of,
+                                        rig.a.invalidate(of, window, OpFlags.NONE).status())
                                 : note(
                                         "BIND",
                                         of,
-                                        rig.a.bind(
-                                                of,
-                                                window,
-                                                rig.memory,
-                                                0,
-                                                8,
-                                                OpFlags.ALLOW_REMOTE_READ)));
+                                        rig.a
+                                                .bind(
+                                                        of,
+                                                        window,
+                                                        rig.memory,
+                                                        0,
+                                                        8,
+                                                        OpFlags.ALLOW_REMOTE_READ)
+                                                .status()));
         window.close();
     }
 
     @Test
     void ofAPollAndAnArm() throws Exception {
-        note("SEND", 1, rig.a.send(1, bytes, OpFlags.NONE)).orThrow();
+        note("SEND", 1, rig.a.send(1, bytes, OpFlags.NONE).status()).orThrow();
         Completions completions = new Completions(4);
         callEverywhere(
                 of -> {

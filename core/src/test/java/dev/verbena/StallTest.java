@@ -53,7 +53,7 @@ class StallTest {
                             "WRITE 3 IO_TIMEOUT",
                             "WRITE 4 IO_TIMEOUT");
             assertThat(rig.a.state()).isEqualTo(QueuePairState.FAILED);
-            assertThat(rig.a.write(5, rig.bytes(8), Rig.REMOTE, 1, OpFlags.NONE))
+            assertThat(rig.a.write(5, rig.bytes(8), Rig.REMOTE, 1, OpFlags.NONE).status())
                     .isEqualTo(Status.CONNECTION_INVALID);
             assertThat(rig.b.connected()).isTrue();
             assertThat(rig.poll()).isEmpty();

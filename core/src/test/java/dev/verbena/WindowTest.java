@@ -27,23 +27,23 @@ class WindowTest {
     }
 
     private Status bind(OpFlags flags) {
-        return rig.a.bind(1, window, rig.memory, 0, 64, flags);
+        return rig.a.bind(1, window, rig.memory, 0, 64, flags).status();
     }
 
     @Test
     void aBoundWindowIsNotBoundAgainAndAFreeOneNotInvalidated() {
-        assertThat(rig.a.invalidate(2, window, OpFlags.NONE))
+        assertThat(rig.a.invalidate(2, window, OpFlags.NONE).status())
                 .isEqualTo(Status.INVALID_DEVICE_REQUEST);
         bind(RW).orThrow();
         int token = window.remoteToken();
         assertThat(window.bound()).isTrue();
         assertThat(bind(RW)).isEqualTo(Status.INVALID_DEVICE_REQUEST);
         assertThat(window.remoteToken()).isEqualTo(token);
-        assertThat(rig.b.invalidate(2, window, OpFlags.NONE))
+        assertThat(rig.b.invalidate(2, window, OpFlags.NONE).status())
                 .isEqualTo(Status.INVALID_DEVICE_REQUEST);
         rig.a.invalidate(2, window, OpFlags.NONE).orThrow();
         assertThat(window.bound()).isFalse();
-        assertThat(rig.a.invalidate(3, window, OpFlags.NONE))
+        assertThat(rig.a.invalidate(3, window, OpFlags.NONE).status())
                 .isEqualTo(Status.INVALID_DEVICE_REQUEST);
         bind(OpFlags.NONE).orThrow();
         assertThat(window.remoteToken()).isNotEqualTo(token);
@@ -72,7 +72,7 @@ class WindowTest {
             }
         }
         assertThat(window.bound()).isFalse();
-        assertThat(rig.a.invalidate(7, window, OpFlags.NONE))
+        assertThat(rig.a.invalidate(7, window, OpFlags.NONE).status())
                 .isEqualTo(Status.INVALID_DEVICE_REQUEST);
         bind(RW).orThrow();
     }
@@ -99,7 +99,7 @@ class WindowTest {
     void aWindowThatCannotBeMadeAnewStaysWithTheQueuePairItWasBoundOn() {
         spoil();
         rig.device.controlError = 12;
-        assertThat(rig.b.bind(3, window, rig.memory, 0, 64, RW))
+        assertThat(rig.b.bind(3, window, rig.memory, 0, 64, RW).status())
                 .isEqualTo(Status.INSUFFICIENT_RESOURCES);
         rig.a.close();
         assertThat(rig.device.panics).isEmpty();
@@ -158,7 +158,7 @@ class WindowTest {
         rig.a.receive(5, rig.bytes(64)).orThrow();
         rig.b.sendAndInvalidate(6, rig.bytes(8), window.remoteToken(), OpFlags.NONE).orThrow();
         rig.device.run(); // it has happened, and only the device knows
-        assertThat(rig.a.invalidate(7, window, OpFlags.NONE))
+        assertThat(rig.a.invalidate(7, window, OpFlags.NONE).status())
                 .isEqualTo(Status.INVALID_DEVICE_REQUEST);
         assertThat(rig.poll())
                 .containsExactlyInAnyOrder(
@@ -221,10 +221,10 @@ class WindowTest {
             rig.a.send(1, new BufferList(1), OpFlags.DEFER.and(OpFlags.SILENT_SUCCESS)).orThrow();
             var _ = rig.b.receive(1, rig.bytes(8));
             Status invalidated =
-                    rig.a.invalidate(1, window, OpFlags.DEFER.and(OpFlags.SILENT_SUCCESS));
+                    rig.a.invalidate(1, window, OpFlags.DEFER.and(OpFlags.SILENT_SUCCESS)).status();
             while (invalidated == Status.NO_MORE_ENTRIES) {
                 rig.poll();
-                invalidated = rig.a.invalidate(1, window, OpFlags.SILENT_SUCCESS);
+                invalidated = rig.a.invalidate(1, window, OpFlags.SILENT_SUCCESS).status();
             }
             invalidated.orThrow();
             rig.poll();
@@ -237,18 +237,18 @@ class WindowTest {
         try (MemoryRegion readOnly = rig.domain.register(rig.arena.allocate(64));
                 ProtectionDomain other = rig.adapter.createProtectionDomain();
                 MemoryWindow foreign = other.createMemoryWindow()) {
-            assertThat(rig.a.bind(1, window, readOnly, 0, 64, OpFlags.ALLOW_REMOTE_WRITE))
+            assertThat(rig.a.bind(1, window, readOnly, 0, 64, OpFlags.ALLOW_REMOTE_WRITE).status())
                     .isEqualTo(Status.ACCESS_VIOLATION);
-            assertThat(rig.a.bind(1, foreign, rig.memory, 0, 64, RW))
+            assertThat(rig.a.bind(1, foreign, rig.memory, 0, 64, RW).status())
                     .isEqualTo(Status.INVALID_PARAMETER_MIX);
             for (long[] range :
                     new long[][] {
                         {0, 0}, {-1, 8}, {0, 4097}, {4096, 1}, {0, -1}, {1, Long.MAX_VALUE}
                     }) {
-                assertThat(rig.a.bind(1, window, rig.memory, range[0], range[1], RW))
+                assertThat(rig.a.bind(1, window, rig.memory, range[0], range[1], RW).status())
                         .isEqualTo(Status.INVALID_PARAMETER);
             }
-            assertThat(rig.a.bind(1, window, readOnly, 0, 64, OpFlags.ALLOW_REMOTE_READ))
+            assertThat(rig.a.bind(1, window, readOnly, 0, 64, OpFlags.ALLOW_REMOTE_READ).status())
                     .isEqualTo(Status.SUCCESS);
         }
         MemoryWindow closed = rig.domain.createMemoryWindow();
@@ -268,7 +268,8 @@ class WindowTest {
         bind(RW).orThrow();
         rig.device.running = false;
         rig.a.invalidate(2, window, OpFlags.NONE).orThrow();
-        assertThat(rig.b.bind(3, window, rig.memory, 0, 8, RW)).isEqualTo(Status.DEVICE_BUSY);
+        assertThat(rig.b.bind(3, window, rig.memory, 0, 8, RW).status())
+                .isEqualTo(Status.DEVICE_BUSY);
         rig.device.running = true;
         rig.poll();
         rig.b.bind(3, window, rig.memory, 0, 8, RW).orThrow();
@@ -286,7 +287,8 @@ class WindowTest {
         bind(RW).orThrow();
         rig.device.answer = 22;
         rig.device.refused = 0;
-        assertThat(rig.a.invalidate(2, window, OpFlags.NONE)).isEqualTo(Status.INVALID_PARAMETER);
+        assertThat(rig.a.invalidate(2, window, OpFlags.NONE).status())
+                .isEqualTo(Status.INVALID_PARAMETER);
         assertThat(window.bound()).isTrue();
         rig.a.invalidate(3, window, OpFlags.NONE).orThrow();
         assertThat(rig.poll()).containsExactly("BIND 1 SUCCESS", "INVALIDATE 3 SUCCESS");
@@ -320,7 +322,7 @@ class WindowTest {
         bind(RW).orThrow();
         assertThat(rig.poll()).containsExactly("BIND 1 ACCESS_VIOLATION");
         rig.device.controlError = 12;
-        assertThat(rig.b.bind(2, window, rig.memory, 0, 8, RW))
+        assertThat(rig.b.bind(2, window, rig.memory, 0, 8, RW).status())
                 .isEqualTo(Status.INSUFFICIENT_RESOURCES);
         assertThat(window.bound()).isFalse();
         rig.b.bind(3, window, rig.memory, 0, 8, RW).orThrow();

@@ -76,7 +76,7 @@ class WorkRequestTest {
     })
     void send(String flags, int verbs) {
         expect(
-                rig.a.send(CONTEXT, two, OpFlags.ofValue(Integer.decode(flags))),
+                rig.a.send(CONTEXT, two, OpFlags.ofValue(Integer.decode(flags))).status(),
                 2,
                 verbs,
                 request -> {});
@@ -85,7 +85,7 @@ class WorkRequestTest {
 
     @Test
     void anEmptySend() {
-        expect(rig.a.send(CONTEXT, new BufferList(1)), 2, SIGNALED, request -> {});
+        expect(rig.a.send(CONTEXT, new BufferList(1)).status(), 2, SIGNALED, request -> {});
         assertThat(rig.device.sends.getLast().sges()).isEmpty();
     }
 
@@ -98,7 +98,7 @@ class WorkRequestTest {
                             | (extra == OpFlags.READ_FENCE ? FENCE : 0)
                             | (extra == OpFlags.SEND_AND_SOLICIT_EVENT ? SOLICITED : 0);
             expect(
-                    rig.a.sendAndInvalidate(CONTEXT, two, 0xFEDC_BA98, extra),
+                    rig.a.sendAndInvalidate(CONTEXT, two, 0xFEDC_BA98, extra).status(),
                     9,
                     verbs,
                     request -> request.putInt(36, 0xFEDC_BA98)); // invalidate_rkey, host order
@@ -109,7 +109,7 @@ class WorkRequestTest {
     @Test
     void write() {
         expect(
-                rig.a.write(CONTEXT, two, Rig.REMOTE + 5, Rig.TOKEN, OpFlags.READ_FENCE),
+                rig.a.write(CONTEXT, two, Rig.REMOTE + 5, Rig.TOKEN, OpFlags.READ_FENCE).status(),
                 0,
                 SIGNALED | FENCE,
                 request -> request.putLong(40, Rig.REMOTE + 5).putInt(48, Rig.TOKEN));
@@ -119,7 +119,14 @@ class WorkRequestTest {
     @Test
     void read() {
         expect(
-                rig.a.read(CONTEXT, two, Rig.REMOTE, Rig.TOKEN, OpFlags.RDMA_READ_LOCAL_INVALIDATE),
+                rig.a
+                        .read(
+                                CONTEXT,
+                                two,
+                                Rig.REMOTE,
+                                Rig.TOKEN,
+                                OpFlags.RDMA_READ_LOCAL_INVALIDATE)
+                        .status(),
                 4,
                 SIGNALED,
                 request -> request.putLong(40, Rig.REMOTE).putInt(48, Rig.TOKEN));
@@ -129,7 +136,10 @@ class WorkRequestTest {
     @Test
     void sendWithImmediate() {
         expect(
-                rig.a.sendWithImmediate(CONTEXT, two, 0x0102_0304, OpFlags.SEND_AND_SOLICIT_EVENT),
+                rig.a
+                        .sendWithImmediate(
+                                CONTEXT, two, 0x0102_0304, OpFlags.SEND_AND_SOLICIT_EVENT)
+                        .status(),
                 3,
                 SIGNALED | SOLICITED,
                 request -> request.put(36, new byte[] {1, 2, 3, 4})); // network order
@@ -138,8 +148,10 @@ class WorkRequestTest {
     @Test
     void writeWithImmediate() {
         expect(
-                rig.a.writeWithImmediate(
-                        CONTEXT, two, Rig.REMOTE, Rig.TOKEN, 0x0102_0304, OpFlags.NONE),
+                rig.a
+                        .writeWithImmediate(
+                                CONTEXT, two, Rig.REMOTE, Rig.TOKEN, 0x0102_0304, OpFlags.NONE)
+                        .status(),
                 1,
                 SIGNALED,
                 request ->
@@ -151,8 +163,10 @@ class WorkRequestTest {
     @Test
     void compareAndSwap() {
         expect(
-                rig.a.compareAndSwap(
-                        CONTEXT, rig.bytes(8), Rig.REMOTE, Rig.TOKEN, 7, -9, OpFlags.NONE),
+                rig.a
+                        .compareAndSwap(
+                                CONTEXT, rig.bytes(8), Rig.REMOTE, Rig.TOKEN, 7, -9, OpFlags.NONE)
+                        .status(),
                 5,
                 SIGNALED,
                 request ->
@@ -165,7 +179,9 @@ class WorkRequestTest {
     @Test
     void fetchAndAdd() {
         expect(
-                rig.a.fetchAndAdd(CONTEXT, rig.bytes(8), Rig.REMOTE, Rig.TOKEN, -1, OpFlags.NONE),
+                rig.a
+                        .fetchAndAdd(CONTEXT, rig.bytes(8), Rig.REMOTE, Rig.TOKEN, -1, OpFlags.NONE)
+                        .status(),
                 6,
                 SIGNALED,
                 request -> request.putLong(40, Rig.REMOTE).putLong(48, -1).putInt(64, Rig.TOKEN));
@@ -176,13 +192,15 @@ class WorkRequestTest {
         try (MemoryWindow window = rig.domain.createMemoryWindow()) {
             int before = window.remoteToken();
             Status bound =
-                    rig.a.bind(
-                            CONTEXT,
-                            window,
-                            rig.memory,
-                            64,
-                            1000,
-                            OpFlags.ALLOW_REMOTE_READ.and(OpFlags.ALLOW_REMOTE_WRITE));
+                    rig.a
+                            .bind(
+                                    CONTEXT,
+                                    window,
+                                    rig.memory,
+                                    64,
+                                    1000,
+                                    OpFlags.ALLOW_REMOTE_READ.and(OpFlags.ALLOW_REMOTE_WRITE))
+                            .status();
             int token = before & ~0xFF | before + 1 & 0xFF;
             assertThat(window.remoteToken()).isEqualTo(token);
             expect(
@@ -203,7 +221,7 @@ class WorkRequestTest {
                                 .putInt(120, 2 | 4); // REMOTE_WRITE, REMOTE_READ
                     });
             expect(
-                    rig.a.invalidate(CONTEXT, window, OpFlags.READ_FENCE),
+                    rig.a.invalidate(CONTEXT, window, OpFlags.READ_FENCE).status(),
                     7,
                     SIGNALED | FENCE,
                     request -> request.putInt(36, token));
@@ -228,7 +246,7 @@ class WorkRequestTest {
 
     @Test
     void aReceive() {
-        assertThat(rig.a.receive(CONTEXT, two)).isEqualTo(Status.SUCCESS);
+        assertThat(rig.a.receive(CONTEXT, two).status()).isEqualTo(Status.SUCCESS);
         PostedRequest posted = rig.device.receives.getLast();
         ByteBuffer actual = ByteBuffer.wrap(posted.request()).order(ByteOrder.nativeOrder());
         ByteBuffer expected = ByteBuffer.allocate(32).order(ByteOrder.nativeOrder());
@@ -239,7 +257,11 @@ class WorkRequestTest {
     @Test
     void anInlineRequestOfFewBuffersIsGatheredIntoOne() {
         fill(rig.memory.memory());
-        expect(rig.a.send(CONTEXT, two, OpFlags.INLINE), 2, SIGNALED | INLINE, request -> {});
+        expect(
+                rig.a.send(CONTEXT, two, OpFlags.INLINE).status(),
+                2,
+                SIGNALED | INLINE,
+                request -> {});
         PostedRequest posted = rig.device.sends.getLast();
         assertThat(posted.sges()).hasSize(16);
         byte[] expected = new byte[8 + 0x20];
@@ -265,7 +287,7 @@ class WorkRequestTest {
         unregistered.set(java.lang.foreign.ValueLayout.JAVA_INT, 0, 0x5A5A_5A5A);
         many.addUnregistered(unregistered);
         expect(
-                rig.a.write(CONTEXT, many, Rig.REMOTE, Rig.TOKEN, OpFlags.INLINE),
+                rig.a.write(CONTEXT, many, Rig.REMOTE, Rig.TOKEN, OpFlags.INLINE).status(),
                 0,
                 SIGNALED | INLINE,
                 request -> request.putLong(40, Rig.REMOTE).putInt(48, Rig.TOKEN));
@@ -280,7 +302,7 @@ class WorkRequestTest {
     @Test
     void anInlineRequestWithoutBytesIsAnOrdinaryOne() {
         expect(
-                rig.a.send(CONTEXT, rig.bytes(0), OpFlags.INLINE),
+                rig.a.send(CONTEXT, rig.bytes(0), OpFlags.INLINE).status(),
                 2,
                 SIGNALED,
                 request -> request.putInt(24, 0).putLong(16, 0));
@@ -291,7 +313,7 @@ class WorkRequestTest {
         compareAndSwap();
         bindAndInvalidate();
         writeWithImmediate();
-        expect(rig.a.send(CONTEXT, new BufferList(1)), 2, SIGNALED, request -> {});
+        expect(rig.a.send(CONTEXT, new BufferList(1)).status(), 2, SIGNALED, request -> {});
     }
 
     @Test
@@ -314,21 +336,28 @@ class WorkRequestTest {
     @Test
     void flagsThatAnOperationDoesNotKnowAreRefused() {
         int every = 0x3FF;
-        refused(every & ~0x247, flags -> rig.a.send(1, two, flags));
-        refused(every & ~0x247, flags -> rig.a.sendAndInvalidate(1, two, 1, flags));
-        refused(every & ~0x247, flags -> rig.a.sendWithImmediate(1, two, 1, flags));
-        refused(every & ~0x247, flags -> rig.a.writeWithImmediate(1, two, 1, 1, 1, flags));
-        refused(every & ~0x243, flags -> rig.a.write(1, two, 1, 1, flags));
-        refused(every & ~0x303, flags -> rig.a.read(1, two, 1, 1, flags));
-        refused(every & ~0x203, flags -> rig.a.fetchAndAdd(1, rig.bytes(8), 8, 1, 1, flags));
-        refused(every & ~0x203, flags -> rig.a.compareAndSwap(1, rig.bytes(8), 8, 1, 1, 1, flags));
+        refused(every & ~0x247, flags -> rig.a.send(1, two, flags).status());
+        refused(every & ~0x247, flags -> rig.a.sendAndInvalidate(1, two, 1, flags).status());
+        refused(every & ~0x247, flags -> rig.a.sendWithImmediate(1, two, 1, flags).status());
+        refused(every & ~0x247, flags -> rig.a.writeWithImmediate(1, two, 1, 1, 1, flags).status());
+        refused(every & ~0x243, flags -> rig.a.write(1, two, 1, 1, flags).status());
+        refused(every & ~0x303, flags -> rig.a.read(1, two, 1, 1, flags).status());
+        refused(
+                every & ~0x203,
+                flags -> rig.a.fetchAndAdd(1, rig.bytes(8), 8, 1, 1, flags).status());
+        refused(
+                every & ~0x203,
+                flags -> rig.a.compareAndSwap(1, rig.bytes(8), 8, 1, 1, 1, flags).status());
         try (MemoryWindow window = rig.domain.createMemoryWindow()) {
             // 0x10 and 0x20 are halves of ALLOW_REMOTE_WRITE
-            refused(every & ~0x20B, flags -> rig.a.bind(1, window, rig.memory, 0, 8, flags));
-            refused(every & ~0x203, flags -> rig.a.invalidate(1, window, flags));
+            refused(
+                    every & ~0x20B,
+                    flags -> rig.a.bind(1, window, rig.memory, 0, 8, flags).status());
+            refused(every & ~0x203, flags -> rig.a.invalidate(1, window, flags).status());
         }
         assertThat(rig.device.sends).isEmpty();
-        assertThat(rig.a.send(1, two, OpFlags.RDMA_READ_SINK)).isEqualTo(Status.INVALID_PARAMETER);
+        assertThat(rig.a.send(1, two, OpFlags.RDMA_READ_SINK).status())
+                .isEqualTo(Status.INVALID_PARAMETER);
     }
 
     private interface Post {
@@ -387,8 +416,8 @@ class WorkRequestTest {
         assertThat(rig.poll()).isEmpty();
     }
 
-    private static void check(Status expected, Supplier<Status> post) {
-        assertThat(post.get()).isEqualTo(expected);
+    private static void check(Status expected, Supplier<PostResult> post) {
+        assertThat(post.get().status()).isEqualTo(expected);
     }
 
     @Test
@@ -411,7 +440,7 @@ class WorkRequestTest {
         java.lang.foreign.Arena gone = java.lang.foreign.Arena.ofConfined();
         BufferList list = new BufferList(1).addUnregistered(gone.allocate(4));
         gone.close();
-        assertThat(rig.a.send(1, list, OpFlags.INLINE)).isEqualTo(Status.ACCESS_VIOLATION);
+        assertThat(rig.a.send(1, list, OpFlags.INLINE).status()).isEqualTo(Status.ACCESS_VIOLATION);
     }
 
     @Test
@@ -426,18 +455,20 @@ class WorkRequestTest {
                         null)) {
             plain.connect();
             BufferList eight = plain.bytes(8);
-            assertThat(plain.a.sendAndInvalidate(1, eight, 1, OpFlags.NONE))
+            assertThat(plain.a.sendAndInvalidate(1, eight, 1, OpFlags.NONE).status())
                     .isEqualTo(Status.NOT_SUPPORTED);
-            assertThat(plain.a.read(1, eight, 1, 1, OpFlags.NONE)).isEqualTo(Status.NOT_SUPPORTED);
-            assertThat(plain.a.fetchAndAdd(1, eight, 8, 1, 1, OpFlags.NONE))
+            assertThat(plain.a.read(1, eight, 1, 1, OpFlags.NONE).status())
+                    .isEqualTo(Status.NOT_SUPPORTED);
+            assertThat(plain.a.fetchAndAdd(1, eight, 8, 1, 1, OpFlags.NONE).status())
                     .isEqualTo(Status.NOT_SUPPORTED);
             assertThat(plain.device.sends).isEmpty();
-            assertThat(plain.a.send(2, eight)).isEqualTo(Status.SUCCESS); // and still usable
+            assertThat(plain.a.send(2, eight).status())
+                    .isEqualTo(Status.SUCCESS); // and still usable
         }
         try (Rig iwarp =
                 new Rig(QueuePairLimits.depths(4, 4), device -> device.iwarp = true, null)
                         .connect()) {
-            assertThat(iwarp.a.sendWithImmediate(1, iwarp.bytes(8), 1, OpFlags.NONE))
+            assertThat(iwarp.a.sendWithImmediate(1, iwarp.bytes(8), 1, OpFlags.NONE).status())
                     .isEqualTo(Status.NOT_SUPPORTED);
         }
     }

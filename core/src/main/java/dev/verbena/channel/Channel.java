@@ -10,6 +10,7 @@ import dev.verbena.Connector;
 import dev.verbena.MemoryRegion;
 import dev.verbena.OpFlags;
 import dev.verbena.PooledBuffer;
+import dev.verbena.PostResult;
 import dev.verbena.QueuePair;
 import dev.verbena.QueuePairLimits;
 import dev.verbena.RemoteMemory;
@@ -293,7 +294,8 @@ public final class Channel extends Polled implements AutoCloseable {
             long length,
             @Nullable SendCallback callback,
             @Nullable Object attachment) {
-        return post(RequestKind.SEND, data, offset, length, null, null, 0, callback, attachment);
+        return post(RequestKind.SEND, data, offset, length, null, null, 0, callback, attachment)
+                .status();
     }
 
     /**
@@ -334,7 +336,7 @@ public final class Channel extends Polled implements AutoCloseable {
     }
 
     /** Posts a request if the channel is open and has room. */
-    Status post(
+    PostResult post(
             RequestKind kind,
             MemorySegment data,
             long offset,
@@ -358,7 +360,7 @@ public final class Channel extends Polled implements AutoCloseable {
                             remoteOffset,
                             callback,
                             attachment)
-                    : Status.CONNECTION_INVALID;
+                    : PostResult.NOT_CONNECTED;
         } finally {
             lock.unlock();
         }

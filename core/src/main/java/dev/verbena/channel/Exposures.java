@@ -3,6 +3,7 @@ package dev.verbena.channel;
 import dev.verbena.MemoryRegion;
 import dev.verbena.MemoryWindow;
 import dev.verbena.OpFlags;
+import dev.verbena.PostResult;
 import dev.verbena.ProtectionDomain;
 import dev.verbena.QueuePair;
 import dev.verbena.Status;
@@ -139,19 +140,19 @@ final class Exposures {
             window = domain.createMemoryWindow();
             windows.add(window);
         }
-        Status status = Status.INTERNAL_ERROR; // if it throws
+        PostResult result = null; // if it throws
         try {
-            status = pair.bind(BIND, window, region, offset, length, rights.and(WITH_NEXT));
+            result = pair.bind(BIND, window, region, offset, length, rights.and(WITH_NEXT));
         } finally {
-            if (!status.isSuccess()) {
+            if (result != PostResult.ACCEPTED) {
                 free.push(window);
             }
         }
-        if (status == Status.CONNECTION_INVALID) {
-            channel.end.sendRefused(status);
+        if (result == PostResult.NOT_CONNECTED) {
+            channel.end.sendRefused(result.status());
             return null;
         }
-        status.orThrow(pair);
+        result.orThrow();
         bindsPosted++;
         return window;
     }
@@ -228,11 +229,11 @@ final class Exposures {
         }
         exposure.state = Exposure.State.INVALIDATED;
         exposure.bindsBefore = bindsPosted;
-        Status status =
+        PostResult result =
                 pair.invalidate(
                         INVALIDATE | Integer.toUnsignedLong(exposure.token), window, OpFlags.NONE);
-        if (!status.isSuccess()) {
-            channel.end.sendRefused(status);
+        if (!result.isAccepted()) {
+            channel.end.sendRefused(result.status());
         }
     }
 

@@ -2,6 +2,7 @@ package dev.verbena.channel;
 
 import dev.verbena.BufferList;
 import dev.verbena.MemoryRegion;
+import dev.verbena.PostResult;
 import dev.verbena.QueuePair;
 import dev.verbena.Status;
 
@@ -40,7 +41,7 @@ final class Inbox {
             long at = (long) i * stride;
             messages[i] = new Message(channel, i, region.memory().asSlice(at, stride));
             receives[i] = new BufferList(1).add(region, at, stride);
-            pair.receive(i, receives[i]).orThrow(pair);
+            pair.receive(i, receives[i]).orThrow();
         }
     }
 
@@ -60,11 +61,11 @@ final class Inbox {
 
     /** Posts a receive again. One that is refused would be missing for ever: the channel ends. */
     void repost(int slot, boolean control) {
-        Status status = pair.receive(slot, receives[slot]);
-        if (status.isSuccess()) {
+        PostResult result = pair.receive(slot, receives[slot]);
+        if (result.isAccepted()) {
             credits.returnOne(control);
         } else {
-            end.receiveRefused(status);
+            end.receiveRefused(result.status());
         }
     }
 

@@ -3,10 +3,10 @@ package dev.verbena.channel;
 import dev.verbena.BufferList;
 import dev.verbena.MemoryRegion;
 import dev.verbena.OpFlags;
+import dev.verbena.PostResult;
 import dev.verbena.QueuePair;
 import dev.verbena.RemoteMemory;
 import dev.verbena.Status;
-import dev.verbena.VerbenaException;
 
 import org.jspecify.annotations.Nullable;
 
@@ -165,7 +165,7 @@ final class Outbox {
      * @param remote the peer's memory, for all but messages
      * @param remoteOffset where in it
      */
-    Status submit(
+    PostResult submit(
             RequestKind kind,
             MemorySegment data,
             long offset,
@@ -180,7 +180,7 @@ final class Outbox {
                     kind, data, offset, length, local, remote, remoteOffset, callback, attachment);
         }
         channel.counts.foundNoRoom();
-        return Status.NO_MORE_ENTRIES;
+        return PostResult.FULL;
     }
 
     /** Has a request wait for room; false when too many futures do already. */
@@ -211,9 +211,9 @@ final class Outbox {
                 && channel.end.takesRequests()) {
             Pending first = pending.element();
             CompletableFuture<Void> future = first.future();
-            Status status;
+            PostResult result;
             try {
-                status =
+                result =
                         post(
                                 first.kind(),
                                 first.data(),
@@ -232,8 +232,8 @@ final class Outbox {
             if (!channel.isOpen()) {
                 return; // the end completes it
             }
-            if (!status.isSuccess()) {
-                ChannelException refused = refusal(status, first.remote());
+            if (!result.isAccepted()) {
+                ChannelException refused = refusal(result, first.remote());
                 poller.execute(() -> future.completeExceptionally(refused)); // without the lock
             } else if (first.whenPosted()) {
                 future.complete(null); // nothing depends on it but a waiting thread
@@ -243,22 +243,17 @@ final class Outbox {
     }
 
     /** The exception for a request that was refused just now. */
-    ChannelException refusal(Status status, @Nullable RemoteMemory remote) {
+    ChannelException refusal(PostResult result, @Nullable RemoteMemory remote) {
+        Status status = result.status();
         if (status == Status.CONNECTION_INVALID || !channel.isOpen()) {
             return channel.end.exception(status);
         }
-        if (remote != null && !usable.contains(remote.token())) {
-            return new ChannelException(
-                    status,
-                    "%s refused a request: %s. %s"
-                            .formatted(channel, usable.whyNot(remote.token()), status));
-        }
-        try {
-            status.orThrow(pair);
-            throw new AssertionError("It was not refused");
-        } catch (VerbenaException e) {
-            return new ChannelException(status, String.valueOf(e.getMessage()));
-        }
+        String why =
+                remote != null && result == PostResult.NOT_EXPOSED
+                        ? usable.whyNot(remote.token())
+                        : result.reason();
+        return new ChannelException(
+                status, "%s refused a request: %s. %s".formatted(channel, why, status));
     }
 
     private void forget(Pending first) {
@@ -268,7 +263,7 @@ final class Outbox {
         }
     }
 
-    private Status post(
+    private PostResult post(
             RequestKind kind,
             MemorySegment data,
             long offset,
@@ -281,17 +276,17 @@ final class Outbox {
         int slot = next;
         long at = start + (long) slot * stride;
         if (remote != null && !usable.contains(remote.token())) {
-            return Status.ACCESS_VIOLATION;
+            return PostResult.NOT_EXPOSED;
         }
         if (kind.message) {
             MemorySegment.copy(data, offset, memory, at + Frame.HEADER_BYTES, length);
         }
-        Status status = Status.SUCCESS;
+        PostResult result = PostResult.ACCEPTED;
         if (local != null && remote != null) {
-            status = postAccess(kind, slot, local, remote, remoteOffset);
+            result = postAccess(kind, slot, local, remote, remoteOffset);
         }
-        if (status.isSuccess() && kind.message) {
-            status =
+        if (result.isAccepted() && kind.message) {
+            result =
                     postFrame(
                             slot,
                             at,
@@ -299,7 +294,7 @@ final class Outbox {
                             (int) length,
                             kind.invalidates ? remote : null);
         }
-        if (status.isSuccess()) {
+        if (result.isAccepted()) {
             next = slot + 1 == callbacks.length ? 0 : slot + 1;
             outstanding++;
             fill(slot, kind, callback, attachment);
@@ -307,7 +302,7 @@ final class Outbox {
             readsOutstanding += kind.reads ? 1 : 0;
             deadlines.posted();
         }
-        return status;
+        return result;
     }
 
     /** Writes references only where they change: the collector has to learn of each write. */
@@ -329,21 +324,21 @@ final class Outbox {
     }
 
     /** Posts a read or write. What is the caller's mistake is refused without effect. */
-    private Status postAccess(
+    private PostResult postAccess(
             RequestKind kind, int slot, BufferList local, RemoteMemory remote, long offset) {
-        Status status =
+        PostResult result =
                 kind.reads
                         ? pair.read(slot, local, remote, offset, OpFlags.NONE)
                         : kind.message
                                 ? pair.write(FIRST_PART | slot, local, remote, offset, WITH_NEXT)
                                 : pair.write(slot, local, remote, offset, OpFlags.NONE);
-        if (status == Status.CONNECTION_INVALID || status == Status.NO_MORE_ENTRIES) {
-            channel.end.sendRefused(status);
+        if (result == PostResult.NOT_CONNECTED || result == PostResult.FULL) {
+            channel.end.sendRefused(result.status());
         }
-        return status;
+        return result;
     }
 
-    private Status postFrame(
+    private PostResult postFrame(
             long context, long at, byte kind, int length, @Nullable RemoteMemory taken) {
         int noteCount = notes.inNextFrame();
         int bytes = Frame.HEADER_BYTES + length + noteCount * Frame.NOTE_BYTES;
@@ -354,11 +349,11 @@ final class Outbox {
             flags = flags.and(OpFlags.READ_FENCE); // a key must not end before the reads by it
         }
         BufferList list = frame.clear().add(region, at, bytes);
-        Status status =
+        PostResult result =
                 taken == null
                         ? pair.send(context, list, flags)
                         : pair.sendAndInvalidate(context, list, taken.token(), flags);
-        if (status.isSuccess()) {
+        if (result.isAccepted()) {
             credits.sent(kind != Frame.MESSAGE);
             if (kind == Frame.MESSAGE) {
                 channel.counts.messageSent(length);
@@ -369,9 +364,9 @@ final class Outbox {
                 usable.givenBack(taken.token()); // never a second time
             }
         } else {
-            channel.end.sendRefused(status);
+            channel.end.sendRefused(result.status());
         }
-        return status;
+        return result;
     }
 
     /** A request has ended well: its callback is {@link #callback}'s until the slot is free. */
@@ -436,7 +431,7 @@ final class Outbox {
         }
         int index = nextControl;
         long at = start + (long) callbacks.length * stride + (long) index * Frame.MOST_EXTRA_BYTES;
-        if (!postFrame(CONTROL | index, at, kind, 0, null).isSuccess()) {
+        if (!postFrame(CONTROL | index, at, kind, 0, null).isAccepted()) {
             return false;
         }
         controlBinds[index] = exposures.bindsPosted();

@@ -69,7 +69,16 @@ public final class PeerMemory {
             @Nullable SendCallback callback,
             @Nullable Object attachment) {
         return channel.post(
-                RequestKind.WRITE, NOTHING, 0, 0, local, remote, offset, callback, attachment);
+                        RequestKind.WRITE,
+                        NOTHING,
+                        0,
+                        0,
+                        local,
+                        remote,
+                        offset,
+                        callback,
+                        attachment)
+                .status();
     }
 
     /**
@@ -108,7 +117,16 @@ public final class PeerMemory {
             @Nullable SendCallback callback,
             @Nullable Object attachment) {
         return channel.post(
-                RequestKind.READ, NOTHING, 0, 0, local, remote, offset, callback, attachment);
+                        RequestKind.READ,
+                        NOTHING,
+                        0,
+                        0,
+                        local,
+                        remote,
+                        offset,
+                        callback,
+                        attachment)
+                .status();
     }
 
     /**
@@ -146,15 +164,16 @@ public final class PeerMemory {
             @Nullable SendCallback callback,
             @Nullable Object attachment) {
         return channel.post(
-                RequestKind.SEND_AND_INVALIDATE,
-                data,
-                offset,
-                length,
-                null,
-                taken,
-                0,
-                callback,
-                attachment);
+                        RequestKind.SEND_AND_INVALIDATE,
+                        data,
+                        offset,
+                        length,
+                        null,
+                        taken,
+                        0,
+                        callback,
+                        attachment)
+                .status();
     }
 
     /**
@@ -195,15 +214,16 @@ public final class PeerMemory {
             @Nullable SendCallback callback,
             @Nullable Object attachment) {
         return channel.post(
-                RequestKind.WRITE_AND_INVALIDATE,
-                data,
-                offset,
-                length,
-                local,
-                remote,
-                remoteOffset,
-                callback,
-                attachment);
+                        RequestKind.WRITE_AND_INVALIDATE,
+                        data,
+                        offset,
+                        length,
+                        local,
+                        remote,
+                        remoteOffset,
+                        callback,
+                        attachment)
+                .status();
     }
 
     /**

@@ -11,6 +11,7 @@ import dev.verbena.Connector;
 import dev.verbena.MemoryRegion;
 import dev.verbena.MemoryWindow;
 import dev.verbena.OpFlags;
+import dev.verbena.PostResult;
 import dev.verbena.QueuePair;
 import dev.verbena.QueuePairLimits;
 import dev.verbena.Status;
@@ -64,7 +65,6 @@ public final class RawChannel extends Polled implements AutoCloseable {
     private final ReentrantLock lock = new ReentrantLock(); // of the requests, and the end
     private final CompletableFuture<Status> closed = new CompletableFuture<>();
 
-    private long refusedByProvider; // posts; guarded by the lock
     private volatile @Nullable Connector connector;
     private volatile @Nullable ConnectionData connectionData;
     private volatile boolean expectsMessage;
@@ -341,24 +341,20 @@ public final class RawChannel extends Polled implements AutoCloseable {
         return requests.isFull() && !flags.contains(OpFlags.SILENT_SUCCESS);
     }
 
-    /** Whether it was the provider that has refused what was just posted. */
-    private boolean providerRefused() {
-        long before = refusedByProvider;
-        refusedByProvider = pair.counters().requests().refusedByProvider();
-        return refusedByProvider != before;
-    }
-
     /** A request was posted, or refused. The caller holds the lock. */
-    private Status began(
-            Status status, OpFlags flags, @Nullable RawCallback callback, @Nullable Object object) {
-        if (status.isSuccess() && !flags.contains(OpFlags.SILENT_SUCCESS)) {
-            requests.posted(callback, object);
-        } else if (!status.isSuccess()
-                && status != Status.NO_MORE_ENTRIES // comes again and again: nothing is allocated
-                && providerRefused()) {
-            reason.refused("a request", status);
+    private PostResult began(
+            PostResult result,
+            OpFlags flags,
+            @Nullable RawCallback callback,
+            @Nullable Object attachment) {
+        if (result.isAccepted()) {
+            if (!flags.contains(OpFlags.SILENT_SUCCESS)) {
+                requests.posted(callback, attachment);
+            }
+        } else if (result.errno() != 0) {
+            reason.refused("a request", result.status());
         }
-        return status;
+        return result;
     }
 
     /**
@@ -370,7 +366,7 @@ public final class RawChannel extends Polled implements AutoCloseable {
      * @param attachment what the callback gets
      * @return as {@link QueuePair#send}
      */
-    public Status send(
+    public PostResult send(
             BufferList buffers,
             OpFlags flags,
             @Nullable RawCallback callback,
@@ -378,7 +374,7 @@ public final class RawChannel extends Polled implements AutoCloseable {
         lock.lock();
         try {
             return isFull(flags)
-                    ? Status.NO_MORE_ENTRIES
+                    ? PostResult.FULL
                     : began(
                             pair.send(requests.next(), buffers, flags),
                             flags,
@@ -399,7 +395,7 @@ public final class RawChannel extends Polled implements AutoCloseable {
      * @param attachment what the callback gets
      * @return as {@link QueuePair#sendAndInvalidate}
      */
-    public Status sendAndInvalidate(
+    public PostResult sendAndInvalidate(
             BufferList buffers,
             int remoteToken,
             OpFlags flags,
@@ -408,7 +404,7 @@ public final class RawChannel extends Polled implements AutoCloseable {
         lock.lock();
         try {
             return isFull(flags)
-                    ? Status.NO_MORE_ENTRIES
+                    ? PostResult.FULL
                     : began(
                             pair.sendAndInvalidate(requests.next(), buffers, remoteToken, flags),
                             flags,
@@ -430,7 +426,7 @@ public final class RawChannel extends Polled implements AutoCloseable {
      * @param attachment what the callback gets
      * @return as {@link QueuePair#write}
      */
-    public Status write(
+    public PostResult write(
             BufferList buffers,
             long remoteAddress,
             int remoteToken,
@@ -440,7 +436,7 @@ public final class RawChannel extends Polled implements AutoCloseable {
         lock.lock();
         try {
             return isFull(flags)
-                    ? Status.NO_MORE_ENTRIES
+                    ? PostResult.FULL
                     : began(
                             pair.write(requests.next(), buffers, remoteAddress, remoteToken, flags),
                             flags,
@@ -462,7 +458,7 @@ public final class RawChannel extends Polled implements AutoCloseable {
      * @param attachment what the callback gets
      * @return as {@link QueuePair#read}
      */
-    public Status read(
+    public PostResult read(
             BufferList buffers,
             long remoteAddress,
             int remoteToken,
@@ -472,7 +468,7 @@ public final class RawChannel extends Polled implements AutoCloseable {
         lock.lock();
         try {
             return isFull(flags)
-                    ? Status.NO_MORE_ENTRIES
+                    ? PostResult.FULL
                     : began(
                             pair.read(requests.next(), buffers, remoteAddress, remoteToken, flags),
                             flags,
@@ -495,7 +491,7 @@ public final class RawChannel extends Polled implements AutoCloseable {
      * @param attachment what the callback gets
      * @return as {@link QueuePair#bind}
      */
-    public Status bind(
+    public PostResult bind(
             MemoryWindow window,
             MemoryRegion region,
             long offset,
@@ -506,14 +502,12 @@ public final class RawChannel extends Polled implements AutoCloseable {
         lock.lock();
         try {
             if (isFull(flags)) {
-                return Status.NO_MORE_ENTRIES;
+                return PostResult.FULL;
             }
-            Status status = pair.bind(requests.next(), window, region, offset, length, flags);
-            if (!status.isSuccess()) {
-                var _ = providerRefused(); // counted here: the next refusal is another's
-                return status;
-            }
-            return began(status, flags, callback, attachment);
+            PostResult result = pair.bind(requests.next(), window, region, offset, length, flags);
+            // A refused bind, which may only lack memory for a new window, does not end the
+            // channel.
+            return result.isAccepted() ? began(result, flags, callback, attachment) : result;
         } finally {
             lock.unlock();
         }
@@ -528,7 +522,7 @@ public final class RawChannel extends Polled implements AutoCloseable {
      * @param attachment what the callback gets
      * @return as {@link QueuePair#invalidate}
      */
-    public Status invalidate(
+    public PostResult invalidate(
             MemoryWindow window,
             OpFlags flags,
             @Nullable RawCallback callback,
@@ -536,7 +530,7 @@ public final class RawChannel extends Polled implements AutoCloseable {
         lock.lock();
         try {
             return isFull(flags)
-                    ? Status.NO_MORE_ENTRIES
+                    ? PostResult.FULL
                     : began(
                             pair.invalidate(requests.next(), window, flags),
                             flags,

@@ -4,7 +4,7 @@ import com.google.errorprone.annotations.CheckReturnValue;
 
 import dev.verbena.Completions;
 import dev.verbena.OperationType;
-import dev.verbena.Status;
+import dev.verbena.PostResult;
 
 import java.lang.foreign.MemorySegment;
 
@@ -120,20 +120,20 @@ public final class RawMessage {
      * Posts its receive again, once for each message, by the polling thread or any other; shared
      * receives also when the channel has ended. The message is not to be read any more.
      *
-     * @return SUCCESS; or, not posted: CONNECTION_INVALID when the channel or the shared pool was
-     *     closed, or the status for the provider's error, and this may be called again
+     * @return {@link PostResult#ACCEPTED}; or, not posted: NOT_CONNECTED when the channel or the
+     *     shared pool was closed, or the provider's error, and this may be called again
      * @throws IllegalStateException when it was posted already
      */
-    public Status repost() {
+    public PostResult repost() {
         if (!held) {
             throw new IllegalStateException("The receive of this message is posted already");
         }
         held = false; // before the post: the next message may come at once
-        Status status = receives.post(slot);
-        if (!status.isSuccess()) {
+        PostResult result = receives.post(slot);
+        if (!result.isAccepted()) {
             held = true;
         }
-        return status;
+        return result;
     }
 
     @Override

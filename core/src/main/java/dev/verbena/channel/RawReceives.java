@@ -5,6 +5,7 @@ import com.google.errorprone.annotations.CheckReturnValue;
 import dev.verbena.Access;
 import dev.verbena.BufferList;
 import dev.verbena.MemoryRegion;
+import dev.verbena.PostResult;
 import dev.verbena.ProtectionDomain;
 import dev.verbena.QueuePair;
 import dev.verbena.QueuePairLimits;
@@ -152,13 +153,13 @@ public final class RawReceives implements AutoCloseable {
         }
     }
 
-    Status post(int slot) {
+    PostResult post(int slot) {
         SharedReceiveQueue to = shared;
         if (to != null) {
             return to.receive(slot, buffers[slot]);
         }
         QueuePair own = pair;
-        return own == null ? Status.CONNECTION_INVALID : own.receive(slot, buffers[slot]);
+        return own == null ? PostResult.NOT_CONNECTED : own.receive(slot, buffers[slot]);
     }
 
     /**
@@ -167,9 +168,10 @@ public final class RawReceives implements AutoCloseable {
      */
     void giveBack(int slot) {
         if (shared != null) {
-            Status status = post(slot);
-            if (!status.isSuccess()) {
-                poller.failAllWith(this, status, "a shared receive was refused with " + status);
+            PostResult result = post(slot);
+            if (!result.isAccepted()) {
+                poller.failAllWith(
+                        this, result.status(), "a shared receive was refused: " + result.reason());
             }
         }
     }

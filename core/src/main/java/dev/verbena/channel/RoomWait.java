@@ -1,6 +1,7 @@
 package dev.verbena.channel;
 
 import dev.verbena.BufferList;
+import dev.verbena.PostResult;
 import dev.verbena.RemoteMemory;
 import dev.verbena.Status;
 import dev.verbena.internal.text.Text;
@@ -124,7 +125,7 @@ final class RoomWait {
         CompletableFuture<Void> future = new CompletableFuture<>();
         channel.lock.lock();
         try {
-            Status status =
+            PostResult result =
                     channel.post(
                             kind,
                             data,
@@ -135,15 +136,15 @@ final class RoomWait {
                             0,
                             COMPLETE_FUTURE,
                             future);
-            if (status == Status.NO_MORE_ENTRIES && channel.isOpen()) {
+            if (result == PostResult.FULL && channel.isOpen()) {
                 if (!outbox.enqueue(new Outbox.Pending(kind, data, local, remote, future, false))) {
                     future.completeExceptionally(
                             new ChannelException(
-                                    status,
+                                    result.status(),
                                     "1,024 requests wait for room already: wait for some of their futures first"));
                 }
-            } else if (!status.isSuccess()) {
-                future.completeExceptionally(outbox.refusal(status, remote));
+            } else if (!result.isAccepted()) {
+                future.completeExceptionally(outbox.refusal(result, remote));
             }
         } finally {
             channel.lock.unlock();

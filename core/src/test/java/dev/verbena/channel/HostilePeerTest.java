@@ -40,7 +40,7 @@ class HostilePeerTest {
                         Outbox.CONTROL,
                         new BufferList(1).add(two.other, 0, bytes),
                         OpFlags.SILENT_SUCCESS)
-                .orThrow(two.b.pair());
+                .orThrow();
         two.run();
     }
 

@@ -44,17 +44,14 @@ class PeerMemoryRefusalTest {
             isRefused(
                     memory.writeAsync(bytes, remote.slice(0, 4)),
                     Status.INVALID_PARAMETER,
-                    "write of QueuePair",
                     "the bytes would go beyond the remote memory");
             isRefused(
                     memory.writeAsync(BufferList.of(two.region), remote),
                     Status.INVALID_PARAMETER_MIX,
-                    "write of QueuePair",
                     "another protection domain");
             isRefused(
                     memory.readAsync(remote, BufferList.of(readOnly)),
                     Status.ACCESS_VIOLATION,
-                    "read of QueuePair",
                     "register it with LOCAL_WRITE");
             RemoteMemory invented = RemoteMemory.of(remote.address(), ~remote.token(), 10);
             isRefused(

@@ -156,7 +156,7 @@ class RawChannelTest {
         b.close();
         assertThat(a.closed().get(30, TimeUnit.SECONDS)).isEqualTo(Status.CANCELLED);
         assertThat(nextEnd()).isEqualTo(new Ended("channel", b, Status.CANCELLED));
-        assertThat(a.send(bytes(0, 8), OpFlags.NONE, null, null))
+        assertThat(a.send(bytes(0, 8), OpFlags.NONE, null, null).status())
                 .isEqualTo(Status.CONNECTION_INVALID);
     }
 
@@ -226,7 +226,7 @@ class RawChannelTest {
         for (int i = 0; i < 4; i++) {
             a.send(bytes(0, 8), OpFlags.NONE, this::ended, i).orThrow();
         }
-        assertThat(a.send(bytes(0, 8), OpFlags.NONE, this::ended, "one more"))
+        assertThat(a.send(bytes(0, 8), OpFlags.NONE, this::ended, "one more").status())
                 .isEqualTo(Status.NO_MORE_ENTRIES);
         for (int i = 0; i < 4; i++) {
             assertThat(nextEnd()).isEqualTo(new Ended("request", i, Status.IO_TIMEOUT));
@@ -290,16 +290,16 @@ class RawChannelTest {
         RawChannel a = channel(null, handler((channel, message) -> {}));
         RawChannel b = channel(null, reposting());
         connect(a, b);
-        assertThat(a.write(bytes(0, 8), 0, 0, OpFlags.ALLOW_REMOTE_READ, null, null))
+        assertThat(a.write(bytes(0, 8), 0, 0, OpFlags.ALLOW_REMOTE_READ, null, null).status())
                 .isEqualTo(Status.INVALID_PARAMETER);
         refuseNext();
-        assertThat(a.bind(window, memory, 0, 8, OpFlags.ALLOW_REMOTE_READ, null, null))
+        assertThat(a.bind(window, memory, 0, 8, OpFlags.ALLOW_REMOTE_READ, null, null).status())
                 .isEqualTo(Status.INSUFFICIENT_RESOURCES);
-        assertThat(a.write(bytes(0, 8), 0, 0, OpFlags.ALLOW_REMOTE_READ, null, null))
+        assertThat(a.write(bytes(0, 8), 0, 0, OpFlags.ALLOW_REMOTE_READ, null, null).status())
                 .isEqualTo(Status.INVALID_PARAMETER);
         assertThat(a.closeReason()).isNull();
         refuseNext();
-        assertThat(a.send(bytes(0, 8), OpFlags.NONE, this::ended, "refused"))
+        assertThat(a.send(bytes(0, 8), OpFlags.NONE, this::ended, "refused").status())
                 .isEqualTo(Status.INSUFFICIENT_RESOURCES);
         assertThat(nextEnd()).isEqualTo(new Ended("channel", a, Status.INSUFFICIENT_RESOURCES));
         assertThat(a.closeReason())

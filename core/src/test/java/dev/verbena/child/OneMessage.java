@@ -40,7 +40,7 @@ public final class OneMessage {
             Status status = queue.await(Duration.ofSeconds(30));
             Completions completions = new Completions(8);
             int count = queue.poll(completions);
-            Status refused = a.write(3, bytes, 0, 0, OpFlags.ALLOW_REMOTE_READ);
+            Status refused = a.write(3, bytes, 0, 0, OpFlags.ALLOW_REMOTE_READ).status();
             a.send(4, bytes).orThrow(); // the peer has no receive
             count += queue.poll(completions);
             System.out.println(

@@ -1,5 +1,6 @@
 package dev.verbena.internal.queue;
 
+import dev.verbena.PostResult;
 import dev.verbena.internal.verbs.Provider;
 import dev.verbena.internal.verbs.SendChain;
 
@@ -83,9 +84,9 @@ public final class Batch {
      *
      * @param context the caller's context
      * @param operand immediate data, or what an atomic operation compares or adds
-     * @return {@link Refusal#NONE}, or a refusal's code: then it is not recorded
+     * @return {@link PostResult#ACCEPTED}, or a refusal's code: then it is not recorded
      */
-    public int add(
+    public PostResult add(
             Operation operation,
             long context,
             Buffers buffers,
@@ -96,22 +97,22 @@ public final class Batch {
             int flags) {
         try {
             if (size == capacity) {
-                return Refusal.FULL.code();
+                return PostResult.FULL;
             }
             if ((flags & ~operation.flags()) != 0) {
-                return Refusal.UNKNOWN_FLAG.code();
+                return PostResult.UNKNOWN_FLAG;
             }
             int count = buffers.size();
             // The peer's part is checked by the post: it may not be connected yet.
-            int refusal =
+            PostResult refusal =
                     queue.rules.check(operation, buffers, count, remoteAddress, flags, true, 1);
-            if (refusal != Refusal.NONE) {
+            if (refusal != PostResult.ACCEPTED) {
                 return refusal;
             }
             chain.begin(operation.opcode());
             operation.fill(chain, remoteAddress, remoteKey, operand, swap);
             refusal = fillBuffers(size, buffers, count, flags);
-            if (refusal != Refusal.NONE) {
+            if (refusal != PostResult.ACCEPTED) {
                 return refusal;
             }
             if (operation.needs() != Operation.Needs.NOTHING) {
@@ -119,7 +120,7 @@ public final class Batch {
                 reads |= operation.needs().reads();
             }
             finish(operation, context, flags, buffers.bytes());
-            return Refusal.NONE;
+            return PostResult.ACCEPTED;
         } finally {
             Reference.reachabilityFence(this);
             Reference.reachabilityFence(buffers);
@@ -127,11 +128,11 @@ public final class Batch {
     }
 
     /** Writes the buffers, or their bytes, into the request that the chain is at. */
-    private int fillBuffers(int index, Buffers buffers, int count, int flags) {
+    private PostResult fillBuffers(int index, Buffers buffers, int count, int flags) {
         if ((flags & RequestFlags.INLINE) == 0) {
             chain.copyOfBuffers(buffers.entries(), count);
             noteScopes(index, buffers, count);
-            return Refusal.NONE;
+            return PostResult.ACCEPTED;
         }
         long copied = buffers.copyInline(chain, count, queue.rules.maxInlineBytes());
         if (copied < 0) {
@@ -141,7 +142,7 @@ public final class Batch {
             chain.buffers(0, 0);
         }
         noteScopes(index, buffers, 0);
-        return Refusal.NONE;
+        return PostResult.ACCEPTED;
     }
 
     private void finish(Operation operation, long context, int flags, long length) {
@@ -201,22 +202,22 @@ public final class Batch {
     /**
      * Replaces the buffers of a recorded request; or its bytes, if it is inline.
      *
-     * @return {@link Refusal#NONE}, or a refusal's code: then it is as before, but for bytes of an
-     *     inline request whose new ones could not all be read
+     * @return {@link PostResult#ACCEPTED}, or a refusal's code: then it is as before, but for bytes
+     *     of an inline request whose new ones could not all be read
      * @throws IndexOutOfBoundsException when there is no such request
      */
-    public int buffers(int index, Buffers buffers) {
+    public PostResult buffers(int index, Buffers buffers) {
         Operation operation = operation(index);
         int kept = (int) asked(index) & RequestFlags.ALL;
         try {
             int count = buffers.size();
-            int refusal = queue.rules.check(operation, buffers, count, 0, kept, true, 1);
-            if (refusal != Refusal.NONE) {
+            PostResult refusal = queue.rules.check(operation, buffers, count, 0, kept, true, 1);
+            if (refusal != PostResult.ACCEPTED) {
                 return refusal;
             }
             chain.moveTo(index);
             refusal = fillBuffers(index, buffers, count, kept);
-            if (refusal == Refusal.NONE) {
+            if (refusal == PostResult.ACCEPTED) {
                 long length = buffers.bytes();
                 bytes += length - length(index);
                 records[WORDS * index + 2] = length << FLAG_BITS | kept;
@@ -255,18 +256,18 @@ public final class Batch {
     /**
      * Replaces what a recorded request names at the peer: memory, or the key that it invalidates.
      *
-     * @return {@link Refusal#NONE}, or a refusal's code: then it is as before
+     * @return {@link PostResult#ACCEPTED}, or a refusal's code: then it is as before
      */
-    public int remote(int index, long remoteAddress, int remoteKey) {
+    public PostResult remote(int index, long remoteAddress, int remoteKey) {
         Operation operation = operation(index);
-        int refusal = SendRules.checkRemote(operation, remoteAddress);
-        if (refusal != Refusal.NONE) {
+        PostResult refusal = SendRules.checkRemote(operation, remoteAddress);
+        if (refusal != PostResult.ACCEPTED) {
             return refusal;
         }
         try {
             chain.moveTo(index);
             operation.fillRemote(chain, remoteAddress, remoteKey);
-            return Refusal.NONE;
+            return PostResult.ACCEPTED;
         } finally {
             chain.moveTo(size);
             Reference.reachabilityFence(this);
@@ -276,25 +277,25 @@ public final class Batch {
     /**
      * Posts all requests, behind what was deferred before. The batch stays as it is.
      *
-     * @return {@link Refusal#NONE} when each of them ends in its completion; otherwise as posts
-     *     return it, and none of them has any effect
+     * @return {@link PostResult#ACCEPTED} when each of them ends in its completion; otherwise as
+     *     posts return it, and none of them has any effect
      */
-    public int post() {
+    public PostResult post() {
         StackReserve.check();
         if (!queue.acquire()) {
-            return Refusal.NOT_CONNECTED.code();
+            return PostResult.NOT_CONNECTED;
         }
         try {
             queue.postDeferredHere();
-            int refusal = check();
-            if (refusal != Refusal.NONE || size == 0) {
+            PostResult refusal = check();
+            if (refusal != PostResult.ACCEPTED || size == 0) {
                 return refusal;
             }
             RequestLedger ledger = queue.ledger;
             int unsignaled = silent == 0 ? 0 : chooseSignals();
             ledger.addAll(chain, records, size, silent);
             refusal = queue.postBatch(chain, unsignaled);
-            if (refusal == Refusal.NONE) {
+            if (refusal == PostResult.ACCEPTED) {
                 ledger.addBytes(bytes);
             }
             return refusal;
@@ -304,13 +305,13 @@ public final class Batch {
         }
     }
 
-    private int check() {
-        int refusal = queue.admitBatch(size, invalidates, reads);
-        if (refusal != Refusal.NONE) {
+    private PostResult check() {
+        PostResult refusal = queue.admitBatch(size, invalidates, reads);
+        if (refusal != PostResult.ACCEPTED) {
             return refusal;
         }
         boolean alive = severalScopes ? allAlive() : scopeOfAll == null || scopeOfAll.isAlive();
-        return alive ? Refusal.NONE : Refusal.ARENA_CLOSED.code();
+        return alive ? PostResult.ACCEPTED : PostResult.ARENA_CLOSED;
     }
 
     private boolean allAlive() {

@@ -1,5 +1,6 @@
 package dev.verbena.internal.queue;
 
+import dev.verbena.PostResult;
 import dev.verbena.internal.text.Text;
 import dev.verbena.internal.verbs.SendChain;
 import dev.verbena.internal.verbs.SgeArray;
@@ -138,10 +139,8 @@ public final class Buffers {
     }
 
     /** The refusal of an inline request, by what {@link #copyInline} returned. */
-    static int refusal(long copied) {
-        return copied == TOO_MANY
-                ? Refusal.TOO_MANY_INLINE_BYTES.code()
-                : Refusal.UNREADABLE.code();
+    static PostResult refusal(long copied) {
+        return copied == TOO_MANY ? PostResult.TOO_MANY_INLINE_BYTES : PostResult.UNREADABLE;
     }
 
     /** Whether all buffers are registered in this domain. */

@@ -1,5 +1,6 @@
 package dev.verbena.internal.queue;
 
+import dev.verbena.PostResult;
 import dev.verbena.internal.verbs.Errno;
 import dev.verbena.internal.verbs.SendChain;
 
@@ -27,7 +28,7 @@ final class ChainRefusal {
      * @param queue whose chain it is; its requests are in the ledger
      * @param asking whose post has not returned yet
      */
-    static int settle(SendQueue queue, SendChain chain, int answer, int asking) {
+    static PostResult settle(SendQueue queue, SendChain chain, int answer, int asking) {
         int posted = 0; // so many the provider has taken
         int errno = chain.refused(posted, answer);
         // A queue that was full for the provider may have a free slot once completions are polled.
@@ -40,7 +41,7 @@ final class ChainRefusal {
             posted = chain.refusedAt();
             errno = queue.post(chain, posted);
         }
-        return errno == 0 ? 0 : refused(queue, chain, errno, posted, asking);
+        return errno == 0 ? PostResult.ACCEPTED : refused(queue, chain, errno, posted, asking);
     }
 
     /**
@@ -49,7 +50,7 @@ final class ChainRefusal {
      * @param posted how many of the chain it had taken before
      * @return what the post returns whose caller waits
      */
-    private static int refused(
+    private static PostResult refused(
             SendQueue queue, SendChain chain, int errno, int posted, int asking) {
         RequestLedger ledger = queue.ledger;
         int at = chain.refusedAt();
@@ -59,13 +60,14 @@ final class ChainRefusal {
             for (int sequence = last; sequence - (first + at) >= 0; sequence--) {
                 ledger.takeBack();
             }
-            return errno; // nothing else has happened
+            return PostResult.ofErrno(errno); // nothing else has happened
         }
         boolean lastIsAsking = asking == LAST_ASKS;
-        int answer = asking == ALL_ASK ? Refusal.NONE : errno; // some of a batch may be posted
+        // Some of a batch may be posted.
+        PostResult answer = asking == ALL_ASK ? PostResult.ACCEPTED : PostResult.ofErrno(errno);
         if (at == SendChain.UNKNOWN) {
             if (queue.poller.refuse(ledger, first + posted, last, lastIsAsking)) {
-                return Refusal.NONE; // whatever the provider meant: all have completed
+                return PostResult.ACCEPTED; // whatever the provider meant: all have completed
             }
             queue.end();
         } else {
@@ -74,7 +76,7 @@ final class ChainRefusal {
             if (lastIsAsking) {
                 ledger.takeBack();
                 lastSynthesized--;
-                answer = Refusal.NOT_CONNECTED.code();
+                answer = PostResult.NOT_CONNECTED;
             }
             queue.poller.synthesize(
                     ledger, first + at, lastSynthesized, SynthesizedStatus.NOT_POSTED);

@@ -1,6 +1,7 @@
 package dev.verbena.internal.queue;
 
 import dev.verbena.OperationType;
+import dev.verbena.PostResult;
 import dev.verbena.internal.verbs.ReceiveRequest;
 
 import java.lang.ref.Reference;
@@ -47,40 +48,39 @@ public final class ReceiveQueue extends QueueLock {
     }
 
     /** Checks a receive's buffers. */
-    static int check(Buffers buffers, int count, int maxBuffers, Object domain) {
+    static PostResult check(Buffers buffers, int count, int maxBuffers, Object domain) {
         if (count > maxBuffers) {
-            return Refusal.TOO_MANY_BUFFERS.code();
+            return PostResult.TOO_MANY_BUFFERS;
         }
         if (!buffers.isOf(domain)) {
-            return Refusal.OTHER_DOMAIN.code();
+            return PostResult.OTHER_DOMAIN;
         }
         // Here rather than in a completion: that would be the end of the connection.
         if (!buffers.writable()) {
-            return Refusal.NOT_WRITABLE.code();
+            return PostResult.NOT_WRITABLE;
         }
-        return buffers.alive(count) ? Refusal.NONE : Refusal.ARENA_CLOSED.code();
+        return buffers.alive(count) ? PostResult.ACCEPTED : PostResult.ARENA_CLOSED;
     }
 
     /**
      * Posts a receive.
      *
      * @param context the caller's context
-     * @return {@link Refusal#NONE}, a positive errno, or a {@link Refusal#code}
      */
-    public int post(long context, Buffers buffers) {
+    public PostResult post(long context, Buffers buffers) {
         StackReserve.check();
         if (!acquire()) {
-            return Refusal.NOT_CONNECTED.code();
+            return PostResult.NOT_CONNECTED;
         }
         boolean synthesized;
         try {
             int count = buffers.size(); // once: see Buffers
-            int refusal = check(buffers, count, maxBuffers, domain);
-            if (refusal != Refusal.NONE) {
+            PostResult refusal = check(buffers, count, maxBuffers, domain);
+            if (refusal != PostResult.ACCEPTED) {
                 return refusal;
             }
             if (ledger.full()) {
-                return Refusal.FULL.code();
+                return PostResult.FULL;
             }
             int sequence = ledger.add(context, OperationType.RECEIVE, false, true);
             synthesized = flushed;
@@ -100,19 +100,21 @@ public final class ReceiveQueue extends QueueLock {
         if (synthesized) {
             poller.announce();
         }
-        return Refusal.NONE;
+        return PostResult.ACCEPTED;
     }
 
     /**
      * A provider that refuses a receive names it in {@code bad_wr}. One that does not may have kept
      * it, and then its id must not be the next one's, too.
      */
-    private int refused(int answer, int sequence) {
+    private PostResult refused(int errno, int sequence) {
         if (request.wasNamed()) {
             ledger.takeBack();
-            return answer;
+            return PostResult.ofErrno(errno);
         }
-        return poller.refuse(ledger, sequence, sequence, true) ? Refusal.NONE : answer;
+        return poller.refuse(ledger, sequence, sequence, true)
+                ? PostResult.ACCEPTED
+                : PostResult.ofErrno(errno);
     }
 
     /** Whether receives are outstanding that are not known to be flushed. */

@@ -1,5 +1,7 @@
 package dev.verbena.internal.queue;
 
+import dev.verbena.PostResult;
+
 import org.jspecify.annotations.Nullable;
 
 import java.util.concurrent.atomic.AtomicLongArray;
@@ -76,12 +78,12 @@ public final class RequestCounts {
     }
 
     /** A post was refused. */
-    public void refused(int code) {
+    public void refused(PostResult result) {
         AtomicLongArray own = own();
         own.getAndIncrement(REFUSED);
-        if (code == Refusal.FULL.code()) {
+        if (result == PostResult.FULL) {
             own.getAndIncrement(FULL);
-        } else if (code > 0) {
+        } else if (result.errno() != 0) {
             own.getAndIncrement(BY_PROVIDER);
         }
     }

@@ -1,5 +1,6 @@
 package dev.verbena.internal.queue;
 
+import dev.verbena.PostResult;
 import dev.verbena.internal.verbs.SendChain;
 import dev.verbena.internal.verbs.SendChains;
 import dev.verbena.internal.verbs.VerbsContext;
@@ -27,7 +28,7 @@ import java.lang.ref.Reference;
  * <p>Binds and invalidates, which name a window, begin in {@link WindowRequests}. The queue is its
  * own lock: an object less to be read by each post.
  *
- * <p>Posts return {@link Refusal#NONE}, a positive errno of the provider, or a {@link
+ * <p>Posts return {@link PostResult#ACCEPTED}, a positive errno of the provider, or a {@link
  * Refusal#code}.
  */
 public final class SendQueue extends QueueLock {
@@ -121,7 +122,7 @@ public final class SendQueue extends QueueLock {
      * @param operand immediate data, or what an atomic operation compares or adds
      * @return whether it was accepted: see this class
      */
-    public int post(
+    public PostResult post(
             Operation operation,
             long context,
             Buffers buffers,
@@ -132,12 +133,12 @@ public final class SendQueue extends QueueLock {
             int flags) {
         StackReserve.check();
         if (!acquire()) {
-            return Refusal.NOT_CONNECTED.code();
+            return PostResult.NOT_CONNECTED;
         }
         try {
             int count = buffers.size();
-            int refusal = admit(operation, flags);
-            if (refusal == Refusal.NONE) {
+            PostResult refusal = admit(operation, flags);
+            if (refusal == PostResult.ACCEPTED) {
                 refusal =
                         rules.check(
                                 operation,
@@ -148,13 +149,13 @@ public final class SendQueue extends QueueLock {
                                 peerInvalidatable,
                                 outboundReads);
             }
-            if (refusal != Refusal.NONE) {
+            if (refusal != PostResult.ACCEPTED) {
                 return refuse(refusal);
             }
             SendChain chain = chainFor(flags);
             chain.begin(operation.opcode());
             operation.fill(chain, remoteAddress, remoteKey, operand, swap);
-            int answer;
+            PostResult answer;
             if ((flags & RequestFlags.INLINE) != 0) {
                 answer = postInline(chain, operation, context, buffers, count, flags);
             } else {
@@ -165,7 +166,7 @@ public final class SendQueue extends QueueLock {
                 }
                 answer = submit(chain, operation, context, flags, 0);
             }
-            if (answer == Refusal.NONE) {
+            if (answer == PostResult.ACCEPTED) {
                 ledger.addBytes(buffers.bytes()); // a store after the downcall delays nothing
             }
             return answer;
@@ -193,15 +194,15 @@ public final class SendQueue extends QueueLock {
     }
 
     /** Checks that the queue is connected, that it knows the flags, and that it has a free slot. */
-    int admit(Operation operation, int flags) {
+    PostResult admit(Operation operation, int flags) {
         if ((int) STATE.getAcquire(this) != CONNECTED) {
-            return Refusal.NOT_CONNECTED.code();
+            return PostResult.NOT_CONNECTED;
         }
         // Before a full queue: an unknown flag is wrong whether there is a slot or not.
         if ((flags & ~operation.flags()) != 0) {
-            return Refusal.UNKNOWN_FLAG.code();
+            return PostResult.UNKNOWN_FLAG;
         }
-        return ledger.full() && fullAfterDrain() ? Refusal.FULL.code() : Refusal.NONE;
+        return ledger.full() && fullAfterDrain() ? PostResult.FULL : PostResult.ACCEPTED;
     }
 
     private boolean fullAfterDrain() {
@@ -210,24 +211,24 @@ public final class SendQueue extends QueueLock {
     }
 
     /** Checks the same for a batch, and what its requests need of the peer. */
-    int admitBatch(int count, boolean invalidates, boolean reads) {
+    PostResult admitBatch(int count, boolean invalidates, boolean reads) {
         if ((int) STATE.getAcquire(this) != CONNECTED) {
-            return Refusal.NOT_CONNECTED.code();
+            return PostResult.NOT_CONNECTED;
         }
         if (invalidates && !peerInvalidatable) {
-            return Refusal.NO_REMOTE_INVALIDATE.code();
+            return PostResult.NO_REMOTE_INVALIDATE;
         }
         if (reads && outboundReads == 0) {
-            return Refusal.NO_READS.code();
+            return PostResult.NO_READS;
         }
         if (!ledger.hasRoom(count)) {
             poller.drain();
-            return ledger.hasRoom(count) ? Refusal.NONE : Refusal.FULL.code();
+            return ledger.hasRoom(count) ? PostResult.ACCEPTED : PostResult.FULL;
         }
-        return Refusal.NONE;
+        return PostResult.ACCEPTED;
     }
 
-    private int postInline(
+    private PostResult postInline(
             SendChain chain,
             Operation operation,
             long context,
@@ -246,7 +247,8 @@ public final class SendQueue extends QueueLock {
     }
 
     /** Ends a request and posts it with all deferred ones, unless it is deferred itself. */
-    private int submit(SendChain chain, Operation operation, long context, int flags, int inline) {
+    private PostResult submit(
+            SendChain chain, Operation operation, long context, int flags, int inline) {
         boolean silent = (flags & RequestFlags.SILENT_SUCCESS) != 0;
         int after = unsignaledAfter(unsignaled, silent);
         chain.finish(ledger.nextId(), RequestFlags.toVerbs(flags, inline, after == 0));
@@ -270,7 +272,8 @@ public final class SendQueue extends QueueLock {
      * As the other, for a request that names a window. Apart from it, because the JIT inlines no
      * method with a parameter whose class is not loaded, and many programs have no windows.
      */
-    int submit(SendChain chain, Operation operation, Window window, long context, int flags) {
+    PostResult submit(
+            SendChain chain, Operation operation, Window window, long context, int flags) {
         boolean silent = (flags & RequestFlags.SILENT_SUCCESS) != 0;
         int after = unsignaledAfter(unsignaled, silent);
         ledger.ensureWindows(); // what needs memory comes before the request is in the chain
@@ -288,14 +291,14 @@ public final class SendQueue extends QueueLock {
     }
 
     /** Posts the chain, unless its last request is deferred. */
-    private int finished(SendChain chain, boolean waits, long first, int unsignaledAfter) {
+    private PostResult finished(SendChain chain, boolean waits, long first, int unsignaledAfter) {
         if (waits) {
             deferring = true;
             unsignaled = unsignaledAfter;
-            return Refusal.NONE;
+            return PostResult.ACCEPTED;
         }
-        int refusal = postChain(chain, first, true);
-        if (refusal == Refusal.NONE) {
+        PostResult refusal = postChain(chain, first, true);
+        if (refusal == PostResult.ACCEPTED) {
             unsignaled = unsignaledAfter;
         }
         return refusal;
@@ -310,10 +313,10 @@ public final class SendQueue extends QueueLock {
      * @param refusal a refusal's code
      * @return the same, or NOT_CONNECTED where the queue is closed
      */
-    public int refuseOutside(int refusal) {
+    public PostResult refuseOutside(PostResult refusal) {
         StackReserve.check();
         if (!acquire()) {
-            return Refusal.NOT_CONNECTED.code();
+            return PostResult.NOT_CONNECTED;
         }
         try {
             return refuse(refusal);
@@ -323,7 +326,7 @@ public final class SendQueue extends QueueLock {
     }
 
     /** The same, with the lock. */
-    int refuse(int refusal) {
+    PostResult refuse(PostResult refusal) {
         postDeferredHere();
         return refusal;
     }
@@ -377,11 +380,11 @@ public final class SendQueue extends QueueLock {
      * @param lastIsAsking whether the last request's caller still waits for the answer, so that it
      *     may be refused without a completion
      */
-    private int postChain(SendChain chain, long first, boolean lastIsAsking) {
+    private PostResult postChain(SendChain chain, long first, boolean lastIsAsking) {
         int answer = verbs.postSend(queuePair, first, chain.badRequest());
-        int errno =
+        PostResult result =
                 chain.accepted(answer)
-                        ? 0
+                        ? PostResult.ACCEPTED
                         : ChainRefusal.settle(
                                 this,
                                 chain,
@@ -389,23 +392,23 @@ public final class SendQueue extends QueueLock {
                                 lastIsAsking ? ChainRefusal.LAST_ASKS : ChainRefusal.NONE_ASKS);
         chain.clear();
         deferring = false;
-        return errno;
+        return result;
     }
 
     /**
      * Posts a batch, whose requests are in the ledger.
      *
      * @param unsignaledAfter how many silent requests in a row there are behind it
-     * @return {@link Refusal#NONE}, or a positive errno: then none of them was posted, and none is
-     *     in the ledger any more
+     * @return {@link PostResult#ACCEPTED}, or a positive errno: then none of them was posted, and
+     *     none is in the ledger any more
      */
-    int postBatch(SendChain batch, int unsignaledAfter) {
+    PostResult postBatch(SendChain batch, int unsignaledAfter) {
         int answer = verbs.postSend(queuePair, batch.prepare(0), batch.badRequest());
-        int refusal =
+        PostResult refusal =
                 batch.accepted(answer)
-                        ? 0
+                        ? PostResult.ACCEPTED
                         : ChainRefusal.settle(this, batch, answer, ChainRefusal.ALL_ASK);
-        if (refusal == Refusal.NONE) {
+        if (refusal == PostResult.ACCEPTED) {
             unsignaled = unsignaledAfter;
         }
         return refusal;

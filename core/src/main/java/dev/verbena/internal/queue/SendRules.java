@@ -1,5 +1,7 @@
 package dev.verbena.internal.queue;
 
+import dev.verbena.PostResult;
+
 /**
  * What requests of one send queue may ask for: the limits that its queue pair was made with, and
  * what its device can do.
@@ -48,7 +50,7 @@ public record SendRules(
      * @param peerInvalidatable whether the peer announced that its keys can be invalidated
      * @param outboundReads how many reads may be outstanding at the peer
      */
-    int check(
+    PostResult check(
             Operation operation,
             Buffers buffers,
             int count,
@@ -58,36 +60,36 @@ public record SendRules(
             int outboundReads) {
         long bytes = buffers.bytes();
         if (bytes > maxMessageBytes) {
-            return Refusal.TOO_MANY_BYTES.code();
+            return PostResult.TOO_MANY_BYTES;
         }
         if ((flags & RequestFlags.INLINE) != 0) {
             if (bytes > maxInlineBytes) {
-                return Refusal.TOO_MANY_INLINE_BYTES.code();
+                return PostResult.TOO_MANY_INLINE_BYTES;
             }
         } else {
             if (count > maxBuffers) {
-                return Refusal.TOO_MANY_BUFFERS.code();
+                return PostResult.TOO_MANY_BUFFERS;
             }
             if (!buffers.isOnlyOf(domain)) {
                 if (!buffers.registered()) {
-                    return Refusal.NOT_REGISTERED.code();
+                    return PostResult.NOT_REGISTERED;
                 }
                 if (!buffers.isOf(domain)) {
-                    return Refusal.OTHER_DOMAIN.code();
+                    return PostResult.OTHER_DOMAIN;
                 }
             }
             if (!buffers.alive(count)) {
-                return Refusal.ARENA_CLOSED.code();
+                return PostResult.ARENA_CLOSED;
             }
         }
         // Compared first: the switch would read a table.
         return operation.needs() == Operation.Needs.NOTHING
-                ? Refusal.NONE
+                ? PostResult.ACCEPTED
                 : checkNeeds(
                         operation, buffers, count, remoteAddress, peerInvalidatable, outboundReads);
     }
 
-    private int checkNeeds(
+    private PostResult checkNeeds(
             Operation operation,
             Buffers buffers,
             int count,
@@ -95,23 +97,24 @@ public record SendRules(
             boolean peerInvalidatable,
             int outboundReads) {
         return switch (operation.needs()) {
-            case NOTHING, WINDOW -> Refusal.NONE;
+            case NOTHING, WINDOW -> PostResult.ACCEPTED;
             case REMOTE_INVALIDATE ->
                     peerInvalidatable && remoteInvalidate
-                            ? Refusal.NONE
-                            : Refusal.NO_REMOTE_INVALIDATE.code();
-            case IMMEDIATE_DATA -> immediateData ? Refusal.NONE : Refusal.NO_IMMEDIATE_DATA.code();
+                            ? PostResult.ACCEPTED
+                            : PostResult.NO_REMOTE_INVALIDATE;
+            case IMMEDIATE_DATA ->
+                    immediateData ? PostResult.ACCEPTED : PostResult.NO_IMMEDIATE_DATA;
             case READ -> checkRead(buffers, count, outboundReads);
             case ATOMIC -> {
                 if (!atomics) {
-                    yield Refusal.NO_ATOMICS.code();
+                    yield PostResult.NO_ATOMICS;
                 }
                 if (!isAligned(remoteAddress)) {
-                    yield Refusal.NOT_ALIGNED.code();
+                    yield PostResult.NOT_ALIGNED;
                 }
                 yield count == 1 && buffers.bytes() == ATOMIC_BYTES
                         ? checkRead(buffers, count, outboundReads)
-                        : Refusal.NOT_ONE_LONG.code();
+                        : PostResult.NOT_ONE_LONG;
             }
         };
     }
@@ -122,44 +125,45 @@ public record SendRules(
     }
 
     /** Checks the peer's memory of a request that passed {@link #check} before with another. */
-    static int checkRemote(Operation operation, long remoteAddress) {
+    static PostResult checkRemote(Operation operation, long remoteAddress) {
         return operation.needs() != Operation.Needs.ATOMIC || isAligned(remoteAddress)
-                ? Refusal.NONE
-                : Refusal.NOT_ALIGNED.code();
+                ? PostResult.ACCEPTED
+                : PostResult.NOT_ALIGNED;
     }
 
-    private int checkRead(Buffers buffers, int count, int outboundReads) {
+    private PostResult checkRead(Buffers buffers, int count, int outboundReads) {
         if (count > maxReadBuffers) {
-            return Refusal.TOO_MANY_BUFFERS.code();
+            return PostResult.TOO_MANY_BUFFERS;
         }
         if (!buffers.writable()) {
-            return Refusal.NOT_WRITABLE.code();
+            return PostResult.NOT_WRITABLE;
         }
         // Without a limit of 1 or more the device would let it wait for ever.
-        return outboundReads > 0 ? Refusal.NONE : Refusal.NO_READS.code();
+        return outboundReads > 0 ? PostResult.ACCEPTED : PostResult.NO_READS;
     }
 
     /** Checks what a window is to be bound to. */
     @SuppressWarnings("ReferenceEquality") // a domain is the same object or another one
-    int checkBind(Window window, RegisteredMemory region, long offset, long length, int flags) {
+    PostResult checkBind(
+            Window window, RegisteredMemory region, long offset, long length, int flags) {
         if (window.domain() != domain || region.domain() != domain) {
-            return Refusal.OTHER_DOMAIN.code();
+            return PostResult.OTHER_DOMAIN;
         }
         int write = flags & RequestFlags.ALLOW_REMOTE_WRITE;
         if (write != 0 && write != RequestFlags.ALLOW_REMOTE_WRITE) {
-            return Refusal.WRONG_WINDOW_RIGHTS.code();
+            return PostResult.WRONG_WINDOW_RIGHTS;
         }
         if (offset < 0
                 || length < 1
                 || length > maxWindowBytes
                 || offset > region.bytes() - length) {
-            return Refusal.OUTSIDE_REGION.code();
+            return PostResult.OUTSIDE_REGION;
         }
         if (!region.alive()) {
-            return Refusal.ARENA_CLOSED.code();
+            return PostResult.ARENA_CLOSED;
         }
         return region.bindable() && (write == 0 || region.writable())
-                ? Refusal.NONE
-                : Refusal.REGION_NOT_BINDABLE.code();
+                ? PostResult.ACCEPTED
+                : PostResult.REGION_NOT_BINDABLE;
     }
 }

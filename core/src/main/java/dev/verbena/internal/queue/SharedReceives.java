@@ -1,5 +1,6 @@
 package dev.verbena.internal.queue;
 
+import dev.verbena.PostResult;
 import dev.verbena.internal.verbs.ReceiveRequest;
 
 import java.lang.ref.Reference;
@@ -68,21 +69,20 @@ public final class SharedReceives implements Credit {
      * Posts a receive.
      *
      * @param context the caller's context
-     * @return {@link Refusal#NONE}, a positive errno, or a {@link Refusal#code}
      */
-    public int post(long context, Buffers buffers) {
+    public PostResult post(long context, Buffers buffers) {
         StackReserve.check();
         if (!lock.acquire()) {
-            return Refusal.NOT_CONNECTED.code();
+            return PostResult.NOT_CONNECTED;
         }
         try {
             int count = buffers.size(); // once: see Buffers
-            int refusal = ReceiveQueue.check(buffers, count, maxBuffers, domain);
-            if (refusal != Refusal.NONE) {
+            PostResult refusal = ReceiveQueue.check(buffers, count, maxBuffers, domain);
+            if (refusal != PostResult.ACCEPTED) {
                 return refusal;
             }
             if (undelivered == depth) {
-                return Refusal.FULL.code();
+                return PostResult.FULL;
             }
             int slot = free[freeCount - 1];
             int sequence = sequences[slot];
@@ -92,13 +92,13 @@ public final class SharedReceives implements Credit {
                     request.postShared(
                             address, WorkId.of(queue, sequence), buffers.address(), count);
             if (answer != 0) {
-                return answer;
+                return PostResult.ofErrno(answer);
             }
             sequences[slot] = sequence;
             freeCount--;
             undelivered++;
             posted.setOpaque(posted.getPlain() + 1);
-            return Refusal.NONE;
+            return PostResult.ACCEPTED;
         } finally {
             lock.release();
             Reference.reachabilityFence(buffers);

@@ -1,5 +1,6 @@
 package dev.verbena.internal.queue;
 
+import dev.verbena.PostResult;
 import dev.verbena.internal.verbs.Rights;
 import dev.verbena.internal.verbs.SendChain;
 
@@ -27,7 +28,7 @@ public final class WindowRequests {
      * @param context the caller's context
      * @return whether it was accepted: see {@link SendQueue}
      */
-    public int bind(
+    public PostResult bind(
             long context,
             Window window,
             RegisteredMemory region,
@@ -36,17 +37,17 @@ public final class WindowRequests {
             int flags) {
         StackReserve.check();
         if (!queue.acquire()) {
-            return Refusal.NOT_CONNECTED.code();
+            return PostResult.NOT_CONNECTED;
         }
         try {
-            int refusal = queue.admit(Operation.BIND, flags);
-            if (refusal == Refusal.NONE) {
+            PostResult refusal = queue.admit(Operation.BIND, flags);
+            if (refusal == PostResult.ACCEPTED) {
                 refusal = queue.rules.checkBind(window, region, offset, length, flags);
             }
-            if (refusal == Refusal.NONE) {
+            if (refusal == PostResult.ACCEPTED) {
                 refusal = checkFree(window);
             }
-            if (refusal != Refusal.NONE) {
+            if (refusal != PostResult.ACCEPTED) {
                 return queue.refuse(refusal);
             }
             if (!window.idle()) {
@@ -54,12 +55,12 @@ public final class WindowRequests {
                 // must have been.
                 queue.postDeferredHere();
                 if (!queue.connected()) {
-                    return queue.refuse(Refusal.NOT_CONNECTED.code());
+                    return queue.refuse(PostResult.NOT_CONNECTED);
                 }
             }
             int error = prepare(window);
             if (error != 0) {
-                return queue.refuse(error);
+                return queue.refuse(PostResult.ofErrno(error));
             }
             SendChain chain = queue.chainFor(flags);
             chain.begin(SendChain.BIND);
@@ -98,16 +99,16 @@ public final class WindowRequests {
         }
     }
 
-    private int checkFree(Window window) {
+    private PostResult checkFree(Window window) {
         if (window.bound()) {
             receivePoller.drain(); // the peer may have invalidated it
         }
         if (window.bound()) {
-            return Refusal.WINDOW_BOUND.code();
+            return PostResult.WINDOW_BOUND;
         }
         return window.idle() || window.queue() == queue.ledger.endpoint()
-                ? Refusal.NONE
-                : Refusal.WINDOW_BUSY.code();
+                ? PostResult.ACCEPTED
+                : PostResult.WINDOW_BUSY;
     }
 
     private static int windowRights(int flags) {
@@ -122,20 +123,20 @@ public final class WindowRequests {
      * @param context the caller's context
      * @return whether it was accepted: see {@link SendQueue}
      */
-    public int invalidate(long context, Window window, int flags) {
+    public PostResult invalidate(long context, Window window, int flags) {
         StackReserve.check();
         if (!queue.acquire()) {
-            return Refusal.NOT_CONNECTED.code();
+            return PostResult.NOT_CONNECTED;
         }
         try {
-            int refusal = queue.admit(Operation.INVALIDATE, flags);
-            if (refusal == Refusal.NONE) {
+            PostResult refusal = queue.admit(Operation.INVALIDATE, flags);
+            if (refusal == PostResult.ACCEPTED) {
                 receivePoller.drain();
                 if (!window.bound() || window.queue() != queue.ledger.endpoint()) {
-                    refusal = Refusal.WINDOW_NOT_BOUND.code();
+                    refusal = PostResult.WINDOW_NOT_BOUND;
                 }
             }
-            if (refusal != Refusal.NONE) {
+            if (refusal != PostResult.ACCEPTED) {
                 return queue.refuse(refusal);
             }
             int atOnce = flags & ~RequestFlags.DEFER;

@@ -71,6 +71,9 @@ public final class Errno {
     /** The peer refused the connection. */
     public static final int ECONNREFUSED = Verbs.ECONNREFUSED;
 
+    /** The greatest errno of Linux. */
+    public static final int MOST = 133;
+
     private Errno() {}
 
     /**

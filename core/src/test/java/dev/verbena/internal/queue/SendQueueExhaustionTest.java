@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.verbena.OperationType;
+import dev.verbena.PostResult;
 import dev.verbena.internal.verbs.Errno;
 import dev.verbena.internal.verbs.FakeDevice;
 import dev.verbena.internal.verbs.Provider;
@@ -99,7 +100,7 @@ class SendQueueExhaustionTest {
         arena.close();
     }
 
-    private int post(long context, int flags) {
+    private PostResult post(long context, int flags) {
         Buffers buffers = new Buffers(1);
         MemorySegment memory = arena.allocate(8);
         buffers.add(
@@ -129,9 +130,9 @@ class SendQueueExhaustionTest {
     void aPostThatThrowsPostsWhatWasDeferred() {
         connect();
         for (int i = 1; i < DEPTH; i++) {
-            assertThat(post(i, 0)).isEqualTo(Refusal.NONE);
+            assertThat(post(i, 0)).isEqualTo(PostResult.ACCEPTED);
         }
-        assertThat(post(DEPTH, RequestFlags.DEFER)).isEqualTo(Refusal.NONE);
+        assertThat(post(DEPTH, RequestFlags.DEFER)).isEqualTo(PostResult.ACCEPTED);
         assertThat(device.sends).hasSize(DEPTH - 1);
         recordsFail = true;
         assertThatThrownBy(() -> post(9, 0)).hasMessage("of 1");
@@ -144,7 +145,7 @@ class SendQueueExhaustionTest {
     @Test
     void aRequestThatWasBegunWhenThePostThrowsIsPosted() {
         connect();
-        assertThat(post(1, 0)).isEqualTo(Refusal.NONE);
+        assertThat(post(1, 0)).isEqualTo(PostResult.ACCEPTED);
         recordsFail = true;
         device.answer = Errno.ENOMEM;
         device.refused = 0;
@@ -158,13 +159,13 @@ class SendQueueExhaustionTest {
     @Test
     void anEventThatCannotBeRecordedCostsNoRequest() {
         connect();
-        assertThat(post(1, 0)).isEqualTo(Refusal.NONE);
-        assertThat(post(2, RequestFlags.DEFER)).isEqualTo(Refusal.NONE);
-        assertThat(post(3, RequestFlags.DEFER)).isEqualTo(Refusal.NONE);
+        assertThat(post(1, 0)).isEqualTo(PostResult.ACCEPTED);
+        assertThat(post(2, RequestFlags.DEFER)).isEqualTo(PostResult.ACCEPTED);
+        assertThat(post(3, RequestFlags.DEFER)).isEqualTo(PostResult.ACCEPTED);
         recordsRunOut = true;
         device.answer = Errno.ENOMEM; // of the first try
         device.refused = 1;
-        assertThat(post(4, 0)).isEqualTo(Refusal.NONE);
+        assertThat(post(4, 0)).isEqualTo(PostResult.ACCEPTED);
         assertThat(device.chains).containsExactly(1, 1, 2);
         assertThat(contexts()).containsExactly(1L, 2L, 3L, 4L);
     }
@@ -173,28 +174,28 @@ class SendQueueExhaustionTest {
     @Test
     void aCloseThatThrowsRefusesPostsAllTheSame() {
         connect();
-        assertThat(post(1, 0)).isEqualTo(Refusal.NONE);
-        assertThat(post(2, RequestFlags.DEFER)).isEqualTo(Refusal.NONE);
+        assertThat(post(1, 0)).isEqualTo(PostResult.ACCEPTED);
+        assertThat(post(2, RequestFlags.DEFER)).isEqualTo(PostResult.ACCEPTED);
         recordsFail = true;
         device.answer = Errno.ENOMEM;
         device.refused = 0;
         assertThatThrownBy(() -> queue.close(1_000_000)).hasMessage("of 1");
         recordsFail = false;
-        assertThat(post(3, 0)).isEqualTo(Refusal.NOT_CONNECTED.code());
+        assertThat(post(3, 0)).isEqualTo(PostResult.NOT_CONNECTED);
     }
 
     @Test
     void whatCannotBePostedThenEitherIsNotInTheNextChain() {
         connect();
-        assertThat(post(1, 0)).isEqualTo(Refusal.NONE);
-        assertThat(post(2, 0)).isEqualTo(Refusal.NONE);
+        assertThat(post(1, 0)).isEqualTo(PostResult.ACCEPTED);
+        assertThat(post(2, 0)).isEqualTo(PostResult.ACCEPTED);
         recordsFail = true;
         device.answer = Errno.ENOMEM;
         device.refused = 0;
         device.afterPost = () -> device.answer = Errno.ENOMEM; // of the next, too
         assertThatThrownBy(() -> post(3, 0)).hasMessage("of 2");
         recordsFail = false;
-        assertThat(post(4, 0)).isEqualTo(Refusal.NONE);
+        assertThat(post(4, 0)).isEqualTo(PostResult.ACCEPTED);
         assertThat(device.chains).containsExactly(1, 1, 0, 0, 1);
         assertThat(contexts()).as("the third is lost").containsExactly(1L, 2L, 3L, 4L);
     }
@@ -202,7 +203,7 @@ class SendQueueExhaustionTest {
     @Test
     void aTaskThatThrowsCostsNeitherTheOthersNorCompletions() {
         connect();
-        assertThat(post(1, 0)).isEqualTo(Refusal.NONE);
+        assertThat(post(1, 0)).isEqualTo(PostResult.ACCEPTED);
         int[] done = {0};
         OwnerTasks tasks = poller.ownerTasks();
         tasks.add(
@@ -241,12 +242,13 @@ class SendQueueExhaustionTest {
         exhausted = true;
         String thrown = "";
         try {
-            int ignored = requests.bind(1, window, region, 0, 8, RequestFlags.ALLOW_REMOTE_READ);
+            PostResult ignored =
+                    requests.bind(1, window, region, 0, 8, RequestFlags.ALLOW_REMOTE_READ);
         } catch (OutOfMemoryError e) { // JUnit would give up
             thrown = e.getMessage();
         }
         assertThat(thrown).isEqualTo("of a bind");
-        assertThat(post(2, 0)).isEqualTo(Refusal.NONE);
+        assertThat(post(2, 0)).isEqualTo(PostResult.ACCEPTED);
         assertThat(device.chains).containsExactly(1, 1);
         assertThat(contexts()).containsExactly(1L, 2L);
     }
@@ -263,16 +265,16 @@ class SendQueueExhaustionTest {
         }
         assertThat(thrown).startsWith("calloc(");
         assertThat(ledger.outstanding()).isZero();
-        assertThat(post(2, 0)).isEqualTo(Refusal.NONE);
+        assertThat(post(2, 0)).isEqualTo(PostResult.ACCEPTED);
         assertThat(contexts()).containsExactly(2L);
         exhausted = false;
         queue.connect(true, 1);
-        assertThat(post(3, RequestFlags.DEFER)).isEqualTo(Refusal.NONE);
+        assertThat(post(3, RequestFlags.DEFER)).isEqualTo(PostResult.ACCEPTED);
         assertThat(contexts()).isEmpty();
-        assertThat(post(4, 0)).isEqualTo(Refusal.NONE);
+        assertThat(post(4, 0)).isEqualTo(PostResult.ACCEPTED);
         assertThat(device.chains).containsExactly(1, 2);
         assertThat(contexts()).containsExactly(3L, 4L);
-        assertThat(post(5, 0)).isEqualTo(Refusal.NONE);
+        assertThat(post(5, 0)).isEqualTo(PostResult.ACCEPTED);
         assertThat(device.chains).containsExactly(1, 2, 1);
     }
 }

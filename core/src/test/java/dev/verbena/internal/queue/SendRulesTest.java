@@ -2,6 +2,8 @@ package dev.verbena.internal.queue;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.verbena.PostResult;
+
 import org.junit.jupiter.api.Nested;
 import org.junit.jupiter.api.Test;
 
@@ -60,17 +62,18 @@ class SendRulesTest {
         return buffers;
     }
 
-    private static int check(SendRules rules, Operation operation, Buffers buffers, int flags) {
+    private static PostResult check(
+            SendRules rules, Operation operation, Buffers buffers, int flags) {
         return rules.check(operation, buffers, buffers.size(), 16, flags, true, READS);
     }
 
     private static void allowed(SendRules rules, Operation operation, Buffers buffers, int flags) {
-        assertThat(check(rules, operation, buffers, flags)).isEqualTo(Refusal.NONE);
+        assertThat(check(rules, operation, buffers, flags)).isEqualTo(PostResult.ACCEPTED);
     }
 
     private static void refused(
-            Refusal refusal, SendRules rules, Operation operation, Buffers buffers, int flags) {
-        assertThat(check(rules, operation, buffers, flags)).isEqualTo(refusal.code());
+            PostResult refusal, SendRules rules, Operation operation, Buffers buffers, int flags) {
+        assertThat(check(rules, operation, buffers, flags)).isEqualTo(refusal);
     }
 
     /** Else one queue pair would be held to the limits of another. */
@@ -97,8 +100,8 @@ class SendRulesTest {
     void aMessageHasSoManyBytes() {
         allowed(rules, Operation.SEND, buffers(2, MAX_MESSAGE / 2), 0);
         Buffers over = buffers(1, MAX_MESSAGE + 1);
-        refused(Refusal.TOO_MANY_BYTES, rules, Operation.SEND, over, 0);
-        refused(Refusal.TOO_MANY_BYTES, rules, Operation.SEND, over, RequestFlags.INLINE);
+        refused(PostResult.TOO_MANY_BYTES, rules, Operation.SEND, over, 0);
+        refused(PostResult.TOO_MANY_BYTES, rules, Operation.SEND, over, RequestFlags.INLINE);
     }
 
     @Test
@@ -106,17 +109,22 @@ class SendRulesTest {
         allowed(rules, Operation.SEND, buffers(1, MAX_INLINE), RequestFlags.INLINE);
         allowed(rules, Operation.SEND, buffers(8, MAX_INLINE / 8), RequestFlags.INLINE);
         Buffers over = buffers(1, MAX_INLINE + 1);
-        refused(Refusal.TOO_MANY_INLINE_BYTES, rules, Operation.SEND, over, RequestFlags.INLINE);
+        refused(PostResult.TOO_MANY_INLINE_BYTES, rules, Operation.SEND, over, RequestFlags.INLINE);
         allowed(rules, Operation.SEND, over, 0);
     }
 
     @Test
     void aRequestNamesSoManyBuffers() {
         allowed(rules, Operation.WRITE, buffers(MAX_BUFFERS, 1), 0);
-        refused(Refusal.TOO_MANY_BUFFERS, rules, Operation.WRITE, buffers(MAX_BUFFERS + 1, 1), 0);
+        refused(
+                PostResult.TOO_MANY_BUFFERS,
+                rules,
+                Operation.WRITE,
+                buffers(MAX_BUFFERS + 1, 1),
+                0);
         allowed(rules, Operation.READ, buffers(MAX_READ_BUFFERS, 1), 0);
         refused(
-                Refusal.TOO_MANY_BUFFERS,
+                PostResult.TOO_MANY_BUFFERS,
                 rules,
                 Operation.READ,
                 buffers(MAX_READ_BUFFERS + 1, 1),
@@ -128,19 +136,19 @@ class SendRulesTest {
         RegisteredMemory foreign = region("other", Arena.ofAuto().allocate(64), true, true);
         Buffers mixed = buffers(1, 8);
         mixed.add(foreign, 0, 8);
-        refused(Refusal.OTHER_DOMAIN, rules, Operation.SEND, mixed, 0);
+        refused(PostResult.OTHER_DOMAIN, rules, Operation.SEND, mixed, 0);
         Buffers plain = new Buffers(3);
         plain.add(foreign, 0, 8);
-        refused(Refusal.OTHER_DOMAIN, rules, Operation.SEND, plain, 0);
+        refused(PostResult.OTHER_DOMAIN, rules, Operation.SEND, plain, 0);
         // Not registered comes before: that is what INLINE would allow.
         plain.addUnregistered(Arena.ofAuto().allocate(8));
-        refused(Refusal.NOT_REGISTERED, rules, Operation.SEND, plain, 0);
+        refused(PostResult.NOT_REGISTERED, rules, Operation.SEND, plain, 0);
         allowed(rules, Operation.SEND, plain, RequestFlags.INLINE);
         allowed(rules, Operation.SEND, new Buffers(1), 0); // none at all
         plain.clear();
         plain.addUnregistered(Arena.ofAuto().allocate(8));
         plain.add(region(true), 0, 8);
-        refused(Refusal.NOT_REGISTERED, rules, Operation.SEND, plain, 0);
+        refused(PostResult.NOT_REGISTERED, rules, Operation.SEND, plain, 0);
     }
 
     @Test
@@ -149,34 +157,34 @@ class SendRulesTest {
             allowed(poor, operation, buffers(1, 8), 0);
         }
         Buffers eight = buffers(1, 8);
-        refused(Refusal.NO_REMOTE_INVALIDATE, poor, Operation.SEND_AND_INVALIDATE, eight, 0);
+        refused(PostResult.NO_REMOTE_INVALIDATE, poor, Operation.SEND_AND_INVALIDATE, eight, 0);
         allowed(rules, Operation.SEND_AND_INVALIDATE, eight, 0);
         assertThat(rules.check(Operation.SEND_AND_INVALIDATE, eight, 1, 0, 0, false, READS))
-                .isEqualTo(Refusal.NO_REMOTE_INVALIDATE.code());
+                .isEqualTo(PostResult.NO_REMOTE_INVALIDATE);
         for (Operation operation :
                 new Operation[] {Operation.SEND_WITH_IMMEDIATE, Operation.WRITE_WITH_IMMEDIATE}) {
-            refused(Refusal.NO_IMMEDIATE_DATA, poor, operation, eight, 0);
+            refused(PostResult.NO_IMMEDIATE_DATA, poor, operation, eight, 0);
             allowed(rules, operation, eight, 0);
         }
         for (Operation operation :
                 new Operation[] {Operation.FETCH_AND_ADD, Operation.COMPARE_AND_SWAP}) {
-            refused(Refusal.NO_ATOMICS, poor, operation, eight, 0);
+            refused(PostResult.NO_ATOMICS, poor, operation, eight, 0);
             allowed(rules, operation, eight, 0);
-            refused(Refusal.NOT_ONE_LONG, rules, operation, buffers(1, 7), 0);
-            refused(Refusal.NOT_ONE_LONG, rules, operation, buffers(2, 4), 0);
+            refused(PostResult.NOT_ONE_LONG, rules, operation, buffers(1, 7), 0);
+            refused(PostResult.NOT_ONE_LONG, rules, operation, buffers(2, 4), 0);
             for (long address : new long[] {1, 4, -1, Long.MAX_VALUE}) {
                 assertThat(rules.check(operation, eight, 1, address, 0, true, READS))
-                        .isEqualTo(Refusal.NOT_ALIGNED.code());
+                        .isEqualTo(PostResult.NOT_ALIGNED);
             }
             assertThat(rules.check(operation, eight, 1, -8, 0, true, READS))
-                    .isEqualTo(Refusal.NONE);
+                    .isEqualTo(PostResult.ACCEPTED);
         }
         for (Operation operation : new Operation[] {Operation.READ, Operation.FETCH_AND_ADD}) {
             assertThat(rules.check(operation, eight, 1, 16, 0, true, 0))
-                    .isEqualTo(Refusal.NO_READS.code());
+                    .isEqualTo(PostResult.NO_READS);
             Buffers readOnly = new Buffers(1);
             readOnly.add(region(false), 0, 8);
-            refused(Refusal.NOT_WRITABLE, rules, operation, readOnly, 0);
+            refused(PostResult.NOT_WRITABLE, rules, operation, readOnly, 0);
         }
     }
 
@@ -199,31 +207,32 @@ class SendRulesTest {
                     });
         }
 
-        private int check(RegisteredMemory of, long offset, long length, int flags) {
+        private PostResult check(RegisteredMemory of, long offset, long length, int flags) {
             return rules.checkBind(window, of, offset, length, flags);
         }
 
         @Test
         void theRangeIsOfTheRegionAndNoLongerThanAWindowMayBe() {
-            assertThat(check(region, 0, MAX_WINDOW, 0)).isEqualTo(Refusal.NONE);
-            assertThat(check(region, 64 - MAX_WINDOW, MAX_WINDOW, 0)).isEqualTo(Refusal.NONE);
-            assertThat(check(region, 63, 1, 0)).isEqualTo(Refusal.NONE);
+            assertThat(check(region, 0, MAX_WINDOW, 0)).isEqualTo(PostResult.ACCEPTED);
+            assertThat(check(region, 64 - MAX_WINDOW, MAX_WINDOW, 0))
+                    .isEqualTo(PostResult.ACCEPTED);
+            assertThat(check(region, 63, 1, 0)).isEqualTo(PostResult.ACCEPTED);
             for (long[] range :
                     new long[][] {
                         {-1, 8}, {0, 0}, {0, -1}, {0, MAX_WINDOW + 1}, {63, 2}, {64, 1}, {60, 8}
                     }) {
                 assertThat(check(region, range[0], range[1], 0))
                         .as("%d bytes at %d", range[1], range[0])
-                        .isEqualTo(Refusal.OUTSIDE_REGION.code());
+                        .isEqualTo(PostResult.OUTSIDE_REGION);
             }
         }
 
         @Test
         void windowAndRegionAreOfTheQueuePairsDomain() {
             RegisteredMemory foreign = region("other", Arena.ofAuto().allocate(8), true, true);
-            assertThat(check(foreign, 0, 8, 0)).isEqualTo(Refusal.OTHER_DOMAIN.code());
+            assertThat(check(foreign, 0, 8, 0)).isEqualTo(PostResult.OTHER_DOMAIN);
             assertThat(rules.checkBind(window("other"), region, 0, 8, 0))
-                    .isEqualTo(Refusal.OTHER_DOMAIN.code());
+                    .isEqualTo(PostResult.OTHER_DOMAIN);
         }
 
         @Test
@@ -231,16 +240,15 @@ class SendRulesTest {
             int read = RequestFlags.ALLOW_REMOTE_READ;
             int write = RequestFlags.ALLOW_REMOTE_WRITE;
             RegisteredMemory readOnly = region(false);
-            assertThat(check(readOnly, 0, 8, read)).isEqualTo(Refusal.NONE);
-            assertThat(check(readOnly, 0, 8, write)).isEqualTo(Refusal.REGION_NOT_BINDABLE.code());
-            assertThat(check(region, 0, 8, read | write)).isEqualTo(Refusal.NONE);
+            assertThat(check(readOnly, 0, 8, read)).isEqualTo(PostResult.ACCEPTED);
+            assertThat(check(readOnly, 0, 8, write)).isEqualTo(PostResult.REGION_NOT_BINDABLE);
+            assertThat(check(region, 0, 8, read | write)).isEqualTo(PostResult.ACCEPTED);
             RegisteredMemory notBindable = region(DOMAIN, Arena.ofAuto().allocate(8), true, false);
-            assertThat(check(notBindable, 0, 8, read))
-                    .isEqualTo(Refusal.REGION_NOT_BINDABLE.code());
+            assertThat(check(notBindable, 0, 8, read)).isEqualTo(PostResult.REGION_NOT_BINDABLE);
             // ALLOW_REMOTE_WRITE has two bits: one alone is no right of a window.
             for (int half : new int[] {RequestFlags.ALLOW_LOCAL_WRITE, 0x20}) {
                 assertThat(check(region, 0, 8, read | half))
-                        .isEqualTo(Refusal.WRONG_WINDOW_RIGHTS.code());
+                        .isEqualTo(PostResult.WRONG_WINDOW_RIGHTS);
             }
         }
 
@@ -248,9 +256,9 @@ class SendRulesTest {
         void theMemoryIsThere() {
             Arena arena = Arena.ofShared();
             RegisteredMemory gone = region(DOMAIN, arena.allocate(8), true, true);
-            assertThat(check(gone, 0, 8, 0)).isEqualTo(Refusal.NONE);
+            assertThat(check(gone, 0, 8, 0)).isEqualTo(PostResult.ACCEPTED);
             arena.close();
-            assertThat(check(gone, 0, 8, 0)).isEqualTo(Refusal.ARENA_CLOSED.code());
+            assertThat(check(gone, 0, 8, 0)).isEqualTo(PostResult.ARENA_CLOSED);
         }
     }
 }

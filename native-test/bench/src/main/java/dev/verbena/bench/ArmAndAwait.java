@@ -78,7 +78,7 @@ public class ArmAndAwait {
     @CompilerControl(CompilerControl.Mode.DONT_INLINE) // see PostAndPoll
     public long wake() {
         queue.arm(NotifyType.ANY);
-        succeed(queuePair.send(7, buffers, OpFlags.NONE));
+        succeed(queuePair.send(7, buffers, OpFlags.NONE).status());
         succeed(queue.await(DEADLINE));
         if (queue.poll(completions) != 1) {
             throw new IllegalStateException("no completion behind an event");

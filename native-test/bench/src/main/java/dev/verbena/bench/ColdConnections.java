@@ -120,8 +120,8 @@ public final class ColdConnections {
             CompletionQueue queue,
             BufferList buffers,
             Completions completions) {
-        succeed(there.receive(1, buffers));
-        succeed(here.send(2, buffers, OpFlags.NONE));
+        succeed(there.receive(1, buffers).status());
+        succeed(here.send(2, buffers, OpFlags.NONE).status());
         for (int left = 2; left > 0; ) {
             int count = queue.poll(completions);
             for (int i = 0; i < count; i++) {

@@ -137,7 +137,7 @@ public final class Events implements AutoCloseable {
     }
 
     private void postReceive() {
-        succeed(queuePair.receive(1, incoming));
+        succeed(queuePair.receive(1, incoming).status());
     }
 
     /** Sends, after the completion of the send before. */
@@ -154,7 +154,7 @@ public final class Events implements AutoCloseable {
             }
             succeed(ended.status(0));
         }
-        succeed(queuePair.send(2, outgoing, OpFlags.NONE));
+        succeed(queuePair.send(2, outgoing, OpFlags.NONE).status());
         sending = true;
     }
 

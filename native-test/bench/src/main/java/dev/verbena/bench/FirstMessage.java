@@ -64,9 +64,11 @@ public final class FirstMessage {
                                         received, received, QueuePairLimits.depths(1, 1))) {
                     sender.connect(receiver.address());
                     receiver.connect(sender.address());
-                    succeed(receiver.receive(2, new BufferList(1).add(target, 0, BYTES)));
+                    succeed(receiver.receive(2, new BufferList(1).add(target, 0, BYTES)).status());
                     reached[2] = System.nanoTime();
-                    succeed(sender.send(1, new BufferList(1).add(source, 0, BYTES), OpFlags.NONE));
+                    succeed(
+                            sender.send(1, new BufferList(1).add(source, 0, BYTES), OpFlags.NONE)
+                                    .status());
                     reached[3] = System.nanoTime();
                     Completions completions = new Completions(1);
                     await(received, completions);

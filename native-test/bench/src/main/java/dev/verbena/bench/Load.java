@@ -137,7 +137,7 @@ public final class Load {
     private void once(CompletionQueue queue, QueuePair[] pairs, int depth) {
         for (QueuePair pair : pairs) {
             for (int i = 0; i < depth; i++) {
-                succeed(pair.send(i + 1, buffers, OpFlags.NONE));
+                succeed(pair.send(i + 1, buffers, OpFlags.NONE).status());
             }
         }
         int left = pairs.length * depth;

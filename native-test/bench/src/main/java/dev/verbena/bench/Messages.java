@@ -86,7 +86,7 @@ public class Messages {
         for (int i = 0; i < RECEIVES; i++) {
             receives[i] = new BufferList(1).add(region, (long) i * STRIDE, STRIDE);
             messages[i] = new BufferList(1).add(region, (RECEIVES + (long) i) * STRIDE, BYTES);
-            succeed(receiver.receive(i, receives[i]));
+            succeed(receiver.receive(i, receives[i]).status());
         }
         sender.connect(receiver.address());
         receiver.connect(sender.address());
@@ -121,7 +121,7 @@ public class Messages {
     @CompilerControl(CompilerControl.Mode.DONT_INLINE)
     public long byHand() {
         next = (next + 1) % RECEIVES;
-        succeed(sender.send(next, messages[next], OpFlags.INLINE));
+        succeed(sender.send(next, messages[next], OpFlags.INLINE).status());
         long sum = 0;
         int left = 2;
         do {
@@ -130,7 +130,7 @@ public class Messages {
                 succeed(completions.status(i));
                 long context = completions.context(i);
                 if (completions.type(i) == OperationType.RECEIVE) {
-                    succeed(receiver.receive(context, receives[(int) context]));
+                    succeed(receiver.receive(context, receives[(int) context]).status());
                     sum += completions.bytes(i);
                 }
             }

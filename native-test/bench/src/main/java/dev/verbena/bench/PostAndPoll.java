@@ -85,7 +85,7 @@ public class PostAndPoll {
         batch = new RequestBatch(queuePair, CHAIN);
         prepared = new RequestBatch(queuePair, CHAIN);
         for (int i = 1; i <= CHAIN; i++) {
-            succeed(prepared.send(i, buffers, OpFlags.NONE));
+            succeed(prepared.send(i, buffers, OpFlags.NONE).status());
         }
     }
 
@@ -104,7 +104,7 @@ public class PostAndPoll {
     @Benchmark
     @CompilerControl(CompilerControl.Mode.DONT_INLINE)
     public long one() {
-        succeed(queuePair.send(7, buffers, OpFlags.NONE));
+        succeed(queuePair.send(7, buffers, OpFlags.NONE).status());
         return poll(1);
     }
 
@@ -114,9 +114,9 @@ public class PostAndPoll {
     @OperationsPerInvocation(CHAIN)
     public long chain() {
         for (int i = 1; i < CHAIN; i++) {
-            succeed(queuePair.send(i, buffers, OpFlags.DEFER));
+            succeed(queuePair.send(i, buffers, OpFlags.DEFER).status());
         }
-        succeed(queuePair.send(CHAIN, buffers, OpFlags.NONE));
+        succeed(queuePair.send(CHAIN, buffers, OpFlags.NONE).status());
         return poll(CHAIN);
     }
 
@@ -127,9 +127,9 @@ public class PostAndPoll {
     public long batch() {
         batch.clear();
         for (int i = 1; i <= CHAIN; i++) {
-            succeed(batch.send(i, buffers, OpFlags.NONE));
+            succeed(batch.send(i, buffers, OpFlags.NONE).status());
         }
-        succeed(batch.post());
+        succeed(batch.post().status());
         return poll(CHAIN);
     }
 
@@ -138,7 +138,7 @@ public class PostAndPoll {
     @CompilerControl(CompilerControl.Mode.DONT_INLINE)
     @OperationsPerInvocation(CHAIN)
     public long prepared() {
-        succeed(prepared.context(0, ++posts).post());
+        succeed(prepared.context(0, ++posts).post().status());
         return poll(CHAIN);
     }
 

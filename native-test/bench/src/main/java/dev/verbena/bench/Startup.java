@@ -86,7 +86,7 @@ public final class Startup {
 
     private static void sendAndPoll(
             QueuePair pair, BufferList buffers, CompletionQueue queue, Completions completions) {
-        if (pair.send(1, buffers, OpFlags.NONE) != Status.SUCCESS
+        if (pair.send(1, buffers, OpFlags.NONE).status() != Status.SUCCESS
                 || queue.poll(completions) != 1
                 || completions.status(0) != Status.SUCCESS) {
             throw new IllegalStateException("not sent");

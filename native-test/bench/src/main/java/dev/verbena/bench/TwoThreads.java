@@ -143,7 +143,7 @@ public final class TwoThreads {
         }
 
         private long postAndPoll() {
-            if (pair.send(7, buffers, OpFlags.NONE) != Status.SUCCESS
+            if (pair.send(7, buffers, OpFlags.NONE).status() != Status.SUCCESS
                     || queue.poll(completions) != 1
                     || completions.status(0) != Status.SUCCESS) {
                 throw new IllegalStateException(pair + ": not sent");

@@ -49,10 +49,10 @@ public final class Batches {
         for (int i = 0; i < pieces; i++) {
             piece.clear().add(region, i * length, length);
             OpFlags flags = i < pieces - 1 ? OpFlags.SILENT_SUCCESS : OpFlags.NONE;
-            batch.write(i, piece, target, i * length, flags).orThrow(queuePair);
+            batch.write(i, piece, target, i * length, flags).orThrow();
         }
         for (int round = 0; round < rounds; round++) {
-            batch.context(pieces - 1, round).post().orThrow(queuePair);
+            batch.context(pieces - 1, round).post().orThrow();
             ended += await(queue, completions);
         }
         // @end
@@ -80,10 +80,10 @@ public final class Batches {
         int ended = 0;
         // @start region="again"
         RequestBatch write = new RequestBatch(queuePair, 1);
-        write.write(0, BufferList.of(record), log, 0, OpFlags.NONE).orThrow(queuePair);
+        write.write(0, BufferList.of(record), log, 0, OpFlags.NONE).orThrow();
         for (int i = 0; i < records; i++) {
-            write.remote(0, log, i * record.bytes()).orThrow(queuePair);
-            write.context(0, i).post().orThrow(queuePair);
+            write.remote(0, log, i * record.bytes()).orThrow();
+            write.context(0, i).post().orThrow();
             ended += await(queue, completions);
         }
         // @end

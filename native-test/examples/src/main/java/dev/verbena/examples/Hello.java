@@ -41,13 +41,13 @@ public final class Hello {
                 try (Connector connector = adapter.createConnector()) {
                     connector.connect(pair, receiver); // returns when the receiver has accepted
                     connector.completeConnect();
-                    pair.send(1, buffers).orThrow(pair);
+                    pair.send(1, buffers).orThrow();
                     awaitOne(queue); // the receiver has the message
                 }
                 // @end
             } else {
                 // @start region="listen"
-                pair.receive(1, buffers).orThrow(pair); // before a message can come
+                pair.receive(1, buffers).orThrow(); // before a message can come
                 BlockingQueue<Connector> requests = new LinkedBlockingQueue<>();
                 try (Listener listener = adapter.listen(receiver, 0, requests::add)) {
                     System.out.println("Listening on " + listener.localAddress());

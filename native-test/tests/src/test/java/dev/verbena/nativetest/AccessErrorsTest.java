@@ -51,15 +51,21 @@ class AccessErrorsTest {
 
         void writeIsRefused(long address, int token) {
             refused(
-                    pair.left.queuePair.write(1, whole(source), address, token, OpFlags.NONE),
-                    pair.left.queuePair.send(2, new BufferList(1)));
+                    pair.left
+                            .queuePair
+                            .write(1, whole(source), address, token, OpFlags.NONE)
+                            .status(),
+                    pair.left.queuePair.send(2, new BufferList(1)).status());
         }
 
         void readIsRefused(long address, int token) {
             byte[] sink = source.memory().toArray(ValueLayout.JAVA_BYTE);
             refused(
-                    pair.left.queuePair.read(1, whole(source), address, token, OpFlags.NONE),
-                    pair.left.queuePair.send(2, new BufferList(1)));
+                    pair.left
+                            .queuePair
+                            .read(1, whole(source), address, token, OpFlags.NONE)
+                            .status(),
+                    pair.left.queuePair.send(2, new BufferList(1)).status());
             assertThat(source.memory().toArray(ValueLayout.JAVA_BYTE)).isEqualTo(sink);
         }
 

@@ -51,7 +51,7 @@ class AllocationTest {
             MemoryRegion target = pair.right.memory(64);
             for (Pair.Side side : List.of(pair.left, pair.right)) {
                 MemoryRegion spare = side.memory(64);
-                succeed(side.queuePair.receive(-1, whole(spare)));
+                succeed(side.queuePair.receive(-1, whole(spare)).status());
             }
             BufferList sent = whole(source);
             BufferList received = whole(target);
@@ -75,8 +75,8 @@ class AllocationTest {
             Deadline deadline) {
         for (int i = 0; i < messages; i++) {
             received.clear().add(target, 0, 64);
-            succeed(pair.right.queuePair.receive(i, received));
-            succeed(pair.left.queuePair.send(i, sent));
+            succeed(pair.right.queuePair.receive(i, received).status());
+            succeed(pair.left.queuePair.send(i, sent).status());
             drain(pair.right, completions, 1, deadline);
             drain(pair.left, completions, 1, deadline);
         }
@@ -87,7 +87,7 @@ class AllocationTest {
     void wakesAllocateNothing() {
         try (Pair pair = Pair.connected(4)) {
             MemoryRegion spare = pair.right.memory(64);
-            succeed(pair.right.queuePair.receive(-1, whole(spare)));
+            succeed(pair.right.queuePair.receive(-1, whole(spare)).status());
             BufferList sent = whole(pair.left.memory(64));
             BufferList received = whole(pair.right.memory(64));
             Completions completions = new Completions(2);
@@ -120,12 +120,12 @@ class AllocationTest {
             Deadline deadline) {
         CompletionQueue queue = pair.right.completionQueue;
         for (int i = 0; i < messages; i++) {
-            succeed(pair.right.queuePair.receive(i, received));
+            succeed(pair.right.queuePair.receive(i, received).status());
             queue.arm(NotifyType.ANY);
             if (i % 500 == 0 && queue.await(nothingComes) != Status.IO_TIMEOUT) {
                 throw new AssertionError("woken by nothing");
             }
-            succeed(pair.left.queuePair.send(i, sent));
+            succeed(pair.left.queuePair.send(i, sent).status());
             succeed(queue.await(TIMEOUT));
             drain(pair.right, completions, 1, deadline);
             drain(pair.left, completions, 1, deadline);
@@ -172,21 +172,25 @@ class AllocationTest {
         int token = target.remoteToken();
         for (int i = 0; i < rounds; i++) {
             list.clear().add(target, 0, 64);
-            succeed(pair.right.queuePair.receive(i, list));
-            succeed(pair.right.queuePair.receive(i, list));
+            succeed(pair.right.queuePair.receive(i, list).status());
+            succeed(pair.right.queuePair.receive(i, list).status());
             list.clear().add(source, 0, 8).add(source, 16, 8);
-            succeed(left.write(i, list, at, token, OpFlags.DEFER.and(OpFlags.SILENT_SUCCESS)));
+            succeed(
+                    left.write(i, list, at, token, OpFlags.DEFER.and(OpFlags.SILENT_SUCCESS))
+                            .status());
             list.add(source, 32, 8);
-            succeed(left.write(i, list, at, token, OpFlags.INLINE));
-            succeed(left.send(i, list, OpFlags.INLINE.and(OpFlags.DEFER).and(OpFlags.READ_FENCE)));
+            succeed(left.write(i, list, at, token, OpFlags.INLINE).status());
+            succeed(
+                    left.send(i, list, OpFlags.INLINE.and(OpFlags.DEFER).and(OpFlags.READ_FENCE))
+                            .status());
             list.clear().add(source, 0, 8);
-            succeed(left.read(i, list, at, token, OpFlags.SILENT_SUCCESS));
-            succeed(left.fetchAndAdd(i, list, at, token, 1, OpFlags.NONE));
-            succeed(left.sendWithImmediate(i, list, 7, OpFlags.SEND_AND_SOLICIT_EVENT));
+            succeed(left.read(i, list, at, token, OpFlags.SILENT_SUCCESS).status());
+            succeed(left.fetchAndAdd(i, list, at, token, 1, OpFlags.NONE).status());
+            succeed(left.sendWithImmediate(i, list, 7, OpFlags.SEND_AND_SOLICIT_EVENT).status());
             int expected = 4;
             if (window != null) {
-                succeed(left.bind(i, window, source, 0, 64, OpFlags.ALLOW_REMOTE_READ));
-                succeed(left.invalidate(i, window, OpFlags.NONE));
+                succeed(left.bind(i, window, source, 0, 64, OpFlags.ALLOW_REMOTE_READ).status());
+                succeed(left.invalidate(i, window, OpFlags.NONE).status());
                 expected += 2;
             }
             drain(pair.left, completions, expected, deadline);

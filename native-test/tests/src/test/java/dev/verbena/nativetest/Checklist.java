@@ -7,8 +7,8 @@ import static org.junit.jupiter.api.Assumptions.assumeTrue;
 import dev.verbena.BufferList;
 import dev.verbena.MemoryRegion;
 import dev.verbena.OpFlags;
+import dev.verbena.PostResult;
 import dev.verbena.QueuePairLimits;
-import dev.verbena.Status;
 
 import java.time.Duration;
 import java.util.function.Supplier;
@@ -49,14 +49,14 @@ final class Checklist {
     }
 
     /** Posts again as long as the queue is full of requests that the device has not ended yet. */
-    static void whenThereIsRoom(String what, Supplier<Status> post) {
+    static void whenThereIsRoom(String what, Supplier<PostResult> post) {
         Deadline deadline = Deadline.of("room for " + what);
-        Status status;
+        PostResult result;
         do {
             deadline.check();
-            status = post.get();
-        } while (status == Status.NO_MORE_ENTRIES);
-        status.orThrow();
+            result = post.get();
+        } while (result == PostResult.FULL);
+        result.orThrow();
     }
 
     private Checklist() {}

@@ -73,7 +73,7 @@ class ChecklistEndsTest {
                                 "SEND 12 CANCELLED",
                                 "SEND 13 CANCELLED",
                                 "SEND 14 CANCELLED");
-                assertThat(pair.left.queuePair.send(15, whole(memory)))
+                assertThat(pair.left.queuePair.send(15, whole(memory)).status())
                         .isEqualTo(Status.CONNECTION_INVALID);
                 pair.left.queuePair.close();
                 assertThat(pair.left.endsNow()).isEmpty();
@@ -123,12 +123,15 @@ class ChecklistEndsTest {
                 deadline.check();
                 OpFlags flags = accepted.size() % 3 == 1 ? DEFER : OpFlags.NONE;
                 status =
-                        pair.left.queuePair.write(
-                                accepted.size(),
-                                list,
-                                target.memory().address(),
-                                target.remoteToken(),
-                                flags);
+                        pair.left
+                                .queuePair
+                                .write(
+                                        accepted.size(),
+                                        list,
+                                        target.memory().address(),
+                                        target.remoteToken(),
+                                        flags)
+                                .status();
                 if (status == Status.SUCCESS) {
                     accepted.add("WRITE " + accepted.size());
                 }

@@ -136,25 +136,38 @@ class ChecklistTest {
                     long at = base + random.nextInt(4000);
                     Status status =
                             switch (random.nextInt(6)) {
-                                case 0, 1 -> pair.left.queuePair.send(i, bytes, flags.and(inline));
+                                case 0, 1 ->
+                                        pair.left
+                                                .queuePair
+                                                .send(i, bytes, flags.and(inline))
+                                                .status();
                                 case 2 ->
-                                        pair.left.queuePair.write(
-                                                i,
-                                                bytes,
-                                                at,
-                                                target.remoteToken(),
-                                                flags.and(inline));
+                                        pair.left
+                                                .queuePair
+                                                .write(
+                                                        i,
+                                                        bytes,
+                                                        at,
+                                                        target.remoteToken(),
+                                                        flags.and(inline))
+                                                .status();
                                 case 3 ->
-                                        pair.left.queuePair.read(
-                                                i,
-                                                new BufferList(1).add(sink, 3000, size),
-                                                at,
-                                                target.remoteToken(),
-                                                flags);
+                                        pair.left
+                                                .queuePair
+                                                .read(
+                                                        i,
+                                                        new BufferList(1).add(sink, 3000, size),
+                                                        at,
+                                                        target.remoteToken(),
+                                                        flags)
+                                                .status();
                                 case 4 ->
-                                        pair.left.queuePair.bind(
-                                                i, window, sink, 0, 4096, flags.and(RW));
-                                default -> pair.left.queuePair.invalidate(i, window, flags);
+                                        pair.left
+                                                .queuePair
+                                                .bind(i, window, sink, 0, 4096, flags.and(RW))
+                                                .status();
+                                default ->
+                                        pair.left.queuePair.invalidate(i, window, flags).status();
                             };
                     ends.add(i + " answers " + status.name());
                     signaled += status == Status.SUCCESS && !silent ? 1 : 0;
@@ -205,7 +218,11 @@ class ChecklistTest {
                 MemoryRegion target = pair.right.filled(8, 2);
                 defer(pair, source, target, 1, 2);
                 assertThat(pair.left.endsNow()).isEmpty();
-                assertThat(pair.left.queuePair.send(3, whole(source), OpFlags.ALLOW_REMOTE_READ))
+                assertThat(
+                                pair.left
+                                        .queuePair
+                                        .send(3, whole(source), OpFlags.ALLOW_REMOTE_READ)
+                                        .status())
                         .isEqualTo(Status.INVALID_PARAMETER);
                 assertThat(pair.left.ends(2)).containsExactly("WRITE 1 SUCCESS", "WRITE 2 SUCCESS");
                 assertThat(target.memory().mismatch(source.memory())).isEqualTo(-1);

@@ -72,10 +72,10 @@ class ChecklistWindowsTest {
                 // Rebinding takes an invalidate; both go in one chain. The second invalidate is
                 // refused before it can reach the kernel.
                 assertThat(pair.right.ends(1)).containsExactly("SEND 3 SUCCESS");
-                assertThat(pair.right.queuePair.bind(6, window, target, 0, 128, RW))
+                assertThat(pair.right.queuePair.bind(6, window, target, 0, 128, RW).status())
                         .isEqualTo(Status.INVALID_DEVICE_REQUEST);
                 pair.right.queuePair.invalidate(7, window, DEFER).orThrow();
-                assertThat(pair.right.queuePair.invalidate(8, window, OpFlags.NONE))
+                assertThat(pair.right.queuePair.invalidate(8, window, OpFlags.NONE).status())
                         .isEqualTo(Status.INVALID_DEVICE_REQUEST);
                 pair.right.queuePair.bind(9, window, target, 64, 64, RW).orThrow();
                 assertThat(pair.right.ends(2))
@@ -119,7 +119,11 @@ class ChecklistWindowsTest {
                         assertThat(received.invalidatedToken(0)).isEqualTo(token);
                         assertThat(received.bytes(0)).isEqualTo(24);
                         assertThat(window.bound()).isFalse();
-                        assertThat(pair.right.queuePair.invalidate(5, window, OpFlags.NONE))
+                        assertThat(
+                                        pair.right
+                                                .queuePair
+                                                .invalidate(5, window, OpFlags.NONE)
+                                                .status())
                                 .isEqualTo(Status.INVALID_DEVICE_REQUEST);
                     }
                     // Nobody reads through it any more.

@@ -102,8 +102,10 @@ class ConnectionTest {
                 accepting.get(30, TimeUnit.SECONDS);
                 var to = server.memory(64);
                 var from = client.filled(64, 7);
-                assertThat(server.queuePair.receive(1, Pair.whole(to))).isEqualTo(Status.SUCCESS);
-                assertThat(client.queuePair.send(2, Pair.whole(from))).isEqualTo(Status.SUCCESS);
+                assertThat(server.queuePair.receive(1, Pair.whole(to)).status())
+                        .isEqualTo(Status.SUCCESS);
+                assertThat(client.queuePair.send(2, Pair.whole(from)).status())
+                        .isEqualTo(Status.SUCCESS);
                 assertThat(server.ends(1)).containsExactly("RECEIVE 1 SUCCESS");
                 assertThat(client.ends(1)).containsExactly("SEND 2 SUCCESS");
                 assertThat(to.memory().mismatch(from.memory())).isEqualTo(-1);
@@ -237,12 +239,14 @@ class ConnectionTest {
             var from = client.filled(1 << 16, 3);
             for (int i = 0; i < 4; i++) {
                 assertThat(
-                                client.queuePair.write(
-                                        i,
-                                        Pair.whole(from),
-                                        to.memory().address(),
-                                        to.remoteToken(),
-                                        OpFlags.SILENT_SUCCESS))
+                                client.queuePair
+                                        .write(
+                                                i,
+                                                Pair.whole(from),
+                                                to.memory().address(),
+                                                to.remoteToken(),
+                                                OpFlags.SILENT_SUCCESS)
+                                        .status())
                         .isEqualTo(Status.SUCCESS);
             }
             both[0].disconnect();
@@ -263,7 +267,7 @@ class ConnectionTest {
             both[0].disconnect();
             assertThat(over.get(30, TimeUnit.SECONDS)).isEqualTo(Status.CONNECTION_INVALID);
             assertThat(server.endsNow()).isEmpty();
-            assertThat(server.queuePair.send(1, Pair.whole(server.memory(64))))
+            assertThat(server.queuePair.send(1, Pair.whole(server.memory(64))).status())
                     .isEqualTo(Status.CONNECTION_INVALID);
             both[1].disconnect();
             assertThat(server.ends(1)).containsExactly("RECEIVE 3 CANCELLED");
@@ -310,8 +314,8 @@ class ConnectionTest {
             boolean reads = request.equals("read");
             Status posted =
                     reads
-                            ? here.queuePair.read(1, bytes, at, badToken, flags)
-                            : here.queuePair.write(1, bytes, at, badToken, flags);
+                            ? here.queuePair.read(1, bytes, at, badToken, flags).status()
+                            : here.queuePair.write(1, bytes, at, badToken, flags).status();
             posted.orThrow();
             here.queuePair.send(2, new BufferList(1)).orThrow();
             Completions failed = here.completion();
@@ -327,7 +331,7 @@ class ConnectionTest {
                     .isEqualTo(Status.CONNECTION_INVALID);
             for (Pair.Side side : List.of(here, there)) {
                 assertThat(side.queuePair.connected()).isFalse();
-                assertThat(side.queuePair.send(3, new BufferList(1)))
+                assertThat(side.queuePair.send(3, new BufferList(1)).status())
                         .isEqualTo(Status.CONNECTION_INVALID);
             }
             assertThat(target.memory().toArray(ValueLayout.JAVA_BYTE)).isEqualTo(before);

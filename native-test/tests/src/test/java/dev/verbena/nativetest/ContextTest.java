@@ -43,54 +43,62 @@ class ContextTest {
     }
 
     private enum Operation {
-        SEND("SEND", "RECEIVE", info -> true, (s, c, t) -> s.queuePair.send(c, s.bytes)),
+        SEND("SEND", "RECEIVE", info -> true, (s, c, t) -> s.queuePair.send(c, s.bytes).status()),
         SEND_AND_INVALIDATE(
                 "SEND",
                 "RECEIVE_AND_INVALIDATE",
                 AdapterInfo::sendsWithInvalidate,
                 (s, c, t) ->
-                        s.queuePair.sendAndInvalidate(
-                                c, s.bytes, s.tokenOfPeersWindow(), OpFlags.NONE)),
+                        s.queuePair
+                                .sendAndInvalidate(c, s.bytes, s.tokenOfPeersWindow(), OpFlags.NONE)
+                                .status()),
         SEND_WITH_IMMEDIATE(
                 "SEND",
                 "RECEIVE",
                 AdapterInfo::immediateData,
-                (s, c, t) -> s.queuePair.sendWithImmediate(c, s.bytes, -7, OpFlags.NONE)),
+                (s, c, t) -> s.queuePair.sendWithImmediate(c, s.bytes, -7, OpFlags.NONE).status()),
         WRITE(
                 "WRITE",
                 null,
                 info -> true,
-                (s, c, t) -> s.queuePair.write(c, s.bytes, s.at, t, OpFlags.NONE)),
+                (s, c, t) -> s.queuePair.write(c, s.bytes, s.at, t, OpFlags.NONE).status()),
         WRITE_WITH_IMMEDIATE(
                 "WRITE",
                 "RECEIVE_OF_WRITE",
                 AdapterInfo::immediateData,
-                (s, c, t) -> s.queuePair.writeWithImmediate(c, s.bytes, s.at, t, -7, OpFlags.NONE)),
+                (s, c, t) ->
+                        s.queuePair
+                                .writeWithImmediate(c, s.bytes, s.at, t, -7, OpFlags.NONE)
+                                .status()),
         READ(
                 "READ",
                 null,
                 info -> true,
-                (s, c, t) -> s.queuePair.read(c, s.bytes, s.at, t, OpFlags.NONE)),
+                (s, c, t) -> s.queuePair.read(c, s.bytes, s.at, t, OpFlags.NONE).status()),
         COMPARE_AND_SWAP(
                 "COMPARE_AND_SWAP",
                 null,
                 AdapterInfo::atomics,
-                (s, c, t) -> s.queuePair.compareAndSwap(c, s.bytes, s.at, t, 1, 2, OpFlags.NONE)),
+                (s, c, t) ->
+                        s.queuePair
+                                .compareAndSwap(c, s.bytes, s.at, t, 1, 2, OpFlags.NONE)
+                                .status()),
         FETCH_AND_ADD(
                 "FETCH_AND_ADD",
                 null,
                 AdapterInfo::atomics,
-                (s, c, t) -> s.queuePair.fetchAndAdd(c, s.bytes, s.at, t, 1, OpFlags.NONE)),
+                (s, c, t) ->
+                        s.queuePair.fetchAndAdd(c, s.bytes, s.at, t, 1, OpFlags.NONE).status()),
         BIND(
                 "BIND",
                 null,
                 AdapterInfo::invalidatableWindows,
-                (s, c, t) -> s.queuePair.bind(c, s.nextWindow(), s.local, 0, 8, RW)),
+                (s, c, t) -> s.queuePair.bind(c, s.nextWindow(), s.local, 0, 8, RW).status()),
         INVALIDATE(
                 "INVALIDATE",
                 null,
                 AdapterInfo::invalidatableWindows,
-                (s, c, t) -> s.queuePair.invalidate(c, s.nextWindow(), OpFlags.NONE));
+                (s, c, t) -> s.queuePair.invalidate(c, s.nextWindow(), OpFlags.NONE).status());
 
         final String ends;
         final String endsAtPeer; // the receive that it takes, or null

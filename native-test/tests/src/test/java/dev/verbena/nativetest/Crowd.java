@@ -71,7 +71,7 @@ final class Crowd implements AutoCloseable {
         members.add(member);
         BufferList buffer = Pair.whole(memory);
         for (int i = 0; i < messages; i++) {
-            assertThat(queuePair.receive(i, buffer)).isEqualTo(Status.SUCCESS);
+            assertThat(queuePair.receive(i, buffer).status()).isEqualTo(Status.SUCCESS);
         }
         return member;
     }
@@ -111,7 +111,7 @@ final class Crowd implements AutoCloseable {
         BufferList buffer = Pair.whole(memory);
         for (Member member : members) {
             for (int i = 0; i < messages; i++) {
-                assertThat(member.queuePair().send(i, buffer)).isEqualTo(Status.SUCCESS);
+                assertThat(member.queuePair().send(i, buffer).status()).isEqualTo(Status.SUCCESS);
             }
         }
     }

@@ -26,8 +26,9 @@ class FirstMessageTest {
             MemoryRegion target = pair.right.memory(bytes);
             fill(source.memory(), bytes);
 
-            assertThat(pair.right.queuePair.receive(-2, whole(target))).isEqualTo(Status.SUCCESS);
-            assertThat(pair.left.queuePair.send(Long.MIN_VALUE, whole(source)))
+            assertThat(pair.right.queuePair.receive(-2, whole(target)).status())
+                    .isEqualTo(Status.SUCCESS);
+            assertThat(pair.left.queuePair.send(Long.MIN_VALUE, whole(source)).status())
                     .isEqualTo(Status.SUCCESS);
 
             Completions received = pair.right.completion();

@@ -225,7 +225,7 @@ class InteroperationTest {
         connector.completeConnect();
         CompletableFuture<Status> over = new CompletableFuture<>();
         connector.onDisconnect(over::complete);
-        assertThat(side.queuePair.receive(1, Pair.whole(side.memory(64))))
+        assertThat(side.queuePair.receive(1, Pair.whole(side.memory(64))).status())
                 .isEqualTo(Status.SUCCESS);
         server.close();
         assertThat(over.get(30, TimeUnit.SECONDS)).isEqualTo(Status.CONNECTION_INVALID);
@@ -266,7 +266,7 @@ class InteroperationTest {
     private static MemoryRegion greetingToCome(Pair.Side side) {
         MemoryRegion inbox = side.memory(GREETING);
         inbox.memory().fill((byte) 1);
-        assertThat(side.queuePair.receive(1, Pair.whole(inbox))).isEqualTo(Status.SUCCESS);
+        assertThat(side.queuePair.receive(1, Pair.whole(inbox)).status()).isEqualTo(Status.SUCCESS);
         return inbox;
     }
 
@@ -281,7 +281,8 @@ class InteroperationTest {
 
     private static void greet(Pair.Side side) {
         BufferList greeting = new BufferList(1).addUnregistered(side.arena.allocate(GREETING));
-        assertThat(side.queuePair.send(2, greeting, OpFlags.INLINE)).isEqualTo(Status.SUCCESS);
+        assertThat(side.queuePair.send(2, greeting, OpFlags.INLINE).status())
+                .isEqualTo(Status.SUCCESS);
         assertThat(side.ends(1)).containsExactly("SEND 2 SUCCESS");
     }
 

@@ -319,7 +319,8 @@ class MemoryTest {
                 RegisteredArena nextArena = pair.right.domain.createArena(ALL)) {
             List<MemorySegment> bystanders =
                     List.of(arena.allocate(4096), next.memory(), nextArena.allocate(4096));
-            Status late = pair.left.queuePair.write(99, whole(source), target, 0, OpFlags.NONE);
+            Status late =
+                    pair.left.queuePair.write(99, whole(source), target, 0, OpFlags.NONE).status();
             List<String> ends = pair.left.ends(late == Status.SUCCESS ? 13 : 12);
             assertThat(ends.getLast()).as(kind).doesNotContain("SUCCESS");
             for (MemorySegment bystander : bystanders) {

@@ -175,12 +175,15 @@ class OperationsTest {
             MemoryRegion target = pair.right.filled(8, 0);
             MemoryRegion sink = pair.left.filled(8, 0);
             assertThat(
-                            pair.left.queuePair.read(
-                                    1,
-                                    whole(sink),
-                                    target.memory().address(),
-                                    target.remoteToken(),
-                                    OpFlags.NONE))
+                            pair.left
+                                    .queuePair
+                                    .read(
+                                            1,
+                                            whole(sink),
+                                            target.memory().address(),
+                                            target.remoteToken(),
+                                            OpFlags.NONE)
+                                    .status())
                     .isEqualTo(Status.NOT_SUPPORTED);
             pair.left
                     .queuePair
@@ -210,7 +213,7 @@ class OperationsTest {
             for (int i = 0; i < 8; i++) {
                 shared.receive(i, new BufferList(1).add(inbox, i * 8L, 8)).orThrow();
             }
-            assertThat(shared.receive(8, new BufferList(1).add(inbox, 0, 8)))
+            assertThat(shared.receive(8, new BufferList(1).add(inbox, 0, 8)).status())
                     .isEqualTo(Status.NO_MORE_ENTRIES);
             shared.notifyBelow(6);
             QueuePair first =
@@ -383,8 +386,16 @@ class OperationsTest {
                 if (pair.left.adapter.info().invalidatableWindows()) {
                     try (MemoryWindow window = pair.left.domain.createMemoryWindow()) {
                         assertThat(
-                                        pair.left.queuePair.bind(
-                                                3, window, source, 0, 8, OpFlags.ALLOW_REMOTE_READ))
+                                        pair.left
+                                                .queuePair
+                                                .bind(
+                                                        3,
+                                                        window,
+                                                        source,
+                                                        0,
+                                                        8,
+                                                        OpFlags.ALLOW_REMOTE_READ)
+                                                .status())
                                 .isEqualTo(Status.ACCESS_VIOLATION);
                     }
                 }

@@ -104,7 +104,7 @@ final class PingPongPeer implements AutoCloseable {
     }
 
     private void receive() {
-        assertThat(side.queuePair.receive(1, Pair.whole(inbox))).isEqualTo(Status.SUCCESS);
+        assertThat(side.queuePair.receive(1, Pair.whole(inbox)).status()).isEqualTo(Status.SUCCESS);
     }
 
     /** Sends a message that differs from all before; its first byte stays, for -c. */
@@ -117,7 +117,7 @@ final class PingPongPeer implements AutoCloseable {
         for (long i = 1; i + Integer.BYTES <= message.byteSize(); i += STAMPS) {
             message.set(ValueLayout.JAVA_INT_UNALIGNED, i, round);
         }
-        assertThat(side.queuePair.send(2, Pair.whole(outbox))).isEqualTo(Status.SUCCESS);
+        assertThat(side.queuePair.send(2, Pair.whole(outbox)).status()).isEqualTo(Status.SUCCESS);
         sending = true;
     }
 

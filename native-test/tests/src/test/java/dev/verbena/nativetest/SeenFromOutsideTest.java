@@ -85,7 +85,8 @@ class SeenFromOutsideTest {
             try (Pair pair = Pair.connected(4)) {
                 QueuePair left = pair.left.queuePair;
                 MemoryRegion memory = pair.left.memory(64);
-                Status refused = left.write(1, whole(memory), 0, 0, OpFlags.ALLOW_REMOTE_READ);
+                Status refused =
+                        left.write(1, whole(memory), 0, 0, OpFlags.ALLOW_REMOTE_READ).status();
                 assertThat(refused).isEqualTo(Status.INVALID_PARAMETER);
                 pair.left.completionQueue.arm(NotifyType.ANY);
                 left.write(2, whole(memory), 0, 0x1234_5678, OpFlags.NONE).orThrow();

@@ -74,8 +74,9 @@ class SendAndInvalidateTest {
     }
 
     private Status write(long context, MemoryRegion source) {
-        return sender.queuePair.write(
-                context, Pair.whole(source), target.memory().address(), token, OpFlags.NONE);
+        return sender.queuePair
+                .write(context, Pair.whole(source), target.memory().address(), token, OpFlags.NONE)
+                .status();
     }
 
     /** Takes the next completion at the peer: it names the token. */
@@ -89,7 +90,7 @@ class SendAndInvalidateTest {
         assertThat(inbox.memory().asSlice(0, bytes.length).toArray(ValueLayout.JAVA_BYTE))
                 .isEqualTo(bytes);
         assertThat(window.bound()).isFalse();
-        assertThat(peer.queuePair.invalidate(9, window, OpFlags.NONE))
+        assertThat(peer.queuePair.invalidate(9, window, OpFlags.NONE).status())
                 .isEqualTo(Status.INVALID_DEVICE_REQUEST);
     }
 

@@ -46,9 +46,9 @@ class UnhappyWaysTest {
         try (Pair pair = new Pair(QueuePairLimits.depths(1, 1))) {
             MemoryRegion source = pair.left.memory(8);
             MemoryRegion target = pair.right.memory(8);
-            assertThat(pair.left.queuePair.send(1, whole(source)))
+            assertThat(pair.left.queuePair.send(1, whole(source)).status())
                     .isEqualTo(Status.CONNECTION_INVALID);
-            assertThat(pair.left.queuePair.send(2, whole(source)))
+            assertThat(pair.left.queuePair.send(2, whole(source)).status())
                     .isEqualTo(Status.CONNECTION_INVALID);
             // Receives are welcome before the connection, and get the first message after it.
             pair.right.queuePair.receive(3, whole(target)).orThrow();
@@ -68,7 +68,8 @@ class UnhappyWaysTest {
             QueuePair receiver = pair.right.queuePair;
             receiver.receive(1, whole(target)).orThrow();
             receiver.receive(2, whole(target)).orThrow();
-            assertThat(receiver.receive(3, whole(target))).isEqualTo(Status.NO_MORE_ENTRIES);
+            assertThat(receiver.receive(3, whole(target)).status())
+                    .isEqualTo(Status.NO_MORE_ENTRIES);
             pair.left.queuePair.send(4, whole(source)).orThrow();
             assertThat(pair.right.completion().context(0)).isEqualTo(1);
             receiver.receive(5, whole(target)).orThrow();
@@ -77,7 +78,7 @@ class UnhappyWaysTest {
             // taken.
             pair.left.queuePair.send(6, whole(source)).orThrow();
             assertThat(pair.right.completion().context(0)).isEqualTo(2);
-            assertThat(pair.left.queuePair.send(7, whole(source)))
+            assertThat(pair.left.queuePair.send(7, whole(source)).status())
                     .isEqualTo(Status.NO_MORE_ENTRIES);
             assertThat(pair.left.completion().context(0)).isEqualTo(4);
             pair.left.queuePair.send(8, whole(source)).orThrow();
@@ -90,8 +91,10 @@ class UnhappyWaysTest {
         try (Pair pair = Pair.connected(1)) {
             MemoryRegion memory = pair.left.memory(8);
             BufferList two = new BufferList(2).add(memory, 0, 4).add(memory, 4, 4);
-            assertThat(pair.left.queuePair.send(1, two)).isEqualTo(Status.INVALID_PARAMETER);
-            assertThat(pair.left.queuePair.receive(1, two)).isEqualTo(Status.INVALID_PARAMETER);
+            assertThat(pair.left.queuePair.send(1, two).status())
+                    .isEqualTo(Status.INVALID_PARAMETER);
+            assertThat(pair.left.queuePair.receive(1, two).status())
+                    .isEqualTo(Status.INVALID_PARAMETER);
         }
     }
 
@@ -145,9 +148,9 @@ class UnhappyWaysTest {
     void aReceiveIntoMemoryThatMayNotBeWrittenIsRefused() {
         try (Pair pair = Pair.connected(1);
                 MemoryRegion readOnly = pair.right.domain.register(pair.right.arena.allocate(8))) {
-            assertThat(pair.right.queuePair.receive(1, whole(readOnly)))
+            assertThat(pair.right.queuePair.receive(1, whole(readOnly)).status())
                     .isEqualTo(Status.ACCESS_VIOLATION);
-            assertThat(pair.right.queuePair.receive(1, whole(pair.right.memory(8))))
+            assertThat(pair.right.queuePair.receive(1, whole(pair.right.memory(8))).status())
                     .isEqualTo(Status.SUCCESS);
         }
     }
@@ -244,9 +247,9 @@ class UnhappyWaysTest {
                 close(object);
                 close(object);
             }
-            assertThat(pair.left.queuePair.send(1, new BufferList(1)))
+            assertThat(pair.left.queuePair.send(1, new BufferList(1)).status())
                     .isEqualTo(Status.CONNECTION_INVALID);
-            assertThat(pair.left.queuePair.receive(1, new BufferList(1)))
+            assertThat(pair.left.queuePair.receive(1, new BufferList(1)).status())
                     .isEqualTo(Status.CONNECTION_INVALID);
             assertThatThrownBy(() -> pair.left.completionQueue.poll(new Completions(1)))
                     .isInstanceOf(IllegalStateException.class)
@@ -278,12 +281,12 @@ class UnhappyWaysTest {
                             untilClosed(
                                     underWay,
                                     surprises,
-                                    list -> pair.left.queuePair.receive(1, list),
+                                    list -> pair.left.queuePair.receive(1, list).status(),
                                     memory),
                             untilClosed(
                                     underWay,
                                     surprises,
-                                    list -> pair.left.queuePair.send(1, list),
+                                    list -> pair.left.queuePair.send(1, list).status(),
                                     memory),
                             untilClosed(
                                     underWay,

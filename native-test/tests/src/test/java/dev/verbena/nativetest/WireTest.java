@@ -164,14 +164,14 @@ class WireTest {
     private List<Packet> exchange() {
         MemoryRegion ours = client.memory(BYTES, Access.REMOTE_READ, Access.REMOTE_WRITE);
         MemoryRegion theirs = server.memory(BYTES, Access.REMOTE_READ, Access.REMOTE_WRITE);
-        assertThat(here.receive(1, Pair.whole(ours))).isEqualTo(Status.SUCCESS);
-        assertThat(there.receive(2, Pair.whole(theirs))).isEqualTo(Status.SUCCESS);
-        assertThat(here.send(3, Pair.whole(ours))).isEqualTo(Status.SUCCESS);
+        assertThat(here.receive(1, Pair.whole(ours)).status()).isEqualTo(Status.SUCCESS);
+        assertThat(there.receive(2, Pair.whole(theirs)).status()).isEqualTo(Status.SUCCESS);
+        assertThat(here.send(3, Pair.whole(ours)).status()).isEqualTo(Status.SUCCESS);
         assertThat(server.ends(1)).containsExactly("RECEIVE 2 SUCCESS");
-        assertThat(there.send(4, Pair.whole(theirs))).isEqualTo(Status.SUCCESS);
+        assertThat(there.send(4, Pair.whole(theirs)).status()).isEqualTo(Status.SUCCESS);
         assertThat(server.ends(1)).containsExactly("SEND 4 SUCCESS");
         assertThat(client.ends(2)).containsExactlyInAnyOrder("SEND 3 SUCCESS", "RECEIVE 1 SUCCESS");
-        assertThat(here.read(5, Pair.whole(ours), theirs.remoteMemory(), 0, OpFlags.NONE))
+        assertThat(here.read(5, Pair.whole(ours), theirs.remoteMemory(), 0, OpFlags.NONE).status())
                 .isEqualTo(Status.SUCCESS);
         assertThat(client.ends(1)).containsExactly("READ 5 SUCCESS");
         return capture.packets();
@@ -278,7 +278,7 @@ class WireTest {
         }
         MemoryRegion ours = client.memory(BYTES);
         MemoryRegion theirs = server.memory(BYTES);
-        assertThat(here.send(1, Pair.whole(ours))).isEqualTo(Status.SUCCESS);
+        assertThat(here.send(1, Pair.whole(ours)).status()).isEqualTo(Status.SUCCESS);
         List<Packet> seen = new ArrayList<>();
         Deadline deadline = Deadline.of("eight negative acknowledgements");
         while (notReady(seen).size() < 8) { // more than the default of six retries
@@ -286,7 +286,7 @@ class WireTest {
             deadline.check();
         }
         assertThat(notReady(seen)).extracting(Packet::syndrome).containsOnly(0x20 | 22);
-        assertThat(there.receive(2, Pair.whole(theirs))).isEqualTo(Status.SUCCESS);
+        assertThat(there.receive(2, Pair.whole(theirs)).status()).isEqualTo(Status.SUCCESS);
         assertThat(server.ends(1)).containsExactly("RECEIVE 2 SUCCESS");
         assertThat(client.ends(1)).containsExactly("SEND 1 SUCCESS");
     }

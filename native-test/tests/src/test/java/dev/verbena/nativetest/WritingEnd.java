@@ -57,7 +57,7 @@ final class WritingEnd implements AutoCloseable {
     Status fill(RemoteMemory to) {
         BufferList buffers = BufferList.of(memory);
         while (true) {
-            Status status = pair.write(posted, buffers, to, 0, OpFlags.NONE);
+            Status status = pair.write(posted, buffers, to, 0, OpFlags.NONE).status();
             if (status != Status.SUCCESS) {
                 return status;
             }

@@ -85,9 +85,9 @@ final class Demo implements Callable<Integer> {
                     sender, sending.name(), receiver, receiving.name());
 
             fill(source.memory());
-            post(out, receiving, "receive", receiver.receive(2, whole(target)));
+            post(out, receiving, "receive", receiver.receive(2, whole(target)).status());
             long start = System.nanoTime();
-            post(out, sending, "send", sender.send(1, whole(source)));
+            post(out, sending, "send", sender.send(1, whole(source)).status());
 
             Completions completions = new Completions(1);
             Completions ofSend = new Completions(1);

@@ -3,6 +3,7 @@ package dev.verbena.tools;
 import dev.verbena.BufferList;
 import dev.verbena.MemoryWindow;
 import dev.verbena.OpFlags;
+import dev.verbena.PostResult;
 import dev.verbena.QueuePair;
 import dev.verbena.Status;
 
@@ -329,7 +330,7 @@ final class PerfBandwidth extends PerfQueueLoops {
                     ever[q] += operation == PerfOperation.SEND ? 1 : 0; // it uses no token
                     continue;
                 }
-                Status status =
+                PostResult result =
                         switch (operation) {
                             case SEND -> queuePair.send(q, sources[slot], flags);
                             case WRITE ->
@@ -351,9 +352,7 @@ final class PerfBandwidth extends PerfQueueLoops {
                                             q, sources[slot], nextToken(q), flags);
                             case CHANNEL -> throw new AssertionError("PerfChannels has these");
                         };
-                if (status != Status.SUCCESS) {
-                    end.posted(status);
-                }
+                end.posted(result);
                 ever[q]++;
             }
         }

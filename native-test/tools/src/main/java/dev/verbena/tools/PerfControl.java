@@ -181,7 +181,7 @@ final class PerfControl implements AutoCloseable {
         MemorySegment outbox = memory.memory().asSlice(RECEIVES * BYTES, BYTES);
         write(message, outbox);
         BufferList buffer = new BufferList(1).add(memory, RECEIVES * BYTES, BYTES);
-        own(queuePair.send(0, buffer));
+        own(queuePair.send(0, buffer).status());
         while (outstanding > 0) {
             if (!awaitOne(timeout)) {
                 throw new ToolFailure(
@@ -224,7 +224,7 @@ final class PerfControl implements AutoCloseable {
         while (received.isEmpty()) {
             try {
                 if (!awaitOne(timeout) && outstanding == 0) {
-                    own(queuePair.write(0, new BufferList(1), 0, 0, OpFlags.NONE));
+                    own(queuePair.write(0, new BufferList(1), 0, 0, OpFlags.NONE).status());
                 }
             } catch (ToolFailure e) {
                 if (leftByPeer(left)) {

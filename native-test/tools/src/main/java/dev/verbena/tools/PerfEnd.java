@@ -11,6 +11,7 @@ import dev.verbena.MemoryRegion;
 import dev.verbena.MemoryWindow;
 import dev.verbena.NotifyType;
 import dev.verbena.OpFlags;
+import dev.verbena.PostResult;
 import dev.verbena.ProtectionDomain;
 import dev.verbena.QueuePair;
 import dev.verbena.QueuePairLimits;
@@ -209,7 +210,7 @@ final class PerfEnd implements AutoCloseable {
         return window;
     }
 
-    Status bind(int q, MemoryWindow window, OpFlags flags) {
+    PostResult bind(int q, MemoryWindow window, OpFlags flags) {
         return queuePairs[q].bind(
                 q, window, memory, targetAt(q), area, OpFlags.ALLOW_REMOTE_WRITE.and(flags));
     }
@@ -324,9 +325,9 @@ final class PerfEnd implements AutoCloseable {
     }
 
     /** Throws unless a post was accepted. */
-    void posted(Status status) {
-        if (status != Status.SUCCESS) {
-            throw gone("A request was refused: " + status);
+    void posted(PostResult result) {
+        if (!result.isAccepted()) {
+            throw gone("A request was refused: " + result.reason());
         }
     }
 

@@ -82,14 +82,16 @@ final class PingEnd implements AutoCloseable, RawHandler {
 
     /** Sends a message, without waiting; a failure shows at the next wait. */
     void send(BufferList message) {
-        post(channel.send(message, OpFlags.SILENT_SUCCESS, null, null));
+        post(channel.send(message, OpFlags.SILENT_SUCCESS, null, null).status());
     }
 
     /** Reads the peer's memory, and waits until all of it is here. */
     void read(MemoryRegion into, RemoteMemory from) {
         BufferList buffer = new BufferList(1).add(into, 0, from.bytes());
         done = false;
-        post(channel.read(buffer, from.address(), from.token(), OpFlags.NONE, whenDone, null));
+        post(
+                channel.read(buffer, from.address(), from.token(), OpFlags.NONE, whenDone, null)
+                        .status());
         awaitDone("The read of the peer's data did not complete");
     }
 
@@ -97,7 +99,9 @@ final class PingEnd implements AutoCloseable, RawHandler {
     void write(MemoryRegion from, long bytes, RemoteMemory to) {
         BufferList buffer = new BufferList(1).add(from, 0, bytes);
         done = false;
-        post(channel.write(buffer, to.address(), to.token(), OpFlags.NONE, whenDone, null));
+        post(
+                channel.write(buffer, to.address(), to.token(), OpFlags.NONE, whenDone, null)
+                        .status());
         awaitDone("The write of the peer's data did not complete");
     }
 
@@ -164,7 +168,7 @@ final class PingEnd implements AutoCloseable, RawHandler {
             return;
         }
         received.add(RpingMessage.read(message.buffer()));
-        Status ignored = message.repost(); // refused when the connection has ended
+        Status ignored = message.repost().status(); // refused when the connection has ended
     }
 
     @Override

@@ -72,7 +72,7 @@ public final class Requests {
                 sharing.connect(sharing.address());
                 Requests requests = new Requests(pair, queue);
                 requests.run(region, window);
-                succeed(shared.receive(1, new BufferList(1).add(region, 0, BYTES)));
+                succeed(shared.receive(1, new BufferList(1).add(region, 0, BYTES)).status());
                 came += requests.came;
             }
         }
@@ -84,35 +84,35 @@ public final class Requests {
         BufferList eight = new BufferList(1).add(region, 0, 8);
         RemoteMemory there = region.remoteMemory();
         for (int i = 0; i < ROUNDS; i++) {
-            succeed(pair.send(i, buffers, OpFlags.NONE));
+            succeed(pair.send(i, buffers, OpFlags.NONE).status());
             expect(1, i);
-            succeed(pair.write(i, buffers, there, 0, OpFlags.NONE));
+            succeed(pair.write(i, buffers, there, 0, OpFlags.NONE).status());
             expect(1, i);
-            succeed(pair.read(i, buffers, there, 0, OpFlags.NONE));
+            succeed(pair.read(i, buffers, there, 0, OpFlags.NONE).status());
             expect(1, i);
-            succeed(pair.fetchAndAdd(i, eight, there, 0, 1, OpFlags.NONE));
+            succeed(pair.fetchAndAdd(i, eight, there, 0, 1, OpFlags.NONE).status());
             expect(1, i);
-            succeed(pair.bind(i, window, region, 0, BYTES, OpFlags.ALLOW_REMOTE_READ));
+            succeed(pair.bind(i, window, region, 0, BYTES, OpFlags.ALLOW_REMOTE_READ).status());
             expect(1, i);
-            succeed(pair.invalidate(i, window, OpFlags.NONE));
+            succeed(pair.invalidate(i, window, OpFlags.NONE).status());
             expect(1, i);
-            succeed(pair.send(i, eight, OpFlags.SILENT_SUCCESS));
+            succeed(pair.send(i, eight, OpFlags.SILENT_SUCCESS).status());
             for (int j = 1; j < 16; j++) {
-                succeed(pair.send(i, buffers, OpFlags.DEFER));
+                succeed(pair.send(i, buffers, OpFlags.DEFER).status());
             }
-            succeed(pair.send(i, buffers, OpFlags.NONE));
+            succeed(pair.send(i, buffers, OpFlags.NONE).status());
             expect(16, i);
         }
         for (int i = 0; i < ROUNDS; i++) {
             queue.arm(NotifyType.ANY);
-            succeed(pair.send(i, buffers, OpFlags.NONE));
+            succeed(pair.send(i, buffers, OpFlags.NONE).status());
             if (queue.await(Duration.ofSeconds(10)) != Status.SUCCESS) {
                 throw new IllegalStateException("no event");
             }
             expect(1, i);
         }
         for (int i = 0; i < DEPTH; i++) {
-            succeed(pair.receive(i, buffers));
+            succeed(pair.receive(i, buffers).status());
         }
         pair.flush(); // there is no peer to send something
         int cancelled = 0;

@@ -94,17 +94,19 @@ final class HostQueue implements RawHandler, AutoCloseable {
             if (direction != Direction.NONE) {
                 check(
                         channel.bind(
-                                window,
-                                region,
-                                dataOffset,
-                                length,
-                                right(direction).and(OpFlags.DEFER), // goes out with the send
-                                null,
-                                null));
+                                        window,
+                                        region,
+                                        dataOffset,
+                                        length,
+                                        right(direction)
+                                                .and(OpFlags.DEFER), // goes out with the send
+                                        null,
+                                        null)
+                                .status());
                 keyedCommands.incrementAndGet();
                 command.withData(window.address(), length, window.remoteToken());
             }
-            check(channel.send(capsule, OpFlags.NONE, null, null));
+            check(channel.send(capsule, OpFlags.NONE, null, null).status());
             try {
                 return mine.get(TIMEOUT.toSeconds(), TimeUnit.SECONDS);
             } catch (ExecutionException e) {
@@ -142,7 +144,11 @@ final class HostQueue implements RawHandler, AutoCloseable {
                         MemorySegment.ofArray(new byte[Response.BYTES]).copyFrom(response);
                 Status status =
                         channel.invalidate(
-                                window, OpFlags.NONE, (of, call, ended) -> complete(copy), this);
+                                        window,
+                                        OpFlags.NONE,
+                                        (of, call, ended) -> complete(copy),
+                                        this)
+                                .status();
                 if (!status.isSuccess()) {
                     channel.abort("a window could not be invalidated: " + status);
                 }

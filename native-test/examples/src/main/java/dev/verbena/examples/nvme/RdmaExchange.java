@@ -74,7 +74,8 @@ final class RdmaExchange implements Exchange {
         RawMessage message = capsule;
         capsule = null;
         if (message != null) {
-            Status ignored = message.repost(); // refused only where the connection has ended
+            Status ignored =
+                    message.repost().status(); // refused only where the connection has ended
         }
     }
 
@@ -133,7 +134,8 @@ final class RdmaExchange implements Exchange {
                                         from.key(),
                                         OpFlags.NONE,
                                         DATA_FETCHED,
-                                        this);
+                                        this)
+                                .status();
                 queue.check(status, "a read of the host's memory");
             }
             case IN_CAPSULE -> copyFromCapsule(to.memory(), offset, length, then);
@@ -203,7 +205,8 @@ final class RdmaExchange implements Exchange {
                                         to.key(),
                                         BEFORE_ANSWER,
                                         null,
-                                        null);
+                                        null)
+                                .status();
                 queue.check(status, "a write into the host's memory");
                 if (status.isSuccess()) {
                     succeed(0);

@@ -135,8 +135,9 @@ final class TargetQueue implements RawHandler, FabricsCommands.Connection {
         RawCallback callback = silent ? null : ANSWER_ARRIVED;
         Status posted =
                 key == KeyReturn.NONE
-                        ? channel.send(answer, flags, callback, exchange)
-                        : channel.sendAndInvalidate(answer, (int) key, flags, callback, exchange);
+                        ? channel.send(answer, flags, callback, exchange).status()
+                        : channel.sendAndInvalidate(answer, (int) key, flags, callback, exchange)
+                                .status();
         check(posted, "an answer");
     }
 
@@ -193,7 +194,7 @@ final class TargetQueue implements RawHandler, FabricsCommands.Connection {
     @Override
     public void received(RawChannel from, RawMessage message) {
         if (waiting.size() > request.size()) { // possible where receives are shared
-            Status ignored = message.repost();
+            Status ignored = message.repost().status();
             channel.abort("the host has sent more commands than it said");
             return;
         }
@@ -205,7 +206,7 @@ final class TargetQueue implements RawHandler, FabricsCommands.Connection {
         while (accepted && !waiting.isEmpty() && !free.isEmpty()) {
             RawMessage message = waiting.remove();
             if (message.length() < Command.BYTES) {
-                Status ignored = message.repost();
+                Status ignored = message.repost().status();
                 channel.abort("a command of %d bytes".formatted(message.length()));
                 return;
             }
@@ -283,7 +284,7 @@ final class TargetQueue implements RawHandler, FabricsCommands.Connection {
     @Override
     public void ended(RawChannel which, ChannelException reason) {
         for (RawMessage message : waiting) {
-            Status ignored = message.repost(); // shared receives serve the others
+            Status ignored = message.repost().status(); // shared receives serve the others
         }
         waiting.clear();
         scratch.close();

@@ -281,7 +281,11 @@ class InitiatorTest {
                 int length = i == 15 ? 12 : Command.BYTES + (queue == 0 ? 0 : random.nextInt(4096));
                 Status status =
                         channel.send(
-                                new BufferList(1).add(region, 0, length), OpFlags.NONE, null, null);
+                                        new BufferList(1).add(region, 0, length),
+                                        OpFlags.NONE,
+                                        null,
+                                        null)
+                                .status();
                 if (!status.isSuccess()) {
                     break; // the target has had enough
                 }

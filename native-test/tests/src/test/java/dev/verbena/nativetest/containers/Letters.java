@@ -151,13 +151,15 @@ final class Letters {
         int collect() {
             for (int round = 0; ; round++) {
                 Status bound =
-                        queuePair.bind(
-                                2,
-                                window,
-                                letter,
-                                0,
-                                LETTER_BYTES,
-                                OpFlags.ALLOW_REMOTE_WRITE.and(OpFlags.SILENT_SUCCESS));
+                        queuePair
+                                .bind(
+                                        2,
+                                        window,
+                                        letter,
+                                        0,
+                                        LETTER_BYTES,
+                                        OpFlags.ALLOW_REMOTE_WRITE.and(OpFlags.SILENT_SUCCESS))
+                                .status();
                 if (isGone(bound)) {
                     return round;
                 }
@@ -167,8 +169,12 @@ final class Letters {
                 invitation.set(JAVA_INT, 12, round);
                 MemoryRegion message = domain.register(invitation);
                 Status sent =
-                        queuePair.send(
-                                3, new BufferList(1).add(message, 0, 16), OpFlags.SILENT_SUCCESS);
+                        queuePair
+                                .send(
+                                        3,
+                                        new BufferList(1).add(message, 0, 16),
+                                        OpFlags.SILENT_SUCCESS)
+                                .status();
                 Status arrived = sent == Status.SUCCESS ? next() : sent;
                 message.close();
                 if (arrived != Status.SUCCESS) {
@@ -200,18 +206,22 @@ final class Letters {
                     letter.memory().set(JAVA_BYTE, i, content(round, i));
                 }
                 Status written =
-                        queuePair.write(
-                                4,
-                                Box.whole(letter),
-                                address,
-                                token,
-                                OpFlags.SILENT_SUCCESS.and(OpFlags.DEFER));
+                        queuePair
+                                .write(
+                                        4,
+                                        Box.whole(letter),
+                                        address,
+                                        token,
+                                        OpFlags.SILENT_SUCCESS.and(OpFlags.DEFER))
+                                .status();
                 if (isGone(written)) {
                     throw serverGone(round, written);
                 }
                 Status sent =
-                        queuePair.sendAndInvalidate(
-                                5, new BufferList(1), token, OpFlags.SILENT_SUCCESS);
+                        queuePair
+                                .sendAndInvalidate(
+                                        5, new BufferList(1), token, OpFlags.SILENT_SUCCESS)
+                                .status();
                 if (isGone(sent)) {
                     throw serverGone(round, sent);
                 }
