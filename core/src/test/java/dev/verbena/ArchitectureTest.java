@@ -61,6 +61,7 @@ class ArchitectureTest {
                     "OnDemandPaging",
                     "OperationType",
                     "Port",
+                    "PostResult",
                     "Status",
                     "VerbenaException");
 
