@@ -1,6 +1,7 @@
 package dev.verbena;
 
 import dev.verbena.internal.connect.Failure;
+import dev.verbena.internal.text.Arguments;
 import dev.verbena.internal.text.Text;
 import dev.verbena.internal.verbs.CallFailure;
 import dev.verbena.internal.verbs.Errno;
@@ -32,7 +33,7 @@ public class VerbenaException extends RuntimeException {
      * @param message what failed, why, and what to do about it
      */
     public VerbenaException(Status status, String message) {
-        this(status, message, null);
+        this(Arguments.notNull(status, "status"), Arguments.notNull(message, "message"), null);
     }
 
     /**
@@ -57,7 +58,11 @@ public class VerbenaException extends RuntimeException {
      * @param advice what to do about it; may be empty
      */
     public VerbenaException(String verb, int errno, String advice) {
-        super(Errno.sentence(verb, errno, advice));
+        super(
+                Errno.sentence(
+                        Arguments.notNull(verb, "verb"),
+                        errno,
+                        Arguments.notNull(advice, "advice")));
         this.status = statusOf(errno);
         this.verb = verb;
         this.errno = errno;
