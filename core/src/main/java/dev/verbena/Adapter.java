@@ -41,10 +41,12 @@ public final class Adapter extends NativeObject {
     private final EventListeners listeners;
     private final SharedQueues sharedQueues = new SharedQueues();
     private final AtomicBoolean firstPaging = new AtomicBoolean(true);
+    private final Quirks quirks;
 
     Adapter(Device device) {
         this.device = device;
         this.listeners = new EventListeners(device.name());
+        this.quirks = Quirks.of(device.provider(), this);
     }
 
     /**
@@ -480,6 +482,10 @@ public final class Adapter extends NativeObject {
 
     Provider provider() {
         return device.provider();
+    }
+
+    Quirks quirks() {
+        return quirks;
     }
 
     /** See {@link Device#reported}. */

@@ -1,40 +1,85 @@
 package dev.verbena;
 
-import dev.verbena.internal.queue.CompletionEvents;
-import dev.verbena.internal.runtime.CallbackLoop;
+import dev.verbena.internal.queue.EventChannel;
+import dev.verbena.internal.runtime.Threads;
 import dev.verbena.internal.runtime.Uncaught;
 import dev.verbena.internal.verbs.CallFailure;
 
+import java.time.Duration;
+import java.util.concurrent.ThreadFactory;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.LockSupport;
 import java.util.function.Consumer;
 
-/** Waits for completions and calls the callback, on the thread of a queue that has one. */
-final class CompletionCallback implements CallbackLoop.Work {
-    private final CompletionQueue queue;
-    private final CompletionEvents events;
-    private final Consumer<Status> callback;
+/**
+ * The thread of a completion queue with a callback: waits for the queue and calls back. Failures of
+ * a wait or of the callback are reported, and the thread goes on.
+ */
+final class CompletionCallback {
+    /** How long {@link #join} waits. */
+    static final Duration CLOSE_TIMEOUT = Duration.ofSeconds(10);
 
-    CompletionCallback(CompletionQueue queue, CompletionEvents events, Consumer<Status> callback) {
+    // The pause after a wait that failed doubles from one to the other.
+    private static final long SHORTEST_PAUSE = TimeUnit.MILLISECONDS.toNanos(1);
+    private static final long LONGEST_PAUSE = TimeUnit.SECONDS.toNanos(1);
+
+    private final CompletionQueue queue;
+    private final EventChannel<CompletionQueue.Events> channel;
+    private final Consumer<Status> callback;
+    private final Thread thread;
+
+    /** Starts the thread, which releases a reference to the queue at its end. */
+    CompletionCallback(
+            ThreadFactory threads,
+            CompletionQueue queue,
+            EventChannel<CompletionQueue.Events> channel,
+            Consumer<Status> callback) {
         this.queue = queue;
-        this.events = events;
+        this.channel = channel;
         this.callback = callback;
+        this.thread = threads.newThread(this::run);
+        thread.setName("verbena-completions-" + queue.adapter().name());
+        thread.start();
     }
 
-    @Override
-    public void waitAndCall() {
-        int fired;
+    private void run() {
         try {
-            fired = events.waitOnce(-1);
+            long pause = SHORTEST_PAUSE;
+            while (!channel.closed()) {
+                try {
+                    waitAndCall();
+                    if (channel.failure() == 0) {
+                        pause = SHORTEST_PAUSE;
+                        continue;
+                    }
+                } catch (Throwable t) { // most likely temporary, such as an exhausted heap
+                    Uncaught.report(t);
+                }
+                if (!channel.closed()) {
+                    LockSupport.parkNanos(pause);
+                    pause = Math.min(2 * pause, LONGEST_PAUSE);
+                }
+            }
+        } finally {
+            queue.release();
+        }
+    }
+
+    private void waitAndCall() {
+        CompletionQueue.Events fired;
+        try {
+            fired = channel.await(Long.MAX_VALUE);
         } catch (CallFailure e) {
             throw queue.waitFailed(e);
         }
-        if (fired != CompletionEvents.NOTHING && !events.closed()) {
-            call(CompletionQueue.status(fired));
+        if (fired != null && !channel.closed()) {
+            call(CompletionQueue.status(fired.last()));
         }
     }
 
     /**
-     * Calls back. A callback that is still polling or arming its queue when another thread closes
-     * it has made no mistake: the exception that ends it is not reported.
+     * Calls back. A callback that still polls or arms its queue when another thread closes it has
+     * made no mistake: the exception that ends it is not reported.
      */
     private void call(Status status) {
         try {
@@ -48,18 +93,11 @@ final class CompletionCallback implements CallbackLoop.Work {
         }
     }
 
-    @Override
-    public boolean stuck() {
-        return events.failedToTake();
-    }
-
-    @Override
-    public boolean closed() {
-        return events.closed();
-    }
-
-    @Override
-    public void ended() {
-        queue.release();
+    /**
+     * Waits until the thread has ended, after the channel was closed; not on that thread itself.
+     */
+    boolean join() {
+        LockSupport.unpark(thread);
+        return Threads.join(thread, CLOSE_TIMEOUT);
     }
 }

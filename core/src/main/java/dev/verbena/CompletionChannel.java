@@ -4,8 +4,10 @@ import com.google.errorprone.annotations.CheckReturnValue;
 
 import dev.verbena.internal.events.AwaitEvent;
 import dev.verbena.internal.events.FlightRecording;
-import dev.verbena.internal.queue.SharedChannel;
+import dev.verbena.internal.queue.EventChannel;
 import dev.verbena.internal.verbs.CallFailure;
+import dev.verbena.internal.verbs.Descriptors;
+import dev.verbena.internal.verbs.DeviceControl;
 
 import org.jspecify.annotations.Nullable;
 
@@ -28,26 +30,15 @@ import java.util.concurrent.TimeUnit;
  */
 public final class CompletionChannel extends NativeObject {
     private final Adapter adapter;
-    private final long address;
-    private final SharedChannel<ChannelMember> channel;
+    private final EventChannel<CompletionQueue.Events> channel;
     private volatile @Nullable Thread owner; // of its confined queues
 
     CompletionChannel(Adapter adapter) {
         super(adapter);
         this.adapter = adapter;
-        long made = 0;
         try {
-            made =
-                    VerbenaException.check(
-                            adapter.control().createChannel(), "ibv_create_comp_channel", "");
-            this.address = made;
-            this.channel =
-                    new SharedChannel<>(
-                            adapter.control(), made, adapter.provider().forgetsLateReceives());
+            this.channel = new EventChannel<>(adapter.control());
         } catch (Throwable t) {
-            if (made > 0) {
-                adapter.control().destroyChannel(made);
-            }
             abandon();
             if (t instanceof CallFailure e) {
                 throw VerbenaException.of(e, "");
@@ -67,7 +58,7 @@ public final class CompletionChannel extends NativeObject {
         owner = thread;
     }
 
-    SharedChannel<ChannelMember> channel() {
+    EventChannel<CompletionQueue.Events> channel() {
         return channel;
     }
 
@@ -96,14 +87,20 @@ public final class CompletionChannel extends NativeObject {
                                 .formatted(this, of, Thread.currentThread()));
             }
             AwaitEvent event = FlightRecording.on() ? AwaitEvent.start() : null;
-            ChannelMember fired = channel.await(TimeUnit.NANOSECONDS.convert(timeout));
+            CompletionQueue.Events fired = channel.await(TimeUnit.NANOSECONDS.convert(timeout));
             if (event != null) {
                 event.end(adapter.name(), fired != null);
             }
-            if (fired == null && channel.closed()) {
+            if (fired != null) {
+                return fired.queue();
+            }
+            if (channel.closed()) {
                 throw new ClosedException(this);
             }
-            return fired == null ? null : fired.queue();
+            if (channel.failure() != 0) {
+                throw new CallFailure("ibv_get_cq_event", channel.failure());
+            }
+            return null;
         } catch (CallFailure e) {
             throw VerbenaException.of(e, "That was while waiting for %s".formatted(this));
         } finally {
@@ -157,12 +154,22 @@ public final class CompletionChannel extends NativeObject {
     @Override
     void destroy() {
         Teardown end = new Teardown(this, adapter);
-        end.run(channel::free);
         if (adapter.gone()) {
             end.dependantsLeaked(); // its completion queues
         }
-        CompletionQueue.destroyChannel(adapter.control(), address, end);
+        destroy(channel, adapter.control(), end);
         end.finish();
+    }
+
+    /** Adds the steps that destroy a channel. */
+    static void destroy(EventChannel<?> channel, DeviceControl control, Teardown end) {
+        end.run(channel::free);
+        int answer = control.destroyChannel(channel.address());
+        if (end.check(answer, "ibv_destroy_comp_channel") && answer != 0) {
+            // The library keeps the channel with the queue of a device that is gone; its descriptor
+            // would stay open until the process ends.
+            end.run(() -> Descriptors.close(control.channelDescriptor(channel.address())));
+        }
     }
 
     @Override

@@ -7,14 +7,12 @@ import dev.verbena.internal.events.FlightRecording;
 import dev.verbena.internal.queue.CompletionEvents;
 import dev.verbena.internal.queue.CompletionPoller;
 import dev.verbena.internal.queue.CompletionRecords;
+import dev.verbena.internal.queue.EventChannel;
 import dev.verbena.internal.queue.SendQueue;
-import dev.verbena.internal.queue.SharedChannel;
 import dev.verbena.internal.queue.StackReserve;
 import dev.verbena.internal.runtime.AdapterEvents;
-import dev.verbena.internal.runtime.CallbackLoop;
 import dev.verbena.internal.text.Text;
 import dev.verbena.internal.verbs.CallFailure;
-import dev.verbena.internal.verbs.Descriptors;
 import dev.verbena.internal.verbs.DeviceControl;
 
 import org.jspecify.annotations.Nullable;
@@ -22,6 +20,7 @@ import org.jspecify.annotations.Nullable;
 import java.time.Duration;
 import java.util.ArrayDeque;
 import java.util.Deque;
+import java.util.List;
 import java.util.concurrent.ThreadFactory;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
@@ -48,14 +47,15 @@ public final class CompletionQueue extends NativeObject {
     private volatile int depth;
     private final DeviceControl control;
     private final int vector;
-    private final long ownChannel; // 0 with a shared one
+    private final EventChannel<Events> channel;
+    private final EventChannel<Events>.Entry entry;
+    private final boolean ownsChannel; // it reports to no CompletionChannel of the program
     private final long address;
     private final CompletionPoller poller;
-    private final CompletionEvents events;
+    private final Events events;
     private final @Nullable Consumer<Status> callback;
-    private final @Nullable CallbackLoop callbacks;
+    private final @Nullable CompletionCallback callbacks;
     private final QueuePairGroup queuePairs = new QueuePairGroup();
-    private final PollCounts polls = new PollCounts();
 
     CompletionQueue(Adapter adapter, CompletionQueueOptions options) {
         this(adapter, options, Thread.ofPlatform().daemon().factory());
@@ -78,29 +78,26 @@ public final class CompletionQueue extends NativeObject {
             this.vector = adapter.device().vector(options.values.vector);
             AdapterEvents adapterEvents = adapter.events();
             CompletionChannel shared = options.values.channel;
-            SharedChannel<ChannelMember>.Entry entry;
             if (shared == null) {
-                long madeChannel =
-                        VerbenaException.check(
-                                control.createChannel(), "ibv_create_comp_channel", "");
-                undo.push(() -> control.destroyChannel(madeChannel));
-                this.ownChannel = madeChannel;
-                entry = null;
+                EventChannel<Events> own = new EventChannel<>(control);
+                undo.push(() -> control.destroyChannel(own.address()));
+                undo.push(own::free);
+                this.channel = own;
             } else {
                 if (owner != null) {
                     shared.claim(owner);
                 }
-                this.ownChannel = 0;
-                SharedChannel<ChannelMember>.Entry reserved = shared.channel().reserve();
-                undo.push(reserved::free);
-                entry = reserved;
+                this.channel = shared.channel();
             }
+            this.ownsChannel = shared == null;
+            this.entry = channel.reserve();
+            undo.push(entry::free);
             long made =
                     control.createCq(
                             SendQueue.DEPTH_FACTOR * depth,
-                            shared == null ? ownChannel : shared.channel().address(),
+                            channel.address(),
                             vector,
-                            entry == null ? 0 : entry.context());
+                            entry.context());
             if (made < 0) { // the sentence only now: formatting takes 13 ms in a new JVM
                 throw VerbenaException.of(
                         "ibv_create_cq(depth %d)".formatted(SendQueue.DEPTH_FACTOR * depth),
@@ -109,47 +106,18 @@ public final class CompletionQueue extends NativeObject {
             }
             undo.push(() -> control.destroyCq(made));
             this.address = made;
-            this.poller =
-                    new CompletionPoller(
-                            adapter.context(),
-                            adapter.provider(),
-                            adapter.sharedQueues(),
-                            address,
-                            owner,
-                            new PollerListener());
-            this.events =
-                    entry == null
-                            ? CompletionEvents.ofOwnChannel(
-                                    control,
-                                    adapter.context(),
-                                    adapter.provider(),
-                                    poller,
-                                    address,
-                                    ownChannel,
-                                    callback != null,
-                                    this::lookForFailures)
-                            : CompletionEvents.ofSharedChannel(
-                                    adapter.context(),
-                                    adapter.provider(),
-                                    poller,
-                                    address,
-                                    entry,
-                                    this::lookForFailures);
-            undo.push(events::free);
-            if (entry != null) {
-                entry.enter(new ChannelMember(this, events));
-            }
+            this.events = new Events(owner);
+            this.poller = events.poller();
+            entry.enter(events);
             undo.push(() -> adapterEvents.forget(made));
             adapterEvents.register(made, this, this::handle);
+            undo.push(() -> adapter.quirks().remove(this));
+            adapter.quirks().add(this);
             if (callback == null) {
                 this.callbacks = null;
             } else {
                 acquire();
-                this.callbacks =
-                        new CallbackLoop(
-                                callbackThreads,
-                                "verbena-completions-" + adapter.name(),
-                                new CompletionCallback(this, events, callback));
+                this.callbacks = new CompletionCallback(callbackThreads, this, channel, callback);
             }
         } catch (CallFailure e) {
             undo.forEach(Runnable::run);
@@ -186,8 +154,8 @@ public final class CompletionQueue extends NativeObject {
     /** Called by the event thread. */
     private void handle(AdapterEvent.Type event) {
         switch (event) {
-            case COMPLETION_QUEUE_FAILED -> breakDownIfOpen(Status.BUFFER_OVERFLOW);
-            case DEVICE_FAILED -> breakDownIfOpen(Status.INTERNAL_ERROR);
+            case COMPLETION_QUEUE_FAILED -> poller.ownerTasks().runByOwner(() -> breakDown(true));
+            case DEVICE_FAILED -> poller.ownerTasks().runByOwner(() -> breakDown(false));
             default -> {}
         }
     }
@@ -202,32 +170,37 @@ public final class CompletionQueue extends NativeObject {
         }
     }
 
-    /** What the poller reports: completions without an event, and work for a sleeping owner. */
-    private final class PollerListener implements CompletionPoller.Listener {
-        @Override
-        public void synthesized() {
-            events.synthesized();
+    /** What this queue is armed for; as a member of its channel, it leads back to the queue. */
+    final class Events extends CompletionEvents {
+        Events(@Nullable Thread owner) {
+            super(
+                    adapter.context(),
+                    adapter.provider(),
+                    adapter.sharedQueues(),
+                    address,
+                    owner,
+                    entry,
+                    callback != null);
         }
 
-        @Override
-        public void wakeOwner() {
-            events.wakeOwner();
+        CompletionQueue queue() {
+            return CompletionQueue.this;
         }
     }
 
-    /** As {@link #breakDown}, for a thread that does not hold this queue. */
-    void breakDownIfOpen(Status status) {
-        poller.ownerTasks().runByOwner(() -> breakDownHeld(status));
-    }
-
-    private void breakDownHeld(Status status) {
-        if (!tryAcquire()) {
-            return;
-        }
-        try {
-            breakDown(status);
-        } finally {
-            release();
+    /**
+     * Fails the queue pairs first: a notified consumer finds all their completions here.
+     *
+     * @param overrun whether the queue overran; otherwise the device has failed
+     */
+    private void breakDown(boolean overrun) {
+        if (tryAcquire()) {
+            try {
+                queuePairs.breakDown(this, overrun);
+                events.breakDown(overrun ? CompletionEvents.OVERRUN : CompletionEvents.FAILED);
+            } finally {
+                release();
+            }
         }
     }
 
@@ -255,18 +228,9 @@ public final class CompletionQueue extends NativeObject {
             throw broken();
         }
         if (count > 0) {
-            polls.found(count);
-        } else if (polls.foundNothing()) {
-            lookForFailures();
+            poller.counts().delivered(count);
         }
         return count;
-    }
-
-    /** Other providers flush what is posted to a failed queue pair. */
-    void lookForFailures() {
-        if (adapter.provider().forgetsLateReceives()) {
-            queuePairs.lookForFailures();
-        }
     }
 
     /** The thread that this queue is confined to, or null. */
@@ -288,7 +252,11 @@ public final class CompletionQueue extends NativeObject {
                 "That was while waiting for %s; it may be waited for again".formatted(this));
     }
 
-    private void checkNoCallback() {
+    private void checkMayWait() {
+        if (!ownsChannel) {
+            throw new IllegalStateException(
+                    "This completion queue shares its channel with others: wait by CompletionChannel.await");
+        }
         if (callback != null) {
             throw new IllegalStateException(
                     "This completion queue has a callback: it is called instead of waking a thread that waits");
@@ -326,10 +294,7 @@ public final class CompletionQueue extends NativeObject {
         acquire();
         try {
             checkThread();
-            if (events.isWatchedElsewhere()) {
-                lookForFailures(); // no thread waits here, which would do that
-            }
-            return events.arm(type.value());
+            return events.arm(adapter.quirks().toArm(type).value());
         } finally {
             release();
         }
@@ -353,22 +318,21 @@ public final class CompletionQueue extends NativeObject {
         acquire();
         try {
             checkThread();
-            checkNoCallback();
+            checkMayWait();
+            if (!events.isAwaited()) {
+                throw new IllegalStateException("Arm the completion queue before waiting for it");
+            }
             AwaitEvent event = FlightRecording.on() ? AwaitEvent.start() : null;
-            int fired =
-                    events.await(TimeUnit.NANOSECONDS.convert(timeout)); // for ever is 292 years
+            boolean fired =
+                    channel.await(TimeUnit.NANOSECONDS.convert(timeout)) != null; // or 292 years
             if (event != null) {
-                event.end(adapter.name(), fired != CompletionEvents.NOTHING);
+                event.end(adapter.name(), fired);
             }
-            if (fired != CompletionEvents.NOTHING) {
-                polls.waited(false);
-                return status(fired);
-            }
-            if (events.closed()) {
+            if (!fired && channel.closed()) {
                 throw new ClosedException(this);
             }
-            polls.waited(true);
-            return Status.IO_TIMEOUT;
+            poller.counts().waited(!fired);
+            return fired ? status(events.last()) : Status.IO_TIMEOUT;
         } catch (CallFailure e) {
             throw waitFailed(e);
         } finally {
@@ -390,8 +354,8 @@ public final class CompletionQueue extends NativeObject {
         acquire();
         try {
             checkThread();
-            checkNoCallback();
-            return events.descriptor();
+            checkMayWait();
+            return channel.descriptor();
         } catch (CallFailure e) {
             throw VerbenaException.of(e, "");
         } finally {
@@ -411,10 +375,8 @@ public final class CompletionQueue extends NativeObject {
         acquire();
         try {
             checkThread();
-            checkNoCallback();
-            events.descriptor();
-            int fired = events.takeEvent();
-            return fired == CompletionEvents.NOTHING ? Status.PENDING : status(fired);
+            checkMayWait();
+            return channel.takeEvent() == null ? Status.PENDING : status(events.last());
         } catch (CallFailure e) {
             throw VerbenaException.of(e, "");
         } finally {
@@ -479,11 +441,12 @@ public final class CompletionQueue extends NativeObject {
         }
     }
 
-    /** Fails the queue pairs first: a notified consumer finds all their completions here. */
-    private void breakDown(Status status) {
-        boolean overrun = status == Status.BUFFER_OVERFLOW; // otherwise the device has failed
-        queuePairs.breakDown(this, overrun);
-        events.breakDown(overrun ? CompletionEvents.OVERRUN : CompletionEvents.FAILED);
+    List<QueuePair> queuePairs() {
+        return queuePairs.all();
+    }
+
+    Events events() {
+        return events;
     }
 
     void add(QueuePair queuePair) {
@@ -517,7 +480,7 @@ public final class CompletionQueue extends NativeObject {
      */
     @CheckReturnValue
     public CompletionQueueCounters counters() {
-        return CompletionQueueCounters.of(poller.counts(), polls);
+        return CompletionQueueCounters.of(poller.counts());
     }
 
     /**
@@ -563,16 +526,19 @@ public final class CompletionQueue extends NativeObject {
     void shut() {
         Teardown end = new Teardown(this);
         end.run(poller::close);
-        end.run(events::close);
+        events.close();
+        if (ownsChannel) {
+            end.run(channel::close);
+        }
         if (callbacks != null) {
             end.run(() -> join(callbacks));
         }
         end.finish();
     }
 
-    private static void join(CallbackLoop callbacks) {
+    private static void join(CompletionCallback callbacks) {
         if (!callbacks.join()) {
-            throw VerbenaException.stillRunning("its callback", CallbackLoop.CLOSE_TIMEOUT);
+            throw VerbenaException.stillRunning("its callback", CompletionCallback.CLOSE_TIMEOUT);
         }
     }
 
@@ -580,21 +546,13 @@ public final class CompletionQueue extends NativeObject {
     void destroy() {
         Teardown end = new Teardown(this, adapter);
         end.run(() -> adapter.events().forget(address));
-        end.run(events::free);
+        adapter.quirks().remove(this);
+        entry.free();
         end.check(control.destroyCq(address), "ibv_destroy_cq");
-        if (ownChannel != 0) {
-            destroyChannel(control, ownChannel, end);
+        if (ownsChannel) {
+            CompletionChannel.destroy(channel, control, end);
         }
         end.finish();
-    }
-
-    static void destroyChannel(DeviceControl control, long channel, Teardown end) {
-        int answer = control.destroyChannel(channel);
-        if (end.check(answer, "ibv_destroy_comp_channel") && answer != 0) {
-            // The library keeps the channel with the queue of a device that is gone; its descriptor
-            // would be open as long as this process lives.
-            end.run(() -> Descriptors.close(control.channelDescriptor(channel)));
-        }
     }
 
     @Override

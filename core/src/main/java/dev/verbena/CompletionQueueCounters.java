@@ -33,15 +33,15 @@ public record CompletionQueueCounters(
         long kept,
         long waits,
         long timeouts) {
-    static CompletionQueueCounters of(CompletionCounts counts, PollCounts polls) {
+    static CompletionQueueCounters of(CompletionCounts counts) {
         long cancelled = counts.cancelledEver(); // first: each of these is a failure of that count
         long failed = counts.failuresEver() - cancelled;
         long synthesized = counts.synthesizedEver();
         long signals = counts.internalSignals();
         long kept = counts.keptEver();
-        long delivered = polls.delivered();
-        long timeouts = polls.timeouts(); // before the waits, of which they are some
+        long delivered = counts.delivered();
+        long timeouts = counts.timeouts(); // before the waits, of which they are some
         return new CompletionQueueCounters(
-                delivered, failed, cancelled, synthesized, signals, kept, polls.waits(), timeouts);
+                delivered, failed, cancelled, synthesized, signals, kept, counts.waits(), timeouts);
     }
 }

@@ -408,23 +408,6 @@ final class NativeQueuePair implements Endpoint.Listener {
         }
     }
 
-    /**
-     * Looks for a failure that no completion reports: the peer's mistake, with no request
-     * outstanding here. On rxe a receive posted since would never end.
-     */
-    void lookForFailure() {
-        if (receives != null && receives.waiting() && owner.tryAcquire()) {
-            try {
-                if (control().inError(parts.address)) {
-                    noteFailureByItself();
-                    fail();
-                }
-            } finally {
-                owner.release();
-            }
-        }
-    }
-
     // ---- whether the peer has broken it
 
     /** It is in the error state, or about to be: by itself, unless there is another reason. */
@@ -441,8 +424,7 @@ final class NativeQueuePair implements Endpoint.Listener {
                 if (event == AdapterEvent.Type.QUEUE_PAIR_FAILED) {
                     broken = true;
                 }
-                noteFailureByItself();
-                fail();
+                failedByItself();
             }
             case LAST_RECEIVE_REACHED -> {
                 if (lastReceive != null) {
@@ -451,6 +433,12 @@ final class NativeQueuePair implements Endpoint.Listener {
             }
             default -> {}
         }
+    }
+
+    /** The device has moved it to the error state. */
+    void failedByItself() {
+        noteFailureByItself();
+        fail();
     }
 
     /** See {@link QueuePair#failedByPeer}. */

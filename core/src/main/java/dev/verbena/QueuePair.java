@@ -706,9 +706,14 @@ public final class QueuePair extends NativeObject implements SendRequests {
 
     // ---- its end
 
-    /** See {@link NativeQueuePair#lookForFailure}. */
-    void lookForFailure() {
-        half.lookForFailure();
+    /** See {@link NativeQueuePair#failedByItself()}. */
+    void failedByItself() {
+        half.failedByItself();
+    }
+
+    /** Whether receives are outstanding that are not known to be flushed. */
+    boolean awaitsReceives() {
+        return receives != null && receives.waiting();
     }
 
     /** See {@link NativeQueuePair#finish}. */

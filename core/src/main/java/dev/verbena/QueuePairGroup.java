@@ -4,11 +4,12 @@ import dev.verbena.internal.queue.SynthesizedStatus;
 import dev.verbena.internal.verbs.WorkCompletions;
 
 import java.util.Arrays;
+import java.util.List;
 import java.util.concurrent.TimeUnit;
 
 /**
- * The queue pairs that report to one completion queue: what has to be done to each of them when the
- * completion queue breaks, or when failures come without an event.
+ * The queue pairs that report to one completion queue, and what is done to each of them when the
+ * completion queue breaks or is reclaimed.
  */
 final class QueuePairGroup {
     /** How long the device has, after an overrun of the queue, for what is outstanding. */
@@ -36,17 +37,15 @@ final class QueuePairGroup {
         }
     }
 
+    /** All of them, as of now. */
+    List<QueuePair> all() {
+        return List.of(queuePairs);
+    }
+
     /** See {@link CompletionQueue#reclaimIfOrphaned}. */
     void reclaim(Teardown end) {
         for (QueuePair queuePair : queuePairs) {
             queuePair.reclaim(end);
-        }
-    }
-
-    /** See {@link QueuePair#lookForFailure}. */
-    void lookForFailures() {
-        for (QueuePair queuePair : queuePairs) {
-            queuePair.lookForFailure();
         }
     }
 

@@ -179,21 +179,6 @@ class CompletionChannelTest {
         }
     }
 
-    /** A thread that waits looks from time to time; a look asks for each queue pair's state. */
-    @Test
-    void armingLooksForReceivesThatTheDeviceForgetsForAnOwnLoopOnly() {
-        try (Bundle bundle = new Bundle(FakeDevice.RXE, 2)) {
-            QueuePair failed = bundle.receivers.get(1);
-            bundle.device.failQueuePair(failed.address().queuePairNumber());
-            failed.receive(7, new BufferList(1).add(bundle.memory, 0, 8)).orThrow();
-            assertThat(bundle.queues.get(1).arm(NotifyType.ANY)).isFalse();
-            assertThat(bundle.device.statesAskedFor).isZero();
-            assertThat(bundle.channel.eventDescriptor()).isPositive();
-            assertThat(bundle.queues.get(1).arm(NotifyType.ANY)).isTrue();
-            assertThat(bundle.channel.await(Duration.ZERO)).isSameAs(bundle.queues.get(1));
-        }
-    }
-
     /** What fired without an event leaves the event that the device was asked for to come. */
     @Test
     void anEventThatComesAfterItsQueueWasReturnedIsTakenByTheNextArm() {

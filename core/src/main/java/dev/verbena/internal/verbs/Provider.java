@@ -9,8 +9,8 @@ import org.jspecify.annotations.Nullable;
  * identified by the vendor and part numbers from {@code ibv_query_device}, not by the device name,
  * which users may change.
  *
- * <p>Three more deviations are not listed here, because the code handles them the same way for
- * every provider:
+ * <p>Events that rxe and siw do not raise are the subject of the adapter's quirks. Three more
+ * deviations are not listed here, because the code handles them the same way for every provider:
  *
  * <ul>
  *   <li>{@code bad_wr}: rxe and siw do not set it when only the doorbell fails, although the
@@ -26,16 +26,10 @@ import org.jspecify.annotations.Nullable;
  *     remote key
  * @param readsInvalidatedKeyFromRdma whether a send-with-invalidate takes the remote key from
  *     {@code wr.rdma.rkey}
- * @param solicitedMissesFailures whether a queue armed for solicited completions raises no event
- *     when a request fails, although verbs guarantees one
- * @param solicitedMissesReceives whether a queue armed for solicited completions raises no event
- *     when a solicited message is received
  * @param reportsGenericErrors whether {@code IBV_WC_LOC_QP_OP_ERR} is also reported for a receive
  *     whose message was too long, and for a send or write whose memory has a bad local key; then
  *     {@code IBV_WC_REM_INV_REQ_ERR} of a receive means that the message named a bad remote key to
  *     invalidate
- * @param forgetsLateReceives whether a receive posted to a queue pair in the error state never
- *     completes, unless the queue pair is moved to the error state again
  * @param throughKernel which data-path calls enter the kernel or wait, always or sometimes; with
  *     most NICs none, because the provider writes to the device from user space
  */
@@ -43,11 +37,8 @@ public record Provider(
         String name,
         int invalidatedFlags,
         boolean readsInvalidatedKeyFromRdma,
-        boolean solicitedMissesFailures,
-        boolean solicitedMissesReceives,
         long maxWindowBytes,
         boolean reportsGenericErrors,
-        boolean forgetsLateReceives,
         ThroughKernel throughKernel) {
     /** Which data-path calls enter the kernel or wait, always or sometimes. */
     public enum ThroughKernel {
@@ -136,10 +127,6 @@ public record Provider(
      */
     public static Provider of(int vendorId, int vendorPartId) {
         return switch (vendorId) {
-            // forgetsLateReceives: its user-space part only writes receives into a ring and does
-            // not notify the kernel.
-            // solicitedMissesFailures: rxe_comp.c posts failed sends with solicited = 0, and
-            // kernels from 6.4 on flushed receives as well.
             // reportsGenericErrors: seen on 6.1 and 6.12 for receives, with one packet and with
             // five; on 6.1 also for sends and for bad remote keys to invalidate. From 6.4 on the
             // latter two end in WR_FLUSH_ERR, as with other providers.
@@ -148,26 +135,18 @@ public record Provider(
                             "rxe",
                             Verbs.IBV_WC_WITH_INV | KERNEL_WITH_INVALIDATE,
                             false,
-                            true,
-                            false,
                             Long.MAX_VALUE,
-                            true,
                             true,
                             ThroughKernel.SENDS); // post_send_db of rxe.c
             // siw.c copies wr.rdma.rkey into every request. Its poll_cq clears wc_flags, so a
             // receive does not report an invalidation; but siw has no windows that could be
             // invalidated.
-            // solicitedMissesReceives: the kernel's siw_rqe_complete checks the flags of the
-            // receive, where it should check those of the message.
             case SIW ->
                     new Provider(
                             "siw",
                             Verbs.IBV_WC_WITH_INV,
                             true,
-                            false,
-                            true,
                             Long.MAX_VALUE,
-                            false,
                             false,
                             ThroughKernel.SENDS); // siw_db of siw.c
             // This case and the next four describe rdma-core 65.
@@ -190,10 +169,7 @@ public record Provider(
                                     "mlx5",
                                     Verbs.IBV_WC_WITH_INV,
                                     false,
-                                    false,
-                                    false,
                                     1L << 31,
-                                    false,
                                     false,
                                     ThroughKernel.NONE)
                             : conforming("mlx4", ThroughKernel.NONE);
@@ -208,15 +184,7 @@ public record Provider(
 
     private static Provider conforming(String name, ThroughKernel throughKernel) {
         return new Provider(
-                name,
-                Verbs.IBV_WC_WITH_INV,
-                false,
-                false,
-                false,
-                Long.MAX_VALUE,
-                false,
-                false,
-                throughKernel);
+                name, Verbs.IBV_WC_WITH_INV, false, Long.MAX_VALUE, false, throughKernel);
     }
 
     /** Whether the message of a successful receive invalidated a remote key. */

@@ -1,7 +1,6 @@
 package dev.verbena.internal.queue;
 
 import static org.assertj.core.api.Assertions.assertThat;
-import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.verbena.OperationType;
 import dev.verbena.internal.verbs.Descriptors;
@@ -16,9 +15,6 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-import java.io.IOException;
-import java.nio.file.Files;
-import java.nio.file.Path;
 import java.util.concurrent.TimeUnit;
 
 /**
@@ -28,48 +24,30 @@ import java.util.concurrent.TimeUnit;
 @Timeout(60)
 class CompletionEventsTest {
     private static final int LONG = 30_000; // milliseconds
-    private static final int SOON = 20; // how long to sleep before a look for failures
 
     private final FakeDevice device = new FakeDevice();
-    private final long channel = device.createChannel();
-    private final long queue = device.createCq(64, channel, 0, 0);
+    private final EventChannel<CompletionEvents> channel = new EventChannel<>(device);
+    private final EventChannel<CompletionEvents>.Entry entry = channel.reserve();
+    private final long queue = device.createCq(64, channel.address(), 0, entry.context());
     private final Thread[] owner = {null};
     private CompletionPoller poller;
     private CompletionEvents events;
     private RequestLedger ledger;
-    private int looks;
 
     private void make(int vendor, boolean calledBack) {
         device.vendorId = vendor;
         Provider provider = Provider.of(vendor, 0);
-        poller =
-                new CompletionPoller(
+        events =
+                new CompletionEvents(
                         device.open(),
                         provider,
                         new SharedQueues(),
                         queue,
                         owner[0],
-                        new CompletionPoller.Listener() {
-                            @Override
-                            public void synthesized() {
-                                events.synthesized();
-                            }
-
-                            @Override
-                            public void wakeOwner() {
-                                events.wakeOwner();
-                            }
-                        });
-        events =
-                CompletionEvents.ofOwnChannel(
-                        device,
-                        device.open(),
-                        provider,
-                        poller,
-                        queue,
-                        channel,
-                        calledBack,
-                        () -> looks++);
+                        entry,
+                        calledBack);
+        poller = events.poller();
+        entry.enter(events);
         Endpoint endpoint = new Endpoint("owner", new WindowTable(), () -> {});
         ledger = Ledgers.withRoom(endpoint, poller.reserve(true), 16, 1);
         poller.enter(ledger);
@@ -95,12 +73,11 @@ class CompletionEventsTest {
 
     @AfterEach
     void free() {
-        if (events != null) {
-            events.close();
-            events.free();
-        }
+        entry.free();
         device.destroyCq(queue);
-        device.destroyChannel(channel);
+        channel.close();
+        channel.free();
+        device.destroyChannel(channel.address());
         device.dispose();
     }
 
@@ -138,22 +115,25 @@ class CompletionEventsTest {
                 });
     }
 
-    private void waitOnce(int milliseconds, int expected) {
-        assertThat(events.waitOnce(milliseconds)).isEqualTo(expected);
+    private int await(int milliseconds) {
+        CompletionEvents fired = channel.await(TimeUnit.MILLISECONDS.toNanos(milliseconds));
+        return fired == null ? CompletionEvents.NOTHING : fired.last();
     }
 
-    private void nothingAfter(int milliseconds) {
-        waitOnce(milliseconds, CompletionEvents.NOTHING);
+    private void awaits(int milliseconds, int expected) {
+        assertThat(await(milliseconds)).isEqualTo(expected);
     }
 
-    /** Whether it is an eventfd or an epoll instance: other threads may open files meanwhile. */
-    private static boolean isOpen(int descriptor) {
-        Path link = Path.of("/proc/self/fd/" + descriptor);
-        try {
-            return Files.readSymbolicLink(link).toString().startsWith("anon_inode:");
-        } catch (IOException e) {
-            return false;
-        }
+    private int takeEvent() {
+        CompletionEvents fired = channel.takeEvent();
+        return fired == null ? CompletionEvents.NOTHING : fired.last();
+    }
+
+    /** A wait of which the first sleep ends for nothing, and whose second is woken up. */
+    private void nothingAfterTwoSleeps(int ends, Runnable meanwhile) {
+        whileItSleeps(ends, meanwhile);
+        whileItSleeps(0, channel::wakeUp);
+        awaits(LONG, CompletionEvents.NOTHING);
     }
 
     /** One request for an event and one event for each message that is waited for. */
@@ -163,7 +143,7 @@ class CompletionEventsTest {
         for (int i = 1; i <= 5; i++) {
             assertThat(events.arm(ArmState.ANY)).isFalse();
             come();
-            waitOnce(LONG, CompletionEvents.SUCCESS);
+            awaits(LONG, CompletionEvents.SUCCESS);
             assertThat(pollAll()).isOne();
             assertThat(device.arms).hasSize(i);
             assertThat(device.eventsAskedFor).isEqualTo(i);
@@ -176,7 +156,7 @@ class CompletionEventsTest {
         make(FakeDevice.PLAIN);
         events.arm(ArmState.ANY);
         whileItSleeps(EventWait.EVENT, this::come);
-        waitOnce(LONG, CompletionEvents.SUCCESS);
+        awaits(LONG, CompletionEvents.SUCCESS);
         assertThat(device.arms).hasSize(1);
         assertThat(device.eventsAskedFor).isOne();
 
@@ -188,7 +168,7 @@ class CompletionEventsTest {
                     come();
                     device.pollAnswer = -1; // it overran
                 });
-        waitOnce(LONG, CompletionEvents.OVERRUN);
+        awaits(LONG, CompletionEvents.OVERRUN);
         assertThat(device.arms).hasSize(2);
         device.pollAnswer = 0;
     }
@@ -213,7 +193,7 @@ class CompletionEventsTest {
     void anArmTakesAllEventsOfAWaitThatEndedBefore() {
         make(FakeDevice.PLAIN);
         events.arm(ArmState.ANY);
-        whileItSleeps(
+        nothingAfterTwoSleeps(
                 0,
                 () -> {
                     come();
@@ -223,12 +203,12 @@ class CompletionEventsTest {
                     come();
                     assertThat(pollAll()).isOne();
                 });
-        nothingAfter(LONG);
         assertThat(device.mostEventsNotTaken).isEqualTo(2);
         events.arm(ArmState.ANY);
         assertThat(device.eventsAskedFor).isEqualTo(2);
-        nothingAfter(0);
-        assertThat(device.woken).endsWith(0); // none is left in the channel
+        device.sleeps.clear();
+        awaits(0, CompletionEvents.NOTHING);
+        assertThat(device.woken.getLast() & EventWait.EVENT).isZero(); // none is left
         events.arm(ArmState.ANY);
         assertThat(device.eventsAskedFor).isEqualTo(3); // in vain, for the one of the arm before
     }
@@ -247,9 +227,9 @@ class CompletionEventsTest {
         }
         device.eventsAreLate = false;
         device.bringLateEvents();
-        waitOnce(LONG, CompletionEvents.SUCCESS);
+        awaits(LONG, CompletionEvents.SUCCESS);
         events.arm(ArmState.ERRORS);
-        nothingAfter(LONG); // the second, for which nothing was requested any more
+        awaits(0, CompletionEvents.NOTHING); // the second, which was not requested any more
         assertThat(pollAll()).isOne();
         int before = device.eventsAskedFor;
         for (int i = 0; i < 3; i++) {
@@ -264,7 +244,7 @@ class CompletionEventsTest {
     void aChannelIsNotAskedForWhatHasNotCome() {
         make(FakeDevice.PLAIN);
         events.arm(ArmState.ANY);
-        nothingAfter(0);
+        awaits(0, CompletionEvents.NOTHING);
         assertThat(device.eventsAskedFor).isZero();
     }
 
@@ -273,7 +253,7 @@ class CompletionEventsTest {
         make(FakeDevice.PLAIN);
         events.arm(ArmState.ERRORS);
         come();
-        nothingAfter(0);
+        awaits(0, CompletionEvents.NOTHING);
         assertThat(device.eventsAskedFor).isZero();
         assertThat(device.arms).isEmpty();
     }
@@ -284,7 +264,7 @@ class CompletionEventsTest {
         make(FakeDevice.PLAIN);
         device.notifyAnswer = answer;
         assertThat(events.arm(ArmState.ANY)).isTrue();
-        waitOnce(LONG, 12);
+        awaits(LONG, 12);
         device.notifyAnswer = 0;
         assertThat(events.arm(ArmState.ANY)).isFalse();
         assertThat(device.eventsAskedFor).isZero(); // none was on its way
@@ -296,53 +276,70 @@ class CompletionEventsTest {
         device.takingAnswer = -5;
         events.arm(ArmState.ERRORS);
         whileItSleeps(EventWait.EVENT, () -> {});
-        waitOnce(LONG, 5);
-        assertThat(events.failedToTake()).isTrue();
-        assertThatThrownBy(() -> events.waitOnce(0)).isInstanceOf(IllegalStateException.class);
+        awaits(LONG, 5);
+        assertThat(channel.failure()).isEqualTo(5);
+        assertThat(events.isAwaited()).isFalse();
+        whileItSleeps(EventWait.EVENT, () -> {});
+        awaits(LONG, CompletionEvents.NOTHING); // it is not armed: nothing would end the wait
+        assertThat(channel.failure()).isEqualTo(5);
         device.takingAnswer = 0;
         events.arm(ArmState.ERRORS);
         whileItSleeps(EventWait.EVENT, () -> {}); // of a channel where there is none after all
-        nothingAfter(LONG);
-        assertThat(events.failedToTake()).isFalse();
+        awaits(0, CompletionEvents.NOTHING);
+        assertThat(channel.failure()).isZero();
         assertThat(device.arms).isEmpty();
     }
 
     @Test
-    void aRaisedThreadLooksOnceAndSleepsAgain() {
+    void aRaisedThreadChecksOnceAndSleepsAgain() {
         make(FakeDevice.PLAIN);
         events.arm(ArmState.ANY);
         events.wakeOwner(); // nobody sleeps
-        nothingAfter(0);
+        awaits(0, CompletionEvents.NOTHING);
+        assertThat(device.woken).containsExactly(0);
         whileItSleeps(0, events::wakeOwner);
-        nothingAfter(LONG); // woken for something else
-        nothingAfter(LONG);
-        nothingAfter(0);
-        assertThat(device.woken).containsExactly(0, 0, EventWait.WAKE_UP, 0);
+        whileItSleeps(0, channel::wakeUp);
+        awaits(LONG, CompletionEvents.NOTHING); // woken for something else
+        assertThat(device.sleeps).hasSize(3);
+        assertThat(device.arms).hasSize(1); // the device is asked no more
     }
 
     @Test
     void aCloseEndsTheWait() {
         make(FakeDevice.PLAIN);
         events.arm(ArmState.ANY);
-        whileItSleeps(EventWait.WAKE_UP, events::close);
-        nothingAfter(LONG);
-        assertThat(events.closed()).isTrue();
+        whileItSleeps(EventWait.WAKE_UP, channel::close);
+        awaits(LONG, CompletionEvents.NOTHING);
+        assertThat(channel.closed()).isTrue();
+        events.close();
         come();
-        assertThat(events.collect(1)).isEqualTo(CompletionEvents.NOTHING);
+        assertThat(events.collect(1)).isFalse();
+        assertThat(device.arms).hasSize(1);
     }
 
-    /** A task is left after the look before the wait: nobody sleeps yet who could be woken. */
+    /** A task is left after the check before the wait: nobody sleeps yet who could be woken. */
     @Test
     void anOwnerDoesNotSleepBesideATaskThatWasLeftToIt() throws InterruptedException {
         makeOwned();
         events.arm(ArmState.ANY);
         int[] done = leaveTask();
-        nothingAfter(10 * SOON);
-        assertThat(device.sleeps).isEmpty();
         assertThat(done[0]).isZero();
-        assertThat(events.await(0)).isEqualTo(CompletionEvents.NOTHING);
-        assertThat(done[0]).isOne();
-        assertThat(device.sleeps).containsExactly(0); // after it, there may be something to poll
+        whileItSleeps(
+                0,
+                () -> {
+                    assertThat(done[0]).isOne();
+                    channel.wakeUp();
+                });
+        awaits(LONG, CompletionEvents.NOTHING);
+    }
+
+    @Test
+    void whatATaskBringsFires() throws InterruptedException {
+        makeOwned();
+        events.arm(ArmState.SOLICITED); // no event comes for it
+        Thread.ofPlatform().start(() -> poller.ownerTasks().runByOwner(this::come)).join();
+        awaits(LONG, CompletionEvents.SUCCESS);
+        assertThat(device.sleeps).isEmpty();
     }
 
     /** They stand behind one that the device has completed, and raised no event for. */
@@ -354,7 +351,7 @@ class CompletionEventsTest {
         int last = ledger.add(8, OperationType.RECEIVE, false, true);
         poller.synthesize(ledger, last, last, SynthesizedStatus.NOT_POSTED);
         poller.announce();
-        waitOnce(0, CompletionEvents.SUCCESS);
+        awaits(0, CompletionEvents.SUCCESS);
         assertThat(device.sleeps).isEmpty();
         assertThat(pollAll()).isEqualTo(2);
     }
@@ -362,22 +359,10 @@ class CompletionEventsTest {
     @Nested
     class HowLongToSleep {
         @Test
-        void asLongAsTheCallerSays() {
-            make(FakeDevice.PLAIN);
-            events.arm(ArmState.SOLICITED);
-            device.waits.add(() -> 0);
-            device.waits.add(() -> 0);
-            nothingAfter(LONG);
-            nothingAfter(-1);
-            nothingAfter(0);
-            assertThat(device.sleeps).containsExactly(LONG, -1, 0);
-        }
-
-        @Test
         void aWaitWithoutTimeLooksOnce() {
             make(FakeDevice.PLAIN);
             events.arm(ArmState.ANY);
-            assertThat(events.await(0)).isEqualTo(CompletionEvents.NOTHING);
+            awaits(0, CompletionEvents.NOTHING);
             assertThat(device.sleeps).containsExactly(0);
         }
 
@@ -387,124 +372,18 @@ class CompletionEventsTest {
             events.arm(ArmState.ANY);
             device.waits.add(() -> 0);
             whileItSleeps(EventWait.EVENT, CompletionEventsTest.this::come);
-            assertThat(events.await(TimeUnit.MILLISECONDS.toNanos(LONG)))
-                    .isEqualTo(CompletionEvents.SUCCESS);
+            awaits(LONG, CompletionEvents.SUCCESS);
             assertThat(device.sleeps)
                     .hasSize(2)
                     .allSatisfy(each -> assertThat(each).isBetween(1, LONG + 1));
             assertThat(device.sleeps.getFirst()).isEqualTo(LONG + 1); // rounded up
         }
-
-        /** Receives that were posted to a failed queue pair: looked for ever less often. */
-        @Test
-        void untilTheNextLookWhereTheDeviceForgetsReceives() {
-            make(FakeDevice.RXE);
-            events.arm(ArmState.ANY);
-            for (int i = 0; i < 3; i++) {
-                int gap = SOON << looks; // a slow machine may be late, and look before
-                nothingAfter(i == 0 ? -1 : LONG);
-                assertThat(device.sleeps).endsWith(gap);
-                nothingAfter(0);
-                assertThat(device.sleeps).endsWith(0);
-            }
-            assertThat(looks).isGreaterThanOrEqualTo(3);
-            whileItSleeps(EventWait.EVENT, CompletionEventsTest.this::come);
-            waitOnce(LONG, CompletionEvents.SUCCESS);
-            pollAll();
-            events.arm(ArmState.ANY);
-            device.waits.add(() -> 0);
-            nothingAfter(LONG); // an event came: the connection works, and may fail soon
-            assertThat(device.sleeps).endsWith(SOON);
-        }
-
-        @Test
-        void otherDevicesAreNotLookedAt() {
-            make(FakeDevice.PLAIN);
-            events.arm(ArmState.SOLICITED);
-            nothingAfter(SOON + 5);
-            assertThat(looks).isZero();
-        }
-
-        @Test
-        void nothingIsLookedForAfterTheClose() {
-            make(FakeDevice.RXE);
-            events.arm(ArmState.ANY);
-            events.close();
-            nothingAfter(LONG);
-            assertThat(looks).isZero();
-            assertThat(device.sleeps).isEmpty();
-        }
-
-        /** Where failures give no event under SOLICITED: always for as short. */
-        @Test
-        void shortlyUnderSolicitedWhereFailuresGiveNoEvent() {
-            make(FakeDevice.RXE);
-            events.arm(ArmState.SOLICITED);
-            for (int i = 0; i < 3; i++) {
-                nothingAfter(LONG);
-            }
-            fail();
-            pollAll();
-            nothingAfter(LONG); // it was polled
-            assertThat(device.sleeps).containsExactly(SOON, SOON, SOON, SOON);
-            whileItSleeps(0, CompletionEventsTest.this::fail);
-            waitOnce(LONG, CompletionEvents.SUCCESS);
-        }
-
-        /** The thread of a callback sleeps already when the queue is armed. */
-        @Test
-        void aSleepingThreadIsWokenToLookFromThenOn() {
-            make(FakeDevice.RXE, true);
-            whileItSleeps(0, () -> events.arm(ArmState.SOLICITED));
-            nothingAfter(-1);
-            nothingAfter(-1);
-            assertThat(device.woken).containsExactly(0, EventWait.WAKE_UP);
-        }
-
-        @Test
-        void itIsNotWokenWhereThereIsNothingToLookFor() {
-            make(FakeDevice.PLAIN, true);
-            whileItSleeps(0, () -> events.arm(ArmState.SOLICITED));
-            nothingAfter(-1);
-            nothingAfter(0);
-            assertThat(device.woken).containsExactly(0, 0);
-        }
-
-        @Test
-        void nobodyIsWokenWhereNobodySleeps() {
-            make(FakeDevice.RXE);
-            events.arm(ArmState.SOLICITED);
-            nothingAfter(0);
-            assertThat(device.woken).containsExactly(0);
-        }
     }
 
     @Nested
     class ALoopOfTheConsumers {
-        @Test
-        void isKnownFromTheMomentThatItAsksForTheDescriptor() {
-            make(FakeDevice.PLAIN);
-            assertThat(events.isWatchedElsewhere()).isFalse();
-            int descriptor = events.descriptor();
-            assertThat(events.descriptor()).isEqualTo(descriptor);
-            assertThat(events.isWatchedElsewhere()).isTrue();
-        }
-
-        /** Under SOLICITED failures give no event there, and no thread looks for them. */
-        @Test
-        void isWokenForEverythingAlsoWhereItWasArmedBefore() {
-            make(FakeDevice.RXE);
-            events.arm(ArmState.SOLICITED);
-            int descriptor = events.descriptor();
-            assertThat(events.descriptor()).isEqualTo(descriptor); // asks the device no more
-            assertThat(device.arms).containsExactly(true, false);
-            fail();
-            assertThat(Descriptors.await(0, descriptor)).isOne();
-            assertThat(events.takeEvent()).isEqualTo(CompletionEvents.SUCCESS);
-        }
-
         private boolean wakes() {
-            return Descriptors.await(0, events.descriptor()) == 1;
+            return Descriptors.await(0, channel.descriptor()) == 1;
         }
 
         @Test
@@ -513,7 +392,7 @@ class CompletionEventsTest {
             come();
             assertThat(events.arm(ArmState.ANY)).isTrue();
             assertThat(wakes()).isTrue();
-            assertThat(events.takeEvent()).isEqualTo(CompletionEvents.SUCCESS);
+            assertThat(takeEvent()).isEqualTo(CompletionEvents.SUCCESS);
             assertThat(wakes()).isFalse();
         }
 
@@ -537,39 +416,15 @@ class CompletionEventsTest {
         }
 
         @Test
-        void isWokenForATaskThatWasLeftWhileItTookAnEvent() throws Exception {
+        void takesAnEventAndRunsATaskThatWasLeft() throws Exception {
             makeOwned();
             assertThat(wakes()).isFalse();
             events.arm(ArmState.ANY);
-            int[] done = leaveTask(); // after the caller has looked for tasks
-            assertThat(events.takeEvent()).isEqualTo(CompletionEvents.NOTHING);
+            int[] done = leaveTask();
             assertThat(wakes()).isTrue();
-            assertThat(poller.ownerTasks().runAll()).isTrue();
+            assertThat(takeEvent()).isEqualTo(CompletionEvents.NOTHING);
             assertThat(done[0]).isOne();
-            assertThat(events.takeEvent()).isEqualTo(CompletionEvents.NOTHING);
             assertThat(wakes()).isFalse();
         }
-
-        @Test
-        void itsDescriptorIsClosedWithTheQueue() {
-            make(FakeDevice.PLAIN);
-            int descriptor = events.descriptor();
-            assertThat(isOpen(descriptor)).isTrue();
-            events.close();
-            events.free();
-            events = null;
-            assertThat(isOpen(descriptor)).isFalse();
-        }
-    }
-
-    /** Nothing is left open where the memory for waiting is not to be had. */
-    @Test
-    void aChannelThatCannotBeWaitedForLeavesNoDescriptor() {
-        int next = Descriptors.newEventFd(); // the lowest that is free
-        Descriptors.close(next);
-        device.preparingWaits.set(new StackOverflowError("a test"));
-        assertThatThrownBy(() -> new PrivateChannel(device, channel))
-                .isInstanceOf(StackOverflowError.class);
-        assertThat(isOpen(next)).isFalse();
     }
 }

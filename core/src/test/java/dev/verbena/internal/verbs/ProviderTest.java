@@ -60,9 +60,7 @@ class ProviderTest {
         assertThat(provider.isBadLocalMemory(2)).isEqualTo(hides);
         assertThat(provider.isOverlongReceive(9)).isFalse();
         assertThat(provider.isBadTokenToInvalidate(9)).isEqualTo(hides);
-        assertThat(provider.forgetsLateReceives()).isEqualTo(hides);
         assertThat(provider.isBadLocalMemory(4)).isFalse();
-        assertThat(provider.solicitedMissesFailures()).isEqualTo(hides);
     }
 
     /** A critical downcall that enters the kernel, or waits, holds up every safepoint. */

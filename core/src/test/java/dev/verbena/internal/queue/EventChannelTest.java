@@ -19,24 +19,22 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
 
-/** What a shared channel asks its queues, the device and the kernel for. */
+/** What a channel asks its queues, the device and the kernel for. */
 @Timeout(60)
-class SharedChannelTest {
+class EventChannelTest {
     private static final long LONG = TimeUnit.SECONDS.toNanos(30);
-    private static final int SOON = 20; // milliseconds before a look for failures
 
     private final FakeDevice device = new FakeDevice();
-    private final long address = device.createChannel();
+    private final EventChannel<Member> channel = new EventChannel<>(device);
     private final List<Member> members = new ArrayList<>();
-    private SharedChannel<Member> channel = new SharedChannel<>(device, address, false);
 
-    private final class Member implements SharedChannel.Queue {
-        final SharedChannel<Member>.Entry entry = channel.reserve();
-        final long queue = device.createCq(8, address, 0, entry.context());
+    private final class Member implements EventChannel.Member {
+        final EventChannel<Member>.Entry entry = channel.reserve();
+        final long queue = device.createCq(8, channel.address(), 0, entry.context());
         final List<Integer> collected = new ArrayList<>();
         final List<Integer> failures = new ArrayList<>();
         boolean armed = true;
-        int looks;
+        boolean expects;
         Error error;
 
         Member() {
@@ -56,8 +54,8 @@ class SharedChannelTest {
         }
 
         @Override
-        public void lookForFailures() {
-            looks++;
+        public boolean expectsEvent() {
+            return expects;
         }
 
         @Override
@@ -77,7 +75,7 @@ class SharedChannelTest {
         }
         channel.close();
         channel.free();
-        device.destroyChannel(address);
+        device.destroyChannel(channel.address());
         device.dispose();
     }
 
@@ -174,8 +172,8 @@ class SharedChannelTest {
         device.waits.add(() -> EventWait.EVENT);
         assertThat(channel.await(LONG)).isSameAs(armed);
         device.waits.add(() -> EventWait.EVENT);
-        assertThatThrownBy(() -> channel.await(LONG))
-                .isInstanceOfSatisfying(CallFailure.class, e -> assertThat(e.errno()).isEqualTo(5));
+        assertThat(channel.await(LONG)).isNull();
+        assertThat(channel.failure()).isEqualTo(5);
         assertThat(armed.failures).containsExactly(5, 5);
         assertThat(other.failures).containsExactly(5, 5);
         assertThat(armed.collected).containsExactly(0);
@@ -217,10 +215,10 @@ class SharedChannelTest {
 
     @Test
     void aSlotIsGivenToAnotherAndTakenBackFromNobody() {
-        SharedChannel<Member>.Entry first = channel.reserve();
+        EventChannel<Member>.Entry first = channel.reserve();
         assertThat(channel.reserve().context()).isEqualTo(first.context() + 1);
         first.free();
-        SharedChannel<Member>.Entry second = channel.reserve();
+        EventChannel<Member>.Entry second = channel.reserve();
         assertThat(second.context()).isEqualTo(first.context());
         first.free(); // once more, as a constructor that fails may
         assertThat(channel.reserve().context()).isEqualTo(first.context() + 2);
@@ -253,37 +251,73 @@ class SharedChannelTest {
         assertThat(device.sleeps).hasSize(2).doesNotContain(0);
     }
 
+    /** A completion is there already: its event most likely, too. */
     @Test
-    void sleepsUntilTheNextLookWhereTheDeviceForgetsReceives() {
-        channel.free();
-        channel = new SharedChannel<>(device, address, true);
-        Member member = new Member();
-        assertThat(channel.await(0)).isNull();
+    void whatASingleQueueExpectsIsTakenWithoutASleep() {
+        Member only = new Member();
+        only.expects = true;
+        device.bringEvent(only.queue);
+        assertThat(channel.await(LONG)).isSameAs(only);
+        assertThat(device.sleeps).isEmpty();
+        assertThat(channel.await(0)).isNull(); // there is none: it sleeps as always
         assertThat(device.sleeps).containsExactly(0);
-        int gap = SOON << member.looks; // a slow machine may be late, and has looked
-        assertThat(channel.await(TimeUnit.MILLISECONDS.toNanos(4 * SOON))).isNull();
-        assertThat(device.sleeps.get(1)).isEqualTo(gap);
-        assertThat(member.looks).isPositive();
+        new Member();
+        only.armed = true;
+        device.bringEvent(only.queue);
+        assertThat(channel.await(LONG)).isSameAs(only);
+        assertThat(device.sleeps).hasSize(2);
+    }
 
-        device.bringEvent(member.queue);
-        assertThat(channel.await(LONG)).isSameAs(member);
-        device.sleeps.clear();
-        whileItSleeps(0, member.entry::raise);
-        member.armed = true;
-        assertThat(channel.await(LONG)).isSameAs(member);
-        assertThat(device.sleeps).containsExactly(SOON); // an event came: it works
+    @Test
+    void anEventThatALoopTakesLeavesNothingReadable() {
+        Member only = new Member();
+        int descriptor = channel.descriptor();
+        device.bringEvent(only.queue);
+        assertThat(Descriptors.await(0, descriptor)).isNotZero();
+        assertThat(channel.takeEvent()).isSameAs(only);
+        assertThat(Descriptors.await(0, descriptor)).isZero();
+        assertThat(channel.takeEvent()).isNull();
+        assertThat(only.collected).containsExactly(1);
+    }
+
+    @Test
+    void anErrorWhileALoopTakesAnEventWakesItAgain() {
+        Member only = new Member();
+        int descriptor = channel.descriptor();
+        device.takingCompletionEvent.set(new StackOverflowError("a test"));
+        device.bringEvent(only.queue);
+        assertThatThrownBy(channel::takeEvent).isInstanceOf(StackOverflowError.class);
+        assertThat(Descriptors.await(0, descriptor)).isNotZero();
+        assertThat(channel.takeEvent()).isSameAs(only);
+        assertThat(Descriptors.await(0, descriptor)).isZero();
+    }
+
+    @Test
+    void whatIsClearedDoesNotWakeALoop() {
+        Member member = new Member();
+        int descriptor = channel.descriptor();
+        member.entry.raise();
+        member.entry.clear();
+        assertThat(Descriptors.await(0, descriptor)).isZero();
+        channel.wakeUp();
+        member.entry.raise();
+        member.entry.clear();
+        assertThat(Descriptors.await(0, descriptor)).isNotZero();
+        assertThat(channel.await(LONG)).isNull();
+        assertThat(member.collected).isEmpty();
     }
 
     @Test
     void itsDescriptorsAreClosedWithIt() {
         int next = Descriptors.newEventFd(); // the lowest that is free
         Descriptors.close(next);
-        SharedChannel<Member> other = new SharedChannel<>(device, address, false);
+        EventChannel<Member> other = new EventChannel<>(device);
         assertThat(isOpen(next)).isTrue();
         int joined = other.descriptor();
         assertThat(joined).isNotEqualTo(next).isEqualTo(other.descriptor());
         assertThat(isOpen(joined)).isTrue();
         other.free();
+        device.destroyChannel(other.address());
         assertThat(isOpen(next)).isFalse();
         assertThat(isOpen(joined)).isFalse();
     }
@@ -293,7 +327,7 @@ class SharedChannelTest {
         int next = Descriptors.newEventFd();
         Descriptors.close(next);
         device.preparingWaits.set(new StackOverflowError("a test"));
-        assertThatThrownBy(() -> new SharedChannel<Member>(device, address, false))
+        assertThatThrownBy(() -> new EventChannel<Member>(device))
                 .isInstanceOf(StackOverflowError.class);
         assertThat(isOpen(next)).isFalse();
     }
