@@ -20,6 +20,7 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.Consumer;
 
@@ -39,6 +40,7 @@ public final class ChannelServer implements AutoCloseable {
     private final @Nullable MessageHandler handler;
     private final Consumer<Channel> opened;
     private final AtomicInteger count = new AtomicInteger();
+    private final AtomicBoolean fullLogged = new AtomicBoolean(); // until a channel has ended
     private final Set<Channel> channels = ConcurrentHashMap.newKeySet();
     private final Listener listener;
     private volatile boolean stopping;
@@ -103,6 +105,12 @@ public final class ChannelServer implements AutoCloseable {
             refusal =
                     "its limit of %s is reached: try again when one has closed"
                             .formatted(Text.count(most, "channel"));
+            if (fullLogged.compareAndSet(false, true)) {
+                ChannelLog.warn(
+                        "A peer was refused by %s: %s. This is logged again only after a channel has closed"
+                                .formatted(this, refusal),
+                        null);
+            }
         }
         if (refusal != null) {
             Refusal.forNow(refusal).reject(connector);
@@ -177,6 +185,7 @@ public final class ChannelServer implements AutoCloseable {
 
     private void ended(Channel channel) {
         if (channels.remove(channel)) {
+            fullLogged.set(false);
             count.decrementAndGet();
         }
     }

@@ -88,6 +88,42 @@ class ChannelServerTest {
         }
     }
 
+    /** Peers that try again and again would fill the log. */
+    @Test
+    void aFullServerLogsItOnceUntilAChannelHasEnded() throws Exception {
+        try (FakeFabric fabric = new FakeFabric();
+                Poller poller = Poller.start(fabric.adapter, IdleStrategy.events());
+                ChannelServer server =
+                        ChannelServer.listen(poller, port(PORT), SMALL, 1, null, channel -> {})) {
+            for (int round = 0; round < 2; round++) {
+                try (Channel client = Channel.connect(poller, port(PORT), SMALL, null)) {
+                    List<LogRecord> logged =
+                            LoggedMessages.recordsOf(
+                                    () -> {
+                                        for (int i = 0; i < 3; i++) {
+                                            assertThatThrownBy(
+                                                            () ->
+                                                                    Channel.connect(
+                                                                                    poller,
+                                                                                    port(PORT),
+                                                                                    SMALL,
+                                                                                    null)
+                                                                            .close())
+                                                    .hasMessageContaining("limit of 1 channel");
+                                        }
+                                    });
+                    assertThat(logged)
+                            .singleElement()
+                            .extracting(LogRecord::getMessage)
+                            .asString()
+                            .contains("A peer was refused by", "its limit of 1 channel is reached");
+                    assertThat(client.isOpen()).isTrue();
+                }
+                FakeFabric.until(() -> server.channelCount() == 0);
+            }
+        }
+    }
+
     /** The peer gets the status; the reason concerns this side, so it is in the log. */
     @Test
     void aRefusalForWhatThisSideLacksIsLogged() {
