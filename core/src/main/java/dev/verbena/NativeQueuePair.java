@@ -150,9 +150,8 @@ final class NativeQueuePair implements Endpoint.Listener {
     /** A snapshot, from any thread. */
     QueuePairCounters counters() {
         return new QueuePairCounters(
-                RequestCounters.of(endpoint.sendCounts(), sends.ledger()),
-                RequestCounters.of(
-                        endpoint.receiveCounts(), receives == null ? null : receives.ledger()));
+                endpoint.sendCounts().counters(sends.ledger()),
+                endpoint.receiveCounts().counters(receives == null ? null : receives.ledger()));
     }
 
     Endpoint endpoint() {

@@ -2,7 +2,6 @@ package dev.verbena;
 
 import com.google.errorprone.annotations.CheckReturnValue;
 
-import dev.verbena.internal.queue.SendRules;
 import dev.verbena.internal.queue.WindowTable;
 import dev.verbena.internal.text.Arguments;
 
@@ -31,7 +30,6 @@ public final class ProtectionDomain extends NativeObject {
     private final Set<MemoryRegion> regions = ConcurrentHashMap.newKeySet();
 
     private final WindowTable windows = new WindowTable();
-    private volatile @Nullable SendRules rules; // of its queue pair made last
 
     ProtectionDomain(Adapter adapter) {
         super(adapter);
@@ -284,16 +282,6 @@ public final class ProtectionDomain extends NativeObject {
 
     void forget(MemoryRegion region) {
         regions.remove(region);
-    }
-
-    /** The rules of one more queue pair: those of another that are the same, if there are any. */
-    SendRules rules(SendRules made) {
-        SendRules others = rules; // most are alike
-        if (others != null && others.sameAs(made)) {
-            return others;
-        }
-        rules = made;
-        return made;
     }
 
     WindowTable windows() {

@@ -76,7 +76,7 @@ public final class QueuePair extends NativeObject implements SendRequests {
     private final QueuePairLimits limits;
     private final NativeQueuePair half;
     private final SendQueue sends;
-    private @Nullable WindowRequests windowRequests; // made with the first; they have no state
+    private final WindowRequests windowRequests;
     private final RequestCounts sendCounts;
     private final @Nullable ReceiveQueue receives; // null with a shared receive queue
     private volatile @Nullable Object attachment; // the caller's
@@ -114,6 +114,7 @@ public final class QueuePair extends NativeObject implements SendRequests {
         }
         this.sends = half.sends();
         this.sendCounts = half.endpoint().sendCounts();
+        this.windowRequests = half.windowRequests();
         this.receives = half.receives();
         try {
             half.register();
@@ -526,8 +527,7 @@ public final class QueuePair extends NativeObject implements SendRequests {
         try {
             return answer(
                     Operation.BIND.name(),
-                    window.bind(
-                            half, windowRequests(), context, region, offset, length, flags.bits));
+                    window.bind(half, windowRequests, context, region, offset, length, flags.bits));
         } catch (RuntimeException | Error e) {
             sends.postDeferred();
             throw e;
@@ -558,20 +558,11 @@ public final class QueuePair extends NativeObject implements SendRequests {
         try {
             return answer(
                     Operation.INVALIDATE.name(),
-                    window.invalidate(half, windowRequests(), context, flags.bits));
+                    window.invalidate(half, windowRequests, context, flags.bits));
         } catch (RuntimeException | Error e) {
             sends.postDeferred();
             throw e;
         }
-    }
-
-    private WindowRequests windowRequests() {
-        WindowRequests made = windowRequests;
-        if (made == null) {
-            made = half.windowRequests();
-            windowRequests = made;
-        }
-        return made;
     }
 
     /**

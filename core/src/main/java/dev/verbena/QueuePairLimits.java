@@ -70,9 +70,10 @@ public final class QueuePairLimits {
      * @throws IllegalArgumentException for a depth below 1
      */
     public static QueuePairLimits depths(int initiatorDepth, int receiveDepth) {
-        return new QueuePairLimits(new Values())
-                .withInitiatorDepth(initiatorDepth)
-                .withReceiveDepth(receiveDepth);
+        Values values = new Values();
+        values.initiatorDepth = checked("initiator depth", initiatorDepth, 1);
+        values.receiveDepth = checked("receive depth", receiveDepth, 1);
+        return new QueuePairLimits(values);
     }
 
     /**

@@ -50,9 +50,9 @@ final class QueuePairParts {
     final SendQueue sends;
     final @Nullable ReceiveQueue receives; // null with a shared receive queue
 
-    // Windows and regions that were closed while requests of this queue pair named them; a list of
-    // its own from the first one on, and null when the queue pair is destroyed.
-    private @Nullable List<MemoryWindow.PendingFree> remains = List.of();
+    // Windows and regions that were closed while requests of this queue pair named them; null when
+    // the queue pair is destroyed.
+    private @Nullable List<MemoryWindow.PendingFree> remains = new ArrayList<>();
 
     private volatile boolean movedToError; // by this side
 
@@ -95,7 +95,6 @@ final class QueuePairParts {
             this.sends = createSendQueue(interval);
             this.receives = sharedReceives == null ? createReceiveQueue() : null;
             if (sharedReceives != null) {
-                endpoint.receiveCounts().prepare();
                 receiveCompletions.poller().share(number, endpoint, true);
             }
         } catch (Throwable t) {
@@ -208,17 +207,16 @@ final class QueuePairParts {
                         memory,
                         sendCompletions.poller().sharedChain());
         SendRules rules =
-                domain.rules(
-                        new SendRules(
-                                domain,
-                                limits.maxInitiatorBuffers(),
-                                Math.min(limits.maxInitiatorBuffers(), info.maxReadBuffers()),
-                                limits.maxInlineBytes(),
-                                port.maxMessageBytes(),
-                                info.maxWindowBytes(),
-                                info.sendsWithInvalidate(),
-                                info.immediateData(),
-                                info.atomics()));
+                new SendRules(
+                        domain,
+                        limits.maxInitiatorBuffers(),
+                        Math.min(limits.maxInitiatorBuffers(), info.maxReadBuffers()),
+                        limits.maxInlineBytes(),
+                        port.maxMessageBytes(),
+                        info.maxWindowBytes(),
+                        info.sendsWithInvalidate(),
+                        info.immediateData(),
+                        info.atomics());
         SendQueue queue =
                 new SendQueue(
                         rules,
@@ -269,13 +267,7 @@ final class QueuePairParts {
 
     /** Keeps something until no request can name it any more; false when that is so already. */
     synchronized boolean keep(MemoryWindow.PendingFree left) {
-        if (remains == null) {
-            return false;
-        }
-        if (remains.isEmpty()) {
-            remains = new ArrayList<>();
-        }
-        return remains.add(left);
+        return remains != null && remains.add(left);
     }
 
     private synchronized List<MemoryWindow.PendingFree> takeRemains() {

@@ -2,12 +2,6 @@ package dev.verbena;
 
 import com.google.errorprone.annotations.CheckReturnValue;
 
-import dev.verbena.internal.queue.RequestCounts;
-import dev.verbena.internal.queue.RequestLedger;
-import dev.verbena.internal.queue.SharedReceives;
-
-import org.jspecify.annotations.Nullable;
-
 /**
  * The counters of one queue since it was created: the send queue or the receives of a queue pair,
  * from {@link QueuePairCounters}, or the receives of a {@link SharedReceiveQueue}.
@@ -56,35 +50,5 @@ public record RequestCounters(
      */
     public long ended() {
         return posted - outstanding;
-    }
-
-    /** A snapshot of a shared receive queue. */
-    static RequestCounters ofShared(SharedReceives receives) {
-        RequestCounts counts = receives.counts();
-        long full = counts.full();
-        long byProvider = counts.refusedByProvider();
-        long refused = counts.refused();
-        int outstanding = receives.outstanding();
-        return new RequestCounters(
-                receives.posted(), outstanding, 0, 0, refused, full, byProvider, 0, 0);
-    }
-
-    /**
-     * A snapshot of a queue, or of the receives that a queue pair took from a shared receive queue.
-     * Reads the counts of completions first and the counts of posts last, so that no request seems
-     * to complete before it was posted.
-     */
-    static RequestCounters of(RequestCounts counts, @Nullable RequestLedger ledger) {
-        long failed = counts.failed();
-        long cancelled = counts.cancelled();
-        long signals = counts.internalSignals();
-        long full = counts.full();
-        long byProvider = counts.refusedByProvider();
-        long refused = counts.refused();
-        long bytes = counts.bytes() + (ledger == null ? 0 : ledger.bytes());
-        int outstanding = ledger == null ? 0 : ledger.outstandingPosted();
-        long posted = ledger == null ? counts.sharedReceives() : ledger.posted();
-        return new RequestCounters(
-                posted, outstanding, failed, cancelled, refused, full, byProvider, signals, bytes);
     }
 }

@@ -145,7 +145,7 @@ public final class SharedReceiveQueue extends NativeObject {
     public PostResult receive(long context, BufferList buffers) {
         PostResult result = receives.post(context, buffers.buffers);
         if (result != PostResult.ACCEPTED) {
-            receives.counts().refused(result);
+            receives.refused(result);
         }
         return result;
     }
@@ -207,7 +207,7 @@ public final class SharedReceiveQueue extends NativeObject {
      * @return a snapshot
      */
     public RequestCounters counters() {
-        return RequestCounters.ofShared(receives);
+        return receives.counters();
     }
 
     /**

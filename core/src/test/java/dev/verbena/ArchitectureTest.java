@@ -62,6 +62,7 @@ class ArchitectureTest {
                     "OperationType",
                     "Port",
                     "PostResult",
+                    "RequestCounters",
                     "Status",
                     "VerbenaException");
 

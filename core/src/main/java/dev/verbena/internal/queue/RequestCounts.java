@@ -1,17 +1,19 @@
 package dev.verbena.internal.queue;
 
 import dev.verbena.PostResult;
+import dev.verbena.RequestCounters;
 
 import org.jspecify.annotations.Nullable;
 
 import java.util.concurrent.atomic.AtomicLongArray;
 
 /**
- * What is counted of one queue of a queue pair beside what its {@link RequestLedger} holds anyway:
- * what is seldom, so that an ordinary request costs nothing here. Read from any thread.
+ * The counts of one queue of a queue pair, in addition to those of its {@link RequestLedger}: rare
+ * events, so that an ordinary request costs nothing here. Any thread may read them.
  */
 public final class RequestCounts {
-    // How many were added to the ledger, as of not long ago: its own number wraps around.
+    // How many were added to the ledger, as of not long ago: its own number wraps around. Without a
+    // ledger, how many receives of a shared receive queue completed here.
     private static final int ADDED = 0;
     private static final int INTERNAL = 1; // how many of these
     private static final int SUPPRESSED = 2; // and how many of these
@@ -20,76 +22,43 @@ public final class RequestCounts {
     private static final int FAILED = 5;
     private static final int CANCELLED = 6;
     private static final int INTERNAL_SIGNALS = 7;
-    private static final int SHARED_RECEIVES = 8;
-    private static final int BYTES = 9;
-    private static final int BY_PROVIDER = 10;
+    private static final int BYTES = 8;
+    private static final int BY_PROVIDER = 9;
 
-    private static final AtomicLongArray ZEROS =
-            new AtomicLongArray(BY_PROVIDER + 1); // never written
-
-    // Null at first: every queue pair has two of these, and many connections may be idle.
-    private volatile @Nullable AtomicLongArray counts;
+    private final AtomicLongArray counts = new AtomicLongArray(BY_PROVIDER + 1);
 
     RequestCounts() {}
-
-    /** Allocates, if that was not done; before the first request, so that a poll never does. */
-    public void prepare() {
-        var _ = own();
-    }
-
-    /** For writers. */
-    private AtomicLongArray own() {
-        AtomicLongArray own = counts;
-        return own == null ? allocate() : own;
-    }
-
-    private synchronized AtomicLongArray allocate() {
-        AtomicLongArray own = counts;
-        if (own == null) {
-            own = new AtomicLongArray(BY_PROVIDER + 1);
-            counts = own;
-        }
-        return own;
-    }
-
-    /** For readers. */
-    private AtomicLongArray now() {
-        AtomicLongArray now = counts;
-        return now == null ? ZEROS : now;
-    }
 
     // The writers. Those without a locked instruction hold a queue's lock.
 
     /** Notes how many requests were added, long before that number has wrapped around. */
     void added(int wrapping) {
-        AtomicLongArray own = own();
-        long before = own.getPlain(ADDED);
-        own.setOpaque(ADDED, before + (wrapping - (int) before));
+        long before = counts.getPlain(ADDED);
+        counts.setOpaque(ADDED, before + (wrapping - (int) before));
     }
 
-    /** Requests of this library's own were added, or taken back. */
+    /** Internal requests were added, or taken back. */
     void internal(int more) {
         add(INTERNAL, more);
     }
 
-    /** One was added that the caller believes refused. */
+    /** A request was added that the caller believes refused. */
     void suppressed() {
-        own().getAndIncrement(SUPPRESSED);
+        counts.getAndIncrement(SUPPRESSED);
     }
 
     /** A post was refused. */
     public void refused(PostResult result) {
-        AtomicLongArray own = own();
-        own.getAndIncrement(REFUSED);
+        counts.getAndIncrement(REFUSED);
         if (result == PostResult.FULL) {
-            own.getAndIncrement(FULL);
+            counts.getAndIncrement(FULL);
         } else if (result.errno() != 0) {
-            own.getAndIncrement(BY_PROVIDER);
+            counts.getAndIncrement(BY_PROVIDER);
         }
     }
 
     void failed(int status) {
-        own().getAndIncrement(status == SynthesizedStatus.FLUSHED ? CANCELLED : FAILED);
+        counts.getAndIncrement(status == SynthesizedStatus.FLUSHED ? CANCELLED : FAILED);
     }
 
     void internalSignal() {
@@ -97,7 +66,7 @@ public final class RequestCounts {
     }
 
     void sharedReceive() {
-        add(SHARED_RECEIVES, 1);
+        add(ADDED, 1);
     }
 
     /** Bytes of a receive that {@link RequestLedger#deliverPlain} does not deliver. */
@@ -106,67 +75,41 @@ public final class RequestCounts {
     }
 
     private void add(int which, long count) {
-        AtomicLongArray own = own();
-        own.setOpaque(which, own.getPlain(which) + count);
+        counts.setOpaque(which, counts.getPlain(which) + count);
     }
 
     // The readers.
 
-    /** How many were added for the caller, where the ledger's number is this one. */
+    /** How many were added for the caller, if the ledger's number is this one. */
     long posted(int wrapping) {
-        AtomicLongArray now = now();
-        long before = now.getOpaque(ADDED);
+        long before = counts.getOpaque(ADDED);
         return before
                 + (wrapping - (int) before)
-                - now.getOpaque(INTERNAL)
-                - now.getOpaque(SUPPRESSED);
+                - counts.getOpaque(INTERNAL)
+                - counts.getOpaque(SUPPRESSED);
     }
 
     int internal() {
-        return (int) now().getOpaque(INTERNAL);
-    }
-
-    /** Posts that the provider refused, with an errno. */
-    public long refusedByProvider() {
-        return now().getOpaque(BY_PROVIDER);
-    }
-
-    /** Posts that returned a refusal. */
-    public long refused() {
-        return now().getOpaque(REFUSED);
+        return (int) counts.getOpaque(INTERNAL);
     }
 
     /**
-     * Posts that were refused as the queue was full.
+     * A snapshot of all. It reads the counts of completions first and those of posts last, so that
+     * no request seems to complete before it was posted.
      *
-     * @return how many of {@link #refused}
+     * @param ledger null for the receives that a queue pair took from a shared receive queue
      */
-    public long full() {
-        return now().getOpaque(FULL);
-    }
-
-    /** Completions with another status than success and flushed. */
-    public long failed() {
-        return now().getOpaque(FAILED);
-    }
-
-    /** Completions of requests that were flushed. */
-    public long cancelled() {
-        return now().getOpaque(CANCELLED);
-    }
-
-    /** Successes that were signaled for this library's sake, and dropped. */
-    public long internalSignals() {
-        return now().getOpaque(INTERNAL_SIGNALS);
-    }
-
-    /** Receives of a shared receive queue that ended here. */
-    public long sharedReceives() {
-        return now().getOpaque(SHARED_RECEIVES);
-    }
-
-    /** Bytes of messages that no ledger has counted. */
-    public long bytes() {
-        return now().getOpaque(BYTES);
+    public RequestCounters counters(@Nullable RequestLedger ledger) {
+        long failed = counts.getOpaque(FAILED);
+        long cancelled = counts.getOpaque(CANCELLED);
+        long signals = counts.getOpaque(INTERNAL_SIGNALS);
+        long full = counts.getOpaque(FULL);
+        long byProvider = counts.getOpaque(BY_PROVIDER);
+        long refused = counts.getOpaque(REFUSED);
+        long bytes = counts.getOpaque(BYTES) + (ledger == null ? 0 : ledger.bytes());
+        int outstanding = ledger == null ? 0 : ledger.outstandingPosted();
+        long posted = ledger == null ? counts.getOpaque(ADDED) : ledger.posted();
+        return new RequestCounters(
+                posted, outstanding, failed, cancelled, refused, full, byProvider, signals, bytes);
     }
 }

@@ -42,7 +42,7 @@ public final class RequestLedger extends RequestSlots implements Credit {
     private final RequestCounts counts;
     private final long queue;
     private final int depth;
-    private final short interval; // 64 at most: an int would take eight bytes more
+    private final int interval;
 
     // Written by the posting side.
     private int added = FIRST;
@@ -82,7 +82,7 @@ public final class RequestLedger extends RequestSlots implements Credit {
         this.counts = WorkId.isReceive(queue) ? endpoint.receiveCounts() : endpoint.sendCounts();
         this.queue = queue;
         this.depth = depth;
-        this.interval = (short) interval;
+        this.interval = interval;
     }
 
     /** The queue pair that the requests belong to. */
@@ -115,7 +115,6 @@ public final class RequestLedger extends RequestSlots implements Credit {
     }
 
     private boolean fullNow() {
-        counts.prepare(); // first: a request whose end cannot be counted is not added
         ensureRequests();
         int silent = silentAdded - (int) SILENT_RETIRED.getAcquire(this);
         int others = added - silentAdded - (int) DELIVERED.getAcquire(this);
@@ -164,18 +163,18 @@ public final class RequestLedger extends RequestSlots implements Credit {
     // ---- counters: from any thread, each as of a moment ago
 
     /** How many requests were added for the caller, since this ledger was made. */
-    public long posted() {
+    long posted() {
         return counts.posted((int) ADDED.getAcquire(this) - FIRST);
     }
 
     /** How many of {@link #posted} were not retired. */
-    public int outstandingPosted() {
+    int outstandingPosted() {
         // Internal requests are posted when the queue takes no others any more: they are the last.
         return Math.max(0, outstanding() - counts.internal());
     }
 
     /** How many bytes {@link #addBytes} and plain receives have added. */
-    public long bytes() {
+    long bytes() {
         return (long) BYTES.getOpaque(this);
     }
 

@@ -14,14 +14,14 @@ import java.util.Objects;
  */
 abstract class RequestSlots {
     private static final OperationType[] TYPES = OperationType.values();
-    private static final long[] NOTHING = {};
+    private static final long[] NOTHING = {0, RequestState.ENDED}; // never written
     private static final @Nullable Window[] NO_WINDOWS = {};
 
     private final int most;
 
     /**
-     * Two for each request: its context and its state. Empty until the first is added: most of many
-     * connections may be idle.
+     * Two for each request: its context and its state. Until the first is added, one that has
+     * ended: a provider may report what was never added, and most of many connections may be idle.
      */
     long[] requests = NOTHING;
 
@@ -44,7 +44,7 @@ abstract class RequestSlots {
 
     /** Allocates, the first time that a request is to be added. */
     final void ensureRequests() {
-        if (requests.length == 0) {
+        if (requests.length == NOTHING.length) {
             requests = new long[2 * places()];
         }
     }
@@ -61,8 +61,7 @@ abstract class RequestSlots {
     }
 
     final int state(int sequence) {
-        // A provider may report what was never added.
-        return requests.length == 0 ? RequestState.ENDED : (int) requests[stateAt(sequence)];
+        return (int) requests[stateAt(sequence)];
     }
 
     final void mark(int sequence, int marks) {
@@ -70,7 +69,7 @@ abstract class RequestSlots {
     }
 
     final long context(int sequence) {
-        return requests.length == 0 ? 0 : requests[contextAt(sequence)];
+        return requests[contextAt(sequence)];
     }
 
     final OperationType typeOf(int sequence) {

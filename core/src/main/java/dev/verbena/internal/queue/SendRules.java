@@ -26,23 +26,6 @@ public record SendRules(
     private static final int ATOMIC_BYTES = Long.BYTES;
 
     /**
-     * Whether they are the same as others, so that many queue pairs can share one object. By hand:
-     * the JVM makes a record's {@code equals} when it is first called, out of a hundred classes.
-     */
-    @SuppressWarnings("ReferenceEquality") // a domain is the same object or another one
-    public boolean sameAs(SendRules other) {
-        return domain == other.domain
-                && maxBuffers == other.maxBuffers
-                && maxReadBuffers == other.maxReadBuffers
-                && maxInlineBytes == other.maxInlineBytes
-                && maxMessageBytes == other.maxMessageBytes
-                && maxWindowBytes == other.maxWindowBytes
-                && remoteInvalidate == other.remoteInvalidate
-                && immediateData == other.immediateData
-                && atomics == other.atomics;
-    }
-
-    /**
      * Checks a request with buffers. The list's size is read once, by the caller: another thread
      * may change the list meanwhile, although it must not, and what is copied into the request's
      * own memory has to be what was checked here.

@@ -1,6 +1,7 @@
 package dev.verbena.internal.queue;
 
 import dev.verbena.PostResult;
+import dev.verbena.RequestCounters;
 import dev.verbena.internal.verbs.ReceiveRequest;
 
 import java.lang.ref.Reference;
@@ -62,7 +63,6 @@ public final class SharedReceives implements Credit {
             free[i] = depth - 1 - i;
         }
         this.freeCount = depth;
-        counts.prepare();
     }
 
     /**
@@ -120,14 +120,25 @@ public final class SharedReceives implements Credit {
         return outstanding;
     }
 
-    /** How many receives were accepted since it was made. */
-    public long posted() {
-        return posted.getOpaque();
+    /** A snapshot of its counters. */
+    public RequestCounters counters() {
+        RequestCounters refusals = counts.counters(null); // it counts nothing else
+        int outstanding = outstanding();
+        return new RequestCounters(
+                posted.getOpaque(),
+                outstanding,
+                0,
+                0,
+                refusals.refused(),
+                refusals.refusedAsFull(),
+                refusals.refusedByProvider(),
+                0,
+                0);
     }
 
-    /** What is counted of its posts beside that: refusals. */
-    public RequestCounts counts() {
-        return counts;
+    /** A post was refused. */
+    public void refused(PostResult result) {
+        counts.refused(result);
     }
 
     /**

@@ -22,10 +22,10 @@ class RequestCountsTest {
     void nothingIsCountedAtFirst() {
         assertThat(counts.posted(0)).isZero();
         assertThat(counts.internal()).isZero();
-        assertThat(counts.bytes()).isZero();
+        assertThat(counts.counters(null).bytes()).isZero();
         counts.received(3);
-        assertThat(new RequestCounts().bytes()).isZero();
-        assertThat(counts.bytes()).isEqualTo(3);
+        assertThat(new RequestCounts().counters(null).bytes()).isZero();
+        assertThat(counts.counters(null).bytes()).isEqualTo(3);
     }
 
     @Test
