@@ -27,9 +27,6 @@ import java.lang.ref.Reference;
  *
  * <p>Binds and invalidates, which name a window, begin in {@link WindowRequests}. The queue is its
  * own lock: an object less to be read by each post.
- *
- * <p>Posts return {@link PostResult#ACCEPTED}, a positive errno of the provider, or a {@link
- * Refusal#code}.
  */
 public final class SendQueue extends QueueLock {
     /**
