@@ -11,7 +11,7 @@ import dev.verbena.internal.device.EventListeners;
 import dev.verbena.internal.device.Ports;
 import dev.verbena.internal.queue.SharedQueues;
 import dev.verbena.internal.runtime.AdapterEvents;
-import dev.verbena.internal.text.Arguments;
+import dev.verbena.internal.util.Arguments;
 import dev.verbena.internal.verbs.DeviceControl;
 import dev.verbena.internal.verbs.Provider;
 import dev.verbena.internal.verbs.VerbsContext;

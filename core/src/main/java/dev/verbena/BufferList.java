@@ -4,7 +4,7 @@ import com.google.errorprone.annotations.CheckReturnValue;
 
 import dev.verbena.internal.queue.Buffers;
 import dev.verbena.internal.queue.RegisteredMemory;
-import dev.verbena.internal.text.Arguments;
+import dev.verbena.internal.util.Arguments;
 
 import org.jspecify.annotations.Nullable;
 

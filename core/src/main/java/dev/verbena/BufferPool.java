@@ -2,7 +2,7 @@ package dev.verbena;
 
 import com.google.errorprone.annotations.CheckReturnValue;
 
-import dev.verbena.internal.text.Text;
+import dev.verbena.internal.util.Text;
 
 import org.jspecify.annotations.Nullable;
 

@@ -11,7 +11,7 @@ import dev.verbena.internal.queue.EventChannel;
 import dev.verbena.internal.queue.SendQueue;
 import dev.verbena.internal.queue.StackReserve;
 import dev.verbena.internal.runtime.AdapterEvents;
-import dev.verbena.internal.text.Text;
+import dev.verbena.internal.util.Text;
 import dev.verbena.internal.verbs.CallFailure;
 import dev.verbena.internal.verbs.DeviceControl;
 

@@ -2,9 +2,9 @@ package dev.verbena;
 
 import com.google.errorprone.annotations.CheckReturnValue;
 
-import dev.verbena.internal.text.Arguments;
-import dev.verbena.internal.text.OptionValues;
-import dev.verbena.internal.text.Text;
+import dev.verbena.internal.util.Arguments;
+import dev.verbena.internal.util.OptionValues;
+import dev.verbena.internal.util.Text;
 
 import org.jspecify.annotations.Nullable;
 

@@ -2,8 +2,8 @@ package dev.verbena;
 
 import com.google.errorprone.annotations.CheckReturnValue;
 
-import dev.verbena.internal.text.Arguments;
-import dev.verbena.internal.text.OptionValues;
+import dev.verbena.internal.util.Arguments;
+import dev.verbena.internal.util.OptionValues;
 
 import org.jspecify.annotations.Nullable;
 

@@ -4,7 +4,7 @@ import com.google.errorprone.annotations.CheckReturnValue;
 
 import dev.verbena.internal.queue.StackReserve;
 import dev.verbena.internal.runtime.Threads;
-import dev.verbena.internal.text.Text;
+import dev.verbena.internal.util.Text;
 
 import java.lang.invoke.MethodHandles;
 import java.lang.invoke.VarHandle;

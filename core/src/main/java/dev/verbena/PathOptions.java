@@ -2,8 +2,8 @@ package dev.verbena;
 
 import com.google.errorprone.annotations.CheckReturnValue;
 
-import dev.verbena.internal.text.OptionValues;
-import dev.verbena.internal.text.Text;
+import dev.verbena.internal.util.OptionValues;
+import dev.verbena.internal.util.Text;
 import dev.verbena.internal.verbs.StateChange;
 
 import org.jspecify.annotations.Nullable;

@@ -11,8 +11,8 @@ import dev.verbena.internal.queue.SendQueue;
 import dev.verbena.internal.queue.StackReserve;
 import dev.verbena.internal.queue.SynthesizedStatus;
 import dev.verbena.internal.queue.WindowRequests;
-import dev.verbena.internal.text.Arguments;
-import dev.verbena.internal.text.Text;
+import dev.verbena.internal.util.Arguments;
+import dev.verbena.internal.util.Text;
 
 import org.jspecify.annotations.Nullable;
 

@@ -2,7 +2,7 @@ package dev.verbena;
 
 import com.google.errorprone.annotations.CheckReturnValue;
 
-import dev.verbena.internal.text.OptionValues;
+import dev.verbena.internal.util.OptionValues;
 
 import org.jspecify.annotations.Nullable;
 

@@ -2,7 +2,7 @@ package dev.verbena;
 
 import com.google.errorprone.annotations.CheckReturnValue;
 
-import dev.verbena.internal.text.Arguments;
+import dev.verbena.internal.util.Arguments;
 
 import org.jspecify.annotations.Nullable;
 

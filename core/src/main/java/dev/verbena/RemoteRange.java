@@ -1,7 +1,7 @@
 package dev.verbena;
 
 import dev.verbena.internal.queue.Operation;
-import dev.verbena.internal.text.Arguments;
+import dev.verbena.internal.util.Arguments;
 
 /** Checks that the bytes of a request are within the peer's memory that it names. */
 final class RemoteRange {

@@ -5,7 +5,7 @@ import com.google.errorprone.annotations.CheckReturnValue;
 
 import dev.verbena.internal.queue.Batch;
 import dev.verbena.internal.queue.Operation;
-import dev.verbena.internal.text.Arguments;
+import dev.verbena.internal.util.Arguments;
 
 /**
  * Requests of one queue pair that are recorded once, and then posted together by one call of {@code

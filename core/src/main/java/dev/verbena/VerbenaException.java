@@ -1,8 +1,8 @@
 package dev.verbena;
 
 import dev.verbena.internal.connect.Failure;
-import dev.verbena.internal.text.Arguments;
-import dev.verbena.internal.text.Text;
+import dev.verbena.internal.util.Arguments;
+import dev.verbena.internal.util.Text;
 import dev.verbena.internal.verbs.CallFailure;
 import dev.verbena.internal.verbs.Errno;
 

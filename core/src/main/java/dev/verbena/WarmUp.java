@@ -1,6 +1,6 @@
 package dev.verbena;
 
-import dev.verbena.internal.text.Arguments;
+import dev.verbena.internal.util.Arguments;
 
 import org.jspecify.annotations.Nullable;
 

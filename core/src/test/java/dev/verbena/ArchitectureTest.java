@@ -40,7 +40,7 @@ class ArchitectureTest {
     private static final String RUNTIME = "dev.verbena.internal.runtime";
     private static final String EVENTS = "dev.verbena.internal.events";
     private static final String FLIGHT_RECORDER = "jdk.jfr";
-    private static final String TEXT = "dev.verbena.internal.text";
+    private static final String UTIL = "dev.verbena.internal.util";
     private static final String VERBS = "dev.verbena.internal.verbs";
     private static final String BINDINGS = "dev.verbena.bindings";
 
@@ -82,7 +82,7 @@ class ArchitectureTest {
         allowed.add("java..");
         allowed.add("com.google.errorprone.annotations"); // not there at run time
         allowed.add("org.jspecify.annotations");
-        allowed.add(TEXT); // of messages: no part of what a package does
+        allowed.add(UTIL); // knows nothing of what a package does
         return classes()
                 .that()
                 .resideInAPackage(one)
@@ -94,7 +94,7 @@ class ArchitectureTest {
     @Test
     void arrowsPointDownwards() {
         check(onlySees(CHANNELS, API, FLIGHT_RECORDER)); // nothing internal: the API suffices
-        check(onlySees(TEXT));
+        check(onlySees(UTIL));
         check(onlySees(API, DEVICE, QUEUE, CONNECTIONS, RUNTIME, VERBS, EVENTS));
         check(onlySees(EVENTS, FLIGHT_RECORDER));
         check(onlySees(DEVICE, QUEUE, CONNECTIONS, RUNTIME, VERBS, EVENTS));

@@ -7,7 +7,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.verbena.bindings.Verbs;
 import dev.verbena.bindings.ibv_qp_attr;
-import dev.verbena.internal.text.Text;
+import dev.verbena.internal.util.Text;
 import dev.verbena.internal.verbs.FakeDevice;
 import dev.verbena.internal.verbs.StateChange;
 

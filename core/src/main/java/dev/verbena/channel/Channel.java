@@ -16,7 +16,7 @@ import dev.verbena.QueuePairLimits;
 import dev.verbena.RemoteMemory;
 import dev.verbena.Status;
 import dev.verbena.VerbenaException;
-import dev.verbena.internal.text.Arguments;
+import dev.verbena.internal.util.Arguments;
 
 import org.jspecify.annotations.Nullable;
 

@@ -4,8 +4,8 @@ import com.google.errorprone.annotations.CheckReturnValue;
 
 import dev.verbena.Status;
 import dev.verbena.VerbenaException;
-import dev.verbena.internal.text.Arguments;
-import dev.verbena.internal.text.Text;
+import dev.verbena.internal.util.Arguments;
+import dev.verbena.internal.util.Text;
 
 import org.jspecify.annotations.Nullable;
 

@@ -4,7 +4,7 @@ import dev.verbena.Completions;
 import dev.verbena.Connector;
 import dev.verbena.Status;
 import dev.verbena.VerbenaException;
-import dev.verbena.internal.text.Text;
+import dev.verbena.internal.util.Text;
 
 import org.jspecify.annotations.Nullable;
 

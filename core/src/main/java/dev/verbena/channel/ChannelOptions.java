@@ -6,9 +6,9 @@ import dev.verbena.Adapter;
 import dev.verbena.AdapterInfo;
 import dev.verbena.ConnectionOptions;
 import dev.verbena.Status;
-import dev.verbena.internal.text.Arguments;
-import dev.verbena.internal.text.OptionValues;
-import dev.verbena.internal.text.Text;
+import dev.verbena.internal.util.Arguments;
+import dev.verbena.internal.util.OptionValues;
+import dev.verbena.internal.util.Text;
 
 import java.time.Duration;
 import java.util.function.Consumer;

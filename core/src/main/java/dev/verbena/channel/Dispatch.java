@@ -2,7 +2,7 @@ package dev.verbena.channel;
 
 import dev.verbena.Completions;
 import dev.verbena.Status;
-import dev.verbena.internal.text.Text;
+import dev.verbena.internal.util.Text;
 
 import org.jspecify.annotations.Nullable;
 

@@ -7,7 +7,8 @@ import dev.verbena.PostResult;
 import dev.verbena.ProtectionDomain;
 import dev.verbena.QueuePair;
 import dev.verbena.Status;
-import dev.verbena.internal.text.Text;
+import dev.verbena.internal.util.IntMap;
+import dev.verbena.internal.util.Text;
 
 import org.jspecify.annotations.Nullable;
 
@@ -45,8 +46,8 @@ final class Exposures {
     private final Deque<MemoryWindow> free = new ArrayDeque<>();
     private final Deque<MemoryWindow> holding = new ArrayDeque<>(); // regions, for no exposure
     private final Deque<Exposure> reusable = new ArrayDeque<>();
-    private final TokenMap<Exposure> exposed; // those that have not ended
-    private final TokenMap<MemoryWindow> unanswered; // the peer was asked, and took it back
+    private final IntMap<Exposure> exposed; // those that have not ended
+    private final IntMap<MemoryWindow> unanswered; // the peer was asked, and took it back
     private int bindsPosted; // counts, which wrap around
     private int bindsEnded; // of those, as far as known
 
@@ -57,8 +58,8 @@ final class Exposures {
         this.most = most;
         this.timeoutTicks = timeoutTicks;
         this.changed = channel.lock.newCondition();
-        this.exposed = new TokenMap<>(most);
-        this.unanswered = new TokenMap<>(most);
+        this.exposed = new IntMap<>(most);
+        this.unanswered = new IntMap<>(most);
     }
 
     /** The peer is known, and how many exposures it can keep track of. */
@@ -97,12 +98,11 @@ final class Exposures {
                 exposure = new Exposure(channel, callback != null);
             }
             exposure.begin(window, callback, attachment, Poller.ticks(within));
-            boolean both =
-                    exposed.put(exposure.token, exposure)
-                            && channel.outbox.note(Notes.EXPOSED, exposure.token);
-            if (!both) {
+            boolean isNew = exposed.size() < most && exposed.get(exposure.token) == null;
+            if (!isNew || !channel.outbox.note(Notes.EXPOSED, exposure.token)) {
                 throw new AssertionError("There is room for one token of each window");
             }
+            exposed.put(exposure.token, exposure);
             return exposure;
         } finally {
             channel.lock.unlock();
@@ -275,7 +275,7 @@ final class Exposures {
         var _ = exposed.remove(token);
         MemoryWindow window = end(exposure);
         if (exposure.state == Exposure.State.ASKED_BACK) {
-            boolean ignored = unanswered.put(token, window); // as many as there are windows
+            unanswered.put(token, window); // as many as there are windows
         } else {
             free.push(window);
         }

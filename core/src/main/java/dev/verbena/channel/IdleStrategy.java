@@ -1,7 +1,7 @@
 package dev.verbena.channel;
 
-import dev.verbena.internal.text.Arguments;
-import dev.verbena.internal.text.Text;
+import dev.verbena.internal.util.Arguments;
+import dev.verbena.internal.util.Text;
 
 import java.time.Duration;
 

@@ -1,5 +1,7 @@
 package dev.verbena.channel;
 
+import dev.verbena.internal.util.IntMap;
+
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -12,22 +14,28 @@ final class PeerTokens {
     private static final String ASKED_BACK =
             "the peer asked for that memory back: it revoked the exposure, or the time of it was over";
 
-    private final TokenMap<Boolean> usable;
+    private final int most;
+    private final IntMap<Boolean> usable;
     private final int[] ended = new int[REMEMBERED];
     private final @Nullable String[] reasons = new String[REMEMBERED]; // null for none
     private int next;
 
     PeerTokens(int most) {
-        this.usable = new TokenMap<>(most);
+        this.most = most;
+        this.usable = new IntMap<>(most);
     }
 
     boolean contains(int token) {
-        return usable.contains(token);
+        return usable.get(token) != null;
     }
 
     /** The peer exposes memory; false if it cannot do so with this token, or with one more. */
     boolean exposed(int token) {
-        return usable.put(token, Boolean.TRUE);
+        if (usable.size() == most || contains(token)) {
+            return false;
+        }
+        usable.put(token, Boolean.TRUE);
+        return true;
     }
 
     /** A message of this side invalidates it. */

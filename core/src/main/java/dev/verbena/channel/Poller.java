@@ -10,8 +10,8 @@ import dev.verbena.CompletionQueueOptions;
 import dev.verbena.ProtectionDomain;
 import dev.verbena.Status;
 import dev.verbena.VerbenaException;
-import dev.verbena.internal.text.Arguments;
-import dev.verbena.internal.text.Text;
+import dev.verbena.internal.util.Arguments;
+import dev.verbena.internal.util.Text;
 
 import org.jspecify.annotations.Nullable;
 

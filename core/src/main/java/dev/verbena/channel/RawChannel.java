@@ -16,8 +16,8 @@ import dev.verbena.QueuePair;
 import dev.verbena.QueuePairLimits;
 import dev.verbena.Status;
 import dev.verbena.VerbenaException;
-import dev.verbena.internal.text.Arguments;
-import dev.verbena.internal.text.Text;
+import dev.verbena.internal.util.Arguments;
+import dev.verbena.internal.util.Text;
 
 import org.jspecify.annotations.Nullable;
 

@@ -3,8 +3,8 @@ package dev.verbena.channel;
 import com.google.errorprone.annotations.CheckReturnValue;
 
 import dev.verbena.Status;
-import dev.verbena.internal.text.OptionValues;
-import dev.verbena.internal.text.Text;
+import dev.verbena.internal.util.OptionValues;
+import dev.verbena.internal.util.Text;
 
 import java.time.Duration;
 import java.util.EnumSet;

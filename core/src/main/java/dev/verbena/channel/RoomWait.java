@@ -4,7 +4,7 @@ import dev.verbena.BufferList;
 import dev.verbena.PostResult;
 import dev.verbena.RemoteMemory;
 import dev.verbena.Status;
-import dev.verbena.internal.text.Text;
+import dev.verbena.internal.util.Text;
 
 import org.jspecify.annotations.Nullable;
 

@@ -1,6 +1,6 @@
 package dev.verbena.internal.connect;
 
-import dev.verbena.internal.text.Text;
+import dev.verbena.internal.util.Text;
 import dev.verbena.internal.verbs.ConnectionEvent;
 import dev.verbena.internal.verbs.Errno;
 import dev.verbena.internal.verbs.IdentifierInfo;

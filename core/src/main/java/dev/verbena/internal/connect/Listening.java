@@ -1,7 +1,7 @@
 package dev.verbena.internal.connect;
 
 import dev.verbena.internal.runtime.Timers;
-import dev.verbena.internal.text.Text;
+import dev.verbena.internal.util.Text;
 import dev.verbena.internal.verbs.ConnectionControl;
 import dev.verbena.internal.verbs.ConnectionEvent;
 import dev.verbena.internal.verbs.IdentifierInfo;

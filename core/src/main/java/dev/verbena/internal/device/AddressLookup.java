@@ -6,7 +6,7 @@ import dev.verbena.Status;
 import dev.verbena.VerbenaException;
 import dev.verbena.internal.connect.Failure;
 import dev.verbena.internal.connect.RouteLookup;
-import dev.verbena.internal.text.Arguments;
+import dev.verbena.internal.util.Arguments;
 import dev.verbena.internal.verbs.IdentifierInfo;
 
 import org.jspecify.annotations.Nullable;

@@ -4,7 +4,7 @@ import dev.verbena.GidChoice;
 import dev.verbena.Port;
 import dev.verbena.Status;
 import dev.verbena.VerbenaException;
-import dev.verbena.internal.text.Arguments;
+import dev.verbena.internal.util.Arguments;
 
 import org.jspecify.annotations.Nullable;
 

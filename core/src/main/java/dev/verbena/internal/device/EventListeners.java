@@ -8,7 +8,7 @@ import dev.verbena.internal.events.FlightRecording;
 import dev.verbena.internal.runtime.AdapterEvents;
 import dev.verbena.internal.runtime.SerialCallbacks;
 import dev.verbena.internal.runtime.Threads;
-import dev.verbena.internal.text.Text;
+import dev.verbena.internal.util.Text;
 import dev.verbena.internal.verbs.AsyncEvent;
 
 import java.util.List;

@@ -1,7 +1,7 @@
 package dev.verbena.internal.queue;
 
 import dev.verbena.PostResult;
-import dev.verbena.internal.text.Text;
+import dev.verbena.internal.util.Text;
 import dev.verbena.internal.verbs.SendChain;
 import dev.verbena.internal.verbs.SgeArray;
 

@@ -1,5 +1,7 @@
 package dev.verbena.internal.queue;
 
+import dev.verbena.internal.util.IntMap;
+
 import org.jspecify.annotations.Nullable;
 
 import java.util.Arrays;
@@ -16,7 +18,7 @@ final class QueueRegistry {
     private boolean[] taken = new boolean[8];
     private @Nullable RequestLedger[] ledgers = new RequestLedger[8];
     private int[] generations = new int[8];
-    private final IntMap<Endpoint> sharing = new IntMap<>();
+    private final IntMap<Endpoint> sharing = new IntMap<>(4);
 
     /**
      * Takes a slot. Until {@link #enter}, completions of it are dropped.
@@ -81,7 +83,7 @@ final class QueueRegistry {
     @SuppressWarnings("ReferenceEquality") // the queue pair that is meant, or a later one
     void unshare(int queuePairNumber, Endpoint endpoint) {
         if (sharing.get(queuePairNumber) == endpoint) {
-            sharing.remove(queuePairNumber);
+            var _ = sharing.remove(queuePairNumber);
         }
     }
 

@@ -1,6 +1,7 @@
 package dev.verbena.internal.queue;
 
 import dev.verbena.OperationType;
+import dev.verbena.internal.util.IntMap;
 
 import java.util.ArrayList;
 import java.util.List;
@@ -12,7 +13,7 @@ import java.util.List;
  */
 public class WindowTable {
     private final QueueLock lock = new QueueLock(null); // never closed
-    private final IntMap<Window> bound = new IntMap<>();
+    private final IntMap<Window> bound = new IntMap<>(4);
     private final List<Window> all = new ArrayList<>();
 
     /** Makes an empty one. */
@@ -191,7 +192,7 @@ public class WindowTable {
 
     private void unbind(Window window) {
         if (window.bound()) {
-            bound.remove(window.token());
+            var _ = bound.remove(window.token());
             window.free();
         }
     }

@@ -1,5 +1,5 @@
 /** Small helpers of every package: texts, arguments, options. They use no other package. */
 @NullMarked
-package dev.verbena.internal.text;
+package dev.verbena.internal.util;
 
 import org.jspecify.annotations.NullMarked;

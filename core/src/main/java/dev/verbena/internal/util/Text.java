@@ -1,4 +1,4 @@
-package dev.verbena.internal.text;
+package dev.verbena.internal.util;
 
 import java.math.BigDecimal;
 import java.math.RoundingMode;
