@@ -216,6 +216,9 @@ public final class FakeDevice extends FakeSettings implements DeviceControl {
         synchronized (this) {
             object = ofSharedQueue ? queuePairs.lastShared() : completions.lastAddress();
         }
+        if (kind == AdapterEvent.Type.DEVICE_FAILED) {
+            object = 0; // it names no object
+        }
         raise(kind, object);
     }
 

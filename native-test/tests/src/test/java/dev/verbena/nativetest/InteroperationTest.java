@@ -122,7 +122,9 @@ class InteroperationTest {
         client.awaitEnd(Rping::endedWell);
         assertThat(server.exitCode()).as(server::toString).isZero();
         assertThat(server.toString())
-                .contains("100 rounds of %,d bytes, all as".formatted(Integer.parseInt(size)));
+                .contains(
+                        "100 rounds of %,d bytes; all data was correct"
+                                .formatted(Integer.parseInt(size)));
         assertThat(client.output().stream().filter(l -> l.startsWith("ping data: rdma-ping-")))
                 .hasSize(100);
     }

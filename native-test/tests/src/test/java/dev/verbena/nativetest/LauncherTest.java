@@ -79,7 +79,7 @@ class LauncherTest {
                     .contains("\"device\":\"" + clientDevice + "\"")
                     .contains("\"depth\":16,\"chain\":2,\"signal_every\":4,\"inline\":16")
                     .contains(
-                            "\"events\":true,\"qps\":2,\"qp_timeout\":15,\"tclass\":104,\"sl\":3");
+                            "\"events\":true,\"qps\":2,\"bidirectional\":false,\"duration_sec\":null,\"qp_timeout\":15,\"tclass\":104,\"sl\":3");
         }
     }
 }
