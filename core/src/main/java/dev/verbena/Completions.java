@@ -3,6 +3,7 @@ package dev.verbena;
 import com.google.errorprone.annotations.CheckReturnValue;
 
 import dev.verbena.internal.queue.CompletionRecords;
+import dev.verbena.internal.queue.CompletionStatus;
 import dev.verbena.internal.verbs.WorkCompletions;
 
 import org.jspecify.annotations.Nullable;

@@ -5,6 +5,7 @@ import dev.verbena.internal.events.FailedCompletionEvent;
 import dev.verbena.internal.events.RefusedPostEvent;
 import dev.verbena.internal.events.WindowBoundEvent;
 import dev.verbena.internal.events.WindowInvalidatedEvent;
+import dev.verbena.internal.queue.CompletionStatus;
 import dev.verbena.internal.queue.SynthesizedStatus;
 
 /**

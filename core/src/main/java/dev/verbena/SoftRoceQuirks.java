@@ -1,6 +1,7 @@
 package dev.verbena;
 
 import dev.verbena.internal.queue.ArmState;
+import dev.verbena.internal.runtime.LookSchedule;
 import dev.verbena.internal.runtime.Uncaught;
 
 import java.util.Map;

@@ -1,4 +1,4 @@
-package dev.verbena;
+package dev.verbena.internal.runtime;
 
 import java.util.concurrent.TimeUnit;
 import java.util.function.LongSupplier;
@@ -9,9 +9,9 @@ import java.util.function.LongSupplier;
  * traffic, at the longest interval: traffic shows that one queue pair works, not that all do. For
  * one thread.
  */
-final class LookSchedule {
+public final class LookSchedule {
     /** The time from the last traffic to the first look. */
-    static final int SHORTEST_MILLISECONDS = 20;
+    public static final int SHORTEST_MILLISECONDS = 20;
 
     private static final int LONGEST_MILLISECONDS = 1280;
 
@@ -21,14 +21,14 @@ final class LookSchedule {
     private long lastLook;
 
     /** The first look is due after {@link #SHORTEST_MILLISECONDS}. */
-    LookSchedule(LongSupplier nanoTime) {
+    public LookSchedule(LongSupplier nanoTime) {
         this.nanoTime = nanoTime;
         this.last = nanoTime.getAsLong();
         this.lastLook = last;
     }
 
     /** Completions came. No need to look for a while, unless the last look was long ago. */
-    void trafficSeen(Runnable look) {
+    public void trafficSeen(Runnable look) {
         gap = SHORTEST_MILLISECONDS;
         last = nanoTime.getAsLong();
         if (last - lastLook >= TimeUnit.MILLISECONDS.toNanos(LONGEST_MILLISECONDS)) {
@@ -38,7 +38,7 @@ final class LookSchedule {
     }
 
     /** No completion came. Looks, if it is time. */
-    void look(Runnable look) {
+    public void look(Runnable look) {
         if (nanoTime.getAsLong() - last >= TimeUnit.MILLISECONDS.toNanos(gap)) {
             look.run();
             gap = Math.min(2 * gap, LONGEST_MILLISECONDS);

@@ -1,13 +1,14 @@
-package dev.verbena;
+package dev.verbena.internal.queue;
 
-import dev.verbena.internal.queue.SynthesizedStatus;
+import dev.verbena.OperationType;
+import dev.verbena.Status;
 import dev.verbena.internal.verbs.Provider;
 
 /**
  * {@code enum ibv_wc_status} as NDK says it. NDK fixes SUCCESS and CANCELLED; the others follow
  * NetworkDirect's table and tests.
  */
-final class CompletionStatus {
+public final class CompletionStatus {
     private static final String[] NAMES = {
         "SUCCESS",
         "LOC_LEN_ERR",
@@ -43,7 +44,7 @@ final class CompletionStatus {
      * @param raw the provider's, or {@link SynthesizedStatus#LOST}
      * @param provider some of which say more, or less, than verbs asks for
      */
-    static Status of(int raw, OperationType type, Provider provider) {
+    public static Status of(int raw, OperationType type, Provider provider) {
         if (type.isReceive() && provider.isOverlongReceive(raw)) {
             return Status.BUFFER_OVERFLOW;
         }
@@ -54,7 +55,7 @@ final class CompletionStatus {
         return sends && provider.isBadLocalMemory(raw) ? Status.ACCESS_VIOLATION : of(raw, type);
     }
 
-    static Status of(int raw, OperationType type) {
+    public static Status of(int raw, OperationType type) {
         boolean receive = type.isReceive();
         return switch (raw) {
             case 0 -> Status.SUCCESS; // IBV_WC_SUCCESS
@@ -79,7 +80,7 @@ final class CompletionStatus {
     }
 
     /** The name of a provider's status in verbs, for messages. */
-    static String verbsName(int raw) {
+    public static String verbsName(int raw) {
         if (raw == SynthesizedStatus.LOST) {
             return "nothing: its completion was lost";
         }
@@ -89,7 +90,7 @@ final class CompletionStatus {
     }
 
     /** What usually leads to a status, as a sentence followed by a space, or "". */
-    static String usualCause(int raw, OperationType type) {
+    public static String usualCause(int raw, OperationType type) {
         return switch (raw) {
             case 4 -> "Local memory is not registered any more, or not for this access. ";
             case 5 -> "An earlier request failed, or the queue pair was flushed or closed. ";

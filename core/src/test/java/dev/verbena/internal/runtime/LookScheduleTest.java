@@ -1,4 +1,4 @@
-package dev.verbena;
+package dev.verbena.internal.runtime;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
