@@ -475,7 +475,7 @@ public final class ChannelClient implements AutoCloseable {
         } catch (TimeoutException e) {
             throw new ChannelException(
                     Status.IO_TIMEOUT,
-                    "%s has not ended within %s".formatted(this, Text.time(CLOSE_WITHIN)),
+                    "%s did not close within %s".formatted(this, Text.time(CLOSE_WITHIN)),
                     e);
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt(); // it goes on without this thread

@@ -263,7 +263,7 @@ final class ChannelEnd {
         } catch (TimeoutException e) {
             throw new ChannelException(
                     Status.IO_TIMEOUT,
-                    "%s has not ended within %s".formatted(channel, Text.time(most)),
+                    "%s did not close within %s".formatted(channel, Text.time(most)),
                     e);
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt(); // it goes on without this thread

@@ -613,9 +613,12 @@ public final class RawChannel extends Polled implements AutoCloseable {
             lock.unlock();
         }
         if (late) {
-            fail(Status.IO_TIMEOUT, "a request has not ended in time", null);
+            fail(Status.IO_TIMEOUT, "a request did not complete before its deadline", null);
         } else if (noMessage) {
-            fail(Status.IO_TIMEOUT, "the message that was expected has not come in time", null);
+            fail(
+                    Status.IO_TIMEOUT,
+                    "the peer did not send the message that was expected before its deadline",
+                    null);
         }
     }
 

@@ -234,7 +234,7 @@ class RawChannelTest {
         assertThat(nextEnd()).isEqualTo(new Ended("channel", a, Status.IO_TIMEOUT));
         assertThat(a.closed().get(30, TimeUnit.SECONDS)).isEqualTo(Status.IO_TIMEOUT);
         ChannelException reason = a.closeReason();
-        assertThat(reason).hasMessageContaining("a request has not ended in time");
+        assertThat(reason).hasMessageContaining("a request did not complete before its deadline");
         a.close(); // does nothing more
         a.abort("too late");
         assertThat(a.closeReason()).isSameAs(reason);
