@@ -14,6 +14,7 @@ import dev.verbena.internal.runtime.AdapterEvents;
 import dev.verbena.internal.util.Text;
 import dev.verbena.internal.verbs.CallFailure;
 import dev.verbena.internal.verbs.DeviceControl;
+import dev.verbena.internal.verbs.Errno;
 
 import org.jspecify.annotations.Nullable;
 
@@ -396,7 +397,7 @@ public final class CompletionQueue extends NativeObject {
         acquire();
         try {
             checkDepth(depth);
-            VerbenaException.check(
+            Errno.check(
                     control.resizeCq(address, SendQueue.DEPTH_FACTOR * depth),
                     "ibv_resize_cq(%d)".formatted(SendQueue.DEPTH_FACTOR * depth),
                     "");
@@ -432,7 +433,7 @@ public final class CompletionQueue extends NativeObject {
         }
         acquire();
         try {
-            VerbenaException.check(
+            Errno.check(
                     control.moderateCq(address, completions, (int) microseconds),
                     "ibv_modify_cq(%d completions, %d us)".formatted(completions, microseconds),
                     "Its interrupts stay as they are");

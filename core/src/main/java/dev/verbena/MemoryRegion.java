@@ -288,7 +288,7 @@ public final class MemoryRegion extends NativeObject {
                                 start() + offset + done,
                                 (int) part,
                                 localToken());
-                VerbenaException.check(
+                Errno.check(
                         answer,
                         "ibv_advise_mr(%s, %,d bytes)".formatted(purpose, part),
                         "Without it, the device fetches each page when a request needs it.");

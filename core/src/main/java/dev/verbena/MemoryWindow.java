@@ -4,6 +4,7 @@ import dev.verbena.internal.events.FlightRecording;
 import dev.verbena.internal.queue.Window;
 import dev.verbena.internal.queue.WindowRequests;
 import dev.verbena.internal.verbs.DeviceControl;
+import dev.verbena.internal.verbs.Errno;
 
 import org.jspecify.annotations.Nullable;
 
@@ -76,7 +77,7 @@ public final class MemoryWindow extends NativeObject {
                         "%s has no memory windows of type 2; on Soft-RoCE they need Linux 5.14 or later"
                                 .formatted(domain.adapter().name()));
             }
-            VerbenaException.check(renew(), "ibv_alloc_mw(type 2)", "");
+            Errno.check(renew(), "ibv_alloc_mw(type 2)", "");
         } catch (Throwable t) {
             abandon();
             throw t;

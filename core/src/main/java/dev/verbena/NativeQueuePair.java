@@ -10,6 +10,7 @@ import dev.verbena.internal.queue.SynthesizedStatus;
 import dev.verbena.internal.queue.WindowRequests;
 import dev.verbena.internal.runtime.Threads;
 import dev.verbena.internal.verbs.DeviceControl;
+import dev.verbena.internal.verbs.Errno;
 import dev.verbena.internal.verbs.PathAttributes;
 import dev.verbena.internal.verbs.StateChange;
 import dev.verbena.internal.verbs.VerbsContext;
@@ -303,7 +304,7 @@ final class NativeQueuePair implements Endpoint.Listener {
         try (StateChange toSend =
                 StateChange.readyToSend(firstSequence, reads, to.sharedReceives())) {
             options.applyTo(toSend);
-            VerbenaException.check(
+            Errno.check(
                     control().change(address, toSend), "ibv_modify_qp(RTS)", options.advice(""));
         }
         connectedByAddress = true;

@@ -22,14 +22,13 @@ import org.jspecify.annotations.Nullable;
 public final class PostResult {
     /** The request was accepted, and will complete. */
     public static final PostResult ACCEPTED =
-            new PostResult("ACCEPTED", Status.SUCCESS, 0, "the request was accepted");
+            new PostResult("ACCEPTED", Status.SUCCESS, "the request was accepted");
 
     /** The queue pair is not connected, or no longer. */
     public static final PostResult NOT_CONNECTED =
             new PostResult(
                     "NOT_CONNECTED",
                     Status.CONNECTION_INVALID,
-                    0,
                     "the queue pair is not connected, or not any more");
 
     /** The queue is full of outstanding requests: poll its completion queue, then post again. */
@@ -37,7 +36,6 @@ public final class PostResult {
             new PostResult(
                     "FULL",
                     Status.NO_MORE_ENTRIES,
-                    0,
                     "the queue is full of outstanding requests: poll its completion queue");
 
     /** The operation does not support one of the flags. */
@@ -45,7 +43,6 @@ public final class PostResult {
             new PostResult(
                     "UNKNOWN_FLAG",
                     Status.INVALID_PARAMETER,
-                    0,
                     "the operation does not support one of the flags");
 
     /** The buffers hold more bytes than one message of the port may have. */
@@ -53,7 +50,6 @@ public final class PostResult {
             new PostResult(
                     "TOO_MANY_BYTES",
                     Status.INVALID_PARAMETER,
-                    0,
                     "the buffers hold more bytes than one message of this port may have");
 
     /** The request is INLINE and has more bytes than the queue pair carries inline. */
@@ -61,7 +57,6 @@ public final class PostResult {
             new PostResult(
                     "TOO_MANY_INLINE_BYTES",
                     Status.INVALID_PARAMETER,
-                    0,
                     "the request is INLINE and has more bytes than the queue pair's maxInlineBytes");
 
     /** The list has more buffers than the queue pair was created for. */
@@ -69,7 +64,6 @@ public final class PostResult {
             new PostResult(
                     "TOO_MANY_BUFFERS",
                     Status.INVALID_PARAMETER,
-                    0,
                     "the list has more buffers than the queue pair was made for");
 
     /** A buffer is not registered, which only INLINE allows. */
@@ -77,7 +71,6 @@ public final class PostResult {
             new PostResult(
                     "NOT_REGISTERED",
                     Status.ACCESS_VIOLATION,
-                    0,
                     "a buffer is not registered, which only INLINE allows");
 
     /** An object belongs to another protection domain. */
@@ -85,20 +78,18 @@ public final class PostResult {
             new PostResult(
                     "OTHER_DOMAIN",
                     Status.INVALID_PARAMETER_MIX,
-                    0,
                     "an object belongs to another protection domain");
 
     /** The arena of a buffer was closed. */
     public static final PostResult ARENA_CLOSED =
             new PostResult(
-                    "ARENA_CLOSED", Status.ACCESS_VIOLATION, 0, "the arena of a buffer was closed");
+                    "ARENA_CLOSED", Status.ACCESS_VIOLATION, "the arena of a buffer was closed");
 
     /** The bytes of an INLINE buffer cannot be read by this thread. */
     public static final PostResult UNREADABLE =
             new PostResult(
                     "UNREADABLE",
                     Status.ACCESS_VIOLATION,
-                    0,
                     "the bytes of an INLINE buffer cannot be read: its arena was closed, or it is confined to another thread");
 
     /** The device may not write to a buffer: register it with LOCAL_WRITE. */
@@ -106,7 +97,6 @@ public final class PostResult {
             new PostResult(
                     "NOT_WRITABLE",
                     Status.ACCESS_VIOLATION,
-                    0,
                     "the device may not write to a buffer: register it with LOCAL_WRITE");
 
     /** The device cannot invalidate at the peer, or the peer did not announce that it may. */
@@ -114,7 +104,6 @@ public final class PostResult {
             new PostResult(
                     "NO_REMOTE_INVALIDATE",
                     Status.NOT_SUPPORTED,
-                    0,
                     "the device cannot invalidate at the peer, or the peer did not announce that its tokens can be invalidated");
 
     /** The device carries no immediate data. */
@@ -122,20 +111,18 @@ public final class PostResult {
             new PostResult(
                     "NO_IMMEDIATE_DATA",
                     Status.NOT_SUPPORTED,
-                    0,
                     "the device carries no immediate data");
 
     /** The device has no atomic operations. */
     public static final PostResult NO_ATOMICS =
             new PostResult(
-                    "NO_ATOMICS", Status.NOT_SUPPORTED, 0, "the device has no atomic operations");
+                    "NO_ATOMICS", Status.NOT_SUPPORTED, "the device has no atomic operations");
 
     /** An atomic operation takes one buffer of 8 bytes. */
     public static final PostResult NOT_ONE_LONG =
             new PostResult(
                     "NOT_ONE_LONG",
                     Status.INVALID_PARAMETER,
-                    0,
                     "an atomic operation takes one buffer of 8 bytes");
 
     /** An atomic operation takes an address at the peer that is a multiple of 8. */
@@ -143,7 +130,6 @@ public final class PostResult {
             new PostResult(
                     "NOT_ALIGNED",
                     Status.INVALID_PARAMETER,
-                    0,
                     "an atomic operation takes an address of the peer's that is a multiple of 8");
 
     /** The peer accepts no reads, or this side asked for none. */
@@ -151,7 +137,6 @@ public final class PostResult {
             new PostResult(
                     "NO_READS",
                     Status.NOT_SUPPORTED,
-                    0,
                     "the peer accepts no reads, or this side asked for none (outboundReads)");
 
     /** The bytes would go beyond the remote memory. */
@@ -159,7 +144,6 @@ public final class PostResult {
             new PostResult(
                     "OUTSIDE_REMOTE_MEMORY",
                     Status.INVALID_PARAMETER,
-                    0,
                     "the bytes would go beyond the remote memory");
 
     /** The range is empty, outside the region, or longer than a window may be. */
@@ -167,7 +151,6 @@ public final class PostResult {
             new PostResult(
                     "OUTSIDE_REGION",
                     Status.INVALID_PARAMETER,
-                    0,
                     "the range is empty, outside of the region, or longer than a window may be");
 
     /** The value 0x20 alone is no right of a window. */
@@ -175,7 +158,6 @@ public final class PostResult {
             new PostResult(
                     "WRONG_WINDOW_RIGHTS",
                     Status.INVALID_PARAMETER,
-                    0,
                     "0x20 alone is no right of a window: use ALLOW_REMOTE_WRITE");
 
     /** The region cannot have this window: it lacks WINDOWS, or LOCAL_WRITE. */
@@ -183,7 +165,6 @@ public final class PostResult {
             new PostResult(
                     "REGION_NOT_BINDABLE",
                     Status.ACCESS_VIOLATION,
-                    0,
                     "the region cannot have this window: it was registered without WINDOWS, or without LOCAL_WRITE for a window that may be written to");
 
     /** The window is still bound: invalidate it first. */
@@ -191,7 +172,6 @@ public final class PostResult {
             new PostResult(
                     "WINDOW_BOUND",
                     Status.INVALID_DEVICE_REQUEST,
-                    0,
                     "the window is still bound: invalidate it first");
 
     /** The window is not bound on this queue pair; the peer may have invalidated it. */
@@ -199,7 +179,6 @@ public final class PostResult {
             new PostResult(
                     "WINDOW_NOT_BOUND",
                     Status.INVALID_DEVICE_REQUEST,
-                    0,
                     "the window is not bound on this queue pair, perhaps because the peer has invalidated it");
 
     /** Requests that name the window are outstanding on another queue pair. */
@@ -207,7 +186,6 @@ public final class PostResult {
             new PostResult(
                     "WINDOW_BUSY",
                     Status.DEVICE_BUSY,
-                    0,
                     "requests that name the window are outstanding on another queue pair");
 
     /** The queue pair takes its receives from a shared receive queue: post them there. */
@@ -215,18 +193,16 @@ public final class PostResult {
             new PostResult(
                     "SHARED_RECEIVES",
                     Status.INVALID_DEVICE_REQUEST,
-                    0,
                     "the queue pair takes its receives from a shared receive queue: post them there");
 
     /**
-     * On a channel: the peer does not expose that memory, or not any more. Only the program's
-     * mistake if the peer had not ended the exposure meanwhile.
+     * On a channel: the peer does not expose that memory, or no longer. It may have ended the
+     * exposure just before the post.
      */
     public static final PostResult NOT_EXPOSED =
             new PostResult(
                     "NOT_EXPOSED",
                     Status.ACCESS_VIOLATION,
-                    0,
                     "the peer of the channel does not expose this memory, or not any more");
 
     private static final PostResult[] BY_ERRNO = new PostResult[Errno.MOST + 1];
@@ -241,6 +217,10 @@ public final class PostResult {
     private final Status status;
     private final int errno; // 0: this library refused the request, or it was accepted
     private final @Nullable String reason; // null: the provider's, by the errno
+
+    private PostResult(String name, Status status, String reason) {
+        this(name, status, 0, reason);
+    }
 
     private PostResult(String name, Status status, int errno, @Nullable String reason) {
         this.name = name;

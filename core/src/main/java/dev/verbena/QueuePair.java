@@ -14,6 +14,7 @@ import dev.verbena.internal.queue.SynthesizedStatus;
 import dev.verbena.internal.queue.WindowRequests;
 import dev.verbena.internal.util.Arguments;
 import dev.verbena.internal.util.Text;
+import dev.verbena.internal.verbs.Errno;
 
 import org.jspecify.annotations.Nullable;
 
@@ -582,7 +583,7 @@ public final class QueuePair extends NativeObject implements SendRequests {
         StackReserve.check();
         acquire();
         try {
-            VerbenaException.check(half.flush(), "ibv_modify_qp(ERR)", "");
+            Errno.check(half.flush(), "ibv_modify_qp(ERR)", "");
         } finally {
             release();
         }

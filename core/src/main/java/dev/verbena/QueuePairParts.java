@@ -10,6 +10,7 @@ import dev.verbena.internal.queue.SendQueue;
 import dev.verbena.internal.queue.SendRules;
 import dev.verbena.internal.queue.WindowTable;
 import dev.verbena.internal.verbs.DeviceControl;
+import dev.verbena.internal.verbs.Errno;
 import dev.verbena.internal.verbs.NativeMemory;
 import dev.verbena.internal.verbs.QueuePairShape;
 import dev.verbena.internal.verbs.ReceiveRequest;
@@ -89,7 +90,7 @@ final class QueuePairParts {
             int interval = SendQueue.interval(limits.initiatorDepth());
             made = create(interval);
             this.address = made;
-            VerbenaException.check(
+            Errno.check(
                     control.toInit(made, port.number(), remoteRights()), "ibv_modify_qp(INIT)", "");
             this.number = control.queuePairNumber(made);
             this.sends = createSendQueue(interval);

@@ -2,6 +2,7 @@ package dev.verbena;
 
 import com.google.errorprone.annotations.CheckReturnValue;
 
+import dev.verbena.internal.verbs.Errno;
 import dev.verbena.internal.verbs.Pages;
 
 import org.jspecify.annotations.Nullable;
@@ -77,7 +78,7 @@ public final class RegisteredArena extends NativeObject implements Arena {
             this.slabShift = Long.numberOfTrailingZeros(slabBytes);
             this.slabs = Math.toIntExact(maxBytes - 1 + slabBytes >> slabShift);
             this.base =
-                    VerbenaException.check(
+                    Errno.check(
                             Pages.reserve((long) slabs << slabShift, slabBytes),
                             "mmap(%,d bytes of addresses)".formatted(maxBytes),
                             "The limit of addresses of this process may be too low (ulimit -v): give the arena a lower maximum.");
@@ -180,7 +181,7 @@ public final class RegisteredArena extends NativeObject implements Arena {
         int count = (int) (bytes + slabBytes - 1 >> slabShift);
         long address = base + ((long) slab << slabShift);
         long mapped = align(bytes, Pages.SIZE);
-        VerbenaException.check(
+        Errno.check(
                 Pages.commit(address, mapped),
                 "mmap(%,d bytes)".formatted(mapped),
                 "The system cannot provide that much memory to this process: see vm.overcommit_memory, and the memory limit of its control group.");

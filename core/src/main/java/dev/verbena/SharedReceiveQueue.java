@@ -6,6 +6,7 @@ import dev.verbena.internal.queue.SharedQueues;
 import dev.verbena.internal.queue.SharedReceives;
 import dev.verbena.internal.runtime.AdapterEvents;
 import dev.verbena.internal.verbs.DeviceControl;
+import dev.verbena.internal.verbs.Errno;
 import dev.verbena.internal.verbs.NativeMemory;
 import dev.verbena.internal.verbs.ReceiveRequest;
 
@@ -52,7 +53,7 @@ public final class SharedReceiveQueue extends NativeObject {
         try {
             checkLimits(adapter, depth, maxBuffers);
             this.address =
-                    VerbenaException.check(
+                    Errno.check(
                             control.createSrq(domain.address(), depth, maxBuffers),
                             "ibv_create_srq(depth %d, %d buffers)".formatted(depth, maxBuffers),
                             "");
@@ -176,7 +177,7 @@ public final class SharedReceiveQueue extends NativeObject {
             AdapterEvents events = domain.adapter().events();
             this.receives.notifyBelow(receives, () -> events.call(() -> foundLow(request)));
             if (!broken) {
-                VerbenaException.check(
+                Errno.check(
                         control.limitSrq(address, receives),
                         "ibv_modify_srq(limit %d)".formatted(receives),
                         "");

@@ -134,14 +134,6 @@ public class VerbenaException extends RuntimeException {
         return new VerbenaException(verb, (int) -negativeErrno, advice);
     }
 
-    /** Returns {@code answer} if it is an address or zero; throws if it is a negative errno. */
-    static long check(long answer, String verb, String advice) {
-        if (answer < 0) {
-            throw of(verb, answer, advice);
-        }
-        return answer;
-    }
-
     static Status statusOf(int errno) {
         return switch (errno) {
             case 0 -> Status.SUCCESS;
