@@ -56,11 +56,11 @@ import java.util.concurrent.TimeUnit;
  * <p><b>What a post returns.</b> {@link PostResult#ACCEPTED}: the request was accepted, and exactly
  * one completion follows, or none if it is {@link OpFlags#SILENT_SUCCESS silent} and succeeds. (The
  * completion of a silent request that fails comes from the device, like all others: verbs reports
- * every failure.) Any other status: the request had no effect and has no completion, and the
+ * every failure.) Any other result: the request had no effect and has no completion, and the
  * connection is unchanged, unless {@link #connected} returns false now. Requests that were
  * {@linkplain OpFlags#DEFER deferred} are posted before a later post is refused or throws. A post
- * does not block, and does not throw for an error of the device. It allocates nothing, but for the
- * first request of a queue pair, the first deferred one, and binds to another region.
+ * does not block, and does not throw for an error of the device. It allocates nothing, except for
+ * the first request of a queue pair, the first deferred one, and a bind to a different region.
  *
  * <p><b>Memory.</b> From an accepted post to its completion, the memory of the buffers belongs to
  * the device (of an inline request: until the post returns). The {@link BufferList} itself may be

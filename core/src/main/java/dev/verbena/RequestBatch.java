@@ -133,8 +133,8 @@ public final class RequestBatch implements SendRequests {
      * @param index which request: 0 is the one that was recorded first
      * @param buffers the new list, which may be changed after this
      * @return {@link PostResult#ACCEPTED}, or as the method that recorded it returns; then the
-     *     request is as it was, but for an inline one whose bytes could not all be read: some of
-     *     its bytes may be new
+     *     request is unchanged, except that an inline request may have some of the new bytes if not
+     *     all of them could be read
      * @throws IndexOutOfBoundsException when there is no such request
      */
     public PostResult buffers(int index, BufferList buffers) {

@@ -10,11 +10,11 @@ import dev.verbena.internal.queue.Operation;
  * and invalidates are posted to the queue pair only.
  *
  * <p><b>The peer's memory</b> is named by a {@link RemoteMemory} and an offset in it, which are
- * checked, or by an address and a token (remote key) as a protocol of the program's own brings
- * them, which the peer's device checks.
+ * checked, or by an address and a token (remote key) as the program's own protocol brings them,
+ * which the peer's device checks.
  *
  * <p><b>What they return.</b> {@link PostResult#ACCEPTED}: the queue pair has accepted the request,
- * or the batch has recorded it. Any other status is a refusal, and the request has no effect:
+ * or the batch has recorded it. Any other result is a refusal, and the request has no effect:
  *
  * <table>
  *   <caption>Refusals</caption>

@@ -25,7 +25,7 @@ public final class FakeAdapters {
         return open("fake0", device, network);
     }
 
-    /** Opens it, with a control that may stand in front of the device's own. */
+    /** Opens it with control calls that the test may replace. */
     public static Adapter open(String name, DeviceControl control, ConnectionControl network) {
         return new Adapter(new Device(name, control, () -> network));
     }

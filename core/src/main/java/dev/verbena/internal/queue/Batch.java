@@ -84,7 +84,7 @@ public final class Batch {
      *
      * @param context the caller's context
      * @param operand immediate data, or what an atomic operation compares or adds
-     * @return {@link PostResult#ACCEPTED}, or a refusal's code: then it is not recorded
+     * @return {@link PostResult#ACCEPTED}, or a refusal: then it is not recorded
      */
     public PostResult add(
             Operation operation,
@@ -202,8 +202,8 @@ public final class Batch {
     /**
      * Replaces the buffers of a recorded request; or its bytes, if it is inline.
      *
-     * @return {@link PostResult#ACCEPTED}, or a refusal's code: then it is as before, but for bytes
-     *     of an inline request whose new ones could not all be read
+     * @return {@link PostResult#ACCEPTED}, or a refusal: then it is unchanged, except for bytes of
+     *     an inline request if not all new bytes could be read
      * @throws IndexOutOfBoundsException when there is no such request
      */
     public PostResult buffers(int index, Buffers buffers) {
@@ -256,7 +256,7 @@ public final class Batch {
     /**
      * Replaces what a recorded request names at the peer: memory, or the key that it invalidates.
      *
-     * @return {@link PostResult#ACCEPTED}, or a refusal's code: then it is as before
+     * @return {@link PostResult#ACCEPTED}, or a refusal: then it is as before
      */
     public PostResult remote(int index, long remoteAddress, int remoteKey) {
         Operation operation = operation(index);

@@ -202,7 +202,7 @@ public final class EventChannel<M extends EventChannel.Member> {
         }
     }
 
-    /** Wakes the sleeping thread, or a loop of the program's. The caller holds the lock. */
+    /** Wakes the sleeping thread, or an event loop of the program. The caller holds the lock. */
     private void wakeWaiting() {
         if ((sleeping || joined != NONE) && !freed) {
             Descriptors.setReadable(eventFd);
@@ -382,7 +382,7 @@ public final class EventChannel<M extends EventChannel.Member> {
         boolean woken = wokenUp;
         wokenUp = false;
         if (woken && !ready.isEmpty()) {
-            wakeWaiting(); // for a loop of the program's: there is more
+            wakeWaiting(); // for an event loop of the program: there is more
         }
         return woken;
     }

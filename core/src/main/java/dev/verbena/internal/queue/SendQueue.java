@@ -307,8 +307,7 @@ public final class SendQueue extends QueueLock {
      * Refuses a request that was not begun, for a reason that its caller has found; posts what was
      * deferred.
      *
-     * @param refusal a refusal's code
-     * @return the same, or NOT_CONNECTED where the queue is closed
+     * @return the same refusal, or NOT_CONNECTED where the queue is closed
      */
     public PostResult refuseOutside(PostResult refusal) {
         StackReserve.check();

@@ -19,9 +19,9 @@ import java.util.function.Consumer;
  * timers, and for rdma_cm's events once a {@link Source} of them is attached.
  *
  * <p>Objects register a listener under their native address, by which events name them. Listeners
- * are called by the event thread and must not wait; callbacks of the program's run on other
- * threads, because they may wait for what only this thread can bring. All other methods may be
- * called from any thread.
+ * are called by the event thread and must not wait; callbacks of the program run on other threads,
+ * because they may wait for what only this thread can bring. All other methods may be called from
+ * any thread.
  */
 public final class AdapterEvents {
     /** Where events come from beside the device. */

@@ -209,15 +209,15 @@ public final class FakeDevice extends FakeSettings implements DeviceControl {
 
     /** Raises an asynchronous event of the completion queue or shared receive queue made last. */
     public void raise(AdapterEvent.Type kind) {
-        boolean ofSharedQueue =
-                kind == AdapterEvent.Type.SHARED_RECEIVE_QUEUE_LOW
-                        || kind == AdapterEvent.Type.SHARED_RECEIVE_QUEUE_FAILED;
         long object;
         synchronized (this) {
-            object = ofSharedQueue ? queuePairs.lastShared() : completions.lastAddress();
-        }
-        if (kind == AdapterEvent.Type.DEVICE_FAILED) {
-            object = 0; // it names no object
+            object =
+                    switch (kind) {
+                        case SHARED_RECEIVE_QUEUE_LOW, SHARED_RECEIVE_QUEUE_FAILED ->
+                                queuePairs.lastShared();
+                        case DEVICE_FAILED -> 0; // it names no object
+                        default -> completions.lastAddress();
+                    };
         }
         raise(kind, object);
     }
