@@ -2,7 +2,7 @@
  * RDMA for Java with the semantics of the Network Direct Kernel interface (NDK), mapped onto real
  * work requests of {@code libibverbs}.
  *
- * <p>Start with {@linkplain dev.verbena.channel channels}, which carry messages between programs,
+ * <p>Start with {@linkplain dev.verbena.messaging channels}, which carry messages between programs,
  * or with {@link dev.verbena.Adapter} and its queue pairs. Both packages begin with a whole
  * program.
  *
@@ -16,5 +16,5 @@ module dev.verbena {
     requires static jdk.jfr; // events, where a program has the Flight Recorder
 
     exports dev.verbena;
-    exports dev.verbena.channel;
+    exports dev.verbena.messaging;
 }

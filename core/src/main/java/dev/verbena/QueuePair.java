@@ -499,7 +499,8 @@ public final class QueuePair extends NativeObject implements SendRequests {
      * it also executes binds again that were complete. The second execution fails, and the queue
      * pair stops without a completion or an event: its requests never complete. Linux 7.3 ends the
      * connection with a status instead. Where packets may be lost, call {@link #failIfStalled}; a
-     * {@code Channel}, and a {@code RawChannel} with a timeout, have deadlines of their own.
+     * {@code MessageChannel}, and a {@code RawConnection} with a timeout, have deadlines of their
+     * own.
      *
      * @param context what the completion will carry
      * @param window a window of this domain that is not bound

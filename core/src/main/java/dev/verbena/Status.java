@@ -20,7 +20,7 @@ public enum Status {
     DEVICE_BUSY(0x80000011, "still in use"),
     /**
      * The queue is full; poll for completions, then post again. On a channel: the peer has no room,
-     * see {@link dev.verbena.channel.Channel#trySend}.
+     * see {@link dev.verbena.messaging.MessageChannel#trySend}.
      */
     NO_MORE_ENTRIES(
             0x8000001A,

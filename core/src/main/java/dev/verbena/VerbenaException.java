@@ -12,7 +12,7 @@ import java.time.Duration;
 
 /**
  * A call failed. The message states what failed, why, and what to do about it. One that concerns a
- * channel is a {@link dev.verbena.channel.ChannelException}.
+ * channel is a {@link dev.verbena.messaging.MessagingException}.
  */
 public class VerbenaException extends RuntimeException {
     private static final long serialVersionUID = 1L;

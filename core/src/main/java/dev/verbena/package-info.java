@@ -2,10 +2,10 @@
  * RDMA with the semantics of NDK, the Network Direct Kernel interface. Each NDK object has a class
  * of its own.
  *
- * <p>Most services begin with {@linkplain dev.verbena.channel channels}, which carry messages. This
- * is a whole program, a server that sends each message back, and its client:
+ * <p>Most services begin with {@linkplain dev.verbena.messaging channels}, which carry messages.
+ * This is a whole program, a server that sends each message back, and its client:
  *
- * {@snippet file="dev/verbena/examples/HelloChannels.java" region="program"}
+ * {@snippet file="dev/verbena/examples/HelloMessages.java" region="program"}
  *
  * <p>Below channels, start with {@link dev.verbena.Adapter}, which opens a device and creates
  * completion queues and protection domains. A {@link dev.verbena.ProtectionDomain} registers memory
@@ -19,7 +19,7 @@
  * Posting returns a {@link dev.verbena.Status}, because a full queue or a lost connection is an
  * ordinary result there; it throws only for programming errors. Everything else throws {@link
  * dev.verbena.VerbenaException}. Channels throw its subclass {@link
- * dev.verbena.channel.ChannelException}.
+ * dev.verbena.messaging.MessagingException}.
  *
  * <p>An interrupt ends calls that only wait for something from the program or the peer, such as a
  * buffer, a message, or room for one: they throw {@link java.lang.InterruptedException}. A control

@@ -33,7 +33,7 @@ import java.util.Set;
 /** Which package may see which: the API the internal ones, and only one of those native code. */
 class ArchitectureTest {
     private static final String API = "dev.verbena";
-    private static final String CHANNELS = "dev.verbena.channel";
+    private static final String CHANNELS = "dev.verbena.messaging";
     private static final String DEVICE = "dev.verbena.internal.device";
     private static final String QUEUE = "dev.verbena.internal.queue";
     private static final String CONNECTIONS = "dev.verbena.internal.connect";

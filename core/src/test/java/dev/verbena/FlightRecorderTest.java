@@ -371,7 +371,7 @@ class FlightRecorderTest {
                         .results()
                         .map(result -> result.group(1))
                         .toList();
-        for (String folder : List.of("dev/verbena/internal/events", "dev/verbena/channel")) {
+        for (String folder : List.of("dev/verbena/internal/events", "dev/verbena/messaging")) {
             try (Stream<Path> sources = Files.list(Path.of("src/main/java").resolve(folder))) {
                 for (Path source : sources.toList()) {
                     String text = Files.isDirectory(source) ? "" : Files.readString(source);

@@ -22,7 +22,7 @@ import java.util.stream.Stream;
 
 /** What a program calls first says which argument is null: static methods and constructors. */
 class NullArgumentsTest {
-    private static final Set<String> EXPORTED = Set.of("dev.verbena", "dev.verbena.channel");
+    private static final Set<String> EXPORTED = Set.of("dev.verbena", "dev.verbena.messaging");
 
     @TestFactory
     Stream<DynamicTest> entryPointsNameTheArgumentThatIsNull() {

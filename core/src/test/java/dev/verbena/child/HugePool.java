@@ -2,10 +2,10 @@ package dev.verbena.child;
 
 import dev.verbena.Adapter;
 import dev.verbena.FakeAdapters;
-import dev.verbena.channel.IdleStrategy;
-import dev.verbena.channel.Poller;
-import dev.verbena.channel.RawReceives;
 import dev.verbena.internal.verbs.FakeDevice;
+import dev.verbena.messaging.IdleStrategy;
+import dev.verbena.messaging.Poller;
+import dev.verbena.messaging.RawReceives;
 
 import java.util.Arrays;
 

@@ -12,12 +12,12 @@ import dev.verbena.ProtectionDomain;
 import dev.verbena.QueuePair;
 import dev.verbena.QueuePairLimits;
 import dev.verbena.Status;
-import dev.verbena.channel.Channel;
-import dev.verbena.channel.ChannelOptions;
-import dev.verbena.channel.ConnectedChannels;
-import dev.verbena.channel.IdleStrategy;
-import dev.verbena.channel.Poller;
-import dev.verbena.channel.SendCallback;
+import dev.verbena.messaging.ConnectedChannels;
+import dev.verbena.messaging.IdleStrategy;
+import dev.verbena.messaging.MessageChannel;
+import dev.verbena.messaging.MessagingOptions;
+import dev.verbena.messaging.Poller;
+import dev.verbena.messaging.SendCallback;
 
 import org.openjdk.jmh.annotations.Benchmark;
 import org.openjdk.jmh.annotations.BenchmarkMode;
@@ -35,9 +35,10 @@ import java.util.concurrent.TimeUnit;
 
 /**
  * A message of 64 bytes from one queue pair to another, on a stand-in for libibverbs whose provider
- * only copies: by hand, where it is in registered memory already, and through a {@link Channel},
- * which copies it there, counts credit, watches a deadline and calls a callback and a handler. Both
- * have 16 buffers of 4 KiB on each side, a confined completion queue, and one thread.
+ * only copies: by hand, where it is in registered memory already, and through a {@link
+ * MessageChannel}, which copies it there, counts credit, watches a deadline and calls a callback
+ * and a handler. Both have 16 buffers of 4 KiB on each side, a confined completion queue, and one
+ * thread.
  */
 @State(Scope.Thread)
 @BenchmarkMode(Mode.AverageTime)
@@ -63,7 +64,7 @@ public class Messages {
 
     // Through a channel.
     private Poller poller;
-    private Channel channel;
+    private MessageChannel channel;
     private MemorySegment data;
     private SendCallback callback;
     private int ended;
@@ -96,7 +97,7 @@ public class Messages {
         channel =
                 ConnectedChannels.pair(
                         poller,
-                        ChannelOptions.DEFAULTS,
+                        MessagingOptions.DEFAULTS,
                         (of, received) -> {},
                         (of, received) -> arrived += received.length())[0];
         callback = (of, attachment, status) -> ended++;

@@ -10,13 +10,13 @@ import dev.verbena.Adapter;
 import dev.verbena.MemoryRegion;
 import dev.verbena.OpFlags;
 import dev.verbena.RemoteMemory;
-import dev.verbena.channel.Channel;
-import dev.verbena.channel.ChannelException;
-import dev.verbena.channel.ChannelOptions;
-import dev.verbena.channel.Exposure;
-import dev.verbena.channel.IdleStrategy;
-import dev.verbena.channel.Message;
-import dev.verbena.channel.Poller;
+import dev.verbena.messaging.Exposure;
+import dev.verbena.messaging.IdleStrategy;
+import dev.verbena.messaging.Message;
+import dev.verbena.messaging.MessageChannel;
+import dev.verbena.messaging.MessagingException;
+import dev.verbena.messaging.MessagingOptions;
+import dev.verbena.messaging.Poller;
 
 import java.io.FileNotFoundException;
 import java.io.IOException;
@@ -49,7 +49,8 @@ public final class FileClient {
                 new InetSocketAddress(arguments[0], Integer.parseInt(arguments[1]));
         try (Adapter adapter = Adapter.forPeer(server.getAddress());
                 Poller poller = Poller.start(adapter, IdleStrategy.events());
-                Channel channel = Channel.connect(poller, server, ChannelOptions.DEFAULTS, null)) {
+                MessageChannel channel =
+                        MessageChannel.connect(poller, server, MessagingOptions.DEFAULTS, null)) {
             fetch(
                     poller,
                     channel,
@@ -69,9 +70,10 @@ public final class FileClient {
      * @param most how many bytes it may have; the disk needs room for as many
      * @throws IOException when the server has no such file, or the new one cannot be made
      * @throws InterruptedException when it is interrupted
-     * @throws ChannelException when the server is gone, or does not answer in time
+     * @throws MessagingException when the server is gone, or does not answer in time
      */
-    public static void fetch(Poller poller, Channel channel, String name, Path target, long most)
+    public static void fetch(
+            Poller poller, MessageChannel channel, String name, Path target, long most)
             throws IOException, InterruptedException {
         byte[] text = name.getBytes(StandardCharsets.UTF_8);
         byte[] request = new byte[RemoteMemory.MESSAGE_BYTES + text.length];

@@ -5,12 +5,12 @@ import dev.verbena.BufferList;
 import dev.verbena.MemoryRegion;
 import dev.verbena.RemoteMemory;
 import dev.verbena.VerbenaException;
-import dev.verbena.channel.Channel;
-import dev.verbena.channel.ChannelOptions;
-import dev.verbena.channel.ChannelServer;
-import dev.verbena.channel.IdleStrategy;
-import dev.verbena.channel.Message;
-import dev.verbena.channel.Poller;
+import dev.verbena.messaging.IdleStrategy;
+import dev.verbena.messaging.Message;
+import dev.verbena.messaging.MessageChannel;
+import dev.verbena.messaging.MessageServer;
+import dev.verbena.messaging.MessagingOptions;
+import dev.verbena.messaging.Poller;
 
 import java.io.IOException;
 import java.io.UncheckedIOException;
@@ -33,7 +33,7 @@ public final class FileServer implements AutoCloseable {
     private final Arena arena = Arena.ofShared(); // closed after the regions
     private final Map<String, MemoryRegion> mapped = new HashMap<>(); // of the polling thread
     private final long part;
-    private final ChannelServer server;
+    private final MessageServer server;
 
     /**
      * Listens for clients.
@@ -47,8 +47,13 @@ public final class FileServer implements AutoCloseable {
         this.folder = folder;
         this.part = Math.min(1 << 30, poller.adapter().info().maxTransferBytes());
         this.server =
-                ChannelServer.listen(
-                        poller, address, ChannelOptions.DEFAULTS, 100, this::answer, channel -> {});
+                MessageServer.listen(
+                        poller,
+                        address,
+                        MessagingOptions.DEFAULTS,
+                        100,
+                        this::answer,
+                        channel -> {});
     }
 
     /**
@@ -67,7 +72,7 @@ public final class FileServer implements AutoCloseable {
         }
     }
 
-    private void answer(Channel channel, Message message) {
+    private void answer(MessageChannel channel, Message message) {
         MemorySegment request = message.data(); // on the polling thread
         RemoteMemory target = RemoteMemory.readFrom(request, 0);
         byte[] name = request.asSlice(RemoteMemory.MESSAGE_BYTES).toArray(ValueLayout.JAVA_BYTE);

@@ -7,13 +7,13 @@ import dev.verbena.BufferPoolOptions;
 import dev.verbena.OpFlags;
 import dev.verbena.PooledBuffer;
 import dev.verbena.RemoteMemory;
-import dev.verbena.channel.Channel;
-import dev.verbena.channel.ChannelException;
-import dev.verbena.channel.ChannelOptions;
-import dev.verbena.channel.Exposure;
-import dev.verbena.channel.IdleStrategy;
-import dev.verbena.channel.Message;
-import dev.verbena.channel.Poller;
+import dev.verbena.messaging.Exposure;
+import dev.verbena.messaging.IdleStrategy;
+import dev.verbena.messaging.Message;
+import dev.verbena.messaging.MessageChannel;
+import dev.verbena.messaging.MessagingException;
+import dev.verbena.messaging.MessagingOptions;
+import dev.verbena.messaging.Poller;
 
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
@@ -33,7 +33,7 @@ public final class KeyValueClient implements AutoCloseable {
     private static final Duration TIMEOUT = Duration.ofSeconds(10);
     private static final int AT_A_TIME = 16; // values that are asked for
 
-    private final Channel channel;
+    private final MessageChannel channel;
     private final BufferPool values;
 
     /**
@@ -43,7 +43,7 @@ public final class KeyValueClient implements AutoCloseable {
      * @param server where the server listens
      */
     public KeyValueClient(Poller poller, InetSocketAddress server) {
-        this.channel = Channel.connect(poller, server, ChannelOptions.DEFAULTS, null);
+        this.channel = MessageChannel.connect(poller, server, MessagingOptions.DEFAULTS, null);
         this.values =
                 poller.domain()
                         .createBufferPool(
@@ -76,7 +76,7 @@ public final class KeyValueClient implements AutoCloseable {
      * @return the value
      * @throws NoSuchElementException when there is none
      * @throws InterruptedException when the thread is interrupted
-     * @throws ChannelException when the server is gone, or does not answer in time
+     * @throws MessagingException when the server is gone, or does not answer in time
      */
     public byte[] get(String key) throws InterruptedException {
         byte[] name = key.getBytes(StandardCharsets.UTF_8);

@@ -4,13 +4,13 @@ import dev.verbena.Adapter;
 import dev.verbena.BufferList;
 import dev.verbena.MemoryRegion;
 import dev.verbena.RemoteMemory;
-import dev.verbena.channel.Channel;
-import dev.verbena.channel.ChannelOptions;
-import dev.verbena.channel.ChannelServer;
-import dev.verbena.channel.IdleStrategy;
-import dev.verbena.channel.Message;
-import dev.verbena.channel.PeerMemory;
-import dev.verbena.channel.Poller;
+import dev.verbena.messaging.IdleStrategy;
+import dev.verbena.messaging.Message;
+import dev.verbena.messaging.MessageChannel;
+import dev.verbena.messaging.MessageServer;
+import dev.verbena.messaging.MessagingOptions;
+import dev.verbena.messaging.PeerMemory;
+import dev.verbena.messaging.Poller;
 
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
@@ -32,7 +32,7 @@ public final class KeyValueServer implements AutoCloseable {
     }
 
     private final Map<String, Value> values = new HashMap<>();
-    private final ChannelServer server;
+    private final MessageServer server;
 
     /**
      * Listens for clients.
@@ -49,10 +49,10 @@ public final class KeyValueServer implements AutoCloseable {
                     values.put(key, new Value(region, bytes.length));
                 });
         this.server =
-                ChannelServer.listen(
+                MessageServer.listen(
                         poller,
                         address,
-                        ChannelOptions.DEFAULTS,
+                        MessagingOptions.DEFAULTS,
                         100, // clients at most
                         this::answer,
                         channel -> {});
@@ -79,7 +79,7 @@ public final class KeyValueServer implements AutoCloseable {
     }
 
     /** On the polling thread. */
-    private void answer(Channel channel, Message message) {
+    private void answer(MessageChannel channel, Message message) {
         MemorySegment request = message.data(); // too short a one closes the channel
         byte[] name = request.asSlice(RemoteMemory.MESSAGE_BYTES).toArray(ValueLayout.JAVA_BYTE);
         Value value = values.get(new String(name, StandardCharsets.UTF_8));

@@ -1,12 +1,12 @@
 package dev.verbena.examples;
 
 import dev.verbena.Status;
-import dev.verbena.channel.Channel;
-import dev.verbena.channel.ChannelClient;
-import dev.verbena.channel.ChannelOptions;
-import dev.verbena.channel.ChannelServer;
-import dev.verbena.channel.Poller;
-import dev.verbena.channel.ReconnectOptions;
+import dev.verbena.messaging.MessageChannel;
+import dev.verbena.messaging.MessageClient;
+import dev.verbena.messaging.MessageServer;
+import dev.verbena.messaging.MessagingOptions;
+import dev.verbena.messaging.Poller;
+import dev.verbena.messaging.ReconnectOptions;
 
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
@@ -23,10 +23,10 @@ import java.util.function.Consumer;
  * is cut off, connects again, and knows that it has missed something.
  */
 public final class Publisher implements AutoCloseable {
-    private static final ChannelOptions OPTIONS = ChannelOptions.DEFAULTS.withOutstanding(64);
+    private static final MessagingOptions OPTIONS = MessagingOptions.DEFAULTS.withOutstanding(64);
 
-    private final Set<Channel> subscribers = ConcurrentHashMap.newKeySet();
-    private final ChannelServer server;
+    private final Set<MessageChannel> subscribers = ConcurrentHashMap.newKeySet();
+    private final MessageServer server;
 
     /**
      * Listens for subscribers, a thousand at most.
@@ -36,11 +36,11 @@ public final class Publisher implements AutoCloseable {
      */
     public Publisher(Poller poller, InetSocketAddress address) {
         server =
-                ChannelServer.listen(
+                MessageServer.listen(
                         poller, address, OPTIONS, 1000, (channel, message) -> {}, this::joined);
     }
 
-    private void joined(Channel channel) {
+    private void joined(MessageChannel channel) {
         subscribers.add(channel);
         var _ = channel.closed().thenRun(() -> subscribers.remove(channel));
     }
@@ -55,8 +55,8 @@ public final class Publisher implements AutoCloseable {
         // @start region="publish"
         MemorySegment data = MemorySegment.ofArray(line.getBytes(StandardCharsets.UTF_8));
         int count = 0;
-        for (Iterator<Channel> all = subscribers.iterator(); all.hasNext(); ) {
-            Channel subscriber = all.next();
+        for (Iterator<MessageChannel> all = subscribers.iterator(); all.hasNext(); ) {
+            MessageChannel subscriber = all.next();
             Status status = subscriber.trySend(data); // never waits
             if (status == Status.SUCCESS) {
                 count++;
@@ -93,10 +93,10 @@ public final class Publisher implements AutoCloseable {
      * @param missed called whenever lines may be missing from here on
      * @return what ends the subscription when it is closed
      */
-    public static ChannelClient subscribe(
+    public static MessageClient subscribe(
             Poller poller, InetSocketAddress publisher, Consumer<String> lines, Runnable missed) {
         // @start region="client"
-        return ChannelClient.start(
+        return MessageClient.start(
                 poller,
                 publisher,
                 OPTIONS,

@@ -1,10 +1,10 @@
 package dev.verbena.examples;
 
-import dev.verbena.channel.Channel;
-import dev.verbena.channel.ChannelException;
-import dev.verbena.channel.ChannelOptions;
-import dev.verbena.channel.Message;
-import dev.verbena.channel.Poller;
+import dev.verbena.messaging.Message;
+import dev.verbena.messaging.MessageChannel;
+import dev.verbena.messaging.MessagingException;
+import dev.verbena.messaging.MessagingOptions;
+import dev.verbena.messaging.Poller;
 
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
@@ -23,12 +23,12 @@ import java.util.concurrent.atomic.AtomicLong;
 /**
  * Questions of as many threads as there are, virtual ones, over a single channel: each waits for
  * its own answer, and holds no carrier meanwhile. A number in front of each question says whose the
- * answer is; {@link ChannelEcho} is a server that sends it back.
+ * answer is; {@link MessageEcho} is a server that sends it back.
  */
 public final class ThousandThreads implements AutoCloseable {
     private final Map<Long, CompletableFuture<String>> waiting = new ConcurrentHashMap<>();
     private final AtomicLong numbers = new AtomicLong();
-    private final Channel channel;
+    private final MessageChannel channel;
 
     /**
      * Connects.
@@ -38,10 +38,10 @@ public final class ThousandThreads implements AutoCloseable {
      */
     public ThousandThreads(Poller poller, InetSocketAddress server) {
         channel =
-                Channel.connect(
+                MessageChannel.connect(
                         poller,
                         server,
-                        ChannelOptions.DEFAULTS,
+                        MessagingOptions.DEFAULTS,
                         (from, message) -> answered(message));
         var _ = channel.closed().thenRun(this::failAll);
     }
@@ -54,7 +54,7 @@ public final class ThousandThreads implements AutoCloseable {
      * @return the answer
      * @throws InterruptedException when it is interrupted
      * @throws TimeoutException when no answer came in time
-     * @throws ChannelException when the question could not be sent, or the channel has ended
+     * @throws MessagingException when the question could not be sent, or the channel has ended
      */
     public String ask(String question, Duration timeout)
             throws InterruptedException, TimeoutException {
@@ -66,7 +66,7 @@ public final class ThousandThreads implements AutoCloseable {
             channel.send(numbered(number, question), timeout); // waits for room among all others
             return answer.get(timeout.toNanos(), TimeUnit.NANOSECONDS);
         } catch (ExecutionException e) {
-            throw (ChannelException) e.getCause(); // why the channel has ended
+            throw (MessagingException) e.getCause(); // why the channel has ended
         } finally {
             waiting.remove(number); // an answer that comes too late is nobody's
         }
@@ -89,7 +89,7 @@ public final class ThousandThreads implements AutoCloseable {
 
     /** Questions asked before the end are in the map; the channel refuses later ones. */
     private void failAll() {
-        ChannelException reason = channel.closeReason();
+        MessagingException reason = channel.closeReason();
         if (reason != null) {
             waiting.values().forEach(answer -> answer.completeExceptionally(reason));
         }

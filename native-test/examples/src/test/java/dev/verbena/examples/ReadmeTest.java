@@ -26,14 +26,14 @@ class ReadmeTest {
     @Test
     void theReadmeHasTheProgramToStartWith() throws IOException {
         assertThat(javaBlocksOf("README.md"))
-                .containsExactly(region("HelloChannels", "ask"), program("HelloChannels"));
+                .containsExactly(region("HelloMessages", "ask"), program("HelloMessages"));
     }
 
     @Test
     void thePageOnChannelsHasTheProgramToStartWithAndTheKeyValueStore() throws IOException {
-        assertThat(javaBlocksOf("core/docs/channels.md"))
+        assertThat(javaBlocksOf("core/docs/messaging.md"))
                 .containsExactly(
-                        program("HelloChannels"),
+                        program("HelloMessages"),
                         region("KeyValueClient", "get"),
                         region("KeyValueServer", "answer"));
     }

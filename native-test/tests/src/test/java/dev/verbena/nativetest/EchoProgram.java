@@ -1,11 +1,11 @@
 package dev.verbena.nativetest;
 
 import dev.verbena.Adapter;
-import dev.verbena.channel.ChannelOptions;
-import dev.verbena.channel.ChannelServer;
-import dev.verbena.channel.IdleStrategy;
-import dev.verbena.channel.MessageHandler;
-import dev.verbena.channel.Poller;
+import dev.verbena.messaging.IdleStrategy;
+import dev.verbena.messaging.MessageHandler;
+import dev.verbena.messaging.MessageServer;
+import dev.verbena.messaging.MessagingOptions;
+import dev.verbena.messaging.Poller;
 
 import java.net.InetSocketAddress;
 
@@ -28,9 +28,14 @@ final class EchoProgram {
                 new InetSocketAddress(arguments[0], Integer.parseInt(arguments[1]));
         try (Adapter adapter = Adapter.forAddress(address.getAddress());
                 Poller poller = Poller.start(adapter, IdleStrategy.events());
-                ChannelServer server =
-                        ChannelServer.listen(
-                                poller, address, ChannelOptions.DEFAULTS, 9, ECHO, channel -> {})) {
+                MessageServer server =
+                        MessageServer.listen(
+                                poller,
+                                address,
+                                MessagingOptions.DEFAULTS,
+                                9,
+                                ECHO,
+                                channel -> {})) {
             System.out.println(server.localAddress().getPort());
             Thread.currentThread().join();
         }

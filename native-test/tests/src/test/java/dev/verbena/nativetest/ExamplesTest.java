@@ -12,28 +12,28 @@ import dev.verbena.ProtectionDomain;
 import dev.verbena.QueuePair;
 import dev.verbena.QueuePairLimits;
 import dev.verbena.VerbenaException;
-import dev.verbena.channel.Channel;
-import dev.verbena.channel.ChannelClient;
-import dev.verbena.channel.ChannelException;
-import dev.verbena.channel.ChannelOptions;
-import dev.verbena.channel.ChannelServer;
-import dev.verbena.channel.IdleStrategy;
-import dev.verbena.channel.Poller;
-import dev.verbena.examples.ChannelEcho;
 import dev.verbena.examples.Echo;
 import dev.verbena.examples.FileClient;
 import dev.verbena.examples.FileReceiver;
 import dev.verbena.examples.FileSender;
 import dev.verbena.examples.FileServer;
 import dev.verbena.examples.Hello;
-import dev.verbena.examples.HelloChannels;
+import dev.verbena.examples.HelloMessages;
 import dev.verbena.examples.KeyValueClient;
 import dev.verbena.examples.KeyValueServer;
 import dev.verbena.examples.ManyQueues;
+import dev.verbena.examples.MessageEcho;
 import dev.verbena.examples.Publisher;
 import dev.verbena.examples.ThousandThreads;
 import dev.verbena.examples.TwoPeers;
 import dev.verbena.examples.WindowTransfer;
+import dev.verbena.messaging.IdleStrategy;
+import dev.verbena.messaging.MessageChannel;
+import dev.verbena.messaging.MessageClient;
+import dev.verbena.messaging.MessageServer;
+import dev.verbena.messaging.MessagingException;
+import dev.verbena.messaging.MessagingOptions;
+import dev.verbena.messaging.Poller;
 
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -101,9 +101,9 @@ class ExamplesTest {
                 Adapter here = Adapter.open(active.getLast());
                 Poller far = Poller.start(there, IdleStrategy.events());
                 Poller near = Poller.start(here, IdleStrategy.events());
-                ChannelServer server = ChannelEcho.serve(far, anyPort(there))) {
+                MessageServer server = MessageEcho.serve(far, anyPort(there))) {
             for (String text : List.of("Hello, RDMA", "", "x".repeat(4064))) {
-                assertThat(ChannelEcho.ask(near, server.localAddress(), text)).isEqualTo(text);
+                assertThat(MessageEcho.ask(near, server.localAddress(), text)).isEqualTo(text);
             }
         }
     }
@@ -177,9 +177,9 @@ class ExamplesTest {
                 Poller far = Poller.start(there, IdleStrategy.events());
                 Poller near = Poller.start(here, IdleStrategy.events());
                 FileServer server = new FileServer(far, anyPort(there), served);
-                Channel channel =
-                        Channel.connect(
-                                near, server.localAddress(), ChannelOptions.DEFAULTS, null)) {
+                MessageChannel channel =
+                        MessageChannel.connect(
+                                near, server.localAddress(), MessagingOptions.DEFAULTS, null)) {
             FileClient.fetch(near, channel, "file", copy, 32 << 20);
             assertThat(Files.mismatch(served.resolve("file"), copy)).isEqualTo(-1);
             Path none = folder.resolve("none");
@@ -205,7 +205,7 @@ class ExamplesTest {
                 Adapter here = Adapter.open(active.getLast());
                 Poller far = Poller.start(there, IdleStrategy.events());
                 Poller near = Poller.start(here, IdleStrategy.events())) {
-            ChannelServer server = ChannelEcho.serve(far, anyPort(there));
+            MessageServer server = MessageEcho.serve(far, anyPort(there));
             try (ThousandThreads client = new ThousandThreads(near, server.localAddress());
                     ExecutorService threads = Executors.newVirtualThreadPerTaskExecutor()) {
                 List<Future<String>> answers = new ArrayList<>();
@@ -218,14 +218,14 @@ class ExamplesTest {
                 }
                 server.close();
                 assertThatThrownBy(() -> client.ask("anybody there?", timeout))
-                        .isInstanceOf(ChannelException.class)
+                        .isInstanceOf(MessagingException.class)
                         .hasMessageContaining("is closed");
             }
-            try (ChannelServer silent =
-                            ChannelServer.listen(
+            try (MessageServer silent =
+                            MessageServer.listen(
                                     far,
                                     anyPort(there),
-                                    ChannelOptions.DEFAULTS,
+                                    MessagingOptions.DEFAULTS,
                                     1,
                                     (channel, message) -> {},
                                     channel -> {});
@@ -249,10 +249,10 @@ class ExamplesTest {
                 Poller near = Poller.start(here, IdleStrategy.events());
                 Poller slow = Poller.start(here, IdleStrategy.events());
                 Publisher publisher = new Publisher(far, anyPort(there));
-                ChannelClient quickOne =
+                MessageClient quickOne =
                         Publisher.subscribe(
                                 near, publisher.address(), quickLines::add, joined::release);
-                ChannelClient slowOne =
+                MessageClient slowOne =
                         Publisher.subscribe(
                                 slow,
                                 publisher.address(),
@@ -316,17 +316,17 @@ class ExamplesTest {
     @Test
     void theProgramToStartWithGetsItsAnswer() throws IOException {
         String address = addressOf(RdmaDevices.active().getFirst());
-        Process server = start(HelloChannels.class, "server", address, "0");
+        Process server = start(HelloMessages.class, "server", address, "0");
         try (BufferedReader lines = server.inputReader()) {
             String port = portIn(lines.readLine());
             for (String text : List.of("Hello, RDMA", "Hello again")) {
-                Process client = start(HelloChannels.class, "client", address, port, text);
+                Process client = start(HelloMessages.class, "client", address, port, text);
                 try (BufferedReader answer = client.inputReader()) {
                     assertThat(answer.lines()).containsExactly(text);
                 } finally {
                     client.destroyForcibly();
                 }
-                assertThat(lines.readLine()).startsWith("Connected: Channel over ");
+                assertThat(lines.readLine()).startsWith("Connected: MessageChannel over ");
             }
         } finally {
             server.destroyForcibly();

@@ -4,15 +4,15 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.verbena.Status;
-import dev.verbena.channel.Channel;
-import dev.verbena.channel.ChannelClient;
-import dev.verbena.channel.ChannelException;
-import dev.verbena.channel.ChannelOptions;
-import dev.verbena.channel.ChannelServer;
-import dev.verbena.channel.IdleStrategy;
-import dev.verbena.channel.Message;
-import dev.verbena.channel.Poller;
-import dev.verbena.channel.ReconnectOptions;
+import dev.verbena.messaging.IdleStrategy;
+import dev.verbena.messaging.Message;
+import dev.verbena.messaging.MessageChannel;
+import dev.verbena.messaging.MessageClient;
+import dev.verbena.messaging.MessageServer;
+import dev.verbena.messaging.MessagingException;
+import dev.verbena.messaging.MessagingOptions;
+import dev.verbena.messaging.Poller;
+import dev.verbena.messaging.ReconnectOptions;
 
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -31,7 +31,7 @@ class ReconnectTest {
     private static final ReconnectOptions SOON =
             ReconnectOptions.DEFAULTS.withPauses(Duration.ofMillis(20), Duration.ofMillis(200));
 
-    private static void echo(Channel channel, int number) throws InterruptedException {
+    private static void echo(MessageChannel channel, int number) throws InterruptedException {
         channel.send(MemorySegment.ofArray(new byte[] {(byte) number}), LONG);
         try (Message message = channel.receive(LONG)) {
             assertThat(message).isNotNull();
@@ -39,9 +39,9 @@ class ReconnectTest {
         }
     }
 
-    private static ChannelClient client(
-            Poller poller, InetSocketAddress server, ChannelOptions options) {
-        return ChannelClient.start(poller, server, options, SOON, null, channel -> {});
+    private static MessageClient client(
+            Poller poller, InetSocketAddress server, MessagingOptions options) {
+        return MessageClient.start(poller, server, options, SOON, null, channel -> {});
     }
 
     @Test
@@ -50,25 +50,25 @@ class ReconnectTest {
                 Poller poller = Poller.start(sides.here, IdleStrategy.events())) {
             String host = Sides.anyPort(sides.there).getAddress().getHostAddress();
             InetSocketAddress address;
-            Channel first;
-            ChannelClient client;
+            MessageChannel first;
+            MessageClient client;
             try (ChildProgram server = ChildProgram.start(EchoProgram.class, host, "0")) {
                 address = new InetSocketAddress(host, Integer.parseInt(server.line()));
-                client = client(poller, address, ChannelOptions.DEFAULTS);
+                client = client(poller, address, MessagingOptions.DEFAULTS);
                 first = client.channel(LONG);
                 echo(first, 1);
                 server.kill();
                 assertThat(first.closed().get(60, TimeUnit.SECONDS))
                         .isIn(Status.CONNECTION_INVALID, Status.IO_TIMEOUT);
                 assertThatThrownBy(() -> first.send(MemorySegment.ofArray(new byte[1]), LONG))
-                        .isInstanceOf(ChannelException.class)
+                        .isInstanceOf(MessagingException.class)
                         .hasMessageContaining("is closed");
             }
             try (client;
                     ChildProgram server =
                             ChildProgram.start(EchoProgram.class, host, "" + address.getPort())) {
                 assertThat(server.line()).isEqualTo("" + address.getPort());
-                Channel second = client.channel(LONG);
+                MessageChannel second = client.channel(LONG);
                 assertThat(second).isNotSameAs(first);
                 echo(second, 2);
                 assertThat(client.closeReason()).isNull();
@@ -79,8 +79,8 @@ class ReconnectTest {
     /** The kernel of a stopped process acknowledges what comes; only its program can answer. */
     @Test
     void aServerThatHangsIsNoticedInTime() throws Exception {
-        ChannelOptions options =
-                ChannelOptions.DEFAULTS
+        MessagingOptions options =
+                MessagingOptions.DEFAULTS
                         .withKeepAlive(Duration.ofSeconds(1))
                         .withTimeout(Duration.ofSeconds(4));
         try (Sides sides = new Sides();
@@ -89,8 +89,8 @@ class ReconnectTest {
             try (ChildProgram server = ChildProgram.start(EchoProgram.class, host, "0")) {
                 InetSocketAddress address =
                         new InetSocketAddress(host, Integer.parseInt(server.line()));
-                try (ChannelClient client = client(poller, address, options)) {
-                    Channel first = client.channel(LONG);
+                try (MessageClient client = client(poller, address, options)) {
+                    MessageChannel first = client.channel(LONG);
                     echo(first, 1);
                     Thread.sleep(6500); // idle for more than the whole time: it answers
                     assertThat(first.isOpen()).isTrue();
@@ -113,18 +113,19 @@ class ReconnectTest {
     void aServerThatRefusesForAWhileIsAskedAgain() throws Exception {
         try (Sides sides = new Sides();
                 Poller poller = Poller.start(sides.here, IdleStrategy.events());
-                ChannelServer server =
-                        sides.listen(ChannelOptions.DEFAULTS, 1, EchoProgram.ECHO, channel -> {});
-                ChannelClient one =
-                        client(poller, server.localAddress(), ChannelOptions.DEFAULTS)) {
+                MessageServer server =
+                        sides.listen(
+                                MessagingOptions.DEFAULTS, 1, EchoProgram.ECHO, channel -> {});
+                MessageClient one =
+                        client(poller, server.localAddress(), MessagingOptions.DEFAULTS)) {
             echo(one.channel(LONG), 1);
-            try (ChannelClient two =
-                    client(poller, server.localAddress(), ChannelOptions.DEFAULTS)) {
+            try (MessageClient two =
+                    client(poller, server.localAddress(), MessagingOptions.DEFAULTS)) {
                 while (two.attempts() < 3) {
                     Thread.sleep(10);
                 }
                 assertThat(two.lastFailure())
-                        .isInstanceOf(ChannelException.class)
+                        .isInstanceOf(MessagingException.class)
                         .hasMessageContaining(
                                 "refused the channel: its limit of 1 channel is reached");
                 one.close();
@@ -137,13 +138,13 @@ class ReconnectTest {
     void aServerThatIsGoneForGoodEndsTheClient() throws Exception {
         try (Sides sides = new Sides();
                 Poller poller = Poller.start(sides.here, IdleStrategy.events())) {
-            ChannelServer server =
-                    sides.listen(ChannelOptions.DEFAULTS, 1, EchoProgram.ECHO, channel -> {});
-            try (ChannelClient client =
-                    ChannelClient.start(
+            MessageServer server =
+                    sides.listen(MessagingOptions.DEFAULTS, 1, EchoProgram.ECHO, channel -> {});
+            try (MessageClient client =
+                    MessageClient.start(
                             poller,
                             server.localAddress(),
-                            ChannelOptions.DEFAULTS,
+                            MessagingOptions.DEFAULTS,
                             SOON.withAttempts(3),
                             null,
                             channel -> {})) {
@@ -152,7 +153,7 @@ class ReconnectTest {
                 assertThat(client.closed().get(60, TimeUnit.SECONDS))
                         .isEqualTo(Status.CONNECTION_REFUSED);
                 assertThatThrownBy(() -> client.channel(LONG))
-                        .isInstanceOf(ChannelException.class)
+                        .isInstanceOf(MessagingException.class)
                         .hasMessageContaining("has given up after 3 attempts");
             }
         }

@@ -1,12 +1,12 @@
 package dev.verbena.nativetest;
 
 import dev.verbena.Adapter;
-import dev.verbena.channel.Channel;
-import dev.verbena.channel.ChannelOptions;
-import dev.verbena.channel.ChannelServer;
-import dev.verbena.channel.IdleStrategy;
-import dev.verbena.channel.MessageHandler;
-import dev.verbena.channel.Poller;
+import dev.verbena.messaging.IdleStrategy;
+import dev.verbena.messaging.MessageChannel;
+import dev.verbena.messaging.MessageHandler;
+import dev.verbena.messaging.MessageServer;
+import dev.verbena.messaging.MessagingOptions;
+import dev.verbena.messaging.Poller;
 
 import java.net.InetSocketAddress;
 import java.util.function.Consumer;
@@ -22,9 +22,12 @@ final class Sides implements AutoCloseable {
         return new InetSocketAddress(adapter.gid().gid().gid().toInetAddress(), 0);
     }
 
-    ChannelServer listen(
-            ChannelOptions options, int most, MessageHandler handler, Consumer<Channel> opened) {
-        return ChannelServer.listen(far, anyPort(there), options, most, handler, opened);
+    MessageServer listen(
+            MessagingOptions options,
+            int most,
+            MessageHandler handler,
+            Consumer<MessageChannel> opened) {
+        return MessageServer.listen(far, anyPort(there), options, most, handler, opened);
     }
 
     @Override

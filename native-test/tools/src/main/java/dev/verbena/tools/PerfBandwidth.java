@@ -350,7 +350,7 @@ final class PerfBandwidth extends PerfQueueLoops {
                             case SEND_INV ->
                                     queuePair.sendAndInvalidate(
                                             q, sources[slot], nextToken(q), flags);
-                            case CHANNEL -> throw new AssertionError("PerfChannels has these");
+                            case CHANNEL -> throw new AssertionError("PerfMessages has these");
                         };
                 end.posted(result);
                 ever[q]++;

@@ -433,13 +433,13 @@ final class PerfClient implements Callable<Integer> {
         /** The largest message that this side's device takes. */
         private long largest() {
             return operation == PerfOperation.CHANNEL
-                    ? PerfChannels.largest(adapter.info())
+                    ? PerfMessages.largest(adapter.info())
                     : adapter.info().maxTransferBytes();
         }
 
         private PerfLoops connectChannels() {
-            PerfChannels channels =
-                    PerfChannels.client(
+            PerfMessages channels =
+                    PerfMessages.client(
                             adapter,
                             plan,
                             terms,

@@ -145,7 +145,7 @@ final class PerfLatency extends PerfQueueLoops {
             case WRITE -> write(from, to);
             case READ -> read(from, to);
             case SEND_INV -> sendAndInvalidate(from, to);
-            case CHANNEL -> throw new AssertionError("PerfChannels has these");
+            case CHANNEL -> throw new AssertionError("PerfMessages has these");
         }
     }
 
@@ -176,7 +176,7 @@ final class PerfLatency extends PerfQueueLoops {
                 case WRITE -> answerWrite(i, to);
                 case READ -> {} // the device does it
                 case SEND_INV -> answerSendAndInvalidate(i, to);
-                case CHANNEL -> throw new AssertionError("PerfChannels has these");
+                case CHANNEL -> throw new AssertionError("PerfMessages has these");
             }
             i = to;
         }
@@ -199,7 +199,7 @@ final class PerfLatency extends PerfQueueLoops {
                             : size - 1;
             case READ -> server ? -1 : end.mismatch(0, size, seed, 1, true);
             case SEND_INV -> end.mismatch(Integer.BYTES, size, seed, 1, true);
-            case CHANNEL -> throw new AssertionError("PerfChannels has these");
+            case CHANNEL -> throw new AssertionError("PerfMessages has these");
         };
     }
 

@@ -16,7 +16,7 @@ enum PerfOperation {
     /** Messages through channels, as services send them. */
     CHANNEL(
             "channel",
-            "Messages through channels (package dev.verbena.channel) instead of queue pairs: with"
+            "Messages through channels (package dev.verbena.messaging) instead of queue pairs: with"
                     + " credits, deadlines, a callback and a handler.");
 
     private final String word;

@@ -144,7 +144,7 @@ final class PerfServer implements Callable<Integer> {
         private final Deque<AutoCloseable> made;
         private final PerfControl control;
         private final PerfEnd end; // null for channels
-        private final PerfChannels channels; // null for queue pairs
+        private final PerfMessages channels; // null for queue pairs
         private PerfLoops loops;
 
         Session(Adapter adapter, PerfPlan plan, Connector request, Deque<AutoCloseable> made) {
@@ -155,7 +155,7 @@ final class PerfServer implements Callable<Integer> {
             made.push(control);
             if (plan.operation() == PerfOperation.CHANNEL) {
                 end = null;
-                channels = PerfChannels.server(adapter, plan, possible, request.localAddress());
+                channels = PerfMessages.server(adapter, plan, possible, request.localAddress());
                 made.push(channels);
                 terms = possible.withPort(channels.port());
             } else {

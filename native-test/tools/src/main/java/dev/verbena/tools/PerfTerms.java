@@ -32,9 +32,9 @@ record PerfTerms(int largest, int receives, int windows, int port) {
     static PerfTerms of(PerfPlan plan, AdapterInfo info) {
         int largest = (int) Math.min(plan.largest(), info.maxTransferBytes());
         if (plan.operation() == PerfOperation.CHANNEL) {
-            largest = (int) Math.min(largest, PerfChannels.largest(info));
+            largest = (int) Math.min(largest, PerfMessages.largest(info));
             int usual = plan.latency() ? LATENCY_RECEIVES : USUAL_RECEIVES;
-            return new PerfTerms(largest, PerfChannels.buffers(largest, usual), 0, 0);
+            return new PerfTerms(largest, PerfMessages.buffers(largest, usual), 0, 0);
         }
         if (!plan.operation().takesReceives()) {
             return new PerfTerms(largest, 1, 0, 0);

@@ -11,13 +11,13 @@ import dev.verbena.QueuePairLimits;
 import dev.verbena.RemoteMemory;
 import dev.verbena.Status;
 import dev.verbena.VerbenaException;
-import dev.verbena.channel.ChannelException;
-import dev.verbena.channel.IdleStrategy;
-import dev.verbena.channel.Poller;
-import dev.verbena.channel.RawCallback;
-import dev.verbena.channel.RawChannel;
-import dev.verbena.channel.RawHandler;
-import dev.verbena.channel.RawMessage;
+import dev.verbena.messaging.IdleStrategy;
+import dev.verbena.messaging.MessagingException;
+import dev.verbena.messaging.Poller;
+import dev.verbena.messaging.RawCallback;
+import dev.verbena.messaging.RawConnection;
+import dev.verbena.messaging.RawHandler;
+import dev.verbena.messaging.RawMessage;
 
 import java.net.InetSocketAddress;
 import java.time.Duration;
@@ -33,7 +33,7 @@ final class PingEnd implements AutoCloseable, RawHandler {
 
     private final PingOptions options;
     private final Poller poller;
-    private final RawChannel channel;
+    private final RawConnection channel;
     private final Deque<MemoryRegion> regions = new ArrayDeque<>();
     private final Deque<RemoteMemory> received = new ArrayDeque<>();
     private final RawCallback whenDone = (of, nothing, status) -> done = status.isSuccess();
@@ -48,7 +48,7 @@ final class PingEnd implements AutoCloseable, RawHandler {
                         adapter, options.spin ? IdleStrategy.busySpin() : IdleStrategy.events());
         try {
             QueuePairLimits limits = QueuePairLimits.depths(DEPTH, 1);
-            channel = RawChannel.create(poller, limits, RpingMessage.BYTES, null, this);
+            channel = RawConnection.create(poller, limits, RpingMessage.BYTES, null, this);
         } catch (Throwable t) {
             poller.close();
             throw t;
@@ -142,7 +142,7 @@ final class PingEnd implements AutoCloseable, RawHandler {
     private boolean await(String otherwise, BooleanSupplier condition) {
         long end = System.nanoTime() + options.timeout().toNanos();
         while (!condition.getAsBoolean()) {
-            ChannelException why = channel.closeReason();
+            MessagingException why = channel.closeReason();
             long rest = end - System.nanoTime();
             if (ended && why != null) {
                 if (why.status() == Status.CONNECTION_INVALID) {
@@ -160,7 +160,7 @@ final class PingEnd implements AutoCloseable, RawHandler {
     }
 
     @Override
-    public void received(RawChannel of, RawMessage message) {
+    public void received(RawConnection of, RawMessage message) {
         if (message.length() != RpingMessage.BYTES) {
             of.abort(
                     "the peer sent a message of %d bytes where rping sends %d: does it speak rping's protocol?"
@@ -172,7 +172,7 @@ final class PingEnd implements AutoCloseable, RawHandler {
     }
 
     @Override
-    public void ended(RawChannel of, ChannelException reason) {
+    public void ended(RawConnection of, MessagingException reason) {
         ended = true;
     }
 

@@ -9,11 +9,11 @@ import dev.verbena.OpFlags;
 import dev.verbena.QueuePairLimits;
 import dev.verbena.Status;
 import dev.verbena.VerbenaException;
-import dev.verbena.channel.ChannelException;
-import dev.verbena.channel.Poller;
-import dev.verbena.channel.RawChannel;
-import dev.verbena.channel.RawHandler;
-import dev.verbena.channel.RawMessage;
+import dev.verbena.messaging.MessagingException;
+import dev.verbena.messaging.Poller;
+import dev.verbena.messaging.RawConnection;
+import dev.verbena.messaging.RawHandler;
+import dev.verbena.messaging.RawMessage;
 
 import java.io.IOException;
 import java.lang.foreign.MemorySegment;
@@ -46,7 +46,7 @@ final class HostQueue implements RawHandler, AutoCloseable {
     private final QueueRequest request;
     private final int dataBytes;
     private final MemoryRegion region; // of each call: its command, and its data
-    private final RawChannel channel;
+    private final RawConnection channel;
     private final Call[] calls;
     private final BlockingQueue<Call> free = new LinkedBlockingQueue<>();
     private final AtomicLong keyedCommands = new AtomicLong();
@@ -129,7 +129,7 @@ final class HostQueue implements RawHandler, AutoCloseable {
 
         private void check(Status status) throws IOException {
             if (!status.isSuccess()) {
-                ChannelException why = channel.closeReason();
+                MessagingException why = channel.closeReason();
                 throw new IOException("%s was refused with %s".formatted(command, status), why);
             }
         }
@@ -186,7 +186,7 @@ final class HostQueue implements RawHandler, AutoCloseable {
                         .allocate((long) calls.length * stride, Access.LOCAL_WRITE);
         try {
             this.channel =
-                    RawChannel.create(
+                    RawConnection.create(
                             poller,
                             QueuePairLimits.depths(size * REQUESTS_FOR_COMMAND, size),
                             Response.BYTES,
@@ -231,7 +231,7 @@ final class HostQueue implements RawHandler, AutoCloseable {
         try (Call call = call()) {
             return use.of(call);
         } catch (IllegalStateException e) {
-            ChannelException why = channel.closeReason();
+            MessagingException why = channel.closeReason();
             if (why == null) {
                 throw e;
             }
@@ -241,7 +241,7 @@ final class HostQueue implements RawHandler, AutoCloseable {
         }
     }
 
-    private static IOException ended(ChannelException why) {
+    private static IOException ended(MessagingException why) {
         return new IOException(why.getMessage(), why);
     }
 
@@ -249,7 +249,7 @@ final class HostQueue implements RawHandler, AutoCloseable {
     Call call() throws IOException {
         try {
             Call call = free.poll(TIMEOUT.toSeconds(), TimeUnit.SECONDS);
-            ChannelException why = channel.closeReason();
+            MessagingException why = channel.closeReason();
             if (why != null) {
                 throw ended(why);
             } else if (call == null) {
@@ -275,14 +275,14 @@ final class HostQueue implements RawHandler, AutoCloseable {
         return keyedCommands.get();
     }
 
-    RawChannel channel() {
+    RawConnection channel() {
         return channel;
     }
 
     // ---- by the polling thread
 
     @Override
-    public void received(RawChannel from, RawMessage message) {
+    public void received(RawConnection from, RawMessage message) {
         int id = message.length() < Response.BYTES ? -1 : Response.command(message.buffer());
         if (id < 0 || id >= calls.length) {
             throw new IllegalStateException("an answer to no command: " + message);
@@ -296,7 +296,7 @@ final class HostQueue implements RawHandler, AutoCloseable {
     }
 
     @Override
-    public void ended(RawChannel which, ChannelException reason) {
+    public void ended(RawConnection which, MessagingException reason) {
         for (Call call : calls) {
             if (call != null) {
                 call.answer.completeExceptionally(reason);

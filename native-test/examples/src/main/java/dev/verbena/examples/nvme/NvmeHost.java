@@ -1,6 +1,6 @@
 package dev.verbena.examples.nvme;
 
-import dev.verbena.channel.Poller;
+import dev.verbena.messaging.Poller;
 
 import java.io.IOException;
 import java.lang.foreign.MemorySegment;

@@ -6,8 +6,8 @@ import dev.verbena.Listener;
 import dev.verbena.PathOptions;
 import dev.verbena.Status;
 import dev.verbena.VerbenaException;
-import dev.verbena.channel.Poller;
-import dev.verbena.channel.RawReceives;
+import dev.verbena.messaging.Poller;
+import dev.verbena.messaging.RawReceives;
 
 import java.io.IOException;
 import java.net.InetSocketAddress;

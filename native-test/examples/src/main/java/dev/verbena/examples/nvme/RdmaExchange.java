@@ -4,8 +4,8 @@ import dev.verbena.BufferList;
 import dev.verbena.MemoryRegion;
 import dev.verbena.OpFlags;
 import dev.verbena.Status;
-import dev.verbena.channel.RawCallback;
-import dev.verbena.channel.RawMessage;
+import dev.verbena.messaging.RawCallback;
+import dev.verbena.messaging.RawMessage;
 
 import java.lang.foreign.MemorySegment;
 import java.util.function.Consumer;

@@ -6,12 +6,12 @@ import dev.verbena.MemoryRegion;
 import dev.verbena.OpFlags;
 import dev.verbena.QueuePairLimits;
 import dev.verbena.Status;
-import dev.verbena.channel.ChannelException;
-import dev.verbena.channel.RawCallback;
-import dev.verbena.channel.RawChannel;
-import dev.verbena.channel.RawHandler;
-import dev.verbena.channel.RawMessage;
-import dev.verbena.channel.RawReceives;
+import dev.verbena.messaging.MessagingException;
+import dev.verbena.messaging.RawCallback;
+import dev.verbena.messaging.RawConnection;
+import dev.verbena.messaging.RawHandler;
+import dev.verbena.messaging.RawMessage;
+import dev.verbena.messaging.RawReceives;
 
 import java.util.ArrayDeque;
 import java.util.Deque;
@@ -42,7 +42,7 @@ final class TargetQueue implements RawHandler, FabricsCommands.Connection {
     private final NvmeTarget target;
     private final QueueRequest request;
     private final MemoryRegion scratch;
-    private final RawChannel channel;
+    private final RawConnection channel;
     private final OpFlags answerWithCompletion;
     private final OpFlags silentAnswer;
     private final Deque<RdmaExchange> free = new ArrayDeque<>();
@@ -80,8 +80,9 @@ final class TargetQueue implements RawHandler, FabricsCommands.Connection {
         try {
             this.channel =
                     shared == null || request.id() == 0
-                            ? RawChannel.create(target.poller(), limits, capsuleBytes(), null, this)
-                            : RawChannel.create(target.poller(), limits, shared, null, this);
+                            ? RawConnection.create(
+                                    target.poller(), limits, capsuleBytes(), null, this)
+                            : RawConnection.create(target.poller(), limits, shared, null, this);
         } catch (Throwable t) {
             scratch.close();
             throw t;
@@ -94,7 +95,7 @@ final class TargetQueue implements RawHandler, FabricsCommands.Connection {
 
     // ---- what exchanges call
 
-    RawChannel channel() {
+    RawConnection channel() {
         return channel;
     }
 
@@ -192,7 +193,7 @@ final class TargetQueue implements RawHandler, FabricsCommands.Connection {
     }
 
     @Override
-    public void received(RawChannel from, RawMessage message) {
+    public void received(RawConnection from, RawMessage message) {
         if (waiting.size() > request.size()) { // possible where receives are shared
             Status ignored = message.repost().status();
             channel.abort("the host has sent more commands than it said");
@@ -282,7 +283,7 @@ final class TargetQueue implements RawHandler, FabricsCommands.Connection {
     }
 
     @Override
-    public void ended(RawChannel which, ChannelException reason) {
+    public void ended(RawConnection which, MessagingException reason) {
         for (RawMessage message : waiting) {
             Status ignored = message.repost().status(); // shared receives serve the others
         }

@@ -1,6 +1,6 @@
 /**
  * NVMe over RDMA, both ends: a service whose peer is not this library but the Linux kernel. It is a
- * tutorial of what RDMA services are made of, on {@link dev.verbena.channel.RawChannel}.
+ * tutorial of what RDMA services are made of, on {@link dev.verbena.messaging.RawConnection}.
  *
  * <p>A host (initiator) sends commands of 64 bytes. With each that has data comes a key for memory
  * of the host's. The target reads from or writes to that memory, and sends an answer of 16 bytes

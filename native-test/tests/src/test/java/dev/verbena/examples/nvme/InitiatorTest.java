@@ -11,12 +11,12 @@ import dev.verbena.MemoryRegion;
 import dev.verbena.OpFlags;
 import dev.verbena.QueuePairLimits;
 import dev.verbena.Status;
-import dev.verbena.channel.ChannelException;
-import dev.verbena.channel.IdleStrategy;
-import dev.verbena.channel.Poller;
-import dev.verbena.channel.RawChannel;
-import dev.verbena.channel.RawHandler;
-import dev.verbena.channel.RawMessage;
+import dev.verbena.messaging.IdleStrategy;
+import dev.verbena.messaging.MessagingException;
+import dev.verbena.messaging.Poller;
+import dev.verbena.messaging.RawConnection;
+import dev.verbena.messaging.RawHandler;
+import dev.verbena.messaging.RawMessage;
 import dev.verbena.nativetest.NeedsDevices;
 
 import org.junit.jupiter.api.AfterEach;
@@ -240,21 +240,21 @@ class InitiatorTest {
     }
 
     /** Connects a queue, and sends no command. */
-    private RawChannel connectBare(InetSocketAddress target, int queue, CountDownLatch ended) {
+    private RawConnection connectBare(InetSocketAddress target, int queue, CountDownLatch ended) {
         RawHandler handler =
                 new RawHandler() {
                     @Override
-                    public void received(RawChannel channel, RawMessage message) {
+                    public void received(RawConnection channel, RawMessage message) {
                         message.repost().orThrow();
                     }
 
                     @Override
-                    public void ended(RawChannel channel, ChannelException reason) {
+                    public void ended(RawConnection channel, MessagingException reason) {
                         ended.countDown();
                     }
                 };
-        RawChannel channel =
-                RawChannel.create(poller, QueuePairLimits.depths(16, 16), 16, null, handler);
+        RawConnection channel =
+                RawConnection.create(poller, QueuePairLimits.depths(16, 16), 16, null, handler);
         channel.connect(
                 target,
                 ConnectionOptions.DEFAULTS
@@ -266,7 +266,7 @@ class InitiatorTest {
     private void hostile(InetSocketAddress target, int round, Random random) throws Exception {
         CountDownLatch ended = new CountDownLatch(1);
         int queue = round % 2;
-        RawChannel channel = connectBare(target, queue, ended);
+        RawConnection channel = connectBare(target, queue, ended);
         try (MemoryRegion region = poller.domain().allocate(8192, Access.LOCAL_WRITE)) {
             MemorySegment bytes = region.memory();
             for (int i = 0; i < 16; i++) {

@@ -3,8 +3,8 @@ package dev.verbena.examples.nvme;
 import com.sun.management.ThreadMXBean;
 
 import dev.verbena.Adapter;
-import dev.verbena.channel.IdleStrategy;
-import dev.verbena.channel.Poller;
+import dev.verbena.messaging.IdleStrategy;
+import dev.verbena.messaging.Poller;
 
 import java.io.IOException;
 import java.lang.management.ManagementFactory;

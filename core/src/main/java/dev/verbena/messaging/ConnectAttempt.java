@@ -1,0 +1,96 @@
+package dev.verbena.messaging;
+
+import dev.verbena.Connector;
+import dev.verbena.VerbenaException;
+
+import org.jspecify.annotations.Nullable;
+
+import java.net.InetSocketAddress;
+import java.util.concurrent.CompletableFuture;
+
+/**
+ * One attempt of a {@link MessageClient} to connect a channel. Runs on the polling thread, as the
+ * queues of a poller may be confined to it, and never waits there.
+ */
+final class ConnectAttempt {
+    /** Called once, by the polling thread, with either of the two. */
+    interface Listener {
+        void ended(@Nullable MessageChannel channel, @Nullable Throwable thrown);
+    }
+
+    private final Poller poller;
+    private final InetSocketAddress server;
+    private final MessagingOptions options;
+    private final @Nullable MessageHandler handler;
+    private final Listener listener;
+    private volatile boolean cancelled;
+    private volatile @Nullable CompletableFuture<Void> answer;
+
+    ConnectAttempt(
+            Poller poller,
+            InetSocketAddress server,
+            MessagingOptions options,
+            @Nullable MessageHandler handler,
+            Listener listener) {
+        this.poller = poller;
+        this.server = server;
+        this.options = options;
+        this.handler = handler;
+        this.listener = listener;
+    }
+
+    /** By the polling thread. */
+    void start() {
+        MessageChannel channel = null;
+        Connector connector = null;
+        try {
+            MessageChannel made = new MessageChannel(poller, options, handler);
+            channel = made;
+            Connector by = poller.adapter().createConnector();
+            connector = by;
+            CompletableFuture<Void> asked =
+                    by.connectAsync(made.pair(), server, made.connectionOptions());
+            answer = asked;
+            if (cancelled) { // before the answer could be seen
+                asked.cancel(false);
+            }
+            var _ =
+                    asked.whenComplete(
+                            (nothing, thrown) -> poller.execute(() -> answered(made, by, thrown)));
+        } catch (Throwable t) {
+            if (channel != null) {
+                channel.abandon(connector);
+            }
+            listener.ended(null, t);
+        }
+    }
+
+    private void answered(MessageChannel channel, Connector connector, @Nullable Throwable thrown) {
+        try {
+            if (thrown instanceof VerbenaException e) {
+                throw Refusal.explain(e, connector, server);
+            }
+            if (thrown != null) {
+                throw thrown;
+            }
+            Handshake peer = Handshake.read(connector.connectionData().privateData());
+            channel.open(peer, connector); // before the peer may send
+            connector.completeConnect();
+            channel.established();
+        } catch (Throwable t) {
+            channel.abandon(connector);
+            listener.ended(null, t);
+            return;
+        }
+        listener.ended(channel, null);
+    }
+
+    /** Aborts it, if it has not ended. From any thread; the listener is called nevertheless. */
+    void cancel() {
+        cancelled = true;
+        CompletableFuture<Void> asked = answer;
+        if (asked != null) {
+            asked.cancel(false);
+        }
+    }
+}

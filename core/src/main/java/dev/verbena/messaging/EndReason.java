@@ -1,0 +1,241 @@
+package dev.verbena.messaging;
+
+import dev.verbena.Completions;
+import dev.verbena.Status;
+
+import org.jspecify.annotations.Nullable;
+
+import java.util.concurrent.locks.ReentrantLock;
+import java.util.function.BooleanSupplier;
+import java.util.function.Supplier;
+
+/**
+ * Why a connection on a poller ended: the first cause, except that a failed request takes
+ * precedence over its consequences. Recording the reason works without memory, if need be without
+ * its sentence. May be used from any thread.
+ *
+ * <p>What had come before the connection ended is still delivered: the peer may have closed it in
+ * good order, and its end, an event of the connection manager, overtakes completions.
+ */
+final class EndReason {
+    private static final String CLOSED_HERE = "this side closed it";
+    private static final String BY_PEER =
+            "the device refused a request of the peer, which broke the connection: most often the peer used or invalidated a token that is wrong or was revoked, invalidated that of a region, or went beyond the range or the rights of a token";
+
+    /** What may still come when a channel has ended. */
+    private enum ToCome {
+        /** Nothing: no more is delivered. */
+        NOTHING,
+        /** What had come before the end, which is delivered. */
+        COMPLETIONS,
+        /** The same, and the completion of a failed request, which then is the reason. */
+        CAUSE;
+
+        /**
+         * A failed request ends the connection, the peer closes it when a request of this side has
+         * broken its queue pair, and a queue pair without a connection refuses what is posted.
+         */
+        static ToCome after(Status status) {
+            return status == Status.CONNECTION_ABORTED || status == Status.CONNECTION_INVALID
+                    ? CAUSE
+                    : COMPLETIONS;
+        }
+    }
+
+    @SuppressWarnings("StaticAssignmentOfThrowable") // there is no memory to make another
+    private static final MessagingException NO_MEMORY =
+            new MessagingException(
+                    Status.INSUFFICIENT_RESOURCES,
+                    "The channel is closed: the JVM had no memory to say why",
+                    null);
+
+    private final ReentrantLock lock; // of the channel
+    private final Supplier<String> channel; // its name, for messages
+    private final Runnable ended;
+    private final BooleanSupplier byPeer;
+
+    // Guarded by the lock.
+    private boolean draining; // it has ended, but what had come before is still delivered
+    private boolean awaitsCause; // the reason may only follow from a request that has failed
+    private volatile boolean closing; // by close()
+    private volatile @Nullable MessagingException reason; // null while it is open
+
+    /**
+     * The reason of an open channel.
+     *
+     * @param lock of the channel
+     * @param channel names the channel, for messages
+     * @param byPeer whether a request of the peer has ended the queue pair
+     * @param ended called once, when the channel ends; by any thread, perhaps with the lock
+     */
+    EndReason(
+            ReentrantLock lock, Supplier<String> channel, BooleanSupplier byPeer, Runnable ended) {
+        this.byPeer = byPeer;
+        this.lock = lock;
+        this.channel = channel;
+        this.ended = ended;
+    }
+
+    // ---- what ends a channel, from any thread; nothing happens if it ended before
+
+    /** Something that is no matter of the connection's: no more is delivered. */
+    void failed(Status status, String why, @Nullable Throwable cause) {
+        set(ToCome.NOTHING, status, why, cause);
+    }
+
+    /**
+     * A request has failed, which is also the reason where the end only follows from that. What is
+     * cancelled is the cause of nothing, but may show that the peer is.
+     */
+    void requestFailed(Completions from, int index) {
+        Status completed = from.status(index);
+        boolean cancelled = completed == Status.CANCELLED; // flushed, by a close or a failure
+        boolean cause = !cancelled || (!closing && byPeer.getAsBoolean());
+        String known = !cancelled ? null : closing ? CLOSED_HERE : cause ? BY_PEER : null;
+        Status status = cancelled && !closing ? Status.CONNECTION_ABORTED : completed;
+        boolean first;
+        lock.lock();
+        try {
+            first = reason == null;
+            boolean replaces = first || (awaitsCause && cause);
+            draining = false;
+            if (replaces) {
+                awaitsCause = false;
+                // Last: it is read without the lock.
+                reason = failure(status, known, from, index);
+            }
+        } finally {
+            lock.unlock();
+        }
+        if (first) {
+            ended.run();
+        }
+    }
+
+    /** The queue pair has refused a request, other than one that came behind a close. */
+    void refused(String request, Status status) {
+        if (status != Status.CONNECTION_INVALID || !closing) {
+            set(ToCome.after(status), status, "%s was refused with %s", request, status, null);
+        }
+    }
+
+    /** The connection has ended, with this status. */
+    void disconnected(Status reported) {
+        if (reported == Status.SUCCESS) {
+            closedHere();
+        } else if (!closing && byPeer.getAsBoolean()) {
+            ended(Status.CONNECTION_ABORTED, BY_PEER);
+        } else if (reported == Status.CONNECTION_INVALID) {
+            ended(reported, "the peer closed it, or its process has ended");
+        } else {
+            ended(reported, "the connection was lost");
+        }
+    }
+
+    /** This side has closed it. What was acknowledged before is reported as sent. */
+    void closedHere() {
+        set(ToCome.CAUSE, Status.CANCELLED, CLOSED_HERE, null);
+    }
+
+    private void ended(Status status, String why) {
+        set(ToCome.after(status), status, why, null);
+    }
+
+    private void set(ToCome toCome, Status status, String why, @Nullable Throwable cause) {
+        set(toCome, status, "%s", why, null, cause);
+    }
+
+    /** The sentence is a format and what it takes, because to format it needs memory. */
+    private void set(
+            ToCome toCome,
+            Status status,
+            String format,
+            @Nullable Object one,
+            @Nullable Object two,
+            @Nullable Throwable cause) {
+        boolean drains = toCome != ToCome.NOTHING;
+        lock.lock();
+        try {
+            if (reason != null) {
+                draining &= drains;
+                return;
+            }
+            draining = drains;
+            awaitsCause = toCome == ToCome.CAUSE;
+            // Last: it is read without the lock.
+            reason = exception(status, format, one, two, cause);
+        } finally {
+            lock.unlock();
+        }
+        ended.run();
+    }
+
+    private MessagingException failure(
+            Status status, @Nullable String known, Completions from, int index) {
+        try {
+            String why = known == null ? from.failure(index).getMessage() : known;
+            return exception(status, "%s", why, null, null);
+        } catch (OutOfMemoryError | StackOverflowError e) {
+            return NO_MEMORY;
+        }
+    }
+
+    private MessagingException exception(
+            Status status,
+            String format,
+            @Nullable Object one,
+            @Nullable Object two,
+            @Nullable Throwable cause) {
+        try {
+            String why = format.formatted(one, two);
+            return new MessagingException(
+                    status, "%s is closed: %s".formatted(channel.get(), why), cause);
+        } catch (OutOfMemoryError | StackOverflowError e) {
+            return NO_MEMORY;
+        }
+    }
+
+    /** From now on, what is cancelled was cancelled by this side's close. */
+    void closing() {
+        closing = true;
+    }
+
+    boolean isClosing() {
+        return closing;
+    }
+
+    /** Nothing is delivered any more, and the reason is what it is. */
+    void drained() {
+        lock.lock();
+        try {
+            draining = false;
+            awaitsCause = false;
+        } finally {
+            lock.unlock();
+        }
+    }
+
+    /** Why it has ended; null while it is open. */
+    @Nullable MessagingException get() {
+        return reason;
+    }
+
+    boolean isOpen() {
+        return reason == null;
+    }
+
+    /** Whether it has ended, and its queues are to be polled for what had come before. */
+    boolean isDraining() {
+        return draining || awaitsCause;
+    }
+
+    /** Whether it has ended, and the reason stays what it is. */
+    boolean isFinal() {
+        return reason != null && !isDraining();
+    }
+
+    /** Whether what has come is delivered: until the end, or for a moment longer. */
+    boolean takesCompletions() {
+        return reason == null || draining;
+    }
+}

@@ -1,0 +1,319 @@
+package dev.verbena.messaging;
+
+import com.google.errorprone.annotations.CheckReturnValue;
+
+import dev.verbena.MemoryWindow;
+import dev.verbena.RemoteMemory;
+import dev.verbena.Status;
+
+import org.jspecify.annotations.Nullable;
+
+import java.lang.foreign.MemorySegment;
+import java.time.Duration;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ExecutionException;
+
+/**
+ * Memory of this side that the peer of a {@link MessageChannel} may read or write, by a remote key
+ * (NDK: token) of its own. {@link MessageChannel#expose} makes it; its {@link #remoteMemory} goes
+ * into a message to the peer.
+ *
+ * {@snippet file="dev/verbena/examples/KeyValueClient.java" region="get"}
+ *
+ * <p><b>How it ends.</b> Once, in one of these ways; {@link #await}, {@link #returned} or the
+ * {@link ExposureCallback} reports which:
+ *
+ * <ul>
+ *   <li>The peer sends a message that takes the key back (send-and-invalidate: {@link
+ *       PeerMemory#sendAndInvalidateAsync}, {@link PeerMemory#writeAndInvalidateAsync}). That
+ *       message is the answer to this exposure: it is reported with the end, and goes neither to
+ *       the handler nor to {@link MessageChannel#receive}.
+ *   <li>This side revokes it, by {@link #revoke} or {@link #close}, or its time is over. The peer's
+ *       channel is asked first to use the key no more: from then on it refuses requests that name
+ *       the key, with ACCESS_VIOLATION, and its answer comes behind the last one that it has
+ *       posted. Then the key is invalidated here. If a message that takes the key back was on its
+ *       way meanwhile, that is how the exposure ends. So no key is ever invalidated twice, and the
+ *       channel stays open. A peer that does not answer within the {@linkplain
+ *       MessagingOptions#withTimeout timeout} of the channel ends the channel.
+ *   <li>The channel ends, for whatever reason.
+ * </ul>
+ *
+ * <p><b>When the memory is safe.</b> Until the end is reported the peer may read and write it, also
+ * after its time is over and after {@link #revoke}. After that it cannot, whatever it does. When
+ * the channel ends, the end is reported after the queue pair was destroyed, up to 10 s later if the
+ * peer is gone. The region may be closed at any time: its memory is freed after the end only.
+ *
+ * <p>May be used from the threads that may use the channel.
+ */
+public final class Exposure implements AutoCloseable {
+    /** Where an exposure stands. */
+    enum State {
+        /** The peer may use it. */
+        EXPOSED,
+        /** The peer was asked to use it no more, and has not answered. */
+        ASKED_BACK,
+        /** The local invalidate is outstanding. */
+        INVALIDATED,
+        /** The peer can no longer use it. */
+        ENDED
+    }
+
+    private final MessageChannel channel;
+    private final @Nullable CompletableFuture<Message> future; // null for one with a callback
+
+    // Guarded by the lock of the channel. An exposure with a callback is used again and again.
+    private int claims; // calls of await and returned: the message is theirs
+    private boolean closed;
+    State state = State.ENDED;
+    int use; // counts
+    @Nullable MemoryWindow window;
+    @Nullable ExposureCallback callback;
+    @Nullable Object attachment;
+    int token;
+    private @Nullable RemoteMemory memory; // null for one with a callback
+    Status why = Status.CANCELLED; // it was revoked
+    int timeout; // ticks: its own, then the peer's to answer
+    boolean timed; // whether that began, at a tick
+    int expires; // the last tick in time
+    int bindsBefore; // that were posted when its invalidate was
+
+    Exposure(MessageChannel channel, boolean reusable) {
+        this.channel = channel;
+        this.future = reusable ? null : new CompletableFuture<>();
+    }
+
+    /** It is exposed from now on. The caller holds the lock. */
+    void begin(
+            MemoryWindow bound,
+            @Nullable ExposureCallback reported,
+            @Nullable Object attached,
+            int ticks) {
+        state = State.EXPOSED;
+        use++;
+        window = bound;
+        token = bound.remoteToken();
+        memory = future == null ? null : bound.remoteMemory();
+        callback = reported;
+        attachment = attached;
+        why = Status.CANCELLED;
+        timeOut(ticks);
+    }
+
+    /** From the next tick on, it has so many ticks. The caller holds the lock. */
+    void timeOut(int ticks) {
+        timeout = ticks;
+        timed = false;
+    }
+
+    /** At a tick: whether its time is over. The caller holds the lock. */
+    boolean isLate(int now) {
+        if (!timed) {
+            timed = true;
+            expires = now + timeout;
+        }
+        return now - expires > 0;
+    }
+
+    /** It has ended: reports it to the future, if there is one. Without the lock. */
+    void complete(Status status, @Nullable Message message) {
+        if (future == null) {
+            return;
+        }
+        if (message != null) {
+            future.complete(message);
+        } else {
+            future.completeExceptionally(
+                    status == why && channel.isOpen()
+                            ? new MessagingException(
+                                    status,
+                                    "%s %s; the memory may be used again"
+                                            .formatted(
+                                                    this,
+                                                    status == Status.IO_TIMEOUT
+                                                            ? "was not taken back by the peer in time, and was revoked"
+                                                            : "was revoked"))
+                            : channel.end.exception(status));
+        }
+    }
+
+    /** Whether one object serves many exposures, one after the other. */
+    boolean reusable() {
+        return future == null;
+    }
+
+    /**
+     * The memory, to be put into a message to the peer: its address, its remote key and its length.
+     *
+     * @return the description, which only the peer of this channel can use
+     * @throws IllegalStateException for an exposure with a callback that has ended
+     */
+    @CheckReturnValue
+    public RemoteMemory remoteMemory() {
+        RemoteMemory known = memory;
+        if (known != null) {
+            return known;
+        }
+        channel.lock.lock();
+        try {
+            return ensureWindow().remoteMemory();
+        } finally {
+            channel.lock.unlock();
+        }
+    }
+
+    /**
+     * Writes {@link #remoteMemory} into a message to the peer, as {@link RemoteMemory#writeTo}
+     * does, and allocates nothing.
+     *
+     * @param message the message
+     * @param offset where in it
+     * @throws IllegalStateException when it has ended
+     * @throws IndexOutOfBoundsException if the message is too short
+     */
+    public void writeTo(MemorySegment message, long offset) {
+        channel.lock.lock();
+        try {
+            ensureWindow().writeTo(message, offset);
+        } finally {
+            channel.lock.unlock();
+        }
+    }
+
+    private MemoryWindow ensureWindow() {
+        MemoryWindow bound = window;
+        if (bound == null) {
+            throw new IllegalStateException(this + " has ended");
+        }
+        return bound;
+    }
+
+    /**
+     * The channel that it was made by.
+     *
+     * @return the channel
+     */
+    @CheckReturnValue
+    public MessageChannel channel() {
+        return channel;
+    }
+
+    /**
+     * What {@link MessageChannel#tryExpose} was given.
+     *
+     * @return null when it was given nothing
+     */
+    @CheckReturnValue
+    public @Nullable Object attachment() {
+        return attachment;
+    }
+
+    /**
+     * Whether it has ended: the peer can no longer access the memory by it.
+     *
+     * @return true from the end on
+     */
+    @CheckReturnValue
+    public boolean hasEnded() {
+        channel.lock.lock();
+        try {
+            return state == State.ENDED;
+        } finally {
+            channel.lock.unlock();
+        }
+    }
+
+    /**
+     * Waits for the message by which the peer takes the memory back. The wait ends by itself: at
+     * the latest after the time that the exposure was given, the {@linkplain
+     * MessagingOptions#withTimeout timeout} of the channel and, if that ends the channel, the 10 s
+     * that the close of its queue pair may take. Not from a handler or callback.
+     *
+     * @return the message, to be released by the caller
+     * @throws InterruptedException when the thread is interrupted while it waits; the exposure goes
+     *     on
+     * @throws MessagingException when it ended in another way: IO_TIMEOUT when its time was over,
+     *     CANCELLED when it was revoked, or why the channel is closed
+     */
+    @CheckReturnValue
+    public Message await() throws InterruptedException {
+        channel.poller.checkMayWait();
+        CompletableFuture<Message> end = future();
+        changeClaims(1, false); // before the wait: a close meanwhile leaves it the message
+        try {
+            while (channel.poller.onPollingThread() && !end.isDone()) {
+                int ignored = channel.poller.await(Duration.ofNanos(Poller.TICK_NANOSECONDS));
+            }
+            return end.get();
+        } catch (InterruptedException | RuntimeException e) {
+            changeClaims(-1, false);
+            throw e;
+        } catch (ExecutionException e) {
+            if (e.getCause() instanceof MessagingException why) {
+                throw new MessagingException(
+                        why.status(), String.valueOf(why.getMessage()), why.getCause());
+            }
+            throw new AssertionError(e); // nothing else completes it so
+        }
+    }
+
+    /**
+     * The asynchronous form of {@link #await}.
+     *
+     * @return a future of the message, to be released by the caller; it fails with the exceptions
+     *     of {@link #await}, and is completed by the polling thread
+     */
+    @CheckReturnValue
+    public CompletableFuture<Message> returned() {
+        CompletableFuture<Message> end = future();
+        changeClaims(1, false);
+        return end.copy();
+    }
+
+    /** After a close, a message that no caller claims is released. */
+    private void changeClaims(int by, boolean closes) {
+        boolean unclaimed;
+        channel.lock.lock();
+        try {
+            claims += by;
+            closed |= closes;
+            unclaimed = closed && claims == 0;
+            claims += unclaimed ? 1 : 0; // by this
+        } finally {
+            channel.lock.unlock();
+        }
+        if (unclaimed && future != null) {
+            var _ = future.thenAccept(Message::release);
+        }
+    }
+
+    private CompletableFuture<Message> future() {
+        if (future == null) {
+            throw new IllegalStateException(this + " has a callback, which gets the message");
+        }
+        return future;
+    }
+
+    /**
+     * Revokes it, and returns at once; the end is reported later. Does nothing when it has ended.
+     */
+    public void revoke() {
+        channel.exposures.revoke(this);
+    }
+
+    /**
+     * Revokes it, and waits until it has ended, so that the memory may be used anew; an interrupt
+     * does not shorten the wait. Does nothing when it has ended. A handler or callback may call it,
+     * too: then it does not wait. If a message of the peer's took it back, and neither {@link
+     * #await} nor {@link #returned} has handed that out, it is released.
+     */
+    @Override
+    public void close() {
+        channel.exposures.close(this);
+        changeClaims(0, true);
+    }
+
+    @Override
+    public String toString() {
+        return "Exposure with token 0x%08x on %s".formatted(token, channel);
+    }
+}

@@ -1,0 +1,445 @@
+package dev.verbena.messaging;
+
+import dev.verbena.MemoryRegion;
+import dev.verbena.MemoryWindow;
+import dev.verbena.OpFlags;
+import dev.verbena.PostResult;
+import dev.verbena.ProtectionDomain;
+import dev.verbena.QueuePair;
+import dev.verbena.Status;
+import dev.verbena.internal.util.IntMap;
+import dev.verbena.internal.util.Text;
+
+import org.jspecify.annotations.Nullable;
+
+import java.time.Duration;
+import java.util.ArrayDeque;
+import java.util.ArrayList;
+import java.util.Deque;
+import java.util.List;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.Condition;
+
+/**
+ * The memory that a {@link MessageChannel} exposes to its peer: one memory window for each {@link
+ * Exposure}, kept for the next one. Guarded by the lock of the channel.
+ *
+ * <p>A key is invalidated by the peer or here, never by both: see {@link Exposure}. A window that
+ * the peer has taken back after it was asked to give it back is used again when the peer's answer
+ * has come: so the peer never has more answers to give than this side has windows.
+ */
+final class Exposures {
+    /** In the context of an invalidate, above the token. */
+    static final long INVALIDATE = 4L << 32;
+
+    private static final long BIND = 8L << 32;
+    private static final OpFlags RIGHTS = OpFlags.ALLOW_REMOTE_READ.and(OpFlags.ALLOW_REMOTE_WRITE);
+    private static final OpFlags WITH_NEXT = OpFlags.SILENT_SUCCESS.and(OpFlags.DEFER);
+
+    private final MessageChannel channel;
+    private final ProtectionDomain domain;
+    private final QueuePair pair;
+    private int most;
+    private final int timeoutTicks;
+    private final Condition changed;
+    private final List<MemoryWindow> windows = new ArrayList<>(); // all of them
+    private final Deque<MemoryWindow> free = new ArrayDeque<>();
+    private final Deque<MemoryWindow> holding = new ArrayDeque<>(); // regions, for no exposure
+    private final Deque<Exposure> reusable = new ArrayDeque<>();
+    private final IntMap<Exposure> exposed; // those that have not ended
+    private final IntMap<MemoryWindow> unanswered; // the peer was asked, and took it back
+    private int bindsPosted; // counts, which wrap around
+    private int bindsEnded; // of those, as far as known
+
+    Exposures(MessageChannel channel, int most, int timeoutTicks) {
+        this.channel = channel;
+        this.domain = channel.poller.domain();
+        this.pair = channel.pair;
+        this.most = most;
+        this.timeoutTicks = timeoutTicks;
+        this.changed = channel.lock.newCondition();
+        this.exposed = new IntMap<>(most);
+        this.unanswered = new IntMap<>(most);
+    }
+
+    /** The peer is known, and how many exposures it can keep track of. */
+    void open(int ofPeer) {
+        most = Math.min(most, ofPeer);
+    }
+
+    /** How many requests it has outstanding at most: a bind and an invalidate of each window. */
+    static int requests(int most) {
+        return 2 * most;
+    }
+
+    // ---- exposing
+
+    /** As {@link MessageChannel#tryExpose}; null when there is no free window. */
+    @Nullable Exposure tryExpose(
+            MemoryRegion region,
+            long offset,
+            long length,
+            OpFlags rights,
+            Duration within,
+            @Nullable ExposureCallback callback,
+            @Nullable Object attachment) {
+        check(rights, within);
+        channel.lock.lock();
+        try {
+            MemoryWindow window =
+                    channel.end.takesRequests() && channel.outbox.isEstablished()
+                            ? bind(region, offset, length, rights)
+                            : null;
+            if (window == null) {
+                return null;
+            }
+            Exposure exposure = callback == null ? null : reusable.poll();
+            if (exposure == null) {
+                exposure = new Exposure(channel, callback != null);
+            }
+            exposure.begin(window, callback, attachment, Poller.ticks(within));
+            boolean isNew = exposed.size() < most && exposed.get(exposure.token) == null;
+            if (!isNew || !channel.outbox.note(Notes.EXPOSED, exposure.token)) {
+                throw new AssertionError("There is room for one token of each window");
+            }
+            exposed.put(exposure.token, exposure);
+            return exposure;
+        } finally {
+            channel.lock.unlock();
+        }
+    }
+
+    private void check(OpFlags rights, Duration within) {
+        if (rights == OpFlags.NONE || rights.and(RIGHTS) != RIGHTS) {
+            throw new IllegalArgumentException(
+                    "The rights of an exposure are ALLOW_REMOTE_READ, ALLOW_REMOTE_WRITE or both, not "
+                            + rights);
+        }
+        if (!within.isPositive()) {
+            throw new IllegalArgumentException(
+                    "The deadline of an exposure must be longer than zero, not "
+                            + Text.time(within));
+        }
+        if (most == 0) {
+            throw new IllegalStateException(
+                    channel
+                            + " has no exposures: see MessagingOptions.withExposures here, and withPeerExposures at the peer");
+        }
+    }
+
+    private @Nullable MemoryWindow bind(
+            MemoryRegion region, long offset, long length, OpFlags rights) {
+        if (bindsPosted - bindsEnded == most) {
+            return null; // there may be no slot for one more in the send queue
+        }
+        MemoryWindow window = free.poll();
+        if (window == null) {
+            if (windows.size() == most) {
+                return null;
+            }
+            window = domain.createMemoryWindow();
+            windows.add(window);
+        }
+        PostResult result = null; // if it throws
+        try {
+            result = pair.bind(BIND, window, region, offset, length, rights.and(WITH_NEXT));
+        } finally {
+            if (result != PostResult.ACCEPTED) {
+                free.push(window);
+            }
+        }
+        if (result == PostResult.NOT_CONNECTED) {
+            channel.end.sendRefused(result.status());
+            return null;
+        }
+        result.orThrow();
+        bindsPosted++;
+        return window;
+    }
+
+    /** As {@link MessageChannel#expose}. */
+    Exposure expose(MemoryRegion region, long offset, long length, OpFlags rights, Duration within)
+            throws InterruptedException {
+        channel.poller.checkMayWait();
+        long left = TimeUnit.NANOSECONDS.convert(within);
+        long deadline = System.nanoTime() + left;
+        while (true) {
+            channel.lock.lockInterruptibly();
+            try {
+                Exposure exposure = tryExpose(region, offset, length, rights, within, null, null);
+                if (exposure != null) {
+                    return exposure;
+                }
+                if (channel.end.isFinal() || channel.end.isClosing()) {
+                    throw channel.end.exception(Status.CONNECTION_INVALID);
+                }
+                if (left <= 0) {
+                    throw new MessagingException(
+                            Status.IO_TIMEOUT,
+                            "%s has %s, its limit, and none was taken back within %s: revoke one, or raise MessagingOptions.withExposures here and withPeerExposures at the peer"
+                                    .formatted(
+                                            channel,
+                                            Text.count(most, "exposure"),
+                                            Text.time(within)));
+                }
+                if (!channel.poller.onPollingThread()) {
+                    left = changed.awaitNanos(left);
+                    continue;
+                }
+            } finally {
+                channel.lock.unlock();
+            }
+            int ignored = channel.poller.await(Duration.ofNanos(left));
+            left = deadline - System.nanoTime();
+        }
+    }
+
+    // ---- revoking
+
+    void revoke(Exposure exposure) {
+        channel.lock.lock();
+        try {
+            revoke(exposure, Status.CANCELLED);
+        } finally {
+            channel.lock.unlock();
+        }
+    }
+
+    private void revoke(Exposure exposure, Status why) {
+        if (exposure.state != Exposure.State.EXPOSED || !channel.isOpen()) {
+            return;
+        }
+        exposure.why = why;
+        exposure.timeOut(timeoutTicks);
+        if (channel.outbox.withdrawExposed(exposure.token)) {
+            invalidate(exposure); // the peer has not got the key
+        } else {
+            exposure.state = Exposure.State.ASKED_BACK;
+            if (!channel.outbox.note(Notes.ASKED_BACK, exposure.token)) {
+                throw new AssertionError("There is room for two notes of each window");
+            }
+            channel.outbox.reportIfDue();
+        }
+    }
+
+    private void invalidate(Exposure exposure) {
+        MemoryWindow window = exposure.window;
+        if (window == null) {
+            throw new AssertionError("It has not ended");
+        }
+        exposure.state = Exposure.State.INVALIDATED;
+        exposure.bindsBefore = bindsPosted;
+        PostResult result =
+                pair.invalidate(
+                        INVALIDATE | Integer.toUnsignedLong(exposure.token), window, OpFlags.NONE);
+        if (!result.isAccepted()) {
+            channel.end.sendRefused(result.status());
+        }
+    }
+
+    /** Revokes it, and waits for the end. */
+    void close(Exposure exposure) {
+        Poller poller = channel.poller;
+        channel.lock.lock();
+        try {
+            revoke(exposure, Status.CANCELLED);
+            if (poller.isDispatchingHere()) {
+                return;
+            }
+            int use = exposure.use;
+            while (exposure.state != Exposure.State.ENDED && exposure.use == use) {
+                if (!poller.onPollingThread()) {
+                    changed.awaitUninterruptibly(); // the memory is not the caller's before
+                    continue;
+                }
+                channel.lock.unlock();
+                try {
+                    int ignored = poller.await(Duration.ofNanos(Poller.TICK_NANOSECONDS));
+                } finally {
+                    channel.lock.lock();
+                }
+            }
+        } finally {
+            channel.lock.unlock();
+        }
+    }
+
+    // ---- by the polling thread
+
+    /** The peer's message has invalidated a key; null when that was not exposed. */
+    @Nullable Exposure takenBack(int token) {
+        Exposure exposure = exposed.get(token);
+        if (exposure == null || exposure.state == Exposure.State.INVALIDATED) {
+            return null; // it was not the peer's to take
+        }
+        var _ = exposed.remove(token);
+        MemoryWindow window = end(exposure);
+        if (exposure.state == Exposure.State.ASKED_BACK) {
+            unanswered.put(token, window); // as many as there are windows
+        } else {
+            free.push(window);
+        }
+        exposure.state = Exposure.State.ENDED;
+        return exposure;
+    }
+
+    /**
+     * The peer has answered that it will not use a key any more.
+     *
+     * @return false when it was not asked
+     */
+    boolean givenBack(int token) {
+        Exposure exposure = exposed.get(token);
+        if (exposure != null && exposure.state == Exposure.State.ASKED_BACK) {
+            if (channel.isOpen()) {
+                invalidate(exposure);
+            } // else its end is that of the channel
+            return true;
+        }
+        MemoryWindow window = unanswered.remove(token);
+        if (window == null) {
+            return false;
+        }
+        free.push(window);
+        changed.signalAll();
+        return true;
+    }
+
+    /** A local invalidate has ended well: what was exposed by it. */
+    @Nullable Exposure invalidated(int token) {
+        Exposure exposure = exposed.remove(token);
+        if (exposure != null) {
+            bindsEnded(exposure.bindsBefore);
+            free.push(end(exposure));
+            exposure.state = Exposure.State.ENDED;
+        }
+        return exposure;
+    }
+
+    private MemoryWindow end(Exposure exposure) {
+        MemoryWindow window = exposure.window;
+        if (window == null) {
+            throw new AssertionError("It has not ended");
+        }
+        exposure.window = null;
+        if (!window.releaseRegion()) {
+            holding.add(window);
+        }
+        changed.signalAll();
+        return window;
+    }
+
+    /** Reports an end. Without the lock. */
+    void report(Exposure exposure, Status status, @Nullable Message message) {
+        ExposureCallback callback = exposure.callback;
+        if (callback == null) {
+            exposure.complete(status, message);
+            return;
+        }
+        try {
+            callback.ended(exposure, status, message);
+        } catch (Throwable t) {
+            channel.failedInProgram("a callback", t);
+        }
+        channel.lock.lock();
+        try {
+            exposure.callback = null;
+            exposure.attachment = null;
+            reusable.push(exposure);
+        } finally {
+            channel.lock.unlock();
+        }
+    }
+
+    /** How many binds were posted so far. */
+    int bindsPosted() {
+        return bindsPosted;
+    }
+
+    /** A request has ended that was posted when so many binds had been. */
+    void bindsEnded(int count) {
+        if (count - bindsEnded > 0) {
+            bindsEnded = count;
+            changed.signalAll();
+        }
+        for (int left = holding.size(); left > 0; left--) {
+            MemoryWindow window = holding.remove();
+            if (!window.bound() && !window.releaseRegion()) {
+                holding.add(window);
+            }
+        }
+    }
+
+    /**
+     * Looks at deadlines.
+     *
+     * @return whether the peer has not answered in time
+     */
+    boolean isLate(int now) {
+        boolean late = false;
+        for (int i = 0; i < exposed.places() && inUse(); i++) {
+            Exposure exposure = exposed.at(i);
+            if (exposure != null && exposure.isLate(now)) {
+                if (exposure.state == Exposure.State.EXPOSED) {
+                    revoke(exposure, Status.IO_TIMEOUT);
+                } else {
+                    late = true;
+                }
+            }
+        }
+        return late;
+    }
+
+    // ---- the end
+
+    /** Whether anything is exposed. */
+    boolean inUse() {
+        return exposed.size() > 0;
+    }
+
+    /** Wakes all threads that wait: the channel has ended. */
+    void wakeAll() {
+        changed.signalAll();
+    }
+
+    /**
+     * The queue pair is destroyed, and with it what was exposed. Without the lock. What is left
+     * when it throws, for lack of memory, is done when it is called again.
+     */
+    void endAll(Status status) {
+        while (!windows.isEmpty()) {
+            channel.closeQuietly(windows.getLast());
+            windows.removeLast();
+        }
+        Exposure exposure = endAny();
+        while (exposure != null) {
+            report(exposure, status, null);
+            forget(exposure);
+            exposure = endAny();
+        }
+    }
+
+    /** One that was exposed and has ended now; null when there is none. */
+    private @Nullable Exposure endAny() {
+        channel.lock.lock();
+        try {
+            Exposure exposure = exposed.any();
+            if (exposure != null) {
+                exposure.state = Exposure.State.ENDED;
+                changed.signalAll();
+            }
+            return exposure;
+        } finally {
+            channel.lock.unlock();
+        }
+    }
+
+    private void forget(Exposure exposure) {
+        channel.lock.lock();
+        try {
+            var _ = exposed.remove(exposure.token);
+        } finally {
+            channel.lock.unlock();
+        }
+    }
+}

@@ -1,0 +1,191 @@
+package dev.verbena.messaging;
+
+import com.google.errorprone.annotations.CheckReturnValue;
+
+import org.jspecify.annotations.Nullable;
+
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+
+/**
+ * A message that has arrived, where the device has put it: nothing is copied. Its memory is used
+ * for another message once it is released, and the peer may send that one only then: messages that
+ * are kept hold up the peer.
+ */
+public final class Message implements AutoCloseable {
+    private final MessageChannel channel;
+    private final int slot;
+    private final MemorySegment frame; // with its header
+    private MemorySegment payload; // of any message in this slot
+    private @Nullable Arena scope; // of the payload, if messages are tracked
+    private int length;
+    private boolean held; // by the channel's user
+    private boolean released;
+    private boolean retained;
+
+    Message(MessageChannel channel, int slot, MemorySegment frame) {
+        this.channel = channel;
+        this.slot = slot;
+        this.frame = frame;
+        this.payload = frame.asSlice(Frame.HEADER_BYTES);
+    }
+
+    int slot() {
+        return slot;
+    }
+
+    MemorySegment frame() {
+        return frame;
+    }
+
+    /**
+     * What the next message in this slot is. Somebody may still have one that was kept, and release
+     * it once more: so its object is not used again.
+     */
+    Message successor() {
+        return retained || scope != null ? new Message(channel, slot, frame) : this;
+    }
+
+    /** By the poller: it has come, and the handler or the inbox gets it. */
+    @SuppressWarnings({"MustBeClosedChecker", "restricted"}) // its release closes the scope
+    void arrived(int bytes) {
+        if (channel.options.values.tracking) {
+            Arena made = Arena.ofShared();
+            payload = payload.reinterpret(made, null);
+            scope = made;
+        }
+        length = bytes;
+        retained = false;
+        held = true;
+        released = false;
+    }
+
+    /**
+     * By the channel, with its lock: whether it was held, and is not any more.
+     *
+     * @throws IllegalStateException if it is tracked and a thread is inside a call that reads it
+     */
+    boolean drop() {
+        boolean before = held;
+        closeScope();
+        held = false;
+        released = true;
+        return before;
+    }
+
+    private void closeScope() {
+        if (scope != null && held) {
+            scope.close();
+        }
+    }
+
+    /**
+     * By the channel, with its lock: copies it out of the channel's memory, which goes.
+     *
+     * @return false when that was done before
+     */
+    boolean detach() {
+        if (held) {
+            MemorySegment copy = MemorySegment.ofArray(data().toArray(ValueLayout.JAVA_BYTE));
+            closeScope();
+            payload = copy;
+            held = false;
+            return true;
+        }
+        return false;
+    }
+
+    boolean retained() {
+        return retained;
+    }
+
+    /**
+     * The channel that it came by.
+     *
+     * @return the channel
+     */
+    @CheckReturnValue
+    public MessageChannel channel() {
+        return channel;
+    }
+
+    /**
+     * How long it is.
+     *
+     * @return 0 or more bytes
+     */
+    @CheckReturnValue
+    public int length() {
+        return length;
+    }
+
+    /**
+     * The memory that it begins at. Longer than the message: see {@link #length}. Allocates
+     * nothing, as {@link #data} does.
+     *
+     * @return the memory, to be read until the message is released
+     * @throws IllegalStateException if it was released
+     */
+    @CheckReturnValue
+    public MemorySegment buffer() {
+        ensureNotReleased();
+        return payload;
+    }
+
+    /**
+     * The bytes of the message.
+     *
+     * @return memory of just its length, to be read until the message is released
+     * @throws IllegalStateException if it was released
+     */
+    @CheckReturnValue
+    public MemorySegment data() {
+        ensureNotReleased();
+        return payload.asSlice(0, length);
+    }
+
+    private void ensureNotReleased() {
+        if (released) {
+            throw new IllegalStateException(
+                    "This message was released, and its memory may hold another one. A message that its handler does not retain() is released when the handler returns");
+        }
+    }
+
+    /**
+     * Keeps the message when its handler returns. It has to be released later, by any thread that
+     * may use the channel.
+     *
+     * @return this message
+     * @throws IllegalStateException if it was released
+     */
+    public Message retain() {
+        ensureNotReleased();
+        retained = true;
+        return this;
+    }
+
+    /**
+     * Gives the memory back to the channel, so that the peer can send into it again. Do not use the
+     * message or its memory afterwards: {@link #data} throws, and {@link
+     * MessagingOptions#withTracking} makes a segment throw that was kept. A second call does
+     * nothing. A message that its handler does not retain is released when the handler returns.
+     *
+     * @throws WrongThreadException when the channel's poller is another thread's ({@link
+     *     Poller#onThisThread}): then it is not released
+     */
+    public void release() {
+        channel.dispatch.release(this);
+    }
+
+    /** Releases it. */
+    @Override
+    public void close() {
+        release();
+    }
+
+    @Override
+    public String toString() {
+        return "Message(%d bytes of %s)".formatted(length, channel);
+    }
+}

@@ -1,0 +1,259 @@
+package dev.verbena.messaging;
+
+import com.google.errorprone.annotations.CheckReturnValue;
+
+import dev.verbena.Connector;
+import dev.verbena.Listener;
+import dev.verbena.Status;
+import dev.verbena.VerbenaException;
+import dev.verbena.internal.util.Arguments;
+import dev.verbena.internal.util.Text;
+
+import org.jspecify.annotations.Nullable;
+
+import java.net.InetSocketAddress;
+import java.time.Duration;
+import java.util.List;
+import java.util.Set;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
+import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.function.Consumer;
+
+/**
+ * Accepts channels, up to a number of them at a time; further peers are refused and read why.
+ *
+ * {@snippet file="dev/verbena/examples/MessageEcho.java" region="serve"}
+ *
+ * <p>The channels belong to the server until they end: {@link #close} closes them.
+ */
+public final class MessageServer implements AutoCloseable {
+    private static final String STOPS = "the server stops";
+
+    private final Poller poller;
+    private final MessagingOptions options;
+    private final int most;
+    private final @Nullable MessageHandler handler;
+    private final Consumer<MessageChannel> opened;
+    private final AtomicInteger count = new AtomicInteger();
+    private final AtomicBoolean fullLogged = new AtomicBoolean(); // until a channel has ended
+    private final Set<MessageChannel> channels = ConcurrentHashMap.newKeySet();
+    private final Listener listener;
+    private volatile boolean stopping;
+
+    private MessageServer(
+            Poller poller,
+            InetSocketAddress address,
+            MessagingOptions options,
+            int most,
+            @Nullable MessageHandler handler,
+            Consumer<MessageChannel> opened) {
+        Arguments.notNull(poller, "poller");
+        Arguments.notNull(address, "address");
+        Arguments.notNull(options, "options");
+        Arguments.notNull(opened, "opened");
+        if (most < 1) {
+            throw new IllegalArgumentException(
+                    "A server has 1 or more channels at a time, not " + most);
+        }
+        options.checkFits(poller.adapter());
+        this.poller = poller;
+        this.options = options;
+        this.most = most;
+        this.handler = handler;
+        this.opened = opened;
+        this.listener = poller.adapter().listen(address, 0, this::request);
+    }
+
+    /**
+     * Listens for channels.
+     *
+     * @param poller what polls for them
+     * @param address an address of the device; port 0 lets the kernel choose
+     * @param options how each channel is made
+     * @param most how many channels may be open at a time, at least 1
+     * @param handler receives the messages of all; null for {@link MessageChannel#receive}. It may
+     *     get a channel's first messages before {@code opened} gets the channel
+     * @param opened is given each channel once it stands, on the polling thread; must not block
+     * @return the server, to be closed by the caller
+     * @throws VerbenaException as {@link dev.verbena.Adapter#listen} does; a {@link
+     *     MessagingException} with INVALID_PARAMETER when the options have longer messages than the
+     *     device sends
+     */
+    @CheckReturnValue
+    public static MessageServer listen(
+            Poller poller,
+            InetSocketAddress address,
+            MessagingOptions options,
+            int most,
+            @Nullable MessageHandler handler,
+            Consumer<MessageChannel> opened) {
+        return new MessageServer(poller, address, options, most, handler, opened);
+    }
+
+    /** On a thread of the listener's. */
+    private void request(Connector connector) {
+        String refusal = null;
+        if (stopping) {
+            refusal = STOPS;
+        } else if (count.incrementAndGet() > most) {
+            count.decrementAndGet();
+            refusal =
+                    "its limit of %s is reached: try again when one has closed"
+                            .formatted(Text.count(most, "channel"));
+            if (fullLogged.compareAndSet(false, true)) {
+                MessagingLog.warn(
+                        "A peer was refused by %s: %s. This is logged again only after a channel has closed"
+                                .formatted(this, refusal),
+                        null);
+            }
+        }
+        if (refusal != null) {
+            Refusal.forNow(refusal).reject(connector);
+            return;
+        }
+        try {
+            poller.execute(() -> accept(connector));
+        } catch (Throwable t) {
+            count.decrementAndGet();
+            throw t; // the listener refuses the peer
+        }
+    }
+
+    /** By the polling thread: queues of a poller may be confined to it. */
+    private void accept(Connector connector) {
+        MessageChannel channel = null;
+        try {
+            Handshake peer = Handshake.read(connector.connectionData().privateData());
+            MessageChannel made = new MessageChannel(poller, options, handler);
+            channel = made;
+            var _ = made.closed().whenComplete((status, thrown) -> ended(made));
+            channels.add(made);
+            if (stopping) { // close() may have been too early to see the channel
+                throw new MessagingException(Status.CONNECTION_REFUSED, STOPS);
+            }
+            made.open(peer, connector); // before the peer may send
+            var _ =
+                    connector
+                            .acceptAsync(made.pair(), made.connectionOptions())
+                            .whenComplete((nothing, thrown) -> accepted(made, thrown));
+        } catch (Throwable t) {
+            if (channel == null
+                    || !channels.contains(channel)) { // else its end gives back the place
+                count.decrementAndGet();
+            }
+            if (channel != null) {
+                channel.abandon(null);
+            }
+            refuse(connector, t);
+        }
+    }
+
+    /** The peer, or this side's log, learns why: memory and the like are not the peer's concern. */
+    private void refuse(Connector connector, Throwable thrown) {
+        if (thrown instanceof MessagingException e) {
+            new Refusal(e.status(), String.valueOf(e.getMessage())).reject(connector);
+            return;
+        }
+        MessagingLog.error(
+                "%s could not create a channel, and refused the peer".formatted(this), thrown);
+        String status =
+                thrown instanceof VerbenaException e ? " (%s)".formatted(e.status().name()) : "";
+        Refusal.forNow("the server cannot create a channel" + status + "; its log says why")
+                .reject(connector);
+    }
+
+    private void accepted(MessageChannel channel, @Nullable Throwable thrown) {
+        try {
+            if (thrown == null) {
+                poller.execute(
+                        () -> {
+                            channel.established(); // what waits is posted: by the polling thread
+                            channel.opened(opened);
+                        });
+            } else {
+                channel.abandon(null);
+            }
+        } catch (Throwable t) {
+            channel.fail(Status.INTERNAL_ERROR, "it could not be opened", t);
+        }
+    }
+
+    private void ended(MessageChannel channel) {
+        if (channels.remove(channel)) {
+            fullLogged.set(false);
+            count.decrementAndGet();
+        }
+    }
+
+    /**
+     * The address that peers connect to.
+     *
+     * @return the address, with the actual port if port 0 was asked for
+     */
+    @CheckReturnValue
+    public InetSocketAddress localAddress() {
+        return listener.localAddress();
+    }
+
+    /**
+     * How many channels are open or being accepted.
+     *
+     * @return 0 to the most that may be
+     */
+    @CheckReturnValue
+    public int channelCount() {
+        return count.get();
+    }
+
+    /**
+     * Refuses further peers, gives the open channels time to end by themselves, and closes those
+     * that have not.
+     *
+     * @param within how long the channels have
+     * @return whether all ended by themselves
+     * @throws InterruptedException when the thread is interrupted while it waits; then the channels
+     *     stay open
+     */
+    public boolean stop(Duration within) throws InterruptedException {
+        poller.checkMayWait();
+        stopping = true;
+        CompletableFuture<Void> all =
+                CompletableFuture.allOf(
+                        channels.stream()
+                                .map(MessageChannel::closed)
+                                .toArray(CompletableFuture<?>[]::new));
+        long deadline = System.nanoTime() + TimeUnit.NANOSECONDS.convert(within);
+        boolean inTime = true;
+        try {
+            poller.awaitDone(all, deadline);
+            all.get(deadline - System.nanoTime(), TimeUnit.NANOSECONDS);
+        } catch (TimeoutException e) {
+            inTime = false;
+        } catch (ExecutionException e) {
+            throw new AssertionError(e); // nothing completes them so
+        }
+        close();
+        return inTime;
+    }
+
+    /** Refuses further peers, and closes the channels that are open, all at once. */
+    @Override
+    public void close() {
+        stopping = true;
+        listener.close();
+        List<MessageChannel> all = List.copyOf(channels);
+        all.forEach(channel -> channel.end.beginClose());
+        all.forEach(channel -> channel.end.awaitClosed());
+    }
+
+    @Override
+    public String toString() {
+        return "MessageServer on %s, %,d of %s"
+                .formatted(listener, channelCount(), Text.count(most, "channel"));
+    }
+}

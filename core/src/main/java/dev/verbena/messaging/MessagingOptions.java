@@ -1,0 +1,258 @@
+package dev.verbena.messaging;
+
+import com.google.errorprone.annotations.CheckReturnValue;
+
+import dev.verbena.Adapter;
+import dev.verbena.AdapterInfo;
+import dev.verbena.ConnectionOptions;
+import dev.verbena.Status;
+import dev.verbena.internal.util.Arguments;
+import dev.verbena.internal.util.OptionValues;
+import dev.verbena.internal.util.Text;
+
+import java.time.Duration;
+import java.util.function.Consumer;
+
+/**
+ * How a {@link MessageChannel} is made. Start from {@link #DEFAULTS} and change what differs:
+ * {@code DEFAULTS.withMaxMessage(65_536).withReceives(32)}.
+ *
+ * <p>A channel takes as many buffers of registered memory as it has messages outstanding and
+ * receives, and 4 more; each has room for the longest message and 32 bytes. The two sides need not
+ * agree: the handshake says what each has.
+ *
+ * <p>Immutable.
+ */
+@CheckReturnValue
+public final class MessagingOptions {
+    /**
+     * Messages of up to 4,064 bytes (4 KiB with what a frame adds), 16 outstanding, 16 receives, 16
+     * exposures and 64 of the peer, 10 s for a message, an idle peer looked at every 5 s.
+     */
+    public static final MessagingOptions DEFAULTS = new MessagingOptions(new Values());
+
+    private static final int MOST = 0x7fff; // receives have 16 bits in the handshake
+
+    static final class Values extends OptionValues<Values> {
+        int maxMessage = 4064;
+        int outstanding = 16;
+        int receives = 16;
+        int exposures = 16;
+        int peerExposures = 64;
+        Duration timeout = Duration.ofSeconds(10);
+        Duration keepAlive = Duration.ofSeconds(5);
+        ConnectionOptions connection = ConnectionOptions.DEFAULTS;
+        boolean tracking;
+    }
+
+    final Values values;
+
+    private MessagingOptions(Values values) {
+        this.values = values;
+    }
+
+    private MessagingOptions with(Consumer<Values> change) {
+        return new MessagingOptions(values.with(change));
+    }
+
+    /**
+     * Changes the longest message, of either direction.
+     *
+     * @param bytes 1 to 1 GiB; also at most 32 less than the device sends at once ({@link
+     *     AdapterInfo#maxTransferBytes}; Soft-RoCE: 8 MiB), or clients and servers refuse these
+     *     options
+     * @return a changed copy of these options
+     */
+    public MessagingOptions withMaxMessage(int bytes) {
+        check(bytes, 1 << 30, "The longest message has %d to %,d bytes, not %,d");
+        return with(changed -> changed.maxMessage = bytes);
+    }
+
+    /**
+     * Changes how many messages, writes and reads may be posted and not have ended.
+     *
+     * @param messages 1 to 32,767; together with {@link #withExposures} less than half of the
+     *     device's {@link AdapterInfo#maxInitiatorDepth}, or clients and servers refuse these
+     *     options
+     * @return a changed copy of these options
+     */
+    public MessagingOptions withOutstanding(int messages) {
+        check(messages, MOST, "%d to %,d messages may be outstanding, not %,d");
+        return with(changed -> changed.outstanding = messages);
+    }
+
+    /**
+     * Changes how many messages the peer may send that were not released here.
+     *
+     * @param messages 1 to 32,767; also at most 4 less than the device's {@link
+     *     AdapterInfo#maxReceiveDepth}, or clients and servers refuse these options
+     * @return a changed copy of these options
+     */
+    public MessagingOptions withReceives(int messages) {
+        check(messages, MOST, "A channel has %d to %,d receives, not %,d");
+        return with(changed -> changed.receives = messages);
+    }
+
+    /**
+     * Changes how many parts of its memory this side may expose to the peer at a time ({@link
+     * MessageChannel#expose}). Each takes a memory window, which is made when it is needed first,
+     * and kept until the channel ends.
+     *
+     * @param parts 0 to 32,767
+     * @return a changed copy of these options
+     */
+    public MessagingOptions withExposures(int parts) {
+        if (parts < 0 || parts > MOST) {
+            throw new IllegalArgumentException(
+                    "A channel has 0 to %,d exposures, not %,d".formatted(MOST, parts));
+        }
+        return with(changed -> changed.exposures = parts);
+    }
+
+    /**
+     * Changes how many parts of its memory the peer may expose to this side at a time. The peer is
+     * held to the lower of this and its own {@link #withExposures}: what it claims costs this side
+     * no more memory than this allows, 40 bytes each.
+     *
+     * @param parts 0 to 32,767
+     * @return a changed copy of these options
+     */
+    public MessagingOptions withPeerExposures(int parts) {
+        if (parts < 0 || parts > MOST) {
+            throw new IllegalArgumentException(
+                    "A channel uses 0 to %,d exposures of its peer, not %,d"
+                            .formatted(MOST, parts));
+        }
+        return with(changed -> changed.peerExposures = parts);
+    }
+
+    /**
+     * Changes the deadline of each message, write and read, from its post: one that has not ended
+     * then closes the channel with IO_TIMEOUT, as reliable connections cannot take a single message
+     * back. Looked at every 100 ms: it may come 0.3 s late.
+     *
+     * @param within longer than zero
+     * @return a changed copy of these options
+     */
+    public MessagingOptions withTimeout(Duration within) {
+        positive(within, "The timeout of messages");
+        return with(changed -> changed.timeout = within);
+    }
+
+    /**
+     * Changes the interval of keep-alives: if nothing has come for so long, this side asks the peer
+     * whether it is there. One that is gone, or whose process or poller does nothing any more, is
+     * noticed within that time and the {@linkplain #withTimeout timeout}, or 0.3 s later: the
+     * channel ends with IO_TIMEOUT. So a peer whose poller is not polled for so long, as in a
+     * debugger, loses its channels.
+     *
+     * @param every longer than zero
+     * @return a changed copy of these options
+     */
+    public MessagingOptions withKeepAlive(Duration every) {
+        positive(every, "The interval of keep-alives");
+        return with(changed -> changed.keepAlive = every);
+    }
+
+    /**
+     * Changes how the connection is made: deadline, local address, traffic class and the like. Its
+     * private data is the channel's own.
+     *
+     * @param options of the connection
+     * @return a changed copy of these options
+     */
+    public MessagingOptions withConnection(ConnectionOptions options) {
+        Arguments.notNull(options, "options");
+        return with(changed -> changed.connection = options);
+    }
+
+    /**
+     * Detects uses of a message after its release, for tests: the memory of each message then has a
+     * scope of its own, so a segment that was kept throws as soon as the message is released. A
+     * message then allocates some hundred bytes and takes some microseconds.
+     *
+     * <p>{@link Message#data} and {@link Message#buffer} of a released message throw in any case.
+     *
+     * @param on whether to track
+     * @return a changed copy of these options
+     */
+    public MessagingOptions withTracking(boolean on) {
+        return with(changed -> changed.tracking = on);
+    }
+
+    /** How many receives a channel posts. */
+    int receiveDepth() {
+        return values.receives + Credits.RESERVE;
+    }
+
+    /** How many requests a channel has outstanding at most. */
+    int sendDepth() {
+        return 2 * values.outstanding // a write and a message each
+                + Credits.RESERVE
+                + Exposures.requests(values.exposures);
+    }
+
+    /** Refuses what the device has no room for: its messages and queues have limits. */
+    void checkFits(Adapter adapter) {
+        AdapterInfo info = adapter.info();
+        if (receiveDepth() > info.maxReceiveDepth()) {
+            throw new MessagingException(
+                    Status.INVALID_PARAMETER,
+                    "%,d receives of a channel are too many for %s: its receive queues are at most %,d deep, and a channel needs %d receives more. Use MessagingOptions.withReceives(%d) or less"
+                            .formatted(
+                                    values.receives,
+                                    adapter.name(),
+                                    info.maxReceiveDepth(),
+                                    Credits.RESERVE,
+                                    info.maxReceiveDepth() - Credits.RESERVE));
+        }
+        if (sendDepth() > info.maxInitiatorDepth()) {
+            throw new MessagingException(
+                    Status.INVALID_PARAMETER,
+                    "%s and %s of a channel are too many for %s: its send queues are at most %,d deep. Use MessagingOptions.withOutstanding and withExposures that add up to %,d or less"
+                            .formatted(
+                                    Text.count(values.outstanding, "outstanding request"),
+                                    Text.count(values.exposures, "exposure"),
+                                    adapter.name(),
+                                    info.maxInitiatorDepth(),
+                                    (info.maxInitiatorDepth() - Credits.RESERVE) / 2));
+        }
+        long most = info.maxTransferBytes();
+        if ((long) values.maxMessage + Frame.MOST_EXTRA_BYTES > most) {
+            throw new MessagingException(
+                    Status.INVALID_PARAMETER,
+                    "Messages of up to %,d bytes are too long for %s: it sends at most %,d bytes at once, and a channel adds up to %d to a message. Use MessagingOptions.withMaxMessage(%d) or less"
+                            .formatted(
+                                    values.maxMessage,
+                                    adapter.name(),
+                                    most,
+                                    Frame.MOST_EXTRA_BYTES,
+                                    Math.max(1, most - Frame.MOST_EXTRA_BYTES)));
+        }
+    }
+
+    private static void check(int value, int most, String sentence) {
+        if (value < 1 || value > most) {
+            throw new IllegalArgumentException(sentence.formatted(1, most, value));
+        }
+    }
+
+    private static void positive(Duration duration, String subject) {
+        if (!duration.isPositive()) {
+            throw new IllegalArgumentException(
+                    "%s must be longer than zero, not %s".formatted(subject, Text.time(duration)));
+        }
+    }
+
+    @Override
+    public String toString() {
+        return "MessagingOptions(messages of up to %,d bytes, %d outstanding, %d receives, %d exposures, each within %s, keep-alive every %s)"
+                .formatted(
+                        values.maxMessage,
+                        values.outstanding,
+                        values.receives,
+                        values.exposures,
+                        Text.time(values.timeout),
+                        Text.time(values.keepAlive));
+    }
+}

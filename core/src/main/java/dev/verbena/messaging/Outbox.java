@@ -1,0 +1,541 @@
+package dev.verbena.messaging;
+
+import dev.verbena.BufferList;
+import dev.verbena.MemoryRegion;
+import dev.verbena.OpFlags;
+import dev.verbena.PostResult;
+import dev.verbena.QueuePair;
+import dev.verbena.RemoteMemory;
+import dev.verbena.Status;
+
+import org.jspecify.annotations.Nullable;
+
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.util.ArrayDeque;
+import java.util.Deque;
+import java.util.Locale;
+import java.util.concurrent.CompletableFuture;
+
+/**
+ * What a {@link MessageChannel} posts: messages, writes, reads and control frames, those that are
+ * outstanding, and those that wait for room. Guarded by the lock of the channel, which is open
+ * whenever something is posted.
+ *
+ * <p>Requests complete in the order in which they were posted, so their slots are a ring; each slot
+ * has a buffer for a message.
+ */
+final class Outbox {
+    /** In the context of a control frame's request. */
+    static final long CONTROL = 2L << 32;
+
+    private static final int MOST_FUTURES = 1024;
+
+    /** In the context of a write, that a message follows: it has no completion if it succeeds. */
+    private static final long FIRST_PART = 16L << 32;
+
+    private static final OpFlags WITH_NEXT = OpFlags.SILENT_SUCCESS.and(OpFlags.DEFER);
+
+    /**
+     * A request that waits for room.
+     *
+     * @param data the message, empty if there is none
+     * @param local what is written, or where a read goes
+     * @param remote the peer's memory
+     * @param future to be completed
+     * @param whenPosted whether that is when it was posted, not when it has ended
+     */
+    record Pending(
+            RequestKind kind,
+            MemorySegment data,
+            @Nullable BufferList local,
+            @Nullable RemoteMemory remote,
+            CompletableFuture<Void> future,
+            boolean whenPosted) {
+        /**
+         * The polling thread copies the data when there is room, and may read no other's memory.
+         */
+        Pending readableBy(Poller poller) {
+            return poller.mayRead(data)
+                    ? this
+                    : new Pending(
+                            kind,
+                            MemorySegment.ofArray(data.toArray(ValueLayout.JAVA_BYTE)),
+                            local,
+                            remote,
+                            future,
+                            whenPosted);
+        }
+    }
+
+    private final MessageChannel channel;
+    private final Poller poller;
+    private final QueuePair pair;
+    private final Credits credits;
+    private final Exposures exposures;
+    private final MemoryRegion region;
+    private final MemorySegment memory;
+    private final long start; // of the buffers, in the region
+    private final int stride;
+    private final int inline; // frames of up to so many bytes are sent inline
+    private final int timeoutTicks;
+    private final Deadlines deadlines;
+    private final Deadlines controlDeadlines;
+    private final BufferList frame = new BufferList(1);
+    private final @Nullable SendCallback[] callbacks;
+    private final @Nullable Object[] attachments;
+    private final RequestKind[] kinds;
+    private final int[] binds; // how many had been posted before it
+    private final int[] controlBinds;
+    private final Deque<Pending> pending = new ArrayDeque<>();
+
+    private Notes notes;
+    private PeerTokens usable = new PeerTokens(0);
+    private int next; // the slot of the next request
+    private int outstanding;
+    private int nextControl;
+    private int controlsOutstanding;
+    private boolean established;
+    private boolean heard; // since the last tick
+    private int lastHeard; // the tick
+    private boolean answerDue; // to a keep-alive
+    private boolean asked; // whether the peer is there, and it has not answered
+    private int askedAt; // the tick
+    private int futuresPending;
+    private int readsOutstanding;
+
+    /**
+     * Makes one for a channel that has its region and queue pair.
+     *
+     * @param start of the buffers, in the region
+     * @param stride from one to the next
+     * @param inline frames of up to so many bytes are sent inline
+     */
+    Outbox(MessageChannel channel, long start, int stride, int inline) {
+        this.channel = channel;
+        this.poller = channel.poller;
+        this.pair = channel.pair;
+        this.credits = channel.credits;
+        this.exposures = channel.exposures;
+        this.region = channel.region;
+        this.memory = region.memory();
+        this.start = start;
+        this.stride = stride;
+        this.inline = inline;
+        this.timeoutTicks = Poller.ticks(channel.options.values.timeout);
+        int slots = channel.options.values.outstanding;
+        this.callbacks = new SendCallback[slots];
+        this.attachments = new Object[slots];
+        this.kinds = new RequestKind[slots];
+        this.binds = new int[slots];
+        this.controlBinds = new int[Credits.RESERVE];
+        this.notes = new Notes(2 * channel.options.values.exposures, 0);
+        this.deadlines = new Deadlines(slots, timeoutTicks);
+        this.controlDeadlines = new Deadlines(Credits.RESERVE, timeoutTicks);
+    }
+
+    /** How much memory it needs. */
+    static long bytes(int slots, int stride) {
+        return (long) slots * stride + (long) Credits.RESERVE * Frame.MOST_EXTRA_BYTES;
+    }
+
+    /** The peer is known, and how much it may expose. */
+    void open(int peerExposures) {
+        usable = new PeerTokens(peerExposures);
+        notes = notes.withRoomForAnswers(peerExposures);
+    }
+
+    // ---- requests
+
+    private boolean hasRoom(RequestKind kind) {
+        if (!established || outstanding == callbacks.length) {
+            return false;
+        }
+        if (kind.message && !notes.fit()) {
+            reportIfDue(); // the peer must know of a key before it gets it in a message
+        }
+        return !kind.message || (credits.maySendMessage() && notes.fit());
+    }
+
+    /**
+     * Posts a request, unless there is no room or others wait for it already.
+     *
+     * @param data the message, if it has one
+     * @param local what is written, or where a read goes
+     * @param remote the peer's memory, for all but messages
+     * @param remoteOffset where in it
+     */
+    PostResult submit(
+            RequestKind kind,
+            MemorySegment data,
+            long offset,
+            long length,
+            @Nullable BufferList local,
+            @Nullable RemoteMemory remote,
+            long remoteOffset,
+            @Nullable SendCallback callback,
+            @Nullable Object attachment) {
+        if (pending.isEmpty() && hasRoom(kind)) {
+            return post(
+                    kind, data, offset, length, local, remote, remoteOffset, callback, attachment);
+        }
+        channel.counts.foundNoRoom();
+        return PostResult.FULL;
+    }
+
+    /** Has a request wait for room; false when too many futures do already. */
+    boolean enqueue(Pending waiting) {
+        Pending kept = waiting.readableBy(poller); // first: it may throw
+        if (!waiting.whenPosted()) {
+            if (futuresPending == MOST_FUTURES) {
+                return false;
+            }
+            futuresPending++;
+        }
+        channel.counts.waiting();
+        pending.add(kept);
+        roomChanged();
+        return true;
+    }
+
+    /** Takes a waiting request back; false when it was posted meanwhile. */
+    @SuppressWarnings("ReferenceEquality") // a request is known by its future
+    boolean withdraw(CompletableFuture<Void> waiting) {
+        return pending.removeIf(one -> one.future() == waiting);
+    }
+
+    /** There may be room: for those that wait. */
+    void roomChanged() {
+        while (!pending.isEmpty()
+                && hasRoom(pending.element().kind())
+                && channel.end.takesRequests()) {
+            Pending first = pending.element();
+            CompletableFuture<Void> future = first.future();
+            PostResult result;
+            try {
+                result =
+                        post(
+                                first.kind(),
+                                first.data(),
+                                0,
+                                first.data().byteSize(),
+                                first.local(),
+                                first.remote(),
+                                0,
+                                first.whenPosted() ? null : RoomWait.COMPLETE_FUTURE,
+                                first.whenPosted() ? null : future);
+            } catch (IllegalStateException e) { // the arena of its data was closed meanwhile
+                poller.execute(() -> future.completeExceptionally(e)); // first: it may throw
+                forget(first);
+                continue;
+            }
+            if (!channel.isOpen()) {
+                return; // the end completes it
+            }
+            if (!result.isAccepted()) {
+                MessagingException refused = refusal(result, first.remote());
+                poller.execute(() -> future.completeExceptionally(refused)); // without the lock
+            } else if (first.whenPosted()) {
+                future.complete(null); // nothing depends on it but a waiting thread
+            }
+            forget(first);
+        }
+    }
+
+    /** The exception for a request that was refused just now. */
+    MessagingException refusal(PostResult result, @Nullable RemoteMemory remote) {
+        Status status = result.status();
+        if (status == Status.CONNECTION_INVALID || !channel.isOpen()) {
+            return channel.end.exception(status);
+        }
+        String why =
+                remote != null && result == PostResult.NOT_EXPOSED
+                        ? usable.whyNot(remote.token())
+                        : result.reason();
+        return new MessagingException(
+                status, "%s refused a request: %s. %s".formatted(channel, why, status));
+    }
+
+    private void forget(Pending first) {
+        pending.remove();
+        if (!first.whenPosted()) {
+            futuresPending--;
+        }
+    }
+
+    private PostResult post(
+            RequestKind kind,
+            MemorySegment data,
+            long offset,
+            long length,
+            @Nullable BufferList local,
+            @Nullable RemoteMemory remote,
+            long remoteOffset,
+            @Nullable SendCallback callback,
+            @Nullable Object attachment) {
+        int slot = next;
+        long at = start + (long) slot * stride;
+        if (remote != null && !usable.contains(remote.token())) {
+            return PostResult.NOT_EXPOSED;
+        }
+        if (kind.message) {
+            MemorySegment.copy(data, offset, memory, at + Frame.HEADER_BYTES, length);
+        }
+        PostResult result = PostResult.ACCEPTED;
+        if (local != null && remote != null) {
+            result = postAccess(kind, slot, local, remote, remoteOffset);
+        }
+        if (result.isAccepted() && kind.message) {
+            result =
+                    postFrame(
+                            slot,
+                            at,
+                            Frame.MESSAGE,
+                            (int) length,
+                            kind.invalidates ? remote : null);
+        }
+        if (result.isAccepted()) {
+            next = slot + 1 == callbacks.length ? 0 : slot + 1;
+            outstanding++;
+            fill(slot, kind, callback, attachment);
+            binds[slot] = exposures.bindsPosted();
+            readsOutstanding += kind.reads ? 1 : 0;
+            deadlines.posted();
+        }
+        return result;
+    }
+
+    /** Writes references only where they change: the collector has to learn of each write. */
+    @SuppressWarnings("ReferenceEquality") // it is about the references
+    private void fill(
+            int slot,
+            RequestKind kind,
+            @Nullable SendCallback callback,
+            @Nullable Object attachment) {
+        if (kinds[slot] != kind) {
+            kinds[slot] = kind;
+        }
+        if (callbacks[slot] != callback) {
+            callbacks[slot] = callback;
+        }
+        if (attachments[slot] != attachment) {
+            attachments[slot] = attachment;
+        }
+    }
+
+    /** Posts a read or write. What is the caller's mistake is refused without effect. */
+    private PostResult postAccess(
+            RequestKind kind, int slot, BufferList local, RemoteMemory remote, long offset) {
+        PostResult result =
+                kind.reads
+                        ? pair.read(slot, local, remote, offset, OpFlags.NONE)
+                        : kind.message
+                                ? pair.write(FIRST_PART | slot, local, remote, offset, WITH_NEXT)
+                                : pair.write(slot, local, remote, offset, OpFlags.NONE);
+        if (result == PostResult.NOT_CONNECTED || result == PostResult.FULL) {
+            channel.end.sendRefused(result.status());
+        }
+        return result;
+    }
+
+    private PostResult postFrame(
+            long context, long at, byte kind, int length, @Nullable RemoteMemory taken) {
+        int noteCount = notes.inNextFrame();
+        int bytes = Frame.HEADER_BYTES + length + noteCount * Frame.NOTE_BYTES;
+        Frame.write(memory, at, kind, credits, length, noteCount);
+        notes.write(memory, at + Frame.HEADER_BYTES + length);
+        OpFlags flags = bytes <= inline ? OpFlags.INLINE : OpFlags.NONE;
+        if (readsOutstanding > 0 && (taken != null || notes.givesBack())) {
+            flags = flags.and(OpFlags.READ_FENCE); // a key must not end before the reads by it
+        }
+        BufferList list = frame.clear().add(region, at, bytes);
+        PostResult result =
+                taken == null
+                        ? pair.send(context, list, flags)
+                        : pair.sendAndInvalidate(context, list, taken.token(), flags);
+        if (result.isAccepted()) {
+            credits.sent(kind != Frame.MESSAGE);
+            if (kind == Frame.MESSAGE) {
+                channel.counts.messageSent(length);
+            }
+            notes.sent();
+            answerDue = false; // any frame is one
+            if (taken != null) {
+                usable.givenBack(taken.token()); // never a second time
+            }
+        } else {
+            channel.end.sendRefused(result.status());
+        }
+        return result;
+    }
+
+    /** A request has ended well: its callback is {@link #callback}'s until the slot is free. */
+    @Nullable SendCallback callback(int slot) {
+        return callbacks[slot];
+    }
+
+    @Nullable Object attachment(int slot) {
+        return attachments[slot];
+    }
+
+    /** Its buffer may be used again. The callback stays: the next one is often the same. */
+    void ended(int slot) {
+        if (attachments[slot] != null) {
+            attachments[slot] = null;
+        }
+        outstanding--;
+        deadlines.completed();
+        readsOutstanding -= kinds[slot].reads ? 1 : 0;
+        exposures.bindsEnded(binds[slot]);
+        roomChanged();
+    }
+
+    // ---- keys
+
+    /** Has the next frame carry a note; false when there are too many already. */
+    boolean note(byte kind, int token) {
+        return notes.add(kind, token);
+    }
+
+    /** Takes back that a key was exposed; false if the peer was notified already. */
+    boolean withdrawExposed(int token) {
+        return notes.withdrawExposed(token);
+    }
+
+    /**
+     * A note of the peer's.
+     *
+     * @return false when it cannot be true
+     */
+    boolean noted(int kind, int token) {
+        return switch (kind) {
+            case Notes.EXPOSED -> usable.exposed(token);
+            case Notes.ASKED_BACK -> {
+                usable.askedBack(token);
+                yield notes.add(Notes.GIVEN_BACK, token);
+            }
+            case Notes.GIVEN_BACK -> exposures.givenBack(token);
+            default -> false;
+        };
+    }
+
+    // ---- control frames
+
+    /** Sends a control frame if there is room for it. */
+    boolean control(byte kind) {
+        if (!established
+                || !credits.maySendControl()
+                || controlsOutstanding == Credits.RESERVE
+                || !channel.end.takesRequests()) {
+            return false;
+        }
+        int index = nextControl;
+        long at = start + (long) callbacks.length * stride + (long) index * Frame.MOST_EXTRA_BYTES;
+        if (!postFrame(CONTROL | index, at, kind, 0, null).isAccepted()) {
+            return false;
+        }
+        controlBinds[index] = exposures.bindsPosted();
+        nextControl = (index + 1) % Credits.RESERVE;
+        controlsOutstanding++;
+        controlDeadlines.posted();
+        return true;
+    }
+
+    void controlEnded(int index) {
+        controlsOutstanding--;
+        controlDeadlines.completed();
+        exposures.bindsEnded(controlBinds[index]);
+        reportIfDue();
+        roomChanged();
+    }
+
+    /**
+     * Sends what the peer waits for, while there is room: reports of credit, notes, or an answer.
+     */
+    void reportIfDue() {
+        while ((answerDue || credits.reportDue() || notes.urgent()) && control(Frame.CREDIT)) {
+            continue;
+        }
+    }
+
+    // ---- whether the peer is there
+
+    /** A frame has come. */
+    void heard(boolean keepAlive) {
+        heard = true;
+        asked = false;
+        answerDue |= keepAlive;
+    }
+
+    /**
+     * The connection stands: what waits is sent, and the peer is asked when it says nothing. A peer
+     * that has connected may send earlier than this side knows that it has.
+     */
+    void established() {
+        established = true;
+        heard = true;
+        exposures.wakeAll();
+        roomChanged();
+        reportIfDue();
+    }
+
+    boolean isEstablished() {
+        return established;
+    }
+
+    /** Asks the peer whether it is there, if nothing came for so many ticks. */
+    void askIfIdle(int now, int ticks) {
+        if (heard) {
+            heard = false;
+            lastHeard = now;
+        }
+        if (!asked && now - lastHeard >= ticks) {
+            asked = true;
+            askedAt = now;
+            // Or, without room for it, a report of those before is due.
+            boolean ignored = control(Frame.KEEP_ALIVE);
+        }
+    }
+
+    /** Whether the peer was asked and has not answered in time. */
+    boolean isSilent(int now) {
+        return asked && now - askedAt > timeoutTicks;
+    }
+
+    // ---- deadlines, and the end
+
+    /** What has not ended in time, of the oldest request; null if there is none. */
+    @Nullable String late(int now) {
+        if (deadlines.isLate(now)) {
+            RequestKind kind = kinds[oldest()];
+            return kind.message
+                    ? "a message was not acknowledged"
+                    : "a %s was not completed".formatted(kind.name().toLowerCase(Locale.ROOT));
+        }
+        return controlDeadlines.isLate(now) ? "a message was not acknowledged" : null;
+    }
+
+    /** The slot of the oldest outstanding request; -1 when there is none. */
+    int oldest() {
+        return outstanding > 0 ? Math.floorMod(next - outstanding, callbacks.length) : -1;
+    }
+
+    /** After the end: the oldest request got the reason. */
+    void cancelled(int slot) {
+        attachments[slot] = null;
+        outstanding--;
+    }
+
+    /** The oldest request that waits for room; null when there is none. */
+    @Nullable Pending oldestPending() {
+        return pending.peek();
+    }
+
+    /** After the end: a request that waited for room got the reason, unless it was withdrawn. */
+    @SuppressWarnings("ReferenceEquality") // a request is known by its object
+    void cancelled(Pending waited) {
+        if (pending.peek() == waited) {
+            pending.remove();
+        }
+    }
+}

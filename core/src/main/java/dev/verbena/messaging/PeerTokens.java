@@ -1,0 +1,70 @@
+package dev.verbena.messaging;
+
+import dev.verbena.internal.util.IntMap;
+
+import org.jspecify.annotations.Nullable;
+
+/**
+ * The tokens of the memory that the peer exposes, and why the last few are not usable any more.
+ * Guarded by the lock of the channel.
+ */
+final class PeerTokens {
+    private static final int REMEMBERED = 16;
+    private static final String GIVEN_BACK = "this side gave that memory back with a message";
+    private static final String ASKED_BACK =
+            "the peer asked for that memory back: it revoked the exposure, or the time of it was over";
+
+    private final int most;
+    private final IntMap<Boolean> usable;
+    private final int[] ended = new int[REMEMBERED];
+    private final @Nullable String[] reasons = new String[REMEMBERED]; // null for none
+    private int next;
+
+    PeerTokens(int most) {
+        this.most = most;
+        this.usable = new IntMap<>(most);
+    }
+
+    boolean contains(int token) {
+        return usable.get(token) != null;
+    }
+
+    /** The peer exposes memory; false if it cannot do so with this token, or with one more. */
+    boolean exposed(int token) {
+        if (usable.size() == most || contains(token)) {
+            return false;
+        }
+        usable.put(token, Boolean.TRUE);
+        return true;
+    }
+
+    /** A message of this side invalidates it. */
+    void givenBack(int token) {
+        end(token, GIVEN_BACK);
+    }
+
+    /** The peer wants it back; nothing happens if this side's last message crossed that. */
+    void askedBack(int token) {
+        end(token, ASKED_BACK);
+    }
+
+    private void end(int token, String reason) {
+        if (usable.remove(token) != null) {
+            ended[next] = token;
+            reasons[next] = reason;
+            next = (next + 1) % REMEMBERED;
+        }
+    }
+
+    /** Why a token that it does not contain cannot be used. */
+    String whyNot(int token) {
+        for (int i = 0; i < REMEMBERED; i++) {
+            if (ended[i] == token && reasons[i] != null) {
+                return "the exposure with the token 0x%08x has ended, because %s"
+                        .formatted(token, reasons[i]);
+            }
+        }
+        return "the peer exposes no memory with the token 0x%08x here: take the RemoteMemory from a message of this channel, and as long as its exposure lasts"
+                .formatted(token);
+    }
+}

@@ -1,0 +1,698 @@
+package dev.verbena.messaging;
+
+import com.google.errorprone.annotations.CheckReturnValue;
+
+import dev.verbena.Adapter;
+import dev.verbena.CompletionChannel;
+import dev.verbena.CompletionQueue;
+import dev.verbena.CompletionQueueCounters;
+import dev.verbena.CompletionQueueOptions;
+import dev.verbena.ProtectionDomain;
+import dev.verbena.Status;
+import dev.verbena.VerbenaException;
+import dev.verbena.internal.util.Arguments;
+import dev.verbena.internal.util.Text;
+
+import org.jspecify.annotations.Nullable;
+
+import java.lang.foreign.MemorySegment;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicLong;
+import java.util.concurrent.locks.LockSupport;
+import java.util.function.Consumer;
+import java.util.function.LongSupplier;
+import java.util.function.Predicate;
+
+/**
+ * One thread that polls for many {@link MessageChannel}s: it takes completions, and calls the
+ * handlers and callbacks of the channels that they belong to.
+ *
+ * <p><b>Its own thread</b> ({@link #start}): channels may be used from any thread. <b>The caller's
+ * thread</b> ({@link #onThisThread}): channels, their messages and the poller belong to the thread
+ * that made it, which calls {@link #poll} or {@link #await} again and again. Such channels take no
+ * lock of the queues below, and a call by another thread throws {@link WrongThreadException}.
+ *
+ * <p>Handlers and callbacks run on the polling thread and must not block: a round that takes longer
+ * than {@link #SLOW} is counted ({@link #slowRounds}; event {@code dev.verbena.SlowRound} of the
+ * Flight Recorder), and nothing is lost meanwhile, as peers wait for credit.
+ */
+public final class Poller implements AutoCloseable {
+    /** A round of handlers and callbacks that takes longer is counted as slow. */
+    public static final Duration SLOW = Duration.ofMillis(10);
+
+    /** How often deadlines are looked at. */
+    static final long TICK_NANOSECONDS = TimeUnit.MILLISECONDS.toNanos(100);
+
+    private static final Duration TICK = Duration.ofNanos(TICK_NANOSECONDS);
+    private static final long SLOW_NANOSECONDS = SLOW.toNanos();
+    private static final int QUEUE_DEPTH = 4096;
+    private static final int CLOCK_EVERY = 64; // empty polls
+    private static final Duration SHORT = Duration.ofMillis(10);
+    private static final Duration CLOSE_WITHIN = Duration.ofSeconds(10);
+
+    private final Adapter adapter;
+    private final ProtectionDomain domain;
+    private final CompletionChannel events;
+    private final IdleStrategy idle;
+    private final boolean confined;
+    private final Thread thread;
+    private final Tasks tasks = new Tasks();
+    private final Tasks failed = new Tasks(); // those that run again at the next tick
+    private volatile PollerQueue[] queues = {}; // each change makes it anew: polls make no iterator
+    private final List<Polled> channels = new CopyOnWriteArrayList<>();
+    private final List<MessageClient> clients = new CopyOnWriteArrayList<>();
+
+    private volatile boolean sleeping;
+    private volatile boolean closing;
+    private volatile boolean closed;
+    private volatile boolean finished; // nobody polls any more
+    private final AtomicLong slowRounds = new AtomicLong();
+    private final LongSupplier clock; // in nanoseconds
+    private final long start;
+
+    // Of the polling thread.
+    private final Consumer<Polled> tickEach = channel -> channel.tickSafely(tick()); // no iterator
+    private final Consumer<MessageClient> tickClient = this::tick;
+    private int tick;
+    private long tickedAt;
+    private long nextTick;
+    private int closingElsewhere; // queue pairs, which a task reports as closed
+    private boolean dispatching;
+    private boolean ranTasks; // in the last round
+    private boolean failedToPoll; // in the last round
+    private int emptyPolls;
+    private long idleSince;
+    private boolean clockIsRead; // just now: idleSince is the time
+
+    Poller(Adapter adapter, IdleStrategy idle, @Nullable Thread owner, LongSupplier clock) {
+        this.adapter = Arguments.notNull(adapter, "adapter");
+        this.idle = Arguments.notNull(idle, "idle");
+        this.clock = clock;
+        this.start = clock.getAsLong();
+        this.confined = owner != null;
+        this.domain = adapter.createProtectionDomain();
+        CompletionChannel made = null;
+        try {
+            made = adapter.createCompletionChannel();
+            this.events = made;
+            this.idleSince = start;
+            this.nextTick = start + TICK_NANOSECONDS;
+            this.thread =
+                    owner != null
+                            ? owner
+                            : Thread.ofPlatform()
+                                    .daemon()
+                                    .name("verbena-poller-" + adapter.name())
+                                    .unstarted(this::run);
+            if (owner == null) {
+                thread.start();
+            }
+        } catch (Throwable t) {
+            if (made != null) {
+                made.close();
+            }
+            domain.close();
+            throw t;
+        }
+    }
+
+    /**
+     * Starts a poller with a thread of its own.
+     *
+     * @param adapter the device
+     * @param idle what the thread does while there is nothing to poll
+     * @return the poller, to be closed by the caller
+     */
+    @CheckReturnValue
+    public static Poller start(Adapter adapter, IdleStrategy idle) {
+        return new Poller(adapter, idle, null, System::nanoTime);
+    }
+
+    /**
+     * Makes a poller for the current thread, whose queues are confined to it.
+     *
+     * @param adapter the device
+     * @param idle what {@link #await} does while there is nothing to poll
+     * @return the poller, to be closed by this thread
+     */
+    @CheckReturnValue
+    public static Poller onThisThread(Adapter adapter, IdleStrategy idle) {
+        return new Poller(adapter, idle, Thread.currentThread(), System::nanoTime);
+    }
+
+    // ---- polling
+
+    private void run() {
+        try {
+            while (!isDone()) {
+                try {
+                    if (round(false) == 0 && !isDone()) {
+                        rest(TICK_NANOSECONDS);
+                    }
+                } catch (Throwable t) {
+                    failedToPoll = true;
+                    report(t);
+                }
+                if (failedToPoll) { // out of memory, most likely: it may be there soon
+                    LockSupport.parkNanos(TICK_NANOSECONDS);
+                }
+            }
+        } finally {
+            finish();
+        }
+    }
+
+    /**
+     * Takes what is there and calls handlers and callbacks. For a poller of {@link #onThisThread};
+     * not from a handler or callback.
+     *
+     * @return how many completions there were
+     */
+    public int poll() {
+        checkMayPoll();
+        clockIsRead = false; // what the caller did meanwhile is no handler's time
+        return round(true);
+    }
+
+    /**
+     * Waits until a completion was dispatched, a task of {@link #execute} ran, or a channel ended.
+     * The {@link IdleStrategy} decides how it waits. For a poller of {@link #onThisThread}; not
+     * from a handler or callback.
+     *
+     * @param timeout how long at most
+     * @return how many completions there were; 0 for a task, or when the time is over
+     */
+    public int await(Duration timeout) {
+        checkMayPoll();
+        clockIsRead = false; // as for poll
+        int count = round(true);
+        if (nothingToReturnFor(count)) { // most often there is something: then no look at the clock
+            long deadline = clock.getAsLong() + TimeUnit.NANOSECONDS.convert(timeout);
+            long left = deadline - clock.getAsLong();
+            while (nothingToReturnFor(count) && left > 0) {
+                rest(left);
+                count = round(false);
+                left = deadline - clock.getAsLong();
+            }
+        }
+        return count;
+    }
+
+    private boolean nothingToReturnFor(int count) {
+        return count == 0 && !ranTasks && !closed;
+    }
+
+    /** A wait of the polling thread for what only the polling thread can bring never ends. */
+    void checkMayWait() {
+        if (isDispatchingHere()) {
+            throw new IllegalStateException(
+                    "A handler or callback must not poll or wait, because it runs on the polling thread: use a try… or …Async method, or another thread");
+        }
+    }
+
+    private void checkMayPoll() {
+        checkMayWait();
+        if (!confined) {
+            throw new IllegalStateException(
+                    "This poller has a thread of its own, which polls. To poll yourself, make it by Poller.onThisThread");
+        }
+        if (thread != Thread.currentThread()) {
+            throw new WrongThreadException(
+                    "%s belongs to %s and was polled by %s"
+                            .formatted(this, thread, Thread.currentThread()));
+        }
+    }
+
+    /** What belongs to a poller of {@link #onThisThread} belongs to its thread. */
+    void checkThread() {
+        if (confined && thread != Thread.currentThread()) {
+            throw new WrongThreadException(
+                    "%s, its channels and their messages belong to %s; this is %s"
+                            .formatted(this, thread, Thread.currentThread()));
+        }
+    }
+
+    /** Whether the current thread is the polling thread, in a handler or callback. */
+    boolean isDispatchingHere() {
+        return thread == Thread.currentThread() && dispatching;
+    }
+
+    /** Whether the polling thread may read memory: another's confined arena it may not. */
+    boolean mayRead(MemorySegment data) {
+        return data.isAccessibleBy(thread);
+    }
+
+    /** Whether a wait here would wait for itself. */
+    boolean onPollingThread() {
+        return thread == Thread.currentThread();
+    }
+
+    /** Polls until a future is done or the time is over; does nothing on another thread. */
+    void awaitDone(CompletableFuture<?> future, long deadline) {
+        while (onPollingThread() && !future.isDone() && deadline - System.nanoTime() > 0) {
+            int ignored = await(SHORT); // other threads may complete it
+        }
+    }
+
+    /**
+     * Runs tasks, polls each queue once, and looks at deadlines if a tick is due.
+     *
+     * @param readsClock whether it reads the clock even if there was nothing to poll: the caller
+     *     may call seldom, and deadlines must not wait for 64 calls
+     */
+    private int round(boolean readsClock) {
+        dispatching = true;
+        try {
+            failedToPoll = false;
+            ranTasks = !tasks.isEmpty();
+            runTasks();
+            boolean rested = clockIsRead;
+            int count = pollAll();
+            if (count > 0 || rested) {
+                count += tickIfDue(idleSince); // the end of what was dispatched, or of the rest
+            } else if (readsClock || ++emptyPolls % CLOCK_EVERY == 0) {
+                count += tickIfDue(clock.getAsLong());
+            }
+            return count;
+        } finally {
+            dispatching = false;
+        }
+    }
+
+    private int pollAll() {
+        int count = 0;
+        for (PollerQueue queue : queues) {
+            if (!queue.broken()) {
+                count += poll(queue);
+            }
+        }
+        return count;
+    }
+
+    private int poll(PollerQueue queue) {
+        try {
+            int count = queue.poll();
+            if (count > 0) {
+                long began = clockIsRead ? idleSince : clock.getAsLong();
+                queue.dispatch(count);
+                idleSince = clock.getAsLong();
+                clockIsRead = true;
+                if (idleSince - began > SLOW_NANOSECONDS) {
+                    slowRounds.incrementAndGet();
+                    SlowRound.record(adapter.name(), count, idleSince - began);
+                }
+            } else {
+                clockIsRead = false;
+            }
+            return count;
+        } catch (VerbenaException e) {
+            queue.broke();
+            fail(
+                    channel -> channel.reportsTo(queue),
+                    e.status(),
+                    "its completion queue is broken",
+                    e);
+            return 1;
+        } catch (Throwable t) { // the other queues go on
+            failedToPoll = true;
+            report(t);
+            return 0;
+        }
+    }
+
+    /** Hands out what has come to a queue: no more than it may hold. By the polling thread. */
+    int drain(PollerQueue queue) {
+        int most = finished ? 0 : queue.queue().depth();
+        int total = 0;
+        int count = 1;
+        while (count > 0 && total < most && !queue.broken()) {
+            count = poll(queue);
+            total += count;
+        }
+        return total;
+    }
+
+    /** Ends all channels that take their receives from a pool. From any thread. */
+    void failAllWith(RawReceives receives, Status status, String why) {
+        fail(channel -> channel.takesFrom(receives), status, why, null);
+    }
+
+    private void fail(
+            Predicate<Polled> which, Status status, String why, @Nullable Throwable cause) {
+        for (Polled channel : channels) {
+            if (which.test(channel)) {
+                channel.fail(status, why, cause);
+            }
+        }
+    }
+
+    private void runTasks() {
+        Tasks.Task task = tasks.poll();
+        while (task != null) {
+            clockIsRead = false;
+            try {
+                task.run();
+            } catch (Throwable t) {
+                if (task.again) {
+                    failed.add(task);
+                }
+                report(t);
+            }
+            task = tasks.poll();
+        }
+    }
+
+    private static void report(Throwable t) {
+        MessagingLog.uncaught("A task of a poller failed. The poller goes on", t);
+    }
+
+    /**
+     * Looks at deadlines, every 100 ms. After a longer pause, what came meanwhile is dispatched
+     * first: it may be what a deadline waits for.
+     *
+     * @return how many completions were dispatched
+     */
+    private int tickIfDue(long now) {
+        if (now - nextTick < 0) {
+            return 0;
+        }
+        int count = 0;
+        if (now - nextTick > TICK_NANOSECONDS) {
+            for (PollerQueue queue : queues) {
+                count += drain(queue);
+            }
+        }
+        tick = (int) ((now - start) / TICK_NANOSECONDS);
+        tickedAt = now;
+        nextTick = now + TICK_NANOSECONDS;
+        tasks.addAll(failed);
+        channels.forEach(tickEach);
+        clients.forEach(tickClient);
+        return count;
+    }
+
+    private void tick(MessageClient client) {
+        try {
+            client.tick(tickedAt);
+        } catch (Throwable t) { // the next tick tries again
+            report(t);
+        }
+    }
+
+    /** The time by the clock of its ticks. */
+    long now() {
+        return clock.getAsLong();
+    }
+
+    /** The number of the current tick. */
+    int tick() {
+        return tick;
+    }
+
+    /** There was nothing to poll: spins or sleeps. */
+    private void rest(long most) {
+        if (idle.alwaysSpins()) {
+            Thread.onSpinWait();
+            return;
+        }
+        if (!idle.sleepsAtOnce() && !idle.sleepsAfter(clock.getAsLong() - idleSince)) {
+            Thread.onSpinWait();
+            return;
+        }
+        boolean fired = false;
+        for (PollerQueue queue : queues) {
+            fired |= queue.arm();
+        }
+        if (fired) {
+            return;
+        }
+        sleeping = true; // before the look at the tasks: execute() looks in the other order
+        try {
+            if (tasks.isEmpty() && !isDone()) {
+                CompletionQueue which =
+                        events.await(most >= TICK_NANOSECONDS ? TICK : Duration.ofNanos(most));
+                for (PollerQueue queue : queues) {
+                    queue.fired(which); // others that have fired, too, end the next wait
+                }
+            }
+        } catch (VerbenaException e) {
+            // The device was removed: its queues say so when they are polled.
+            Thread.onSpinWait();
+        } finally {
+            sleeping = false;
+        }
+        idleSince = clock.getAsLong();
+        clockIsRead = true;
+    }
+
+    // ---- for channels
+
+    /**
+     * The device that it polls.
+     *
+     * @return the adapter
+     */
+    @CheckReturnValue
+    public Adapter adapter() {
+        return adapter;
+    }
+
+    /**
+     * The domain of its queue pairs: memory and windows that they name are made from it.
+     *
+     * @return the domain, which the poller closes
+     */
+    @CheckReturnValue
+    public ProtectionDomain domain() {
+        return domain;
+    }
+
+    /** How many ticks a time takes, rounded up. */
+    static int ticks(Duration duration) {
+        return Math.clamp(
+                Math.ceilDiv(TimeUnit.NANOSECONDS.convert(duration), TICK_NANOSECONDS),
+                1,
+                Integer.MAX_VALUE / 2);
+    }
+
+    /**
+     * Runs something on the polling thread, soon, between two rounds of handlers and callbacks.
+     * From any thread. After the close it runs at once, on the caller's thread.
+     *
+     * @param task must not block; what it throws is logged, and given to the thread's handler of
+     *     uncaught exceptions if the program has set one
+     */
+    public void execute(Runnable task) {
+        Arguments.notNull(task, "task");
+        execute(new Tasks.Task(task, false));
+    }
+
+    /** Runs a task that was created ahead: needs no memory. */
+    void execute(Tasks.Task task) {
+        tasks.add(task);
+        if (finished) {
+            runTasks(); // what a channel left to do that came too late
+        } else if (sleeping) {
+            events.wakeUp();
+        }
+    }
+
+    boolean isClosing() {
+        return closing;
+    }
+
+    /** Whether another thread may close a queue pair: where no thread owns it, and may go on. */
+    boolean mayCloseElsewhere() {
+        return !confined && !closing;
+    }
+
+    /** Another thread begins to close a queue pair, or has done so: the poller waits for it. */
+    void closesElsewhere(boolean begins) {
+        closingElsewhere += begins ? 1 : -1;
+    }
+
+    private boolean isDone() {
+        return closed && closingElsewhere == 0;
+    }
+
+    void add(Polled channel) {
+        channels.add(channel);
+        if (closing) { // it may have been too late for the close to see it
+            channel.fail(Status.CANCELLED, "its poller was closed", null);
+        }
+    }
+
+    void remove(Polled channel) {
+        channels.remove(channel);
+    }
+
+    void add(MessageClient client) {
+        clients.add(client);
+    }
+
+    void remove(MessageClient client) {
+        clients.remove(client);
+    }
+
+    /** A completion queue with room for a channel; one more is made where all are full. */
+    PollerQueue reserve(int completions) {
+        checkThread(); // a new queue belongs to the thread that makes it
+        int before = queues.length;
+        PollerQueue reserved = find(completions);
+        if (!confined && queues.length != before) {
+            execute(() -> {}); // a thread that sleeps has not armed the new one
+        }
+        return reserved;
+    }
+
+    private synchronized PollerQueue find(int completions) {
+        for (PollerQueue queue : queues) {
+            if (queue.reserve(completions)) {
+                return queue;
+            }
+        }
+        CompletionQueueOptions options =
+                CompletionQueueOptions.depth(Math.max(QUEUE_DEPTH, completions)).channel(events);
+        PollerQueue made =
+                new PollerQueue(
+                        adapter.createCompletionQueue(confined ? options.confined() : options));
+        if (!made.reserve(completions)) {
+            throw new AssertionError("A new queue has room for what it was made for");
+        }
+        PollerQueue[] changed = Arrays.copyOf(queues, queues.length + 1);
+        changed[queues.length] = made;
+        queues = changed;
+        return made;
+    }
+
+    synchronized void release(PollerQueue queue, int completions) {
+        queue.release(completions);
+    }
+
+    // ---- what it says
+
+    /**
+     * How many rounds of handlers and callbacks took longer than {@link #SLOW}.
+     *
+     * @return 0 while all are quick
+     */
+    @CheckReturnValue
+    public long slowRounds() {
+        return slowRounds.get();
+    }
+
+    /**
+     * What it has counted since it was made. From any thread, also after the close; takes no lock.
+     *
+     * @return a snapshot
+     */
+    @CheckReturnValue
+    public PollerCounters counters() {
+        long completions = 0;
+        long failed = 0;
+        for (PollerQueue queue : queues) {
+            CompletionQueueCounters counters = queue.queue().counters();
+            completions += counters.delivered();
+            failed += counters.failed();
+        }
+        return new PollerCounters(channels.size(), completions, failed, slowRounds.get());
+    }
+
+    /**
+     * How many channels it polls for.
+     *
+     * @return those that are open
+     */
+    @CheckReturnValue
+    public int channelCount() {
+        return channels.size();
+    }
+
+    /**
+     * Closes all its channels, without waiting for what they have outstanding, and the poller. Not
+     * from a handler or callback. A thread that is interrupted does not wait, and stays so; the
+     * close goes on.
+     *
+     * @throws MessagingException IO_TIMEOUT when the thread is still busy after 10 s: a handler
+     *     does not return
+     * @throws IllegalStateException in a handler or callback
+     */
+    @Override
+    public void close() {
+        if (confined) {
+            if (!closed) {
+                checkMayPoll();
+                closing = true;
+                failAll();
+                int ignored = round(false); // frees them
+                closed = true;
+                finish();
+            }
+            return;
+        }
+        if (onPollingThread()) {
+            throw new IllegalStateException("A handler or callback must not close its poller");
+        }
+        closing = true;
+        execute(
+                new Tasks.Task(
+                        () -> {
+                            failAll();
+                            execute(() -> closed = true); // after the channels were torn down
+                        },
+                        true));
+        try {
+            if (!thread.join(CLOSE_WITHIN)) {
+                throw new MessagingException(
+                        Status.IO_TIMEOUT,
+                        "%s is still busy after %s: a handler does not return"
+                                .formatted(this, Text.time(CLOSE_WITHIN)));
+            }
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+        }
+    }
+
+    private void failAll() {
+        clients.forEach(MessageClient::pollerCloses);
+        fail(channel -> true, Status.CANCELLED, "its poller was closed", null);
+    }
+
+    private void finish() {
+        List<RuntimeException> failures = new ArrayList<>();
+        for (PollerQueue queue : queues) {
+            closeQuietly(queue.queue()::close, failures);
+        }
+        closeQuietly(events::close, failures);
+        closeQuietly(domain::close, failures);
+        finished = true;
+        tasks.addAll(failed);
+        runTasks();
+        if (!failures.isEmpty()) {
+            RuntimeException first = failures.removeFirst();
+            failures.forEach(first::addSuppressed);
+            throw first;
+        }
+    }
+
+    private static void closeQuietly(Runnable close, List<RuntimeException> failures) {
+        try {
+            close.run();
+        } catch (RuntimeException e) {
+            failures.add(e);
+        } catch (Error e) { // the rest is closed all the same
+            report(e);
+        }
+    }
+
+    @Override
+    public String toString() {
+        return "Poller of %s, %s%s".formatted(adapter.name(), idle, closed ? ", closed" : "");
+    }
+}

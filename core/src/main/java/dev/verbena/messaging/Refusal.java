@@ -1,0 +1,79 @@
+package dev.verbena.messaging;
+
+import dev.verbena.Connector;
+import dev.verbena.Status;
+import dev.verbena.VerbenaException;
+
+import org.jspecify.annotations.Nullable;
+
+import java.net.InetSocketAddress;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.charset.StandardCharsets;
+
+/**
+ * Why a server refuses a channel: the private data of its rejection. See the package's description.
+ *
+ * @param status CONNECTION_REFUSED where a later attempt may succeed, NOT_SUPPORTED where none will
+ * @param why in words, ASCII
+ */
+record Refusal(Status status, String why) {
+    private static final int HEADER_BYTES = 8;
+    private static final int MOST_BYTES = 136; // 148 that a rejection has, less Verbena's 12
+
+    static Refusal forNow(String why) {
+        return new Refusal(Status.CONNECTION_REFUSED, why);
+    }
+
+    byte[] toBytes() {
+        byte[] text = why.getBytes(StandardCharsets.US_ASCII);
+        int length = Math.min(text.length, MOST_BYTES - HEADER_BYTES);
+        return ByteBuffer.allocate(HEADER_BYTES + length)
+                .order(ByteOrder.LITTLE_ENDIAN)
+                .putInt(Handshake.MAGIC)
+                .putInt(status.value())
+                .put(text, 0, length)
+                .array();
+    }
+
+    /** Reads a rejection's private data; null when a channel server did not write them. */
+    static @Nullable Refusal read(byte[] privateData) {
+        ByteBuffer bytes = ByteBuffer.wrap(privateData).order(ByteOrder.LITTLE_ENDIAN);
+        if (bytes.remaining() < HEADER_BYTES || bytes.getInt() != Handshake.MAGIC) {
+            return null;
+        }
+        Status status =
+                bytes.getInt() == Status.NOT_SUPPORTED.value()
+                        ? Status.NOT_SUPPORTED
+                        : Status.CONNECTION_REFUSED;
+        byte[] text = new byte[bytes.remaining()];
+        bytes.get(text);
+        return new Refusal(status, new String(text, StandardCharsets.US_ASCII).trim());
+    }
+
+    /** What to throw when an attempt to connect has failed: with the server's words, if any. */
+    static RuntimeException explain(
+            VerbenaException thrown, Connector connector, InetSocketAddress server) {
+        Refusal refusal =
+                thrown.status() == Status.CONNECTION_REFUSED
+                        ? read(connector.connectionData().privateData())
+                        : null;
+        return refusal == null
+                ? thrown
+                : new MessagingException(
+                        refusal.status,
+                        "%s refused the channel: %s".formatted(server, refusal.why),
+                        thrown);
+    }
+
+    /** Sends it. */
+    void reject(Connector connector) {
+        try {
+            connector.reject(toBytes());
+        } catch (VerbenaException | IllegalStateException e) {
+            return; // the peer has given up, or its connector is closed already
+        } finally {
+            connector.close();
+        }
+    }
+}

@@ -1,0 +1,27 @@
+package dev.verbena.messaging;
+
+/** What a channel posts for its user. */
+enum RequestKind {
+    /** A message. */
+    SEND(true, false, false),
+    /** A write into memory that the peer exposes. */
+    WRITE(false, false, false),
+    /** A read from memory that the peer exposes. */
+    READ(false, true, false),
+    /** A message that invalidates the remote key of an exposure. */
+    SEND_AND_INVALIDATE(true, false, true),
+    /** A write, and a message that invalidates the remote key. */
+    WRITE_AND_INVALIDATE(true, false, true);
+
+    /** Whether it sends a message, which uses a receive of the peer. */
+    final boolean message;
+
+    final boolean reads;
+    final boolean invalidates;
+
+    RequestKind(boolean message, boolean reads, boolean invalidates) {
+        this.message = message;
+        this.reads = reads;
+        this.invalidates = invalidates;
+    }
+}

@@ -1,0 +1,193 @@
+package dev.verbena.messaging;
+
+import dev.verbena.BufferList;
+import dev.verbena.PostResult;
+import dev.verbena.RemoteMemory;
+import dev.verbena.Status;
+import dev.verbena.internal.util.Text;
+
+import org.jspecify.annotations.Nullable;
+
+import java.lang.foreign.MemorySegment;
+import java.time.Duration;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.Future;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
+
+/** Requests that wait for room: threads, or futures, in the queue of the {@link Outbox}. */
+final class RoomWait {
+    /** Completes the future that is attached. */
+    static final SendCallback COMPLETE_FUTURE = RoomWait::completeFuture;
+
+    private final MessageChannel channel;
+    private final Outbox outbox;
+
+    RoomWait(MessageChannel channel, Outbox outbox) {
+        this.channel = channel;
+        this.outbox = outbox;
+    }
+
+    /** As {@link MessageChannel#send}. */
+    void send(MemorySegment data, Duration timeout) throws InterruptedException {
+        Poller poller = channel.poller;
+        poller.checkMayWait();
+        Status status = channel.trySend(data);
+        if (status == Status.NO_MORE_ENTRIES) {
+            long left = TimeUnit.NANOSECONDS.convert(timeout);
+            status = poller.onPollingThread() ? pollForRoom(data, left) : awaitPost(data, left);
+        }
+        if (status == Status.NO_MORE_ENTRIES && channel.isOpen()) {
+            throw new MessagingException(
+                    Status.IO_TIMEOUT,
+                    "There was no room for a message within %s: the peer of %s has not released enough messages"
+                            .formatted(Text.time(timeout), channel));
+        }
+        if (!status.isSuccess()) {
+            throw channel.end.exception(status);
+        }
+    }
+
+    private Status pollForRoom(MemorySegment data, long nanoseconds) {
+        long deadline = System.nanoTime() + nanoseconds;
+        Status status;
+        long left;
+        do {
+            left = deadline - System.nanoTime();
+            int ignored = channel.poller.await(Duration.ofNanos(left));
+            status = channel.trySend(data);
+        } while (status == Status.NO_MORE_ENTRIES && left > 0);
+        return status;
+    }
+
+    /**
+     * Waits in the queue of those that came first, until this message was posted.
+     *
+     * @return SUCCESS, NO_MORE_ENTRIES when the time is over, or why it was refused
+     */
+    private Status awaitPost(MemorySegment data, long nanoseconds) throws InterruptedException {
+        Outbox.Pending mine =
+                new Outbox.Pending(
+                        RequestKind.SEND, data, null, null, new CompletableFuture<>(), true);
+        channel.lock.lockInterruptibly();
+        try {
+            if (!channel.end.takesRequests()) {
+                return Status.CONNECTION_INVALID;
+            }
+            boolean ignored = outbox.enqueue(mine);
+        } finally {
+            channel.lock.unlock();
+        }
+        try {
+            mine.future().get(nanoseconds, TimeUnit.NANOSECONDS);
+            return Status.SUCCESS;
+        } catch (ExecutionException e) {
+            if (e.getCause() instanceof IllegalStateException arenaClosed) {
+                throw arenaClosed;
+            }
+            return Status.CONNECTION_INVALID; // the reason is known
+        } catch (TimeoutException e) {
+            return withdraw(mine) ? Status.NO_MORE_ENTRIES : tooLate(mine);
+        } catch (InterruptedException e) {
+            if (withdraw(mine)) {
+                throw e;
+            }
+            Thread.currentThread().interrupt();
+            return tooLate(mine);
+        }
+    }
+
+    /** It waits no more: it was posted, or the channel has ended and is about to say so. */
+    private static Status tooLate(Outbox.Pending mine) {
+        return mine.future().state() == Future.State.SUCCESS
+                ? Status.SUCCESS
+                : Status.CONNECTION_INVALID;
+    }
+
+    private boolean withdraw(Outbox.Pending mine) {
+        channel.lock.lock();
+        try {
+            boolean withdrawn = outbox.withdraw(mine.future());
+            outbox.roomChanged(); // those behind it may need none
+            return withdrawn;
+        } finally {
+            channel.lock.unlock();
+        }
+    }
+
+    /** Posts a request when there is room: a future that is done when it has ended. */
+    CompletableFuture<Void> async(
+            RequestKind kind,
+            MemorySegment data,
+            @Nullable BufferList local,
+            @Nullable RemoteMemory remote) {
+        CompletableFuture<Void> future = new CompletableFuture<>();
+        channel.lock.lock();
+        try {
+            PostResult result =
+                    channel.post(
+                            kind,
+                            data,
+                            0,
+                            data.byteSize(),
+                            local,
+                            remote,
+                            0,
+                            COMPLETE_FUTURE,
+                            future);
+            if (result == PostResult.FULL && channel.isOpen()) {
+                if (!outbox.enqueue(new Outbox.Pending(kind, data, local, remote, future, false))) {
+                    future.completeExceptionally(
+                            new MessagingException(
+                                    result.status(),
+                                    "1,024 requests wait for room already: wait for some of their futures first"));
+                }
+            } else if (!result.isAccepted()) {
+                future.completeExceptionally(outbox.refusal(result, remote));
+            }
+        } finally {
+            channel.lock.unlock();
+        }
+        return future;
+    }
+
+    /**
+     * After the end: the oldest request that waits for room gets the reason.
+     *
+     * @return false when there is none
+     */
+    boolean cancelOldest(Status status) {
+        Outbox.Pending oldest;
+        channel.lock.lock();
+        try {
+            oldest = outbox.oldestPending();
+        } finally {
+            channel.lock.unlock();
+        }
+        if (oldest == null) {
+            return false;
+        }
+        oldest.future().completeExceptionally(channel.end.exception(status));
+        channel.lock.lock();
+        try {
+            outbox.cancelled(oldest);
+        } finally {
+            channel.lock.unlock();
+        }
+        return true;
+    }
+
+    @SuppressWarnings("unchecked") // what async() attached
+    static void completeFuture(MessageChannel channel, @Nullable Object attachment, Status status) {
+        CompletableFuture<Void> future = (CompletableFuture<Void>) attachment;
+        if (future == null) {
+            return;
+        }
+        if (status.isSuccess()) {
+            future.complete(null);
+        } else {
+            future.completeExceptionally(channel.end.exception(status));
+        }
+    }
+}

@@ -1,0 +1,21 @@
+package dev.verbena.messaging;
+
+import dev.verbena.Status;
+
+import org.jspecify.annotations.Nullable;
+
+/** Called once for each message, write or read that was accepted, when it has ended. */
+@FunctionalInterface
+public interface SendCallback {
+    /**
+     * A request has ended. Called by the thread of the {@link Poller}, and must not block: it holds
+     * up all channels of the poller.
+     *
+     * @param channel the channel
+     * @param attachment what the request was given
+     * @param status SUCCESS when the message, or what was written, is in the peer's memory, or what
+     *     was read in this side's; otherwise why the channel is closed: whether the peer has the
+     *     message is not known
+     */
+    void ended(MessageChannel channel, @Nullable Object attachment, Status status);
+}

@@ -1,0 +1,104 @@
+/**
+ * Messages between Java programs. Most services begin here; the package uses nothing but the public
+ * API of {@link dev.verbena}.
+ *
+ * <p>This is a whole program, a server that sends each message back, and its client:
+ *
+ * {@snippet file="dev/verbena/examples/HelloMessages.java" region="program"}
+ *
+ * <p>A {@link dev.verbena.messaging.Poller} is a thread that polls for many channels. A {@link
+ * dev.verbena.messaging.MessageChannel} is a connection with its buffers. A {@link
+ * dev.verbena.messaging.MessageServer} accepts channels; a {@link
+ * dev.verbena.messaging.MessageClient} connects again when its channel has ended. Begin with {@link
+ * dev.verbena.messaging.IdleStrategy#events}, which sleeps while there is nothing to do; {@link
+ * dev.verbena.messaging.IdleStrategy#spinThenWait} answers sooner and takes more processor time.
+ * Close channels and servers first, then their poller, then the adapter.
+ *
+ * <p>An {@link dev.verbena.messaging.Exposure} is memory that the peer may write or read; {@link
+ * dev.verbena.messaging.PeerMemory} writes and reads the peer's. A {@link
+ * dev.verbena.messaging.RawConnection} has neither the framing nor the credits described below: it
+ * is for other protocols, such as NVMe over RDMA.
+ *
+ * <p>Any number of threads may wait for room, for a message, or for an answer of their own, and
+ * they may be virtual threads:
+ *
+ * {@snippet file="dev/verbena/examples/ThousandThreads.java" region="ask"}
+ *
+ * <h2>On the wire</h2>
+ *
+ * <p>Both sides announce their limits in the private data of the connection, little-endian:
+ *
+ * <table>
+ *   <caption>Private data, 16 bytes</caption>
+ *   <tr><th>bytes</th><th>content</th></tr>
+ *   <tr><td>0 to 3</td><td>"VBCH"</td></tr>
+ *   <tr><td>4</td><td>version, 1</td></tr>
+ *   <tr><td>5</td><td>0</td></tr>
+ *   <tr><td>6, 7</td><td>number of messages that this side has receives for (it has 4 more for
+ *       control frames)</td></tr>
+ *   <tr><td>8 to 11</td><td>the longest message that this side receives</td></tr>
+ *   <tr><td>12, 13</td><td>number of exposures that this side may have at a time</td></tr>
+ *   <tr><td>14, 15</td><td>number of exposures that this side lets its peer have at a time</td></tr>
+ * </table>
+ *
+ * <p>A server that refuses gives its reason in the private data of the rejection: "VBCH", then a
+ * status, little-endian, then a sentence in ASCII. The status is 0xC0000236 if a later attempt may
+ * succeed (the server is full or stopping), and 0xC00000BB if none will (another version).
+ *
+ * <p>After that, each send is one frame: a header of 16 bytes, little-endian, the message, and up
+ * to two notes:
+ *
+ * <table>
+ *   <caption>A frame</caption>
+ *   <tr><th>bytes</th><th>content</th></tr>
+ *   <tr><td>0</td><td>1 message, 2 credit, 3 keep-alive</td></tr>
+ *   <tr><td>1</td><td>version, 1</td></tr>
+ *   <tr><td>2</td><td>number of notes after the message: 0 to 2</td></tr>
+ *   <tr><td>3</td><td>0</td></tr>
+ *   <tr><td>4 to 7</td><td>total number of the peer's messages that this side has released; wraps
+ *       around</td></tr>
+ *   <tr><td>8 to 11</td><td>length of the message; 0 in credit and keep-alive frames</td></tr>
+ *   <tr><td>12 to 15</td><td>total number of the peer's control frames (credit, keep-alive) that this
+ *       side has taken; wraps around</td></tr>
+ * </table>
+ *
+ * <p>Let N be the number of messages that the peer has receives for. A side may send a message
+ * while fewer than N of its messages are sent but not yet reported as released. It may send a
+ * control frame while fewer than 3 of its control frames are sent but not yet reported as taken;
+ * for a frame that itself reports two or more of the peer's control frames the limit is 4. A side
+ * that has received nothing for some time sends a keep-alive, and the peer answers with the next
+ * frame that it sends. That is a credit frame at once, unless its credit does not allow one.
+ *
+ * <p>A receive therefore has room for 32 bytes more than the longest message.
+ *
+ * <h2>Remote memory on the wire</h2>
+ *
+ * <p>A note is about one remote key (NDK: token). A key that a side gives to its peer belongs to a
+ * memory window, which is bound on the queue pair of the channel before the frame that mentions it:
+ *
+ * <table>
+ *   <caption>A note, 8 bytes, little-endian</caption>
+ *   <tr><th>bytes</th><th>content</th></tr>
+ *   <tr><td>0</td><td>1 exposed, 2 asked back, 3 given back</td></tr>
+ *   <tr><td>1 to 3</td><td>0</td></tr>
+ *   <tr><td>4 to 7</td><td>the key</td></tr>
+ * </table>
+ *
+ * <ul>
+ *   <li><b>Exposed:</b> the peer may use this key of the sender. The note is in the frame of the
+ *       message that carries the {@link dev.verbena.RemoteMemory}, or in an earlier one. There are
+ *       never more keys exposed, or asked back and not yet answered, than the private data of both
+ *       sides allow.
+ *   <li>A message that is sent with send-and-invalidate takes an exposed key back; the completion
+ *       of the receive names the key. No other frame may invalidate. Only a key that is exposed may
+ *       be invalidated, and only once.
+ *   <li><b>Asked back:</b> the sender asks the peer to stop using this key. The peer answers with
+ *       <b>given back</b>, after the last request that names the key, and with a read fence if
+ *       reads by the key are outstanding. It answers even if it has just taken the key back itself.
+ *       Then the sender invalidates the key, unless the peer did.
+ * </ul>
+ */
+@NullMarked
+package dev.verbena.messaging;
+
+import org.jspecify.annotations.NullMarked;

@@ -1,0 +1,139 @@
+package dev.verbena.messaging;
+
+import static dev.verbena.messaging.FakeFabric.port;
+import static dev.verbena.messaging.FakeFabric.until;
+import static dev.verbena.messaging.OneThread.text;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.verbena.Access;
+import dev.verbena.MemoryRegion;
+import dev.verbena.OpFlags;
+import dev.verbena.UncaughtReports;
+import dev.verbena.VerbenaException;
+
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.extension.RegisterExtension;
+
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
+
+/**
+ * A service over a fabric in which one native call fails for lack of memory: each of them in turn.
+ * Whatever it hits, the pollers go on, every future completes, and nothing is left behind.
+ */
+@Timeout(300)
+class ErrorAtEveryStepTest {
+    private static final MessagingOptions OPTIONS =
+            MessagingOptions.DEFAULTS
+                    .withMaxMessage(100)
+                    .withOutstanding(4)
+                    .withReceives(4)
+                    .withExposures(2)
+                    .withTimeout(Duration.ofSeconds(20));
+    private static final int MOST_STEPS = 500;
+
+    @RegisterExtension final UncaughtReports uncaught = new UncaughtReports();
+
+    @Test
+    void pollersGoOnAndEveryWaiterHears() throws Exception {
+        List<String> hit = new ArrayList<>();
+        for (int step = 0; step < MOST_STEPS; step++) {
+            String thrown = run(step);
+            if (thrown == null) {
+                break; // it was past the last one
+            }
+            hit.add(thrown);
+        }
+        assertThat(hit)
+                .hasSizeLessThan(MOST_STEPS)
+                .contains("createQp", "registerMemory", "connect", "accept", "allocateWindow");
+    }
+
+    private static String run(int step) throws Exception {
+        AtomicInteger received = new AtomicInteger();
+        List<CompletableFuture<?>> futures = new ArrayList<>();
+        try (FakeFabric fabric = new FakeFabric()) {
+            fabric.errors.at(step);
+            try (Poller ofServer = Poller.start(fabric.adapter, IdleStrategy.events());
+                    Poller ofClient = Poller.start(fabric.adapter, IdleStrategy.events())) {
+                try (MessageServer server =
+                                MessageServer.listen(
+                                        ofServer,
+                                        port(7000 + step),
+                                        OPTIONS,
+                                        4,
+                                        (channel, message) -> received.incrementAndGet(),
+                                        channel -> {});
+                        MemoryRegion region = ofClient.domain().allocate(100, Access.LOCAL_WRITE)) {
+                    use(ofClient, server, region, futures);
+                    reconnect(ofClient, server);
+                } catch (OutOfMemoryError injected) {
+                    assertThat(injected).hasMessageStartingWith("injected");
+                }
+                fabric.errors.none();
+                isAlive(ofServer);
+                isAlive(ofClient);
+                for (CompletableFuture<?> future : futures) {
+                    assertThat(future.handle((value, thrown) -> "done").get(30, TimeUnit.SECONDS))
+                            .isEqualTo("done");
+                }
+                until(() -> ofServer.channelCount() + ofClient.channelCount() == 0);
+            } catch (OutOfMemoryError injected) {
+                assertThat(injected).hasMessageStartingWith("injected");
+            } finally {
+                fabric.errors.none();
+            }
+            return fabric.errors.thrown();
+        } // asserts that no native object is left
+    }
+
+    private static void use(
+            Poller poller,
+            MessageServer server,
+            MemoryRegion region,
+            List<CompletableFuture<?>> futures)
+            throws InterruptedException {
+        try (MessageChannel channel =
+                MessageChannel.connect(poller, server.localAddress(), OPTIONS, null)) {
+            futures.add(channel.closed());
+            for (int i = 0; i < 10; i++) {
+                futures.add(channel.sendAsync(text("message " + i)));
+            }
+            try (Exposure exposure =
+                    channel.expose(region, OpFlags.ALLOW_REMOTE_READ, Duration.ofSeconds(5))) {
+                futures.add(exposure.returned());
+                channel.send(text("exposed"), Duration.ofSeconds(20));
+            }
+        } catch (VerbenaException expected) {
+            // It, too, is a way to hear of the failure.
+        }
+    }
+
+    /** One step that fails for lack of memory ends no client: it tries again. */
+    private static void reconnect(Poller poller, MessageServer server) throws InterruptedException {
+        try (MessageClient client =
+                MessageClient.start(
+                        poller,
+                        server.localAddress(),
+                        OPTIONS,
+                        ReconnectOptions.DEFAULTS,
+                        null,
+                        channel -> {})) {
+            client.channel(Duration.ofSeconds(30)).close();
+            client.channel(Duration.ofSeconds(30)).send(text("again"), Duration.ofSeconds(20));
+        }
+    }
+
+    private static void isAlive(Poller poller) throws InterruptedException {
+        CountDownLatch ran = new CountDownLatch(1);
+        poller.execute(ran::countDown);
+        assertThat(ran.await(30, TimeUnit.SECONDS)).as("the poller runs tasks").isTrue();
+    }
+}

@@ -1,0 +1,317 @@
+package dev.verbena.messaging;
+
+import static dev.verbena.messaging.OneThread.BIND;
+import static dev.verbena.messaging.OneThread.INVALIDATE;
+import static dev.verbena.messaging.OneThread.LONG;
+import static dev.verbena.messaging.OneThread.WRITE;
+import static dev.verbena.messaging.OneThread.text;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.verbena.Access;
+import dev.verbena.MemoryRegion;
+import dev.verbena.RemoteMemory;
+import dev.verbena.Status;
+
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
+import org.junit.jupiter.params.provider.ValueSource;
+
+import java.time.Duration;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.atomic.AtomicReference;
+
+/** How the exposure of memory ends on this side: revoked, by its deadline, or with its channel. */
+@Timeout(120)
+class ExposureEndTest {
+    @Test
+    void whatThePeerHasNotHeardOfIsInvalidatedAtOnce() {
+        try (OneThread two = OneThread.open()) {
+            Exposure exposure = two.expose(WRITE, LONG);
+            int token = exposure.token;
+            exposure.revoke();
+            exposure.revoke();
+            two.run();
+            assertThat(two.log).containsExactly("CANCELLED");
+            assertThat(two.posted(BIND)).isOne();
+            assertThat(two.posted(INVALIDATE)).isOne();
+            assertThat(two.device.sends).hasSize(2); // no frame
+            RemoteMemory remote = RemoteMemory.of(two.region.memory().address(), token, 1000);
+            assertThat(two.b.peerMemory().tryWrite(two.bytes("x"), remote, 0, null, null))
+                    .isEqualTo(Status.ACCESS_VIOLATION);
+        }
+    }
+
+    @Test
+    void thePeerIsAskedBeforeAKeyIsInvalidatedHere() {
+        try (OneThread two = OneThread.open()) {
+            Exposure exposure = two.expose(WRITE, LONG);
+            RemoteMemory remote = two.announce(exposure);
+            // What it has posted by then is carried out.
+            two.device.running = false;
+            assertThat(two.b.peerMemory().tryWrite(two.bytes("late"), remote, 0, null, null))
+                    .isEqualTo(Status.SUCCESS);
+            exposure.revoke();
+            two.run();
+            assertThat(two.posted(INVALIDATE)).isZero();
+            assertThat(two.log).isEmpty();
+            two.device.running = true;
+            two.run();
+            assertThat(two.log).containsExactly("CANCELLED");
+            assertThat(two.region.memory().getString(0)).isEqualTo("late");
+            assertThat(two.posted(INVALIDATE)).isOne();
+            assertThat(two.b.peerMemory().trySendAndInvalidate(text("x"), 0, 1, remote, null, null))
+                    .isEqualTo(Status.ACCESS_VIOLATION);
+            assertThat(two.a.isOpen()).isTrue();
+            assertThat(two.b.isOpen()).isTrue();
+        }
+    }
+
+    /** The deadline, and the peer's message: whichever is first, in every order that there is. */
+    @ParameterizedTest
+    @ValueSource(strings = {"deadline", "message", "message, not polled", "both at once"})
+    void theDeadlineAndThePeersMessageMeet(String first) {
+        try (OneThread two = OneThread.open()) {
+            Exposure exposure = two.expose(WRITE, Duration.ofSeconds(1));
+            RemoteMemory remote = two.announce(exposure);
+            two.a.tick(two.poller.tick()); // from here on, it has a second
+            int late = two.poller.tick() + 11;
+            two.device.running = !first.equals("both at once");
+            if (first.equals("deadline")) {
+                two.a.tick(late);
+                two.run();
+            }
+            Status status =
+                    two.b
+                            .peerMemory()
+                            .tryWriteAndInvalidate(
+                                    two.bytes("value"),
+                                    remote,
+                                    0,
+                                    text("answer"),
+                                    0,
+                                    6,
+                                    null,
+                                    null);
+            switch (first) {
+                case "deadline" -> assertThat(status).isEqualTo(Status.ACCESS_VIOLATION);
+                case "message" -> {
+                    two.run();
+                    two.a.tick(late);
+                }
+                case "message, not polled" -> {
+                    two.device.run(); // the completion is there, and nobody has seen it
+                    two.a.tick(late);
+                }
+                default -> two.a.tick(late);
+            }
+            two.device.running = true;
+            two.run();
+            boolean revoked = first.equals("deadline");
+            assertThat(two.log).containsExactly(revoked ? "IO_TIMEOUT" : "SUCCESS answer");
+            assertThat(two.posted(INVALIDATE)).isEqualTo(revoked ? 1 : 0);
+            assertThat(two.a.isOpen()).isTrue();
+            assertThat(two.b.isOpen()).isTrue();
+            // All windows are free again.
+            for (int i = 0; i < 4; i++) {
+                two.announce(two.expose(WRITE, LONG));
+            }
+            assertThat(two.device.windowCount()).isEqualTo(4);
+        }
+    }
+
+    @Test
+    void answersThatWaitForRoomAreRefusedOnceAskedBack() {
+        try (OneThread two = OneThread.open()) {
+            Exposure exposure = two.expose(WRITE, LONG);
+            RemoteMemory remote = two.announce(exposure);
+            two.keeps = true;
+            for (int i = 0; i < 4; i++) {
+                assertThat(two.b.trySend(text("m")).isSuccess()).isTrue();
+            }
+            CompletableFuture<Void> answer =
+                    two.b.peerMemory().writeAndInvalidateAsync(two.bytes("x"), remote, text("y"));
+            CompletableFuture<Void> behind = two.b.sendAsync(text("z"));
+            two.run();
+            exposure.revoke();
+            two.run();
+            assertThat(answer).isNotDone();
+            two.log.clear();
+            two.keeps = false;
+            two.kept.forEach(Message::release);
+            two.run();
+            assertThatThrownBy(answer::get)
+                    .hasCauseInstanceOf(MessagingException.class)
+                    .hasMessageContaining("ACCESS_VIOLATION");
+            assertThat(behind).isCompleted();
+            assertThat(two.log).containsExactly("a got z");
+            assertThat(two.b.isOpen()).isTrue();
+        }
+    }
+
+    @Test
+    void aPeerThatDoesNotAnswerEndsTheChannel() {
+        try (OneThread two = OneThread.open()) {
+            Exposure exposure = two.expose(WRITE, LONG);
+            two.announce(exposure);
+            two.device.running = false;
+            exposure.revoke();
+            two.run();
+            assertThat(two.log).isEmpty();
+            two.pass(Duration.ofSeconds(9));
+            assertThat(two.a.isOpen()).isTrue();
+            two.pass(Duration.ofMillis(1400));
+            assertThat(two.log).containsExactly("IO_TIMEOUT"); // and nobody can use the key
+            assertThat(two.a.closeReason().status()).isEqualTo(Status.IO_TIMEOUT);
+        }
+    }
+
+    /** Acknowledged by its device, but not answered by its program. */
+    @Test
+    void aPeerThatHangsEndsTheChannel() {
+        try (OneThread two = OneThread.open()) {
+            Exposure exposure = two.expose(WRITE, LONG);
+            two.announce(exposure);
+            two.hangs = true;
+            exposure.revoke();
+            two.run();
+            two.pass(Duration.ofSeconds(9));
+            assertThat(two.a.isOpen()).isTrue();
+            two.a.tick(two.poller.tick() + 14);
+            assertThat(two.a.closeReason())
+                    .hasMessageContaining(
+                            "memory that was asked back was not given back within 10 s");
+            assertThat(two.log).isEmpty(); // the peer can still write
+            two.run();
+            assertThat(two.log).containsExactly("IO_TIMEOUT");
+        }
+    }
+
+    enum End {
+        CLOSE,
+        FAIL,
+        CALLBACK_THROWS
+    }
+
+    @ParameterizedTest
+    @EnumSource(End.class)
+    void theEndOfTheChannelReachesEveryExposureOnce(End how) throws Exception {
+        try (OneThread two = OneThread.open()) {
+            Exposure announced = two.expose(WRITE, LONG);
+            two.announce(announced);
+            Exposure asked = two.expose(WRITE, LONG);
+            two.announce(asked);
+            Exposure waiting = two.a.expose(two.region, WRITE, LONG);
+            CompletableFuture<Message> future = waiting.returned();
+            two.device.running = false;
+            asked.revoke();
+            Exposure unannounced = two.expose(WRITE, LONG);
+            unannounced.revoke(); // its invalidate is outstanding
+            switch (how) {
+                case CLOSE -> two.a.close();
+                case FAIL -> two.a.fail(Status.CONNECTION_ABORTED, "of a test", null);
+                default -> {
+                    two.device.running = true;
+                    RuntimeException thrown = new IllegalStateException("of a test");
+                    assertThat(
+                                    two.a.trySend(
+                                            text("x"),
+                                            0,
+                                            1,
+                                            (channel, attachment, status) -> {
+                                                throw thrown;
+                                            },
+                                            null))
+                            .isEqualTo(Status.SUCCESS);
+                }
+            }
+            two.run();
+            assertThat(two.log).hasSize(3).noneMatch(line -> line.contains("in use"));
+            assertThatThrownBy(future::get)
+                    .hasCauseInstanceOf(MessagingException.class)
+                    .hasMessageContaining("is closed");
+            assertThatThrownBy(waiting::await)
+                    .isInstanceOf(MessagingException.class)
+                    .hasMessageContaining("is closed")
+                    .doesNotMatch(why -> why.getCause() instanceof MessagingException);
+            waiting.close();
+            assertThat(two.a.closed()).isDone();
+            assertThat(two.a.tryExpose(two.region, 0, 1, WRITE, LONG, (e, status, m) -> {}, null))
+                    .isNull();
+            assertThatThrownBy(() -> two.a.expose(two.region, WRITE, LONG))
+                    .isInstanceOf(MessagingException.class);
+        }
+    }
+
+    /** A thread that waits gets the answer, although another thread closes the exposure. */
+    @Test
+    void aCloseLeavesTheMessageToTheThreadThatWaits() throws Exception {
+        try (Two two = new Two(OneThread.SMALL, null, null);
+                MemoryRegion region = two.poller.domain().allocate(64, Access.LOCAL_WRITE)) {
+            for (int i = 0; i < 20; i++) {
+                Exposure exposure = two.a.expose(region, WRITE, LONG);
+                two.a.send(text("exposed"), LONG);
+                two.b.receive(LONG).close();
+                CountDownLatch polls = new CountDownLatch(1);
+                MessageChannelEndTest.stopPolling(two.poller, polls);
+                two.b
+                        .peerMemory()
+                        .trySendAndInvalidate(
+                                text("answer"), 0, 6, exposure.remoteMemory(), null, null)
+                        .orThrow();
+                Two.step(two.device);
+                AtomicReference<Message> answer = new AtomicReference<>();
+                Thread waiting =
+                        Thread.ofPlatform()
+                                .start(
+                                        () -> {
+                                            try {
+                                                answer.set(exposure.await());
+                                            } catch (InterruptedException e) {
+                                                throw new IllegalStateException(e);
+                                            }
+                                        });
+                FakeFabric.until(() -> waiting.getState() == Thread.State.WAITING);
+                Thread closing = Thread.ofPlatform().start(exposure::close);
+                FakeFabric.until(() -> closing.getState() == Thread.State.WAITING);
+                polls.countDown();
+                waiting.join();
+                closing.join();
+                Message message = answer.get();
+                assertThat(two.a.inbox.message(message.slot())).isSameAs(message); // it is kept
+                message.close();
+            }
+        }
+    }
+
+    /** The caller of returned() keeps the message when the wait of another is interrupted. */
+    @Test
+    void anInterruptedWaitLeavesTheMessageToOthers() throws Exception {
+        try (OneThread two = new OneThread(OneThread.SMALL, (channel, message) -> {})) {
+            Exposure exposure = two.a.expose(two.region, WRITE, LONG);
+            CompletableFuture<Message> returned = exposure.returned();
+            RemoteMemory remote = two.announce(exposure);
+            Thread waiting =
+                    Thread.ofPlatform()
+                            .start(
+                                    () ->
+                                            assertThatThrownBy(exposure::await)
+                                                    .isInstanceOf(InterruptedException.class));
+            waiting.interrupt();
+            waiting.join();
+            two.b
+                    .peerMemory()
+                    .trySendAndInvalidate(text("answer"), 0, 6, remote, null, null)
+                    .orThrow();
+            two.run();
+            exposure.close();
+            Message message = returned.join();
+            assertThat(two.a.inbox.message(message.slot())).isSameAs(message); // it is kept
+            message.close();
+        }
+    }
+}

@@ -1,0 +1,84 @@
+package dev.verbena.messaging;
+
+import static dev.verbena.messaging.OneThread.text;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.verbena.Access;
+import dev.verbena.BufferList;
+import dev.verbena.MemoryRegion;
+import dev.verbena.OpFlags;
+import dev.verbena.RemoteMemory;
+import dev.verbena.Status;
+import dev.verbena.VerbenaException;
+
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+import java.time.Duration;
+import java.util.concurrent.CompletableFuture;
+
+/** Each cause of a refused access to the peer's memory has its own sentence. */
+@Timeout(60)
+class PeerMemoryRefusalTest {
+    private static final Duration LONG = Duration.ofSeconds(30);
+
+    private static void isRefused(CompletableFuture<Void> future, Status status, String... why) {
+        assertThatThrownBy(future::get)
+                .cause()
+                .isInstanceOf(MessagingException.class)
+                .hasMessageContainingAll(why)
+                .extracting(thrown -> ((VerbenaException) thrown).status())
+                .isEqualTo(status);
+    }
+
+    @Test
+    void whatThisSideKnowsIsSaidBeforeThePost() throws Exception {
+        try (OneThread two = OneThread.open();
+                MemoryRegion readOnly = two.pollerOfB.domain().allocate(10, Access.REMOTE_READ)) {
+            PeerMemory memory = two.b.peerMemory();
+            Exposure exposure = two.a.expose(two.region, OpFlags.ALLOW_REMOTE_WRITE, LONG);
+            RemoteMemory remote = two.announce(exposure);
+            BufferList bytes = two.bytes("five5");
+            isRefused(
+                    memory.writeAsync(bytes, remote.slice(0, 4)),
+                    Status.INVALID_PARAMETER,
+                    "the bytes would go beyond the remote memory");
+            isRefused(
+                    memory.writeAsync(BufferList.of(two.region), remote),
+                    Status.INVALID_PARAMETER_MIX,
+                    "another protection domain");
+            isRefused(
+                    memory.readAsync(remote, BufferList.of(readOnly)),
+                    Status.ACCESS_VIOLATION,
+                    "register it with LOCAL_WRITE");
+            RemoteMemory invented = RemoteMemory.of(remote.address(), ~remote.token(), 10);
+            isRefused(
+                    memory.writeAsync(bytes, invented),
+                    Status.ACCESS_VIOLATION,
+                    "MessageChannel over QueuePair",
+                    "the peer exposes no memory with the token 0x%08x".formatted(~remote.token()),
+                    "a message of this channel");
+            exposure.revoke();
+            two.run();
+            isRefused(
+                    memory.writeAsync(bytes, remote),
+                    Status.ACCESS_VIOLATION,
+                    "the exposure with the token 0x%08x has ended".formatted(remote.token()),
+                    "the peer asked for that memory back");
+            Exposure second = two.a.expose(two.region, OpFlags.ALLOW_REMOTE_WRITE, LONG);
+            RemoteMemory next = two.announce(second);
+            CompletableFuture<Void> back = memory.sendAndInvalidateAsync(text("x"), next);
+            isRefused(
+                    memory.writeAsync(bytes, next),
+                    Status.ACCESS_VIOLATION,
+                    "the exposure with the token 0x%08x has ended".formatted(next.token()),
+                    "this side gave that memory back");
+            two.run();
+            assertThat(back).isCompleted();
+            second.close(); // releases the message
+            assertThat(two.b.isOpen()).isTrue();
+        }
+    }
+}
