@@ -42,12 +42,11 @@ final class ConnectAttempt {
     /** By the polling thread. */
     void start() {
         MessageChannel channel = null;
-        Connector connector = null;
         try {
             MessageChannel made = new MessageChannel(poller, options, handler);
             channel = made;
             Connector by = poller.adapter().createConnector();
-            connector = by;
+            made.open(by);
             CompletableFuture<Void> asked =
                     by.connectAsync(made.pair(), server, made.connectionOptions());
             answer = asked;
@@ -59,7 +58,7 @@ final class ConnectAttempt {
                             (nothing, thrown) -> poller.execute(() -> answered(made, by, thrown)));
         } catch (Throwable t) {
             if (channel != null) {
-                channel.abandon(connector);
+                channel.abandon();
             }
             listener.ended(null, t);
         }
@@ -67,19 +66,20 @@ final class ConnectAttempt {
 
     private void answered(MessageChannel channel, Connector connector, @Nullable Throwable thrown) {
         try {
-            if (thrown instanceof VerbenaException e) {
-                throw Refusal.explain(e, connector, server);
-            }
             if (thrown != null) {
                 throw thrown;
             }
-            Handshake peer = Handshake.read(connector.connectionData().privateData());
-            channel.open(peer, connector); // before the peer may send
+            // Before the peer may send.
+            channel.agree(Handshake.read(connector.connectionData().privateData()));
             connector.completeConnect();
             channel.established();
         } catch (Throwable t) {
-            channel.abandon(connector);
-            listener.ended(null, t);
+            channel.notConnected(connector, t);
+            listener.ended(
+                    null,
+                    t instanceof VerbenaException e
+                            ? Refusal.explain(e, channel.peerData(), server)
+                            : t);
             return;
         }
         listener.ended(channel, null);

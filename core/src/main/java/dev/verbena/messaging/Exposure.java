@@ -75,7 +75,6 @@ public final class Exposure implements AutoCloseable {
     int timeout; // ticks: its own, then the peer's to answer
     boolean timed; // whether that began, at a tick
     int expires; // the last tick in time
-    int bindsBefore; // that were posted when its invalidate was
 
     Exposure(MessageChannel channel, boolean reusable) {
         this.channel = channel;
@@ -132,7 +131,7 @@ public final class Exposure implements AutoCloseable {
                                                     status == Status.IO_TIMEOUT
                                                             ? "was not taken back by the peer in time, and was revoked"
                                                             : "was revoked"))
-                            : channel.end.exception(status));
+                            : channel.exception(status));
         }
     }
 

@@ -29,10 +29,14 @@ import java.util.concurrent.locks.Condition;
  * has come: so the peer never has more answers to give than this side has windows.
  */
 final class Exposures {
-    /** In the context of an invalidate, above the token. */
-    static final long INVALIDATE = 4L << 32;
+    /** An exposure's token, the attachment, was invalidated here. */
+    static final SendCallback INVALIDATED =
+            (channel, exposure, status) -> {
+                if (status.isSuccess() && exposure instanceof Exposure invalidated) {
+                    channel.exposures.invalidated(invalidated);
+                }
+            };
 
-    private static final long BIND = 8L << 32;
     private static final OpFlags RIGHTS = OpFlags.ALLOW_REMOTE_READ.and(OpFlags.ALLOW_REMOTE_WRITE);
     private static final OpFlags WITH_NEXT = OpFlags.SILENT_SUCCESS.and(OpFlags.DEFER);
 
@@ -87,7 +91,7 @@ final class Exposures {
         channel.lock.lock();
         try {
             MemoryWindow window =
-                    channel.end.takesRequests() && channel.outbox.isEstablished()
+                    channel.takesRequests() && channel.outbox.isEstablished()
                             ? bind(region, offset, length, rights)
                             : null;
             if (window == null) {
@@ -142,14 +146,14 @@ final class Exposures {
         }
         PostResult result = null; // if it throws
         try {
-            result = pair.bind(BIND, window, region, offset, length, rights.and(WITH_NEXT));
+            result = pair.bind(0, window, region, offset, length, rights.and(WITH_NEXT));
         } finally {
             if (result != PostResult.ACCEPTED) {
                 free.push(window);
             }
         }
         if (result == PostResult.NOT_CONNECTED) {
-            channel.end.sendRefused(result.status());
+            channel.reason.refused("a bind", result.status());
             return null;
         }
         result.orThrow();
@@ -170,8 +174,8 @@ final class Exposures {
                 if (exposure != null) {
                     return exposure;
                 }
-                if (channel.end.isFinal() || channel.end.isClosing()) {
-                    throw channel.end.exception(Status.CONNECTION_INVALID);
+                if (channel.reason.isFinal() || channel.isClosing()) {
+                    throw channel.exception(Status.CONNECTION_INVALID);
                 }
                 if (left <= 0) {
                     throw new MessagingException(
@@ -228,13 +232,7 @@ final class Exposures {
             throw new AssertionError("It has not ended");
         }
         exposure.state = Exposure.State.INVALIDATED;
-        exposure.bindsBefore = bindsPosted;
-        PostResult result =
-                pair.invalidate(
-                        INVALIDATE | Integer.toUnsignedLong(exposure.token), window, OpFlags.NONE);
-        if (!result.isAccepted()) {
-            channel.end.sendRefused(result.status());
-        }
+        channel.outbox.invalidate(exposure, window);
     }
 
     /** Revokes it, and waits for the end. */
@@ -305,15 +303,17 @@ final class Exposures {
         return true;
     }
 
-    /** A local invalidate has ended well: what was exposed by it. */
-    @Nullable Exposure invalidated(int token) {
-        Exposure exposure = exposed.remove(token);
-        if (exposure != null) {
-            bindsEnded(exposure.bindsBefore);
+    /** A local invalidate has ended well. Without the lock. */
+    private void invalidated(Exposure exposure) {
+        channel.lock.lock();
+        try {
+            var _ = exposed.remove(exposure.token);
             free.push(end(exposure));
             exposure.state = Exposure.State.ENDED;
+        } finally {
+            channel.lock.unlock();
         }
-        return exposure;
+        report(exposure, exposure.why, null);
     }
 
     private MemoryWindow end(Exposure exposure) {

@@ -2,6 +2,8 @@ package dev.verbena.messaging;
 
 import com.google.errorprone.annotations.CheckReturnValue;
 
+import dev.verbena.PostResult;
+
 import org.jspecify.annotations.Nullable;
 
 import java.lang.foreign.Arena;
@@ -15,8 +17,7 @@ import java.lang.foreign.ValueLayout;
  */
 public final class Message implements AutoCloseable {
     private final MessageChannel channel;
-    private final int slot;
-    private final MemorySegment frame; // with its header
+    private final RawMessage frame; // with its header
     private MemorySegment payload; // of any message in this slot
     private @Nullable Arena scope; // of the payload, if messages are tracked
     private int length;
@@ -24,19 +25,19 @@ public final class Message implements AutoCloseable {
     private boolean released;
     private boolean retained;
 
-    Message(MessageChannel channel, int slot, MemorySegment frame) {
+    Message(MessageChannel channel, RawMessage frame) {
         this.channel = channel;
-        this.slot = slot;
         this.frame = frame;
-        this.payload = frame.asSlice(Frame.HEADER_BYTES);
+        this.payload = frame.buffer().asSlice(Frame.HEADER_BYTES);
     }
 
     int slot() {
-        return slot;
+        return frame.slot();
     }
 
-    MemorySegment frame() {
-        return frame;
+    /** Posts its receive again. */
+    PostResult repost() {
+        return frame.repost();
     }
 
     /**
@@ -44,7 +45,7 @@ public final class Message implements AutoCloseable {
      * it once more: so its object is not used again.
      */
     Message successor() {
-        return retained || scope != null ? new Message(channel, slot, frame) : this;
+        return retained || scope != null ? new Message(channel, frame) : this;
     }
 
     /** By the poller: it has come, and the handler or the inbox gets it. */
@@ -175,7 +176,7 @@ public final class Message implements AutoCloseable {
      *     Poller#onThisThread}): then it is not released
      */
     public void release() {
-        channel.dispatch.release(this);
+        channel.inbox.release(this);
     }
 
     /** Releases it. */

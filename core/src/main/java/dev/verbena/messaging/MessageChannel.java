@@ -2,9 +2,7 @@ package dev.verbena.messaging;
 
 import com.google.errorprone.annotations.CheckReturnValue;
 
-import dev.verbena.Access;
 import dev.verbena.BufferList;
-import dev.verbena.Completions;
 import dev.verbena.ConnectionOptions;
 import dev.verbena.Connector;
 import dev.verbena.MemoryRegion;
@@ -17,6 +15,7 @@ import dev.verbena.RemoteMemory;
 import dev.verbena.Status;
 import dev.verbena.VerbenaException;
 import dev.verbena.internal.util.Arguments;
+import dev.verbena.internal.util.Text;
 
 import org.jspecify.annotations.Nullable;
 
@@ -24,7 +23,9 @@ import java.lang.foreign.MemorySegment;
 import java.net.InetSocketAddress;
 import java.time.Duration;
 import java.util.concurrent.CompletableFuture;
-import java.util.concurrent.locks.ReentrantLock;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
 import java.util.function.Consumer;
 
 /**
@@ -53,86 +54,60 @@ import java.util.function.Consumer;
  * <p>May be used from any thread if its poller has one of its own, otherwise from the poller's
  * thread.
  */
-public final class MessageChannel extends Polled implements AutoCloseable {
+public final class MessageChannel extends PolledConnection<SendCallback> {
     private static final int ALIGNMENT = 64;
     private static final int MOST_INLINE = 128;
+    private static final Duration CLOSE_WITHIN = Duration.ofSeconds(30);
 
-    final Poller poller;
     final MessagingOptions options;
     final @Nullable MessageHandler handler;
-    final PollerQueue queue;
-    private final int completions; // of the queue, that are reserved for this channel
-    final MemoryRegion region;
-    final QueuePair pair;
-    final int keepAliveTicks;
-
-    final ReentrantLock lock = new ReentrantLock();
-    final MessageChannelEnd end = new MessageChannelEnd(this);
     final MessageCounts counts = new MessageCounts();
-    final RoomWait roomWait;
-    final Dispatch dispatch;
-    private final PeerMemory peerMemory;
-
-    // Guarded by the lock.
-    final Credits credits;
     final Outbox outbox;
     final Inbox inbox;
     final Exposures exposures;
+    final Credits credits;
+    private final RoomWait roomWait;
+    private final PeerMemory peerMemory;
+    private final int keepAliveTicks;
     private int maxMessage; // that the peer takes, too
 
     /** Makes what it needs, and posts its receives. It may not send before {@link #open}. */
     MessageChannel(Poller poller, MessagingOptions options, @Nullable MessageHandler handler) {
         options.checkFits(poller.adapter());
-        this.poller = poller;
-        this.options = options;
-        this.handler = handler;
-        this.maxMessage = options.values.maxMessage;
-        this.credits = new Credits(options.values.receives);
-        this.keepAliveTicks = Poller.ticks(options.values.keepAlive);
-        int receiveCount = options.receiveDepth();
-        int sendDepth = options.sendDepth();
+        int inline = Math.min(MOST_INLINE, poller.adapter().info().maxInlineBytes());
         int stride =
                 Math.toIntExact(
                         (long) Frame.MOST_EXTRA_BYTES + options.values.maxMessage + ALIGNMENT - 1
                                 & -(long) ALIGNMENT);
-        this.completions = receiveCount + sendDepth;
-        int inline = Math.min(MOST_INLINE, poller.adapter().info().maxInlineBytes());
-        this.queue = poller.reserve(completions);
-        MemoryRegion made = null;
-        QueuePair madePair = null;
+        this.options = options;
+        this.handler = handler;
+        super(
+                poller,
+                QueuePairLimits.depths(options.sendDepth(), options.receiveDepth())
+                        .withInlineBytes(inline),
+                null,
+                stride,
+                Outbox.requestCount(options),
+                Poller.ticks(options.values.timeout));
+        Outbox made = null;
         try {
-            made =
-                    poller.domain()
-                            .allocate(
-                                    (long) receiveCount * stride
-                                            + Outbox.bytes(options.values.outstanding, stride),
-                                    Access.LOCAL_WRITE);
-            this.region = made;
-            madePair =
-                    poller.domain()
-                            .createQueuePair(
-                                    queue.queue(),
-                                    queue.queue(),
-                                    QueuePairLimits.depths(sendDepth, receiveCount)
-                                            .withInlineBytes(inline));
-            this.pair = madePair;
+            this.maxMessage = options.values.maxMessage;
+            this.keepAliveTicks = Poller.ticks(options.values.keepAlive);
+            this.credits = new Credits(options.values.receives);
             this.exposures =
                     new Exposures(
                             this, options.values.exposures, Poller.ticks(options.values.timeout));
-            this.outbox = new Outbox(this, (long) receiveCount * stride, stride, inline);
-            this.inbox = new Inbox(this, receiveCount, stride);
+            made = new Outbox(this, credits, exposures, stride, inline);
+            this.outbox = made;
+            this.inbox = new Inbox(this, credits, outbox, exposures);
             this.roomWait = new RoomWait(this, outbox);
-            this.dispatch = new Dispatch(this, outbox, inbox);
             this.peerMemory = new PeerMemory(this, roomWait);
-            pair.attach(this); // last: from now on it is called
+            start();
         } catch (Throwable t) {
-            if (madePair != null) {
-                madePair.close();
-            }
+            discard();
             if (made != null) {
-                made.close();
+                made.memory().close();
             }
-            poller.release(queue, completions);
             throw t;
         }
     }
@@ -165,28 +140,16 @@ public final class MessageChannel extends Polled implements AutoCloseable {
         Arguments.notNull(options, "options");
         poller.checkMayWait();
         MessageChannel channel = new MessageChannel(poller, options, handler);
-        Connector connector = null;
         try {
-            connector = poller.adapter().createConnector();
-            request(connector, channel, server);
-            Handshake peer = Handshake.read(connector.connectionData().privateData());
-            channel.open(peer, connector); // before the peer may send
-            connector.completeConnect();
-            channel.established();
-            return channel;
-        } catch (Throwable t) {
-            channel.abandon(connector);
-            throw t;
-        }
-    }
-
-    private static void request(
-            Connector connector, MessageChannel channel, InetSocketAddress server) {
-        try {
-            connector.connect(channel.pair, server, channel.connectionOptions());
+            channel.connectAndWait(
+                    server,
+                    channel.connectionOptions(),
+                    accepted -> channel.agree(Handshake.read(accepted.privateData())));
         } catch (VerbenaException e) {
-            throw Refusal.explain(e, connector, server);
+            throw Refusal.explain(e, channel.peerData(), server);
         }
+        channel.established();
+        return channel;
     }
 
     /** What the peer learns of this side. */
@@ -202,15 +165,10 @@ public final class MessageChannel extends Polled implements AutoCloseable {
                 options.values.peerExposures);
     }
 
-    QueuePair pair() {
-        return pair;
-    }
-
     /** The peer is known: messages may be sent when the connection stands. */
-    void open(Handshake peer, @Nullable Connector by) {
+    void agree(Handshake peer) {
         lock.lock();
         try {
-            end.connection(by);
             maxMessage = Math.min(options.values.maxMessage, peer.maxMessage());
             credits.open(peer.receives());
             outbox.open(Math.min(options.values.peerExposures, peer.exposures()));
@@ -218,17 +176,18 @@ public final class MessageChannel extends Polled implements AutoCloseable {
         } finally {
             lock.unlock();
         }
-        poller.add(this);
-        if (by != null) {
-            by.onDisconnect(end::disconnected);
-        } else {
-            established();
-        }
     }
 
     /** The connection stands: from now on messages are sent, and deadlines looked at. */
     void established() {
-        dispatch.established();
+        lock.lock();
+        try {
+            if (isOpen()) {
+                outbox.established();
+            }
+        } finally {
+            lock.unlock();
+        }
     }
 
     /** Gives it to the program, once it is established. By the polling thread. */
@@ -241,22 +200,8 @@ public final class MessageChannel extends Polled implements AutoCloseable {
     }
 
     /** Undoes the constructor: the connection did not come about. */
-    void abandon(@Nullable Connector by) {
+    void abandon() {
         fail(Status.CONNECTION_ABORTED, "the connection did not come about", null);
-        if (by != null) {
-            by.close();
-        }
-    }
-
-    @Override
-    boolean reportsTo(PollerQueue other) {
-        return queue == other;
-    }
-
-    /** It does not report to its queue any more. */
-    void leavePoller() {
-        poller.release(queue, completions);
-        poller.remove(this);
     }
 
     // ---- sending
@@ -350,7 +295,7 @@ public final class MessageChannel extends Polled implements AutoCloseable {
         checkLength(length);
         lock.lock();
         try {
-            return end.takesRequests()
+            return takesRequests()
                     ? outbox.submit(
                             kind,
                             data,
@@ -495,16 +440,46 @@ public final class MessageChannel extends Polled implements AutoCloseable {
 
     // ---- by the polling thread
 
-    /** A completion of this channel's. */
     @Override
-    void completed(Completions from, int index) {
-        dispatch.completed(from, index);
+    void received(RawMessage message) {
+        inbox.received(message);
+    }
+
+    @Override
+    void requestEnded(int slot) {
+        outbox.ended(slot);
+    }
+
+    @Override
+    void call(SendCallback callback, @Nullable Object attachment, Status status) {
+        callback.ended(this, attachment, status);
+    }
+
+    @Override
+    @SuppressWarnings("ReferenceEquality") // all futures have the same callback
+    boolean completesFuture(@Nullable SendCallback callback) {
+        return callback == RoomWait.COMPLETE_FUTURE;
     }
 
     /** Looks at deadlines, and at whether the peer is to be asked. */
     @Override
-    void tick(int now) {
-        dispatch.tick(now);
+    @Nullable String late(int now) {
+        if (!outbox.isEstablished()) {
+            return null;
+        }
+        String late = outbox.late(now);
+        if (late == null && exposures.isLate(now)) {
+            late = "memory that was asked back was not given back";
+        }
+        if (late != null) {
+            return late + " within " + Text.time(options.values.timeout);
+        }
+        if (outbox.isSilent(now)) {
+            return "the peer has not answered within %s whether it is there: its process hangs, or its poller is not polled"
+                    .formatted(Text.time(options.values.timeout));
+        }
+        outbox.askIfIdle(now, keepAliveTicks);
+        return null;
     }
 
     // ---- receiving by threads
@@ -523,52 +498,47 @@ public final class MessageChannel extends Polled implements AutoCloseable {
         if (handler != null) {
             throw new IllegalStateException(this + " has a handler, which gets the messages");
         }
-        return inbox.receive(this, timeout);
+        return inbox.receive(timeout);
     }
 
     // ---- the end
 
     @Override
-    void tearDown() {
-        end.tearDown();
+    boolean ended(MessagingException why) {
+        lock.lock();
+        try {
+            inbox.ended();
+            exposures.wakeAll();
+        } finally {
+            lock.unlock();
+        }
+        while (roomWait.cancelOldest(why.status())) {
+            continue;
+        }
+        // What is exposed ends when the queue pair is destroyed, which may be later.
+        if (exposures.inUse() && !isPairDestroyed()) {
+            var _ = pair.closed().whenComplete((nothing, thrown) -> tearDownAgain());
+            return false;
+        }
+        exposures.endAll(why.status());
+        lock.lock();
+        try {
+            inbox.free();
+        } finally {
+            lock.unlock();
+        }
+        closeQuietly(outbox.memory());
+        return true;
     }
 
-    /** Ends the channel, if it has not ended before. From any thread; does not wait. */
-    @Override
-    void fail(Status status, String why, @Nullable Throwable cause) {
-        end.fail(status, why, cause);
-    }
-
-    /**
-     * Whether messages may be sent.
-     *
-     * @return false once it has ended, for whatever reason
-     */
-    @CheckReturnValue
-    public boolean isOpen() {
-        return end.isOpen();
-    }
-
-    /**
-     * Why it has ended. Until {@link #closed} is done, a failed request that is polled late may
-     * take the place of what followed from it.
-     *
-     * @return null while it is open
-     */
-    @CheckReturnValue
-    public @Nullable MessagingException closeReason() {
-        return end.reason();
-    }
-
-    /**
-     * A future that is done when the channel has ended, all its callbacks were called, and what it
-     * used is freed, but for messages that were not released.
-     *
-     * @return its value says why, as {@link #closeReason}; it is completed by the polling thread
-     */
-    @CheckReturnValue
-    public CompletableFuture<Status> closed() {
-        return end.closed();
+    private boolean isPairDestroyed() {
+        try {
+            pair.awaitClosed(Duration.ZERO);
+            return true;
+        } catch (VerbenaException e) {
+            // Otherwise the destroy has failed; or the thread was interrupted and cannot know.
+            return e.status() != Status.IO_TIMEOUT && e.status() != Status.CANCELLED;
+        }
     }
 
     /**
@@ -620,16 +590,38 @@ public final class MessageChannel extends Polled implements AutoCloseable {
      */
     @Override
     public void close() {
-        end.beginClose();
-        end.awaitClosed();
+        beginClose();
+        awaitClosed();
     }
 
-    String describe() {
-        return "MessageChannel over " + pair;
+    void beginClose() {
+        beginClose(options.values.connection.withDeadline(options.values.timeout));
+    }
+
+    void awaitClosed() {
+        if (poller.isDispatchingHere()) {
+            return;
+        }
+        CompletableFuture<Status> closed = closed();
+        Duration most = options.values.timeout.plus(CLOSE_WITHIN);
+        long deadline = System.nanoTime() + TimeUnit.NANOSECONDS.convert(most);
+        try {
+            poller.awaitDone(closed, deadline);
+            Status ignored = closed.get(deadline - System.nanoTime(), TimeUnit.NANOSECONDS);
+        } catch (TimeoutException e) {
+            throw new MessagingException(
+                    Status.IO_TIMEOUT,
+                    "%s did not close within %s".formatted(this, Text.time(most)),
+                    e);
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt(); // it goes on without this thread
+        } catch (ExecutionException e) {
+            throw new AssertionError(e); // nothing completes it so
+        }
     }
 
     @Override
-    public String toString() {
-        return end.isOpen() ? describe() : describe() + ", closed";
+    String describe() {
+        return "MessageChannel over " + pair;
     }
 }

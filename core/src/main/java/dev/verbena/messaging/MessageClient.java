@@ -151,7 +151,7 @@ public final class MessageClient implements AutoCloseable {
             idle = attempts > 0 && attempt == null && channel == null;
             ended = reason != null;
         }
-        if (channel != null && channel.end.isClosed()) {
+        if (channel != null && channel.isClosed()) {
             channelEnded(channel);
         } else if (idle && ended) {
             finish();
@@ -210,7 +210,7 @@ public final class MessageClient implements AutoCloseable {
         }
         if (ended) {
             if (channel != null) {
-                channel.abandon(null);
+                channel.abandon();
             }
             poller.execute(this::finish); // behind what the channel leaves to be done
         } else if (channel == null) {

@@ -136,7 +136,8 @@ public final class MessageServer implements AutoCloseable {
             if (stopping) { // close() may have been too early to see the channel
                 throw new MessagingException(Status.CONNECTION_REFUSED, STOPS);
             }
-            made.open(peer, connector); // before the peer may send
+            made.agree(peer); // before the peer may send
+            made.open(connector);
             var _ =
                     connector
                             .acceptAsync(made.pair(), made.connectionOptions())
@@ -147,7 +148,7 @@ public final class MessageServer implements AutoCloseable {
                 count.decrementAndGet();
             }
             if (channel != null) {
-                channel.abandon(null);
+                channel.abandon();
             }
             refuse(connector, t);
         }
@@ -176,7 +177,7 @@ public final class MessageServer implements AutoCloseable {
                             channel.opened(opened);
                         });
             } else {
-                channel.abandon(null);
+                channel.abandon();
             }
         } catch (Throwable t) {
             channel.fail(Status.INTERNAL_ERROR, "it could not be opened", t);
@@ -247,8 +248,8 @@ public final class MessageServer implements AutoCloseable {
         stopping = true;
         listener.close();
         List<MessageChannel> all = List.copyOf(channels);
-        all.forEach(channel -> channel.end.beginClose());
-        all.forEach(channel -> channel.end.awaitClosed());
+        all.forEach(MessageChannel::beginClose);
+        all.forEach(MessageChannel::awaitClosed);
     }
 
     @Override

@@ -1,7 +1,9 @@
 package dev.verbena.messaging;
 
+import dev.verbena.Access;
 import dev.verbena.BufferList;
 import dev.verbena.MemoryRegion;
+import dev.verbena.MemoryWindow;
 import dev.verbena.OpFlags;
 import dev.verbena.PostResult;
 import dev.verbena.QueuePair;
@@ -26,14 +28,7 @@ import java.util.concurrent.CompletableFuture;
  * has a buffer for a message.
  */
 final class Outbox {
-    /** In the context of a control frame's request. */
-    static final long CONTROL = 2L << 32;
-
     private static final int MOST_FUTURES = 1024;
-
-    /** In the context of a write, that a message follows: it has no completion if it succeeds. */
-    private static final long FIRST_PART = 16L << 32;
-
     private static final OpFlags WITH_NEXT = OpFlags.SILENT_SUCCESS.and(OpFlags.DEFER);
 
     /**
@@ -73,27 +68,23 @@ final class Outbox {
     private final QueuePair pair;
     private final Credits credits;
     private final Exposures exposures;
-    private final MemoryRegion region;
+    private final RequestRing<SendCallback> requests;
+    private final MemoryRegion region; // a buffer for each message, and each control frame
     private final MemorySegment memory;
-    private final long start; // of the buffers, in the region
-    private final int stride;
+    private final int buffers; // for messages
+    private final int stride; // from one of them to the next
     private final int inline; // frames of up to so many bytes are sent inline
     private final int timeoutTicks;
-    private final Deadlines deadlines;
-    private final Deadlines controlDeadlines;
     private final BufferList frame = new BufferList(1);
-    private final @Nullable SendCallback[] callbacks;
-    private final @Nullable Object[] attachments;
-    private final RequestKind[] kinds;
+    private final RequestKind[] kinds; // by slot, as the binds are
     private final int[] binds; // how many had been posted before it
-    private final int[] controlBinds;
     private final Deque<Pending> pending = new ArrayDeque<>();
 
     private Notes notes;
     private PeerTokens usable = new PeerTokens(0);
-    private int next; // the slot of the next request
-    private int outstanding;
+    private int nextBuffer;
     private int nextControl;
+    private int outstanding; // requests of the user
     private int controlsOutstanding;
     private boolean established;
     private boolean heard; // since the last tick
@@ -105,38 +96,43 @@ final class Outbox {
     private int readsOutstanding;
 
     /**
-     * Makes one for a channel that has its region and queue pair.
+     * Makes one for a channel that has its queue pair.
      *
-     * @param start of the buffers, in the region
-     * @param stride from one to the next
+     * @param stride how long the longest frame is, aligned
      * @param inline frames of up to so many bytes are sent inline
      */
-    Outbox(MessageChannel channel, long start, int stride, int inline) {
+    Outbox(MessageChannel channel, Credits credits, Exposures exposures, int stride, int inline) {
         this.channel = channel;
         this.poller = channel.poller;
         this.pair = channel.pair;
-        this.credits = channel.credits;
-        this.exposures = channel.exposures;
-        this.region = channel.region;
-        this.memory = region.memory();
-        this.start = start;
+        this.requests = channel.requests;
+        this.credits = credits;
+        this.exposures = exposures;
         this.stride = stride;
         this.inline = inline;
         this.timeoutTicks = Poller.ticks(channel.options.values.timeout);
-        int slots = channel.options.values.outstanding;
-        this.callbacks = new SendCallback[slots];
-        this.attachments = new Object[slots];
+        this.buffers = channel.options.values.outstanding;
+        int slots = requestCount(channel.options);
         this.kinds = new RequestKind[slots];
         this.binds = new int[slots];
-        this.controlBinds = new int[Credits.RESERVE];
         this.notes = new Notes(2 * channel.options.values.exposures, 0);
-        this.deadlines = new Deadlines(slots, timeoutTicks);
-        this.controlDeadlines = new Deadlines(Credits.RESERVE, timeoutTicks);
+        this.region =
+                poller.domain()
+                        .allocate(
+                                (long) buffers * stride
+                                        + (long) Credits.RESERVE * Frame.MOST_EXTRA_BYTES,
+                                Access.LOCAL_WRITE);
+        this.memory = region.memory();
     }
 
-    /** How much memory it needs. */
-    static long bytes(int slots, int stride) {
-        return (long) slots * stride + (long) Credits.RESERVE * Frame.MOST_EXTRA_BYTES;
+    /** How many requests have a completion: the user's, control frames and invalidates. */
+    static int requestCount(MessagingOptions options) {
+        return options.values.outstanding + Credits.RESERVE + options.values.exposures;
+    }
+
+    /** Nothing of it is posted any more. */
+    MemoryRegion memory() {
+        return region;
     }
 
     /** The peer is known, and how much it may expose. */
@@ -148,7 +144,7 @@ final class Outbox {
     // ---- requests
 
     private boolean hasRoom(RequestKind kind) {
-        if (!established || outstanding == callbacks.length) {
+        if (!established || outstanding == buffers) {
             return false;
         }
         if (kind.message && !notes.fit()) {
@@ -206,9 +202,7 @@ final class Outbox {
 
     /** There may be room: for those that wait. */
     void roomChanged() {
-        while (!pending.isEmpty()
-                && hasRoom(pending.element().kind())
-                && channel.end.takesRequests()) {
+        while (!pending.isEmpty() && hasRoom(pending.element().kind()) && channel.takesRequests()) {
             Pending first = pending.element();
             CompletableFuture<Void> future = first.future();
             PostResult result;
@@ -246,7 +240,7 @@ final class Outbox {
     MessagingException refusal(PostResult result, @Nullable RemoteMemory remote) {
         Status status = result.status();
         if (status == Status.CONNECTION_INVALID || !channel.isOpen()) {
-            return channel.end.exception(status);
+            return channel.exception(status);
         }
         String why =
                 remote != null && result == PostResult.NOT_EXPOSED
@@ -273,8 +267,8 @@ final class Outbox {
             long remoteOffset,
             @Nullable SendCallback callback,
             @Nullable Object attachment) {
-        int slot = next;
-        long at = start + (long) slot * stride;
+        int slot = requests.next();
+        long at = (long) nextBuffer * stride;
         if (remote != null && !usable.contains(remote.token())) {
             return PostResult.NOT_EXPOSED;
         }
@@ -295,31 +289,34 @@ final class Outbox {
                             kind.invalidates ? remote : null);
         }
         if (result.isAccepted()) {
-            next = slot + 1 == callbacks.length ? 0 : slot + 1;
+            nextBuffer = nextBuffer + 1 == buffers ? 0 : nextBuffer + 1;
             outstanding++;
-            fill(slot, kind, callback, attachment);
-            binds[slot] = exposures.bindsPosted();
             readsOutstanding += kind.reads ? 1 : 0;
-            deadlines.posted();
+            posted(slot, kind, callback, attachment);
         }
         return result;
     }
 
-    /** Writes references only where they change: the collector has to learn of each write. */
-    @SuppressWarnings("ReferenceEquality") // it is about the references
-    private void fill(
+    private void posted(
             int slot,
             RequestKind kind,
             @Nullable SendCallback callback,
             @Nullable Object attachment) {
-        if (kinds[slot] != kind) {
+        if (kinds[slot] != kind) { // as for callbacks: see RequestRing
             kinds[slot] = kind;
         }
-        if (callbacks[slot] != callback) {
-            callbacks[slot] = callback;
-        }
-        if (attachments[slot] != attachment) {
-            attachments[slot] = attachment;
+        binds[slot] = exposures.bindsPosted();
+        requests.posted(callback, attachment);
+    }
+
+    /** Invalidates the token of an exposure. */
+    void invalidate(Exposure exposure, MemoryWindow window) {
+        int slot = requests.next();
+        PostResult result = pair.invalidate(slot, window, OpFlags.NONE);
+        if (result.isAccepted()) {
+            posted(slot, RequestKind.INVALIDATE, Exposures.INVALIDATED, exposure);
+        } else {
+            channel.reason.refused("an invalidate", result.status());
         }
     }
 
@@ -330,10 +327,10 @@ final class Outbox {
                 kind.reads
                         ? pair.read(slot, local, remote, offset, OpFlags.NONE)
                         : kind.message
-                                ? pair.write(FIRST_PART | slot, local, remote, offset, WITH_NEXT)
+                                ? pair.write(slot, local, remote, offset, WITH_NEXT)
                                 : pair.write(slot, local, remote, offset, OpFlags.NONE);
         if (result == PostResult.NOT_CONNECTED || result == PostResult.FULL) {
-            channel.end.sendRefused(result.status());
+            channel.reason.refused("a send", result.status());
         }
         return result;
     }
@@ -364,29 +361,22 @@ final class Outbox {
                 usable.givenBack(taken.token()); // never a second time
             }
         } else {
-            channel.end.sendRefused(result.status());
+            channel.reason.refused("a send", result.status());
         }
         return result;
     }
 
-    /** A request has ended well: its callback is {@link #callback}'s until the slot is free. */
-    @Nullable SendCallback callback(int slot) {
-        return callbacks[slot];
-    }
-
-    @Nullable Object attachment(int slot) {
-        return attachments[slot];
-    }
-
-    /** Its buffer may be used again. The callback stays: the next one is often the same. */
+    /** A request has ended well, and its buffer may be used again. */
     void ended(int slot) {
-        if (attachments[slot] != null) {
-            attachments[slot] = null;
-        }
-        outstanding--;
-        deadlines.completed();
-        readsOutstanding -= kinds[slot].reads ? 1 : 0;
+        RequestKind kind = kinds[slot];
         exposures.bindsEnded(binds[slot]);
+        if (kind == RequestKind.CONTROL) {
+            controlsOutstanding--;
+            reportIfDue();
+        } else if (kind != RequestKind.INVALIDATE) {
+            outstanding--;
+            readsOutstanding -= kind.reads ? 1 : 0;
+        }
         roomChanged();
     }
 
@@ -426,27 +416,18 @@ final class Outbox {
         if (!established
                 || !credits.maySendControl()
                 || controlsOutstanding == Credits.RESERVE
-                || !channel.end.takesRequests()) {
+                || !channel.takesRequests()) {
             return false;
         }
-        int index = nextControl;
-        long at = start + (long) callbacks.length * stride + (long) index * Frame.MOST_EXTRA_BYTES;
-        if (!postFrame(CONTROL | index, at, kind, 0, null).isAccepted()) {
+        int slot = requests.next();
+        long at = (long) buffers * stride + (long) nextControl * Frame.MOST_EXTRA_BYTES;
+        if (!postFrame(slot, at, kind, 0, null).isAccepted()) {
             return false;
         }
-        controlBinds[index] = exposures.bindsPosted();
-        nextControl = (index + 1) % Credits.RESERVE;
+        nextControl = (nextControl + 1) % Credits.RESERVE;
         controlsOutstanding++;
-        controlDeadlines.posted();
+        posted(slot, RequestKind.CONTROL, null, null);
         return true;
-    }
-
-    void controlEnded(int index) {
-        controlsOutstanding--;
-        controlDeadlines.completed();
-        exposures.bindsEnded(controlBinds[index]);
-        reportIfDue();
-        roomChanged();
     }
 
     /**
@@ -506,24 +487,16 @@ final class Outbox {
 
     /** What has not ended in time, of the oldest request; null if there is none. */
     @Nullable String late(int now) {
-        if (deadlines.isLate(now)) {
-            RequestKind kind = kinds[oldest()];
-            return kind.message
-                    ? "a message was not acknowledged"
-                    : "a %s was not completed".formatted(kind.name().toLowerCase(Locale.ROOT));
+        if (!requests.isLate(now)) {
+            return null;
         }
-        return controlDeadlines.isLate(now) ? "a message was not acknowledged" : null;
-    }
-
-    /** The slot of the oldest outstanding request; -1 when there is none. */
-    int oldest() {
-        return outstanding > 0 ? Math.floorMod(next - outstanding, callbacks.length) : -1;
-    }
-
-    /** After the end: the oldest request got the reason. */
-    void cancelled(int slot) {
-        attachments[slot] = null;
-        outstanding--;
+        RequestKind kind = kinds[requests.oldest()];
+        return switch (kind) {
+            case WRITE, READ ->
+                    "a %s was not completed".formatted(kind.name().toLowerCase(Locale.ROOT));
+            case INVALIDATE -> "an invalidate was not completed";
+            default -> "a message was not acknowledged";
+        };
     }
 
     /** The oldest request that waits for room; null when there is none. */

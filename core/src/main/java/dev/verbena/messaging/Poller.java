@@ -65,7 +65,7 @@ public final class Poller implements AutoCloseable {
     private final Tasks tasks = new Tasks();
     private final Tasks failed = new Tasks(); // those that run again at the next tick
     private volatile PollerQueue[] queues = {}; // each change makes it anew: polls make no iterator
-    private final List<Polled> channels = new CopyOnWriteArrayList<>();
+    private final List<PolledConnection<?>> channels = new CopyOnWriteArrayList<>();
     private final List<MessageClient> clients = new CopyOnWriteArrayList<>();
 
     private volatile boolean sleeping;
@@ -77,7 +77,8 @@ public final class Poller implements AutoCloseable {
     private final long start;
 
     // Of the polling thread.
-    private final Consumer<Polled> tickEach = channel -> channel.tickSafely(tick()); // no iterator
+    private final Consumer<PolledConnection<?>> tickEach =
+            channel -> channel.tickSafely(tick()); // no iterator
     private final Consumer<MessageClient> tickClient = this::tick;
     private int tick;
     private long tickedAt;
@@ -340,12 +341,15 @@ public final class Poller implements AutoCloseable {
 
     /** Ends all channels that take their receives from a pool. From any thread. */
     void failAllWith(RawReceives receives, Status status, String why) {
-        fail(channel -> channel.takesFrom(receives), status, why, null);
+        fail(channel -> channel.receives == receives, status, why, null);
     }
 
     private void fail(
-            Predicate<Polled> which, Status status, String why, @Nullable Throwable cause) {
-        for (Polled channel : channels) {
+            Predicate<PolledConnection<?>> which,
+            Status status,
+            String why,
+            @Nullable Throwable cause) {
+        for (PolledConnection<?> channel : channels) {
             if (which.test(channel)) {
                 channel.fail(status, why, cause);
             }
@@ -521,14 +525,14 @@ public final class Poller implements AutoCloseable {
         return closed && closingElsewhere == 0;
     }
 
-    void add(Polled channel) {
+    void add(PolledConnection<?> channel) {
         channels.add(channel);
         if (closing) { // it may have been too late for the close to see it
             channel.fail(Status.CANCELLED, "its poller was closed", null);
         }
     }
 
-    void remove(Polled channel) {
+    void remove(PolledConnection<?> channel) {
         channels.remove(channel);
     }
 

@@ -46,12 +46,11 @@ final class PollerQueue {
         return queue.poll(completions);
     }
 
-    /** Hands what came to its channels. */
+    /** Hands what came to its connections. */
     void dispatch(int count) {
         for (int i = 0; i < count; i++) {
-            Polled channel = (Polled) completions.attachment(i);
-            if (channel != null) {
-                channel.dispatch(completions, i);
+            if (completions.attachment(i) instanceof PolledConnection<?> connection) {
+                connection.dispatch(completions, i);
             }
         }
     }
@@ -61,7 +60,7 @@ final class PollerQueue {
         return broken;
     }
 
-    /** The queue is of no use any more; its channels are closed by the poller. */
+    /** The queue is of no use any more; its connections are closed by the poller. */
     void broke() {
         broken = true;
     }

@@ -4,7 +4,6 @@ import com.google.errorprone.annotations.CanIgnoreReturnValue;
 import com.google.errorprone.annotations.CheckReturnValue;
 
 import dev.verbena.BufferList;
-import dev.verbena.Completions;
 import dev.verbena.ConnectionData;
 import dev.verbena.ConnectionOptions;
 import dev.verbena.Connector;
@@ -23,10 +22,8 @@ import org.jspecify.annotations.Nullable;
 
 import java.net.InetSocketAddress;
 import java.time.Duration;
-import java.util.Objects;
 import java.util.Optional;
 import java.util.concurrent.CompletableFuture;
-import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.Consumer;
 
 /**
@@ -54,29 +51,12 @@ import java.util.function.Consumer;
  * <p>May be used from any thread if its poller has one of its own, otherwise from the poller's
  * thread.
  */
-public final class RawConnection extends Polled implements AutoCloseable {
-    private final Poller poller;
+public final class RawConnection extends PolledConnection<RawCallback> {
     private final RawHandler handler;
-    private final PollerQueue queue;
-    private final int completions; // of the queue, that are reserved for this channel
-    private final RawReceives receives;
-    private final QueuePair pair;
-    private final int timeoutTicks; // 0: none
-    private final RawRequests requests;
-    private final ReentrantLock lock = new ReentrantLock(); // of the requests, and the end
-    private final CompletableFuture<Status> closed = new CompletableFuture<>();
-
-    private volatile @Nullable Connector connector;
-    private volatile @Nullable ConnectionData connectionData;
     private volatile boolean expectsMessage;
     private int messageTicks; // that the next message has; 0: its deadline is set; under the lock
     private int messageDeadline; // under the lock
-    private final EndReason reason;
-
-    // Of the polling thread.
-    private boolean connectionClosed;
-    private boolean closingElsewhere; // by another thread
-    private boolean told;
+    private boolean told; // of the polling thread
 
     private RawConnection(
             Poller poller,
@@ -85,8 +65,7 @@ public final class RawConnection extends Polled implements AutoCloseable {
             int receiveBytes,
             @Nullable Duration timeout,
             RawHandler handler) {
-        this.poller = Arguments.notNull(poller, "poller");
-        this.handler = Arguments.notNull(handler, "handler");
+        Arguments.notNull(poller, "poller");
         Arguments.notNull(limits, "limits");
         if (timeout != null) {
             checkPositive("The timeout of requests is longer than 0, or null for none", timeout);
@@ -96,35 +75,18 @@ public final class RawConnection extends Polled implements AutoCloseable {
         } else {
             shared.checkPoller(poller);
         }
-        this.reason =
-                new EndReason(
-                        lock, this::describe, this::failedByPeer, () -> poller.execute(tearDown));
-        int sends = limits.initiatorDepth();
-        this.timeoutTicks = timeout == null ? 0 : Poller.ticks(timeout);
-        this.requests = new RawRequests(sends, timeoutTicks);
-        this.completions = sends + (shared == null ? limits.receiveDepth() : 0);
-        this.queue = poller.reserve(completions);
-        RawReceives own = null;
-        QueuePair made = null;
+        this.handler = Arguments.notNull(handler, "handler");
+        super(
+                poller,
+                limits,
+                shared,
+                receiveBytes,
+                limits.initiatorDepth(),
+                timeout == null ? 0 : Poller.ticks(timeout));
         try {
-            RawReceives used = shared;
-            if (used == null) {
-                own = RawReceives.of(poller, queue, limits.receiveDepth(), receiveBytes);
-                used = own;
-            }
-            this.receives = used;
-            made = used.createPair(queue, limits);
-            this.pair = made;
-            pair.attach(this);
-            poller.add(this);
+            start();
         } catch (Throwable t) {
-            if (made != null) {
-                made.close();
-            }
-            if (own != null) {
-                own.close();
-            }
-            poller.release(queue, completions);
+            discard();
             throw t;
         }
     }
@@ -174,7 +136,8 @@ public final class RawConnection extends Polled implements AutoCloseable {
     }
 
     /**
-     * Connects to a peer, and waits until requests may be posted. If that fails, the channel ends.
+     * Connects to a peer, and waits until requests may be posted. If that fails, the connection
+     * ends.
      *
      * @param peer the address that the peer listens on
      * @param options deadline, private data, local address, path
@@ -201,39 +164,14 @@ public final class RawConnection extends Polled implements AutoCloseable {
             InetSocketAddress peer,
             ConnectionOptions options,
             Consumer<? super ConnectionData> check) {
-        poller.checkMayWait();
-        Arguments.notNull(check, "check");
-        Connector by = null;
-        try {
-            by = poller.adapter().createConnector();
-            open(by);
-            by.connect(pair, peer, options);
-            ConnectionData accepted = by.connectionData();
-            connectionData = accepted;
-            check.accept(accepted);
-            by.completeConnect(options);
-        } catch (Throwable t) {
-            if (by != null && status(t) == Status.CONNECTION_REFUSED) {
-                keepData(by);
-            }
-            notConnected(t);
-            throw t;
-        }
-    }
-
-    private void keepData(Connector by) {
-        try {
-            connectionData = by.connectionData();
-        } catch (IllegalStateException e) {
-            return; // closed meanwhile, by an abort
-        }
+        connectAndWait(peer, options, Arguments.notNull(check, "check"));
     }
 
     /**
      * Accepts a peer's request. Does not wait: the peer's first messages may come before the future
-     * is done, and requests may be posted when it is. If that fails, the channel ends.
+     * is done, and requests may be posted when it is. If that fails, the connection ends.
      *
-     * @param request of a {@link dev.verbena.Listener}; the channel closes it
+     * @param request of a {@link dev.verbena.Listener}; the connection closes it
      * @param options deadline, private data and path
      * @return done when the peer has completed the connection; fails as {@link
      *     Connector#acceptAsync} does
@@ -242,29 +180,21 @@ public final class RawConnection extends Polled implements AutoCloseable {
     public CompletableFuture<Void> accept(Connector request, ConnectionOptions options) {
         CompletableFuture<Void> accepted;
         try {
-            connectionData = request.connectionData();
+            requestedWith(request.connectionData());
             open(request);
             accepted = request.acceptAsync(pair, options);
         } catch (VerbenaException | IllegalStateException e) { // not answered in time, or closed
             accepted = CompletableFuture.failedFuture(e);
         } catch (Throwable t) {
-            notConnected(t);
+            notConnected(null, t);
             throw t;
         }
         return accepted.whenComplete(
                 (nothing, thrown) -> {
                     if (thrown != null) {
-                        notConnected(thrown);
+                        notConnected(null, thrown);
                     }
                 });
-    }
-
-    private void notConnected(Throwable thrown) {
-        fail(status(thrown), "it could not be connected", thrown);
-    }
-
-    private static Status status(Throwable thrown) {
-        return thrown instanceof VerbenaException e ? e.status() : Status.INTERNAL_ERROR;
     }
 
     /**
@@ -276,38 +206,18 @@ public final class RawConnection extends Polled implements AutoCloseable {
      */
     @CheckReturnValue
     public Optional<ConnectionData> connectionData() {
-        return Optional.ofNullable(connectionData);
+        return Optional.ofNullable(peerData());
     }
 
     /**
      * The connector of {@link #connect} or {@link #accept}, for its addresses and for {@link
-     * Connector#awaitClosed}. The channel closes it.
+     * Connector#awaitClosed}. The connection closes it.
      *
      * @return empty before that
      */
     @CheckReturnValue
     public Optional<Connector> connector() {
-        return Optional.ofNullable(connector);
-    }
-
-    /**
-     * From now on the channel ends when its connector is disconnected, and closes it when it ends.
-     * To be called before the connection is established, as messages may arrive from then on.
-     */
-    void open(Connector by) {
-        connector = Arguments.notNull(by, "by");
-        by.onDisconnect(this::disconnected);
-        if (!reason.isOpen()) {
-            by.close(); // it has ended meanwhile
-        }
-    }
-
-    /**
-     * Not public: a program could attach an object of its own to the queue pair, or close its
-     * completion queue, and so harm every channel of the poller.
-     */
-    QueuePair queuePair() {
-        return pair;
+        return Optional.ofNullable(peerConnector());
     }
 
     /**
@@ -545,29 +455,10 @@ public final class RawConnection extends Polled implements AutoCloseable {
     // ---- by the polling thread
 
     @Override
-    void completed(Completions from, int index) {
-        Status status = from.status(index);
-        boolean receive = isReceive(from.type(index));
-        boolean taken = reason.takesCompletions();
-        if (receive && (!taken || !status.isSuccess())) {
-            receives.giveBack((int) from.context(index));
-        }
-        if (!status.isSuccess()) {
-            reason.requestFailed(from, index);
-        } else if (receive) {
-            if (taken) {
-                received(receives.message((int) from.context(index)), from, index);
-            }
-        } else {
-            requestEnded((int) from.context(index)); // silent ones have no completion like this
-        }
-    }
-
-    private void received(RawMessage message, Completions from, int index) {
+    void received(RawMessage message) {
         if (expectsMessage) {
             expectsMessage = false;
         }
-        message.arrived(from, index);
         try {
             handler.received(this, message);
         } catch (Throwable t) {
@@ -575,55 +466,27 @@ public final class RawConnection extends Polled implements AutoCloseable {
         }
     }
 
-    private void requestEnded(int slot) {
-        RawCallback callback;
-        Object attachment;
-        lock.lock();
-        try {
-            if (!reason.takesCompletions()) {
-                return; // the end calls it
-            }
-            callback = requests.callback(slot);
-            attachment = requests.attachment(slot);
-            requests.ended(slot);
-        } finally {
-            lock.unlock();
-        }
-        call(callback, attachment, Status.SUCCESS);
-    }
-
-    private void call(@Nullable RawCallback callback, @Nullable Object attachment, Status status) {
-        try {
-            if (callback != null) {
-                callback.ended(this, attachment, status);
-            }
-        } catch (Throwable t) {
-            failedInProgram("a callback", t);
-        }
+    @Override
+    void requestEnded(int slot) {
+        // The ring has room again; nobody waits for it.
     }
 
     @Override
-    void tick(int now) {
-        boolean late;
-        boolean noMessage;
-        lock.lock();
-        try {
-            late = timeoutTicks > 0 && requests.isLate(now);
-            noMessage = isMessageLate(now);
-        } finally {
-            lock.unlock();
-        }
-        if (late) {
-            fail(Status.IO_TIMEOUT, "a request did not complete before its deadline", null);
-        } else if (noMessage) {
-            fail(
-                    Status.IO_TIMEOUT,
-                    "the peer did not send the message that was expected before its deadline",
-                    null);
-        }
+    void call(RawCallback callback, @Nullable Object attachment, Status status) {
+        callback.ended(this, attachment, status);
     }
 
-    /** As for {@link Deadlines}, the time begins at the first tick. The caller holds the lock. */
+    @Override
+    @Nullable String late(int now) {
+        if (requests.isLate(now)) {
+            return "a request did not complete before its deadline";
+        }
+        return isMessageLate(now)
+                ? "the peer did not send the message that was expected before its deadline"
+                : null;
+    }
+
+    /** As for requests, the time begins at the first tick. */
     private boolean isMessageLate(int now) {
         if (messageTicks > 0) {
             messageDeadline = now + messageTicks;
@@ -632,126 +495,27 @@ public final class RawConnection extends Polled implements AutoCloseable {
         return expectsMessage && now - messageDeadline > 0;
     }
 
-    @Override
-    boolean reportsTo(PollerQueue other) {
-        return queue == other || receives.queue() == other;
-    }
-
-    @Override
-    boolean takesFrom(RawReceives from) {
-        return receives == from;
-    }
-
     // ---- the end
 
-    /** The connection has ended. */
-    void disconnected(Status status) {
-        reason.disconnected(status);
-    }
-
     @Override
-    void fail(Status status, String why, @Nullable Throwable cause) {
-        reason.failed(status, why, cause);
-    }
-
-    /**
-     * By the polling thread: delivers what had come before the end and, once the device has let go
-     * of all memory, calls all callbacks. Nothing is posted any more: the queue pair is closed.
-     */
-    @Override
-    void tearDown() {
-        if (closingElsewhere) {
-            closingElsewhere = false;
-            poller.closesElsewhere(false);
-        } else if (!connectionClosed) {
-            drain();
-            connectionClosed = true; // an object that fails to close is not closed again
-            closeQuietly(connector);
-            if (receives.isShared() && poller.mayCloseElsewhere()) {
-                closePairElsewhere();
-                return;
-            }
-            closeQuietly(pair);
-        }
-        MessagingException why = Objects.requireNonNull(closeReason());
-        while (callOldest(why.status())) {
-            continue;
-        }
+    boolean ended(MessagingException why) {
         if (!told) {
             told = true;
-            tell(why);
+            try {
+                handler.ended(this, why);
+            } catch (Throwable t) {
+                MessagingLog.uncaught(
+                        "The handler of %s threw when it was told of the end".formatted(this), t);
+            }
         }
         if (!receives.isShared()) {
             closeQuietly(receives);
         }
-        poller.release(queue, completions);
-        poller.remove(this);
-        closed.complete(why.status());
-    }
-
-    /**
-     * The close waits up to a second until the device has returned the shared receives that the
-     * queue pair took, and other channels of the poller are not to wait for that.
-     */
-    private void closePairElsewhere() {
-        closingElsewhere = true;
-        poller.closesElsewhere(true);
-        Runnable close =
-                () -> {
-                    closeQuietly(pair);
-                    poller.execute(tearDown);
-                };
-        try {
-            var _ = Thread.ofPlatform().daemon().name("verbena-close-" + pair).start(close);
-        } catch (Throwable t) { // no memory, or no thread
-            close.run();
-        }
-    }
-
-    private void drain() {
-        try {
-            if (reason.isDraining()) {
-                poller.drain(queue);
-                if (receives.queue() != queue) {
-                    poller.drain(receives.queue());
-                }
-            }
-        } finally {
-            reason.drained();
-        }
-    }
-
-    private void tell(MessagingException why) {
-        try {
-            handler.ended(this, why);
-        } catch (Throwable t) {
-            MessagingLog.uncaught(
-                    "The handler of %s threw when it was told of the end".formatted(this), t);
-        }
-    }
-
-    /** Calls the callback of the oldest request; false when there is none. */
-    private boolean callOldest(Status status) {
-        RawCallback callback;
-        Object attachment;
-        lock.lock(); // a post may have succeeded that is not noted yet
-        try {
-            int slot = requests.oldest();
-            if (slot < 0) {
-                return false;
-            }
-            callback = requests.callback(slot);
-            attachment = requests.attachment(slot);
-            requests.ended(slot);
-        } finally {
-            lock.unlock();
-        }
-        call(callback, attachment, status);
         return true;
     }
 
     /**
-     * Ends the channel at once: what is outstanding is cancelled. From any thread, handlers and
+     * Ends the connection at once: what is outstanding is cancelled. From any thread, handlers and
      * callbacks too; does not wait.
      *
      * @param why becomes part of the {@link #closeReason}
@@ -762,54 +526,16 @@ public final class RawConnection extends Polled implements AutoCloseable {
 
     /**
      * Lets the requests end that are outstanding, for 5 s at most, then disconnects the peer, and
-     * ends the channel. Does not wait: see {@link #closed}.
+     * ends the connection. Does not wait: see {@link #closed}, which is done when {@link
+     * RawHandler#ended} has returned.
      */
     @Override
     public void close() {
-        reason.closing();
-        Connector by = connector;
-        if (by != null && reason.isOpen()) {
-            disconnect(by, ConnectionOptions.DEFAULTS, this::closedHere);
-        } else {
-            closedHere();
-        }
-    }
-
-    private void closedHere() {
-        reason.closedHere();
-    }
-
-    /**
-     * Why it has ended. Until {@link #closed} is done, a failed request that is polled late may
-     * take the place of what followed from it.
-     *
-     * @return null while it is open
-     */
-    @CheckReturnValue
-    public @Nullable MessagingException closeReason() {
-        return reason.get();
-    }
-
-    /**
-     * A future that is done when the channel has ended, and {@link RawHandler#ended} has returned.
-     *
-     * @return its value says why; it is completed by the polling thread
-     */
-    @CheckReturnValue
-    public CompletableFuture<Status> closed() {
-        return closed.copy();
-    }
-
-    private boolean failedByPeer() {
-        return pair.failedByPeer();
-    }
-
-    private String describe() {
-        return "RawConnection over " + pair;
+        beginClose(ConnectionOptions.DEFAULTS);
     }
 
     @Override
-    public String toString() {
-        return reason.isOpen() ? describe() : describe() + ", closed";
+    String describe() {
+        return "RawConnection over " + pair;
     }
 }

@@ -1,5 +1,6 @@
 package dev.verbena.messaging;
 
+import dev.verbena.ConnectionData;
 import dev.verbena.Connector;
 import dev.verbena.Status;
 import dev.verbena.VerbenaException;
@@ -52,11 +53,11 @@ record Refusal(Status status, String why) {
     }
 
     /** What to throw when an attempt to connect has failed: with the server's words, if any. */
-    static RuntimeException explain(
-            VerbenaException thrown, Connector connector, InetSocketAddress server) {
+    static VerbenaException explain(
+            VerbenaException thrown, @Nullable ConnectionData answer, InetSocketAddress server) {
         Refusal refusal =
-                thrown.status() == Status.CONNECTION_REFUSED
-                        ? read(connector.connectionData().privateData())
+                thrown.status() == Status.CONNECTION_REFUSED && answer != null
+                        ? read(answer.privateData())
                         : null;
         return refusal == null
                 ? thrown

@@ -1,6 +1,6 @@
 package dev.verbena.messaging;
 
-/** What a channel posts for its user. */
+/** What a channel posts: for its user, and for itself. */
 enum RequestKind {
     /** A message. */
     SEND(true, false, false),
@@ -11,9 +11,13 @@ enum RequestKind {
     /** A message that invalidates the remote key of an exposure. */
     SEND_AND_INVALIDATE(true, false, true),
     /** A write, and a message that invalidates the remote key. */
-    WRITE_AND_INVALIDATE(true, false, true);
+    WRITE_AND_INVALIDATE(true, false, true),
+    /** A control frame. */
+    CONTROL(false, false, false),
+    /** Invalidates the token of an exposure of this side. */
+    INVALIDATE(false, false, false);
 
-    /** Whether it sends a message, which uses a receive of the peer. */
+    /** Whether it sends a message of the user's, which uses a receive of the peer. */
     final boolean message;
 
     final boolean reads;

@@ -45,7 +45,7 @@ final class RoomWait {
                             .formatted(Text.time(timeout), channel));
         }
         if (!status.isSuccess()) {
-            throw channel.end.exception(status);
+            throw channel.exception(status);
         }
     }
 
@@ -72,7 +72,7 @@ final class RoomWait {
                         RequestKind.SEND, data, null, null, new CompletableFuture<>(), true);
         channel.lock.lockInterruptibly();
         try {
-            if (!channel.end.takesRequests()) {
+            if (!channel.takesRequests()) {
                 return Status.CONNECTION_INVALID;
             }
             boolean ignored = outbox.enqueue(mine);
@@ -168,7 +168,7 @@ final class RoomWait {
         if (oldest == null) {
             return false;
         }
-        oldest.future().completeExceptionally(channel.end.exception(status));
+        oldest.future().completeExceptionally(channel.exception(status));
         channel.lock.lock();
         try {
             outbox.cancelled(oldest);
@@ -187,7 +187,7 @@ final class RoomWait {
         if (status.isSuccess()) {
             future.complete(null);
         } else {
-            future.completeExceptionally(channel.end.exception(status));
+            future.completeExceptionally(channel.exception(status));
         }
     }
 }

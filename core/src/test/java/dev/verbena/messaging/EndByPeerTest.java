@@ -45,8 +45,8 @@ class EndByPeerTest {
         device.carriesBytes = true;
         peer = channel();
         channel = channel();
-        peer.queuePair().connect(channel.queuePair().address());
-        channel.queuePair().connect(peer.queuePair().address());
+        peer.pair().connect(channel.pair().address());
+        channel.pair().connect(peer.pair().address());
     }
 
     private RawConnection channel() {
@@ -76,7 +76,7 @@ class EndByPeerTest {
     }
 
     private int number() {
-        return channel.queuePair().address().queuePairNumber();
+        return channel.pair().address().queuePairNumber();
     }
 
     private void peerWrites(int token) {
@@ -116,7 +116,7 @@ class EndByPeerTest {
     void itIsTheReasonAlsoWhereAPostWasRefusedFirst() {
         try (OneThread two = OneThread.open()) {
             two.device.failQueuePair(two.b.pair().address().queuePairNumber());
-            two.b.end.sendRefused(Status.CONNECTION_INVALID);
+            two.b.reason.refused("a send", Status.CONNECTION_INVALID);
             two.run();
             assertThat(two.b.closeReason()).hasMessageContaining(BY_PEER);
         }
@@ -127,7 +127,7 @@ class EndByPeerTest {
         connect();
         device.failQueuePair(number());
         device.raiseOfQueuePair(AdapterEvent.Type.QUEUE_PAIR_FAILED, number());
-        FakeFabric.until(() -> !channel.queuePair().connected());
+        FakeFabric.until(() -> !channel.pair().connected());
         endsBecauseOf("failed: CANCELLED", Status.CONNECTION_ABORTED);
     }
 

@@ -78,11 +78,11 @@ class ExposureEndTest {
         try (OneThread two = OneThread.open()) {
             Exposure exposure = two.expose(WRITE, Duration.ofSeconds(1));
             RemoteMemory remote = two.announce(exposure);
-            two.a.tick(two.poller.tick()); // from here on, it has a second
+            two.a.tickSafely(two.poller.tick()); // from here on, it has a second
             int late = two.poller.tick() + 11;
             two.device.running = !first.equals("both at once");
             if (first.equals("deadline")) {
-                two.a.tick(late);
+                two.a.tickSafely(late);
                 two.run();
             }
             Status status =
@@ -101,13 +101,13 @@ class ExposureEndTest {
                 case "deadline" -> assertThat(status).isEqualTo(Status.ACCESS_VIOLATION);
                 case "message" -> {
                     two.run();
-                    two.a.tick(late);
+                    two.a.tickSafely(late);
                 }
                 case "message, not polled" -> {
                     two.device.run(); // the completion is there, and nobody has seen it
-                    two.a.tick(late);
+                    two.a.tickSafely(late);
                 }
-                default -> two.a.tick(late);
+                default -> two.a.tickSafely(late);
             }
             two.device.running = true;
             two.run();
@@ -181,7 +181,7 @@ class ExposureEndTest {
             two.run();
             two.pass(Duration.ofSeconds(9));
             assertThat(two.a.isOpen()).isTrue();
-            two.a.tick(two.poller.tick() + 14);
+            two.a.tickSafely(two.poller.tick() + 14);
             assertThat(two.a.closeReason())
                     .hasMessageContaining(
                             "memory that was asked back was not given back within 10 s");

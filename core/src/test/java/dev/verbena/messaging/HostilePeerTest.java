@@ -37,10 +37,7 @@ class HostilePeerTest {
         int bytes = Frame.HEADER_BYTES + tokens.length * Frame.NOTE_BYTES;
         two.b
                 .pair()
-                .send(
-                        Outbox.CONTROL,
-                        new BufferList(1).add(two.other, 0, bytes),
-                        OpFlags.SILENT_SUCCESS)
+                .send(0, new BufferList(1).add(two.other, 0, bytes), OpFlags.SILENT_SUCCESS)
                 .orThrow();
         two.run();
     }
@@ -105,10 +102,12 @@ class HostilePeerTest {
             Handshake modest = new Handshake(1000, 4, 0, 0);
             Handshake claims = new Handshake(Integer.MAX_VALUE, 65_535, 65_535, 65_535);
             try (MessageChannel other = new MessageChannel(two.poller, OneThread.SMALL, null)) {
-                other.open(modest, null); // loads what there is to load
+                other.agree(modest); // loads what there is to load
+                other.established();
             }
             long before = THREADS.getCurrentThreadAllocatedBytes();
-            channel.open(claims, null);
+            channel.agree(claims);
+            channel.established();
             long allocated = THREADS.getCurrentThreadAllocatedBytes() - before;
             assertThat(allocated).isLessThan(8_000);
         }

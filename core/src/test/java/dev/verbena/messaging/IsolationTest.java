@@ -225,19 +225,14 @@ class IsolationTest {
             BufferList list = new BufferList(1).add(bytes, 0, 64);
             switch (misdeed) {
                 case PEER_SENDS_NO_FRAME -> {
-                    var _ = offended.pair().send(Outbox.CONTROL, list, OpFlags.SILENT_SUCCESS);
+                    var _ = offended.pair().send(0, list, OpFlags.SILENT_SUCCESS);
                     until(() -> server.channelCount() == 0);
                 }
                 case PEER_WRITES_WITH_IMMEDIATE_DATA -> {
                     var _ =
                             offended.pair()
                                     .writeWithImmediate(
-                                            Outbox.CONTROL,
-                                            new BufferList(1),
-                                            0,
-                                            0,
-                                            5,
-                                            OpFlags.SILENT_SUCCESS);
+                                            0, new BufferList(1), 0, 0, 5, OpFlags.SILENT_SUCCESS);
                     until(() -> server.channelCount() == 0);
                 }
                 case PEER_BREAKS_ITS_QUEUE_PAIR -> {

@@ -64,7 +64,7 @@ class RawConnectionCloseTest {
                 request -> {
                     RawConnection channel = create();
                     channel.open(request);
-                    request.accept(channel.queuePair());
+                    request.accept(channel.pair());
                     accepted.accept(channel);
                 });
     }
@@ -84,9 +84,9 @@ class RawConnectionCloseTest {
             RawConnection channel =
                     RawConnection.create(
                             shared, QueuePairLimits.depths(4, 4), receives, null, handler());
-            channel.queuePair().connect(peer.queuePair().address());
-            peer.queuePair().connect(channel.queuePair().address());
-            int number = channel.queuePair().address().queuePairNumber();
+            channel.pair().connect(peer.pair().address());
+            peer.pair().connect(channel.pair().address());
+            int number = channel.pair().address().queuePairNumber();
             CompletableFuture<Boolean> closedBefore = new CompletableFuture<>();
             channel.abort("test");
             shared.execute(() -> closedBefore.complete(channel.closed().isDone()));
@@ -112,9 +112,9 @@ class RawConnectionCloseTest {
             QueuePairLimits limits = QueuePairLimits.depths(4, 4);
             RawConnection channel = RawConnection.create(shared, limits, receives, null, handler());
             RawConnection peer = RawConnection.create(shared, limits, 64, null, handler());
-            channel.queuePair().connect(peer.queuePair().address());
-            peer.queuePair().connect(channel.queuePair().address());
-            int number = channel.queuePair().address().queuePairNumber();
+            channel.pair().connect(peer.pair().address());
+            peer.pair().connect(channel.pair().address());
+            int number = channel.pair().address().queuePairNumber();
             channel.abort("test");
             FakeFabric.until(() -> device.state(number).equals("ERR"));
             shared.close();
@@ -187,7 +187,7 @@ class RawConnectionCloseTest {
                                 }
                             });
             Connector connector = fabric.adapter.createConnector();
-            connector.connect(channel.queuePair(), listener.localAddress());
+            connector.connect(channel.pair(), listener.localAddress());
             channel.open(connector);
             connector.completeConnect();
             channel.send(
@@ -224,7 +224,7 @@ class RawConnectionCloseTest {
                 MemoryRegion memory = poller.domain().allocate(64)) {
             RawConnection channel = create();
             Connector connector = fabric.adapter.createConnector();
-            connector.connect(channel.queuePair(), listener.localAddress());
+            connector.connect(channel.pair(), listener.localAddress());
             channel.open(connector);
             connector.completeConnect();
             RawConnection peer = accepted.poll(30, TimeUnit.SECONDS);
@@ -254,7 +254,7 @@ class RawConnectionCloseTest {
             for (int i = 0; i < 200; i++) {
                 RawConnection channel = create();
                 Connector connector = fabric.adapter.createConnector();
-                connector.connect(channel.queuePair(), listener.localAddress());
+                connector.connect(channel.pair(), listener.localAddress());
                 channel.open(connector);
                 connector.completeConnect();
                 RawConnection peer = accepted.poll(30, TimeUnit.SECONDS);

@@ -99,8 +99,8 @@ class RawConnectionTest {
     }
 
     private static void connect(RawConnection a, RawConnection b) {
-        a.queuePair().connect(b.queuePair().address());
-        b.queuePair().connect(a.queuePair().address());
+        a.pair().connect(b.pair().address());
+        b.pair().connect(a.pair().address());
     }
 
     private BufferList bytes(long offset, long length) {
@@ -251,7 +251,7 @@ class RawConnectionTest {
             device.running = false;
         }
         a.send(bytes(0, 8), OpFlags.NONE, this::ended, "flushed").orThrow();
-        a.queuePair().flush();
+        a.pair().flush();
         assertThat(nextEnd()).isEqualTo(new Ended("request", "flushed", Status.CONNECTION_ABORTED));
         assertThat(nextEnd()).isEqualTo(new Ended("channel", a, Status.CONNECTION_ABORTED));
         assertThat(a.closeReason()).hasMessageContaining("failed: CANCELLED");
@@ -271,7 +271,7 @@ class RawConnectionTest {
                                         a.send(bytes(0, 8), OpFlags.NONE, null, null).orThrow();
                                         Two.step(device);
                                         device.failReceive(
-                                                channel.queuePair().address().queuePairNumber(),
+                                                channel.pair().address().queuePairNumber(),
                                                 1); // IBV_WC_LOC_LEN_ERR: polled with the second
                                     } else {
                                         channel.disconnected(Status.CONNECTION_ABORTED);

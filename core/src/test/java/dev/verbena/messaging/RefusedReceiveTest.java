@@ -62,8 +62,8 @@ class RefusedReceiveTest {
         final RawConnection sender = RawConnection.create(poller, LIMITS, 64, null, holding());
 
         Pool() {
-            sender.queuePair().connect(receiver.queuePair().address());
-            receiver.queuePair().connect(sender.queuePair().address());
+            sender.pair().connect(receiver.pair().address());
+            receiver.pair().connect(sender.pair().address());
         }
 
         private RawHandler holding() {

@@ -32,8 +32,10 @@ final class Two implements AutoCloseable {
     }
 
     static void connect(MessageChannel a, MessageChannel b) {
-        a.open(b.handshake(), null);
-        b.open(a.handshake(), null);
+        a.agree(b.handshake());
+        a.established();
+        b.agree(a.handshake());
+        b.established();
         a.pair().connect(b.pair().address());
         b.pair().connect(a.pair().address());
     }

@@ -23,8 +23,10 @@ public final class ConnectedChannels {
             MessageHandler ofSecond) {
         MessageChannel first = new MessageChannel(poller, options, ofFirst);
         MessageChannel second = new MessageChannel(poller, options, ofSecond);
-        first.open(second.handshake(), null);
-        second.open(first.handshake(), null);
+        first.agree(second.handshake());
+        first.established();
+        second.agree(first.handshake());
+        second.established();
         first.pair().connect(second.pair().address());
         second.pair().connect(first.pair().address());
         return new MessageChannel[] {first, second};

@@ -1,0 +1,555 @@
+package dev.verbena.messaging;
+
+import com.google.errorprone.annotations.CheckReturnValue;
+
+import dev.verbena.Completions;
+import dev.verbena.ConnectionData;
+import dev.verbena.ConnectionOptions;
+import dev.verbena.Connector;
+import dev.verbena.QueuePair;
+import dev.verbena.QueuePairLimits;
+import dev.verbena.Status;
+import dev.verbena.VerbenaException;
+
+import org.jspecify.annotations.Nullable;
+
+import java.net.InetSocketAddress;
+import java.util.Objects;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.locks.ReentrantLock;
+import java.util.function.Consumer;
+
+/**
+ * A connection on a {@link Poller}: a queue pair with posted receives, a ring of requests with
+ * callbacks and deadlines, and one place that says why it ended. {@link RawConnection} posts what
+ * its user wants on top of that; {@link MessageChannel} posts frames, by credit.
+ *
+ * <p>Whatever goes wrong with one connection, the others of its poller go on: an Error in its part
+ * of the polling thread ends it alone, at the next tick if there is no memory to end it at once.
+ *
+ * @param <C> what is called when a request has ended
+ */
+abstract sealed class PolledConnection<C> implements AutoCloseable
+        permits MessageChannel, RawConnection {
+    /** Added to the poller's tasks at the end. Created ahead: that may not fail. */
+    private final Tasks.Task tearDown = new Tasks.Task(this::tearDown, true);
+
+    final Poller poller;
+    final ReentrantLock lock = new ReentrantLock(); // of the requests, and the end
+    final EndReason reason;
+    final RequestRing<C> requests;
+    final RawReceives receives;
+    final QueuePair pair;
+    private final PollerQueue queue;
+    private final int completions; // of the queue, that are reserved for this connection
+    private final CompletableFuture<Status> closed = new CompletableFuture<>();
+    private volatile @Nullable Connector connector;
+    private volatile @Nullable ConnectionData connectionData;
+
+    // Of the polling thread.
+    private @Nullable Throwable trouble; // it has to end because of that
+    private boolean connectionClosed;
+    private boolean closingElsewhere; // by another thread
+
+    /**
+     * Makes its queue pair, and posts its receives. {@link #start} or {@link #discard} follows.
+     *
+     * @param limits of the queue pair
+     * @param shared where its receives come from; null for receives of its own
+     * @param receiveBytes how long each of those is
+     * @param requests how many may be outstanding
+     * @param timeoutTicks the deadline of each; 0 for none
+     */
+    PolledConnection(
+            Poller poller,
+            QueuePairLimits limits,
+            @Nullable RawReceives shared,
+            int receiveBytes,
+            int requests,
+            int timeoutTicks) {
+        this.poller = poller;
+        this.reason =
+                new EndReason(
+                        lock,
+                        this::describe,
+                        this::failedByPeer,
+                        () -> poller.execute(this.tearDown));
+        this.requests = new RequestRing<>(requests, timeoutTicks);
+        this.completions = limits.initiatorDepth() + (shared == null ? limits.receiveDepth() : 0);
+        this.queue = poller.reserve(completions);
+        RawReceives own = null;
+        try {
+            RawReceives used = shared;
+            if (used == null) {
+                own = RawReceives.of(poller, queue, limits.receiveDepth(), receiveBytes);
+                used = own;
+            }
+            this.receives = used;
+            this.pair = used.createPair(queue, limits);
+        } catch (Throwable t) {
+            if (own != null) {
+                own.close();
+            }
+            poller.release(queue, completions);
+            throw t;
+        }
+    }
+
+    /** The last step of a constructor: from now on the poller calls it. */
+    final void start() {
+        pair.attach(this);
+        poller.add(this);
+    }
+
+    /** Undoes this constructor when a later step of it throws. */
+    final void discard() {
+        pair.close();
+        if (!receives.isShared()) {
+            receives.close();
+        }
+        poller.release(queue, completions);
+    }
+
+    // ---- what the two kinds add
+
+    /** A message has come. By the polling thread. */
+    abstract void received(RawMessage message);
+
+    /** The request of a slot has ended well, and its callback was taken. Under the lock. */
+    abstract void requestEnded(int slot);
+
+    /** Calls a callback. */
+    abstract void call(C callback, @Nullable Object attachment, Status status);
+
+    /** Whether a callback is not the program's: it completes a future, and throws nothing else. */
+    boolean completesFuture(@Nullable C callback) {
+        return false;
+    }
+
+    /** What has not happened in time, as a sentence; null if nothing is late. Under the lock. */
+    abstract @Nullable String late(int now);
+
+    /**
+     * Tells its user of the end, and frees the rest. By the polling thread, when all callbacks were
+     * called; once more at the next tick if it throws.
+     *
+     * @return false if that has to wait for something, which then runs {@link #tearDownAgain}
+     */
+    abstract boolean ended(MessagingException why);
+
+    abstract String describe();
+
+    // ---- connecting
+
+    /**
+     * Connects, and waits until requests may be posted. If that fails, the connection ends.
+     *
+     * @param check gets what the peer has accepted with, before anything can be posted
+     */
+    final void connectAndWait(
+            InetSocketAddress peer,
+            ConnectionOptions options,
+            Consumer<? super ConnectionData> check) {
+        poller.checkMayWait();
+        Connector by = null;
+        try {
+            by = poller.adapter().createConnector();
+            open(by);
+            by.connect(pair, peer, options);
+            ConnectionData accepted = by.connectionData();
+            connectionData = accepted;
+            check.accept(accepted);
+            by.completeConnect(options);
+        } catch (Throwable t) {
+            notConnected(by, t);
+            throw t;
+        }
+    }
+
+    /** The attempt has failed: keeps what the peer said when it refused, and ends. */
+    final void notConnected(@Nullable Connector by, Throwable thrown) {
+        if (by != null && status(thrown) == Status.CONNECTION_REFUSED) {
+            keepData(by);
+        }
+        fail(status(thrown), "it could not be connected", thrown);
+    }
+
+    private void keepData(Connector by) {
+        try {
+            connectionData = by.connectionData();
+        } catch (IllegalStateException e) {
+            return; // closed meanwhile, by an abort
+        }
+    }
+
+    /**
+     * From now on it ends when its connector is disconnected, and closes it when it ends. To be
+     * called before the connection is established, as messages may arrive from then on.
+     */
+    final void open(Connector by) {
+        connector = by;
+        by.onDisconnect(this::disconnected);
+        if (!reason.isOpen()) {
+            by.close(); // it has ended meanwhile
+        }
+    }
+
+    /** It is connected by a request of the peer's, which carried this. */
+    final void requestedWith(ConnectionData data) {
+        connectionData = data;
+    }
+
+    private static Status status(Throwable thrown) {
+        return thrown instanceof VerbenaException e ? e.status() : Status.INTERNAL_ERROR;
+    }
+
+    /** What the peer said when it asked or answered; null before that. */
+    final @Nullable ConnectionData peerData() {
+        return connectionData;
+    }
+
+    final @Nullable Connector peerConnector() {
+        return connector;
+    }
+
+    /**
+     * Not public: a program could attach an object of its own to the queue pair, or close its
+     * completion queue, and so harm every connection of the poller.
+     */
+    final QueuePair pair() {
+        return pair;
+    }
+
+    // ---- by the polling thread
+
+    final boolean reportsTo(PollerQueue other) {
+        return queue == other || receives.queue() == other;
+    }
+
+    /** A completion of its queue pair's, whatever that throws. */
+    final void dispatch(Completions from, int index) {
+        try {
+            completed(from, index);
+        } catch (Throwable t) {
+            endFor(t);
+        }
+    }
+
+    private void completed(Completions from, int index) {
+        Status status = from.status(index);
+        boolean taken = reason.takesCompletions();
+        int slot = (int) from.context(index);
+        switch (from.type(index)) {
+            case RECEIVE, RECEIVE_AND_INVALIDATE, RECEIVE_OF_WRITE -> {
+                if (taken && status.isSuccess()) {
+                    RawMessage message = receives.message(slot);
+                    message.arrived(from, index);
+                    received(message);
+                    return;
+                }
+                receives.giveBack(slot);
+            }
+            default -> {
+                if (status.isSuccess()) { // silent requests have no completion like this
+                    requestEndedIn(slot);
+                    return;
+                }
+            }
+        }
+        if (!status.isSuccess()) {
+            reason.requestFailed(from, index);
+        }
+    }
+
+    private void requestEndedIn(int slot) {
+        C callback;
+        Object attachment;
+        lock.lock();
+        try {
+            if (!reason.takesCompletions()) {
+                return; // the end calls it
+            }
+            callback = requests.callback(slot);
+            attachment = requests.attachment(slot);
+            requests.ended(slot);
+            requestEnded(slot);
+        } finally {
+            lock.unlock();
+        }
+        callSafely(callback, attachment, Status.SUCCESS);
+    }
+
+    private void callSafely(@Nullable C callback, @Nullable Object attachment, Status status) {
+        try {
+            if (callback != null) {
+                call(callback, attachment, status);
+            }
+        } catch (Throwable t) {
+            failedInProgram("a callback", t);
+        }
+    }
+
+    /** Looks at deadlines, whatever that throws; and ends it if that had to wait. */
+    final void tickSafely(int now) {
+        try {
+            if (trouble == null) {
+                tick(now);
+            } else {
+                endFor(trouble);
+            }
+        } catch (Throwable t) {
+            endFor(t);
+        }
+    }
+
+    private void tick(int now) {
+        String late;
+        lock.lock();
+        try {
+            late = reason.isOpen() ? late(now) : null;
+        } finally {
+            lock.unlock();
+        }
+        if (late != null) {
+            fail(Status.IO_TIMEOUT, late, null);
+        }
+    }
+
+    private void endFor(Throwable t) {
+        trouble = t;
+        try {
+            fail(Status.INTERNAL_ERROR, "an event of it could not be handled", t);
+            trouble = null;
+        } catch (Throwable again) {
+            // The next tick tries again.
+        }
+    }
+
+    /** The program's code threw, which ends the connection and is logged. */
+    final void failedInProgram(String code, Throwable t) {
+        fail(Status.INTERNAL_ERROR, code + " threw", t);
+        MessagingLog.error("%s: %s threw; the channel ends".formatted(this, code), t);
+    }
+
+    // ---- the end
+
+    /** Ends it, if it has not ended before. From any thread; does not wait. */
+    final void fail(Status status, String why, @Nullable Throwable cause) {
+        reason.failed(status, why, cause);
+    }
+
+    /** The connection has ended. */
+    final void disconnected(Status status) {
+        reason.disconnected(status);
+    }
+
+    private boolean failedByPeer() {
+        return pair.failedByPeer();
+    }
+
+    /** Whether it is open, and not being closed. */
+    final boolean takesRequests() {
+        return reason.isOpen() && !reason.isClosing();
+    }
+
+    /** Whether it is open, but being closed. */
+    final boolean isClosing() {
+        return reason.isOpen() && reason.isClosing();
+    }
+
+    /** What a call throws that came too late: the reason, or what it was refused with. */
+    final MessagingException exception(@Nullable Status refused) {
+        MessagingException why = reason.get();
+        return why != null
+                ? new MessagingException(
+                        why.status(), String.valueOf(why.getMessage()), why.getCause())
+                : new MessagingException(
+                        refused == null ? Status.CONNECTION_INVALID : refused,
+                        "%s refused a request: %s".formatted(this, refused));
+    }
+
+    /**
+     * Begins to close it: disconnects the peer, which waits for what is outstanding, then ends the
+     * connection: at once if the connector is closed, by the program or by an end for another
+     * reason, which was noted before.
+     */
+    final void beginClose(ConnectionOptions options) {
+        reason.closing();
+        Connector by = reason.isOpen() ? connector : null;
+        if (by == null) {
+            reason.closedHere();
+            return;
+        }
+        CompletableFuture<Void> ended;
+        try {
+            ended = by.disconnectAsync(options);
+        } catch (IllegalStateException connectorClosed) {
+            reason.closedHere();
+            return;
+        }
+        var _ = ended.whenComplete((nothing, thrown) -> reason.closedHere());
+    }
+
+    /**
+     * By the polling thread, after the end: delivers what had come before it and, once the device
+     * has let go of all memory, calls all callbacks. What it could not do, for lack of memory, it
+     * does when it is called again, at the next tick.
+     */
+    private void tearDown() {
+        if (closingElsewhere) {
+            closingElsewhere = false;
+            poller.closesElsewhere(false);
+        } else if (!connectionClosed) {
+            drain();
+            connectionClosed = true; // an object that fails to close is not closed again
+            closeQuietly(connector);
+            if (receives.isShared() && poller.mayCloseElsewhere()) {
+                closePairElsewhere();
+                return;
+            }
+            closeQuietly(pair);
+        }
+        MessagingException why = Objects.requireNonNull(reason.get());
+        while (cancelOldest(why.status())) {
+            continue;
+        }
+        if (ended(why)) {
+            poller.release(queue, completions);
+            poller.remove(this);
+            closed.complete(why.status());
+        }
+    }
+
+    final void tearDownAgain() {
+        poller.execute(tearDown);
+    }
+
+    /** Delivers what had come, and reports what had been acknowledged, before the end. */
+    private void drain() {
+        try {
+            if (reason.isDraining()) {
+                poller.drain(queue);
+                if (receives.queue() != queue) {
+                    poller.drain(receives.queue());
+                }
+            }
+        } finally {
+            reason.drained();
+        }
+    }
+
+    /**
+     * The close waits up to a second until the device has returned the shared receives that the
+     * queue pair took, and other connections of the poller are not to wait for that.
+     */
+    private void closePairElsewhere() {
+        closingElsewhere = true;
+        poller.closesElsewhere(true);
+        Runnable close =
+                () -> {
+                    closeQuietly(pair);
+                    tearDownAgain();
+                };
+        try {
+            var _ = Thread.ofPlatform().daemon().name("verbena-close-" + pair).start(close);
+        } catch (Throwable t) { // no memory, or no thread
+            close.run();
+        }
+    }
+
+    /**
+     * The oldest outstanding request gets the reason. A future has it before its request is
+     * forgotten: there may be no memory to complete it.
+     *
+     * @return false when there is none
+     */
+    private boolean cancelOldest(Status status) {
+        C callback;
+        Object attachment;
+        int slot;
+        boolean completesFuture;
+        lock.lock(); // a post may have succeeded that is not noted yet
+        try {
+            slot = requests.oldest();
+            if (slot < 0) {
+                return false;
+            }
+            callback = requests.callback(slot);
+            attachment = requests.attachment(slot);
+            completesFuture = completesFuture(callback);
+            if (!completesFuture) {
+                requests.ended(slot);
+            }
+        } finally {
+            lock.unlock();
+        }
+        if (!completesFuture || callback == null) {
+            callSafely(callback, attachment, status);
+        } else {
+            call(callback, attachment, status);
+            lock.lock();
+            try {
+                requests.ended(slot);
+            } finally {
+                lock.unlock();
+            }
+        }
+        return true;
+    }
+
+    @Override
+    public abstract void close();
+
+    /** Closes a part of it. What fails is logged, and the rest goes on. */
+    final void closeQuietly(@Nullable AutoCloseable part) {
+        try {
+            if (part != null) {
+                part.close();
+            }
+        } catch (Throwable t) {
+            MessagingLog.warn(this + " could not close all of its parts", t);
+        }
+    }
+
+    /** Whether it has ended, and nothing of it is left. */
+    final boolean isClosed() {
+        return closed.isDone();
+    }
+
+    /**
+     * Whether requests may be posted.
+     *
+     * @return false once it has ended, for whatever reason
+     */
+    @CheckReturnValue
+    public final boolean isOpen() {
+        return reason.isOpen();
+    }
+
+    /**
+     * Why it has ended. Until {@link #closed} is done, a failed request that is polled late may
+     * take the place of what followed from it.
+     *
+     * @return null while it is open
+     */
+    @CheckReturnValue
+    public final @Nullable MessagingException closeReason() {
+        return reason.get();
+    }
+
+    /**
+     * A future that is done when it has ended, all its callbacks were called, and what it used is
+     * freed, but for messages that were not released.
+     *
+     * @return its value says why, as {@link #closeReason}; it is completed by the polling thread
+     */
+    @CheckReturnValue
+    public final CompletableFuture<Status> closed() {
+        return closed.copy();
+    }
+
+    @Override
+    public final String toString() {
+        return reason.isOpen() ? describe() : describe() + ", closed";
+    }
+}
