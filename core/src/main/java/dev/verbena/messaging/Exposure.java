@@ -240,7 +240,7 @@ public final class Exposure implements AutoCloseable {
         changeClaims(1, false); // before the wait: a close meanwhile leaves it the message
         try {
             while (channel.poller.onPollingThread() && !end.isDone()) {
-                int ignored = channel.poller.await(Duration.ofNanos(Poller.TICK_NANOSECONDS));
+                int ignored = channel.poller.await(Duration.ofNanos(PollerClock.TICK_NANOSECONDS));
             }
             return end.get();
         } catch (InterruptedException | RuntimeException e) {

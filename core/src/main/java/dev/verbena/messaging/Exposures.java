@@ -101,7 +101,7 @@ final class Exposures {
             if (exposure == null) {
                 exposure = new Exposure(channel, callback != null);
             }
-            exposure.begin(window, callback, attachment, Poller.ticks(within));
+            exposure.begin(window, callback, attachment, PollerClock.ticks(within));
             boolean isNew = exposed.size() < most && exposed.get(exposure.token) == null;
             if (!isNew || !channel.outbox.note(Notes.EXPOSED, exposure.token)) {
                 throw new AssertionError("There is room for one token of each window");
@@ -252,7 +252,7 @@ final class Exposures {
                 }
                 channel.lock.unlock();
                 try {
-                    int ignored = poller.await(Duration.ofNanos(Poller.TICK_NANOSECONDS));
+                    int ignored = poller.await(Duration.ofNanos(PollerClock.TICK_NANOSECONDS));
                 } finally {
                     channel.lock.lock();
                 }

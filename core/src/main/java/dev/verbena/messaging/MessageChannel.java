@@ -23,9 +23,6 @@ import java.lang.foreign.MemorySegment;
 import java.net.InetSocketAddress;
 import java.time.Duration;
 import java.util.concurrent.CompletableFuture;
-import java.util.concurrent.ExecutionException;
-import java.util.concurrent.TimeUnit;
-import java.util.concurrent.TimeoutException;
 import java.util.function.Consumer;
 
 /**
@@ -88,15 +85,17 @@ public final class MessageChannel extends PolledConnection<SendCallback> {
                 null,
                 stride,
                 Outbox.requestCount(options),
-                Poller.ticks(options.values.timeout));
+                PollerClock.ticks(options.values.timeout));
         Outbox made = null;
         try {
             this.maxMessage = options.values.maxMessage;
-            this.keepAliveTicks = Poller.ticks(options.values.keepAlive);
+            this.keepAliveTicks = PollerClock.ticks(options.values.keepAlive);
             this.credits = new Credits(options.values.receives);
             this.exposures =
                     new Exposures(
-                            this, options.values.exposures, Poller.ticks(options.values.timeout));
+                            this,
+                            options.values.exposures,
+                            PollerClock.ticks(options.values.timeout));
             made = new Outbox(this, credits, exposures, stride, inline);
             this.outbox = made;
             this.inbox = new Inbox(this, credits, outbox, exposures);
@@ -599,25 +598,7 @@ public final class MessageChannel extends PolledConnection<SendCallback> {
     }
 
     void awaitClosed() {
-        if (poller.isDispatchingHere()) {
-            return;
-        }
-        CompletableFuture<Status> closed = closed();
-        Duration most = options.values.timeout.plus(CLOSE_WITHIN);
-        long deadline = System.nanoTime() + TimeUnit.NANOSECONDS.convert(most);
-        try {
-            poller.awaitDone(closed, deadline);
-            Status ignored = closed.get(deadline - System.nanoTime(), TimeUnit.NANOSECONDS);
-        } catch (TimeoutException e) {
-            throw new MessagingException(
-                    Status.IO_TIMEOUT,
-                    "%s did not close within %s".formatted(this, Text.time(most)),
-                    e);
-        } catch (InterruptedException e) {
-            Thread.currentThread().interrupt(); // it goes on without this thread
-        } catch (ExecutionException e) {
-            throw new AssertionError(e); // nothing completes it so
-        }
+        poller.awaitClosed(this, closed(), options.values.timeout.plus(CLOSE_WITHIN));
     }
 
     @Override

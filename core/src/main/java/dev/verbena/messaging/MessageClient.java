@@ -13,10 +13,7 @@ import java.net.InetSocketAddress;
 import java.time.Duration;
 import java.util.Objects;
 import java.util.concurrent.CompletableFuture;
-import java.util.concurrent.ExecutionException;
 import java.util.concurrent.ThreadLocalRandom;
-import java.util.concurrent.TimeUnit;
-import java.util.concurrent.TimeoutException;
 import java.util.function.Consumer;
 import java.util.function.LongSupplier;
 import java.util.function.Supplier;
@@ -327,16 +324,14 @@ public final class MessageClient implements AutoCloseable {
     @CheckReturnValue
     public MessageChannel channel(Duration timeout) throws InterruptedException {
         poller.checkMayWait();
-        long deadline = System.nanoTime() + TimeUnit.NANOSECONDS.convert(timeout);
         CompletableFuture<MessageChannel> waiting = live();
-        try {
-            poller.awaitDone(waiting, deadline);
-            return waiting.get(deadline - System.nanoTime(), TimeUnit.NANOSECONDS);
-        } catch (ExecutionException e) {
-            throw endedException();
-        } catch (TimeoutException e) {
+        if (!poller.awaitDone(waiting, timeout)) {
             throw noneInTime(timeout);
         }
+        if (waiting.isCompletedExceptionally()) {
+            throw endedException();
+        }
+        return waiting.join();
     }
 
     private MessagingException noneInTime(Duration timeout) {
@@ -463,26 +458,7 @@ public final class MessageClient implements AutoCloseable {
         } else {
             finish(); // it was in a pause
         }
-        if (!poller.isDispatchingHere()) {
-            awaitClosed();
-        }
-    }
-
-    private void awaitClosed() {
-        long deadline = System.nanoTime() + CLOSE_WITHIN.toNanos();
-        try {
-            poller.awaitDone(closed, deadline);
-            Status _ = closed.get(deadline - System.nanoTime(), TimeUnit.NANOSECONDS);
-        } catch (TimeoutException e) {
-            throw new MessagingException(
-                    Status.IO_TIMEOUT,
-                    "%s did not close within %s".formatted(this, Text.time(CLOSE_WITHIN)),
-                    e);
-        } catch (InterruptedException e) {
-            Thread.currentThread().interrupt(); // it goes on without this thread
-        } catch (ExecutionException e) {
-            throw new AssertionError(e); // nothing completes it so
-        }
+        poller.awaitClosed(this, closed, CLOSE_WITHIN);
     }
 
     @Override

@@ -17,9 +17,6 @@ import java.util.List;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
-import java.util.concurrent.ExecutionException;
-import java.util.concurrent.TimeUnit;
-import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.Consumer;
@@ -228,16 +225,7 @@ public final class MessageServer implements AutoCloseable {
                         channels.stream()
                                 .map(MessageChannel::closed)
                                 .toArray(CompletableFuture<?>[]::new));
-        long deadline = System.nanoTime() + TimeUnit.NANOSECONDS.convert(within);
-        boolean inTime = true;
-        try {
-            poller.awaitDone(all, deadline);
-            all.get(deadline - System.nanoTime(), TimeUnit.NANOSECONDS);
-        } catch (TimeoutException e) {
-            inTime = false;
-        } catch (ExecutionException e) {
-            throw new AssertionError(e); // nothing completes them so
-        }
+        boolean inTime = poller.awaitDone(all, within);
         close();
         return inTime;
     }

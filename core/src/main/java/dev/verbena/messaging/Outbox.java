@@ -110,7 +110,7 @@ final class Outbox {
         this.exposures = exposures;
         this.stride = stride;
         this.inline = inline;
-        this.timeoutTicks = Poller.ticks(channel.options.values.timeout);
+        this.timeoutTicks = PollerClock.ticks(channel.options.values.timeout);
         this.buffers = channel.options.values.outstanding;
         int slots = requestCount(channel.options);
         this.kinds = new RequestKind[slots];

@@ -5,8 +5,6 @@ import com.google.errorprone.annotations.CheckReturnValue;
 import dev.verbena.Adapter;
 import dev.verbena.CompletionChannel;
 import dev.verbena.CompletionQueue;
-import dev.verbena.CompletionQueueCounters;
-import dev.verbena.CompletionQueueOptions;
 import dev.verbena.ProtectionDomain;
 import dev.verbena.Status;
 import dev.verbena.VerbenaException;
@@ -17,12 +15,12 @@ import org.jspecify.annotations.Nullable;
 
 import java.lang.foreign.MemorySegment;
 import java.time.Duration;
-import java.util.ArrayList;
-import java.util.Arrays;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.Consumer;
@@ -39,20 +37,15 @@ import java.util.function.Predicate;
  * lock of the queues below, and a call by another thread throws {@link WrongThreadException}.
  *
  * <p>Handlers and callbacks run on the polling thread and must not block: a round that takes longer
- * than {@link #SLOW} is counted ({@link #slowRounds}; event {@code dev.verbena.SlowRound} of the
+ * than {@link #SLOW} is counted ({@link #counters}; event {@code dev.verbena.SlowRound} of the
  * Flight Recorder), and nothing is lost meanwhile, as peers wait for credit.
  */
 public final class Poller implements AutoCloseable {
     /** A round of handlers and callbacks that takes longer is counted as slow. */
     public static final Duration SLOW = Duration.ofMillis(10);
 
-    /** How often deadlines are looked at. */
-    static final long TICK_NANOSECONDS = TimeUnit.MILLISECONDS.toNanos(100);
-
-    private static final Duration TICK = Duration.ofNanos(TICK_NANOSECONDS);
+    private static final Duration TICK = Duration.ofNanos(PollerClock.TICK_NANOSECONDS);
     private static final long SLOW_NANOSECONDS = SLOW.toNanos();
-    private static final int QUEUE_DEPTH = 4096;
-    private static final int CLOCK_EVERY = 64; // empty polls
     private static final Duration SHORT = Duration.ofMillis(10);
     private static final Duration CLOSE_WITHIN = Duration.ofSeconds(10);
 
@@ -62,9 +55,8 @@ public final class Poller implements AutoCloseable {
     private final IdleStrategy idle;
     private final boolean confined;
     private final Thread thread;
-    private final Tasks tasks = new Tasks();
-    private final Tasks failed = new Tasks(); // those that run again at the next tick
-    private volatile PollerQueue[] queues = {}; // each change makes it anew: polls make no iterator
+    private final Tasks tasks = new Tasks(Poller::report);
+    private final PollerQueues queues;
     private final List<PolledConnection<?>> channels = new CopyOnWriteArrayList<>();
     private final List<MessageClient> clients = new CopyOnWriteArrayList<>();
 
@@ -73,37 +65,29 @@ public final class Poller implements AutoCloseable {
     private volatile boolean closed;
     private volatile boolean finished; // nobody polls any more
     private final AtomicLong slowRounds = new AtomicLong();
-    private final LongSupplier clock; // in nanoseconds
-    private final long start;
+    private final PollerClock clock;
 
     // Of the polling thread.
     private final Consumer<PolledConnection<?>> tickEach =
             channel -> channel.tickSafely(tick()); // no iterator
     private final Consumer<MessageClient> tickClient = this::tick;
-    private int tick;
     private long tickedAt;
-    private long nextTick;
     private int closingElsewhere; // queue pairs, which a task reports as closed
     private boolean dispatching;
     private boolean ranTasks; // in the last round
     private boolean failedToPoll; // in the last round
-    private int emptyPolls;
-    private long idleSince;
-    private boolean clockIsRead; // just now: idleSince is the time
 
     Poller(Adapter adapter, IdleStrategy idle, @Nullable Thread owner, LongSupplier clock) {
         this.adapter = Arguments.notNull(adapter, "adapter");
         this.idle = Arguments.notNull(idle, "idle");
-        this.clock = clock;
-        this.start = clock.getAsLong();
+        this.clock = new PollerClock(clock);
         this.confined = owner != null;
         this.domain = adapter.createProtectionDomain();
         CompletionChannel made = null;
         try {
             made = adapter.createCompletionChannel();
             this.events = made;
-            this.idleSince = start;
-            this.nextTick = start + TICK_NANOSECONDS;
+            this.queues = new PollerQueues(adapter, made, confined);
             this.thread =
                     owner != null
                             ? owner
@@ -154,14 +138,14 @@ public final class Poller implements AutoCloseable {
             while (!isDone()) {
                 try {
                     if (round(false) == 0 && !isDone()) {
-                        rest(TICK_NANOSECONDS);
+                        rest(PollerClock.TICK_NANOSECONDS);
                     }
                 } catch (Throwable t) {
                     failedToPoll = true;
                     report(t);
                 }
                 if (failedToPoll) { // out of memory, most likely: it may be there soon
-                    LockSupport.parkNanos(TICK_NANOSECONDS);
+                    LockSupport.parkNanos(PollerClock.TICK_NANOSECONDS);
                 }
             }
         } finally {
@@ -177,7 +161,7 @@ public final class Poller implements AutoCloseable {
      */
     public int poll() {
         checkMayPoll();
-        clockIsRead = false; // what the caller did meanwhile is no handler's time
+        clock.timePassed(); // what the caller did meanwhile is no handler's time
         return round(true);
     }
 
@@ -191,15 +175,15 @@ public final class Poller implements AutoCloseable {
      */
     public int await(Duration timeout) {
         checkMayPoll();
-        clockIsRead = false; // as for poll
+        clock.timePassed(); // as for poll
         int count = round(true);
         if (nothingToReturnFor(count)) { // most often there is something: then no look at the clock
-            long deadline = clock.getAsLong() + TimeUnit.NANOSECONDS.convert(timeout);
-            long left = deadline - clock.getAsLong();
+            long deadline = clock.now() + TimeUnit.NANOSECONDS.convert(timeout);
+            long left = deadline - clock.now();
             while (nothingToReturnFor(count) && left > 0) {
                 rest(left);
                 count = round(false);
-                left = deadline - clock.getAsLong();
+                left = deadline - clock.now();
             }
         }
         return count;
@@ -254,10 +238,39 @@ public final class Poller implements AutoCloseable {
         return thread == Thread.currentThread();
     }
 
-    /** Polls until a future is done or the time is over; does nothing on another thread. */
-    void awaitDone(CompletableFuture<?> future, long deadline) {
+    /**
+     * Waits until a future is done, in whatever way; the polling thread polls meanwhile.
+     *
+     * @return false when the time is over
+     */
+    boolean awaitDone(CompletableFuture<?> future, Duration most) throws InterruptedException {
+        long deadline = System.nanoTime() + TimeUnit.NANOSECONDS.convert(most);
         while (onPollingThread() && !future.isDone() && deadline - System.nanoTime() > 0) {
             int ignored = await(SHORT); // other threads may complete it
+        }
+        try {
+            Object ignored = future.get(deadline - System.nanoTime(), TimeUnit.NANOSECONDS);
+            return true;
+        } catch (ExecutionException e) {
+            return true;
+        } catch (TimeoutException e) {
+            return false;
+        }
+    }
+
+    /**
+     * For a close: waits until something has ended, but not in a handler or callback. A thread that
+     * is interrupted does not wait, and stays so; the close goes on.
+     */
+    void awaitClosed(Object what, CompletableFuture<Status> closed, Duration most) {
+        try {
+            if (!isDispatchingHere() && !awaitDone(closed, most)) {
+                throw new MessagingException(
+                        Status.IO_TIMEOUT,
+                        "%s did not close within %s".formatted(what, Text.time(most)));
+            }
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
         }
     }
 
@@ -271,14 +284,16 @@ public final class Poller implements AutoCloseable {
         dispatching = true;
         try {
             failedToPoll = false;
-            ranTasks = !tasks.isEmpty();
-            runTasks();
-            boolean rested = clockIsRead;
+            ranTasks = tasks.run();
+            if (ranTasks) {
+                clock.timePassed();
+            }
+            boolean rested = clock.isAtEndOfWork();
             int count = pollAll();
             if (count > 0 || rested) {
-                count += tickIfDue(idleSince); // the end of what was dispatched, or of the rest
-            } else if (readsClock || ++emptyPolls % CLOCK_EVERY == 0) {
-                count += tickIfDue(clock.getAsLong());
+                count += tickIfDue(clock.lastWork());
+            } else if (clock.isToBeRead() || readsClock) {
+                count += tickIfDue(clock.now());
             }
             return count;
         } finally {
@@ -288,7 +303,7 @@ public final class Poller implements AutoCloseable {
 
     private int pollAll() {
         int count = 0;
-        for (PollerQueue queue : queues) {
+        for (PollerQueue queue : queues.all()) {
             if (!queue.broken()) {
                 count += poll(queue);
             }
@@ -300,16 +315,15 @@ public final class Poller implements AutoCloseable {
         try {
             int count = queue.poll();
             if (count > 0) {
-                long began = clockIsRead ? idleSince : clock.getAsLong();
+                long began = clock.workBegins();
                 queue.dispatch(count);
-                idleSince = clock.getAsLong();
-                clockIsRead = true;
-                if (idleSince - began > SLOW_NANOSECONDS) {
+                long took = clock.workEnds() - began;
+                if (took > SLOW_NANOSECONDS) {
                     slowRounds.incrementAndGet();
-                    SlowRound.record(adapter.name(), count, idleSince - began);
+                    SlowRound.record(adapter.name(), count, took);
                 }
             } else {
-                clockIsRead = false;
+                clock.timePassed();
             }
             return count;
         } catch (VerbenaException e) {
@@ -356,22 +370,6 @@ public final class Poller implements AutoCloseable {
         }
     }
 
-    private void runTasks() {
-        Tasks.Task task = tasks.poll();
-        while (task != null) {
-            clockIsRead = false;
-            try {
-                task.run();
-            } catch (Throwable t) {
-                if (task.again) {
-                    failed.add(task);
-                }
-                report(t);
-            }
-            task = tasks.poll();
-        }
-    }
-
     private static void report(Throwable t) {
         MessagingLog.uncaught("A task of a poller failed. The poller goes on", t);
     }
@@ -383,19 +381,18 @@ public final class Poller implements AutoCloseable {
      * @return how many completions were dispatched
      */
     private int tickIfDue(long now) {
-        if (now - nextTick < 0) {
+        if (!clock.isTickDue(now)) {
             return 0;
         }
         int count = 0;
-        if (now - nextTick > TICK_NANOSECONDS) {
-            for (PollerQueue queue : queues) {
+        if (clock.isTickLate(now)) {
+            for (PollerQueue queue : queues.all()) {
                 count += drain(queue);
             }
         }
-        tick = (int) ((now - start) / TICK_NANOSECONDS);
+        clock.tick(now);
         tickedAt = now;
-        nextTick = now + TICK_NANOSECONDS;
-        tasks.addAll(failed);
+        tasks.runAgain();
         channels.forEach(tickEach);
         clients.forEach(tickClient);
         return count;
@@ -411,12 +408,12 @@ public final class Poller implements AutoCloseable {
 
     /** The time by the clock of its ticks. */
     long now() {
-        return clock.getAsLong();
+        return clock.now();
     }
 
     /** The number of the current tick. */
     int tick() {
-        return tick;
+        return clock.tick();
     }
 
     /** There was nothing to poll: spins or sleeps. */
@@ -425,25 +422,22 @@ public final class Poller implements AutoCloseable {
             Thread.onSpinWait();
             return;
         }
-        if (!idle.sleepsAtOnce() && !idle.sleepsAfter(clock.getAsLong() - idleSince)) {
+        if (!idle.sleepsAtOnce() && !idle.sleepsAfter(clock.now() - clock.lastWork())) {
             Thread.onSpinWait();
             return;
         }
-        boolean fired = false;
-        for (PollerQueue queue : queues) {
-            fired |= queue.arm();
-        }
-        if (fired) {
+        if (queues.arm()) {
             return;
         }
         sleeping = true; // before the look at the tasks: execute() looks in the other order
         try {
             if (tasks.isEmpty() && !isDone()) {
                 CompletionQueue which =
-                        events.await(most >= TICK_NANOSECONDS ? TICK : Duration.ofNanos(most));
-                for (PollerQueue queue : queues) {
-                    queue.fired(which); // others that have fired, too, end the next wait
-                }
+                        events.await(
+                                most >= PollerClock.TICK_NANOSECONDS
+                                        ? TICK
+                                        : Duration.ofNanos(most));
+                queues.fired(which);
             }
         } catch (VerbenaException e) {
             // The device was removed: its queues say so when they are polled.
@@ -451,8 +445,7 @@ public final class Poller implements AutoCloseable {
         } finally {
             sleeping = false;
         }
-        idleSince = clock.getAsLong();
-        clockIsRead = true;
+        long ignored = clock.workEnds();
     }
 
     // ---- for channels
@@ -477,14 +470,6 @@ public final class Poller implements AutoCloseable {
         return domain;
     }
 
-    /** How many ticks a time takes, rounded up. */
-    static int ticks(Duration duration) {
-        return Math.clamp(
-                Math.ceilDiv(TimeUnit.NANOSECONDS.convert(duration), TICK_NANOSECONDS),
-                1,
-                Integer.MAX_VALUE / 2);
-    }
-
     /**
      * Runs something on the polling thread, soon, between two rounds of handlers and callbacks.
      * From any thread. After the close it runs at once, on the caller's thread.
@@ -501,7 +486,7 @@ public final class Poller implements AutoCloseable {
     void execute(Tasks.Task task) {
         tasks.add(task);
         if (finished) {
-            runTasks(); // what a channel left to do that came too late
+            boolean ignored = tasks.run(); // what a channel left to do that came too late
         } else if (sleeping) {
             events.wakeUp();
         }
@@ -544,52 +529,22 @@ public final class Poller implements AutoCloseable {
         clients.remove(client);
     }
 
-    /** A completion queue with room for a channel; one more is made where all are full. */
+    /** A completion queue with room for a channel. */
     PollerQueue reserve(int completions) {
         checkThread(); // a new queue belongs to the thread that makes it
-        int before = queues.length;
-        PollerQueue reserved = find(completions);
-        if (!confined && queues.length != before) {
+        int before = queues.all().length;
+        PollerQueue reserved = queues.reserve(completions);
+        if (!confined && queues.all().length != before) {
             execute(() -> {}); // a thread that sleeps has not armed the new one
         }
         return reserved;
     }
 
-    private synchronized PollerQueue find(int completions) {
-        for (PollerQueue queue : queues) {
-            if (queue.reserve(completions)) {
-                return queue;
-            }
-        }
-        CompletionQueueOptions options =
-                CompletionQueueOptions.depth(Math.max(QUEUE_DEPTH, completions)).channel(events);
-        PollerQueue made =
-                new PollerQueue(
-                        adapter.createCompletionQueue(confined ? options.confined() : options));
-        if (!made.reserve(completions)) {
-            throw new AssertionError("A new queue has room for what it was made for");
-        }
-        PollerQueue[] changed = Arrays.copyOf(queues, queues.length + 1);
-        changed[queues.length] = made;
-        queues = changed;
-        return made;
-    }
-
-    synchronized void release(PollerQueue queue, int completions) {
-        queue.release(completions);
+    void release(PollerQueue queue, int completions) {
+        queues.release(queue, completions);
     }
 
     // ---- what it says
-
-    /**
-     * How many rounds of handlers and callbacks took longer than {@link #SLOW}.
-     *
-     * @return 0 while all are quick
-     */
-    @CheckReturnValue
-    public long slowRounds() {
-        return slowRounds.get();
-    }
 
     /**
      * What it has counted since it was made. From any thread, also after the close; takes no lock.
@@ -598,24 +553,7 @@ public final class Poller implements AutoCloseable {
      */
     @CheckReturnValue
     public PollerCounters counters() {
-        long completions = 0;
-        long failed = 0;
-        for (PollerQueue queue : queues) {
-            CompletionQueueCounters counters = queue.queue().counters();
-            completions += counters.delivered();
-            failed += counters.failed();
-        }
-        return new PollerCounters(channels.size(), completions, failed, slowRounds.get());
-    }
-
-    /**
-     * How many channels it polls for.
-     *
-     * @return those that are open
-     */
-    @CheckReturnValue
-    public int channelCount() {
-        return channels.size();
+        return queues.counters(channels.size(), slowRounds.get());
     }
 
     /**
@@ -669,29 +607,14 @@ public final class Poller implements AutoCloseable {
     }
 
     private void finish() {
-        List<RuntimeException> failures = new ArrayList<>();
-        for (PollerQueue queue : queues) {
-            closeQuietly(queue.queue()::close, failures);
-        }
-        closeQuietly(events::close, failures);
-        closeQuietly(domain::close, failures);
-        finished = true;
-        tasks.addAll(failed);
-        runTasks();
-        if (!failures.isEmpty()) {
-            RuntimeException first = failures.removeFirst();
-            failures.forEach(first::addSuppressed);
-            throw first;
-        }
-    }
-
-    private static void closeQuietly(Runnable close, List<RuntimeException> failures) {
-        try {
-            close.run();
-        } catch (RuntimeException e) {
-            failures.add(e);
-        } catch (Error e) { // the rest is closed all the same
-            report(e);
+        try (domain;
+                events;
+                queues) {
+            closing = true; // of all three, whatever one of them throws
+        } finally {
+            finished = true;
+            tasks.runAgain();
+            boolean ignored = tasks.run(); // from now on, execute() does that
         }
     }
 

@@ -82,7 +82,7 @@ public final class RawConnection extends PolledConnection<RawCallback> {
                 shared,
                 receiveBytes,
                 limits.initiatorDepth(),
-                timeout == null ? 0 : Poller.ticks(timeout));
+                timeout == null ? 0 : PollerClock.ticks(timeout));
         try {
             start();
         } catch (Throwable t) {
@@ -232,7 +232,7 @@ public final class RawConnection extends PolledConnection<RawCallback> {
         checkPositive("The deadline of a message is longer than 0", timeout);
         lock.lock();
         try {
-            messageTicks = Poller.ticks(timeout);
+            messageTicks = PollerClock.ticks(timeout);
             expectsMessage = true;
         } finally {
             lock.unlock();

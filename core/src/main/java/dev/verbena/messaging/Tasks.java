@@ -2,73 +2,111 @@ package dev.verbena.messaging;
 
 import org.jspecify.annotations.Nullable;
 
+import java.util.function.Consumer;
+
 /**
  * Tasks for the polling thread, in order. A {@link Task} that was created ahead is added without
- * memory: a channel can always end. From any thread.
+ * memory: a connection can always end. From any thread.
  */
 final class Tasks {
     /** A task that may be added again and again; while it waits, adding it does nothing. */
     static final class Task {
         private final Runnable action;
-        final boolean again; // at the next tick, if it throws
-        private @Nullable Task next; // guarded by the queue, as the flag is
+        private final boolean again; // at the next tick, if it throws
+        private @Nullable Task next; // guarded by the list, as the flag is
         private boolean waits;
 
         Task(Runnable action, boolean again) {
             this.action = action;
             this.again = again;
         }
+    }
 
-        void run() {
-            action.run();
+    private static final class TaskList {
+        private volatile @Nullable Task first;
+        private @Nullable Task last;
+
+        synchronized void add(Task task) {
+            if (task.waits) {
+                return;
+            }
+            task.waits = true;
+            Task before = last;
+            last = task;
+            if (before == null) {
+                first = task;
+            } else {
+                before.next = task;
+            }
+        }
+
+        @Nullable Task poll() {
+            return first == null ? null : take();
+        }
+
+        private synchronized @Nullable Task take() {
+            Task taken = first;
+            if (taken != null) {
+                first = taken.next;
+                if (first == null) {
+                    last = null;
+                }
+                taken.next = null;
+                taken.waits = false;
+            }
+            return taken;
         }
     }
 
-    private volatile @Nullable Task first;
-    private @Nullable Task last;
+    private final Consumer<Throwable> report;
+    private final TaskList ready = new TaskList();
+    private final TaskList failed = new TaskList();
 
-    synchronized void add(Task task) {
-        if (task.waits) {
-            return;
-        }
-        task.waits = true;
-        Task before = last;
-        last = task;
-        if (before == null) {
-            first = task;
-        } else {
-            before.next = task;
-        }
+    /**
+     * No tasks.
+     *
+     * @param report gets what a task throws
+     */
+    Tasks(Consumer<Throwable> report) {
+        this.report = report;
     }
 
-    /** Moves all tasks of another queue to the end of this one. */
-    void addAll(Tasks others) {
-        Task moved = others.poll();
-        while (moved != null) {
-            add(moved);
-            moved = others.poll();
-        }
+    void add(Task task) {
+        ready.add(task);
     }
 
     boolean isEmpty() {
-        return first == null;
+        return ready.first == null;
     }
 
-    /** Takes the oldest task; null when there is none. */
-    @Nullable Task poll() {
-        return isEmpty() ? null : take();
-    }
-
-    private synchronized @Nullable Task take() {
-        Task taken = first;
-        if (taken != null) {
-            first = taken.next;
-            if (first == null) {
-                last = null;
+    /**
+     * Runs all of them, and those that they add.
+     *
+     * @return whether there was any
+     */
+    boolean run() {
+        Task task = ready.poll();
+        boolean any = task != null;
+        while (task != null) {
+            try {
+                task.action.run();
+            } catch (Throwable t) {
+                if (task.again) {
+                    failed.add(task);
+                }
+                report.accept(t);
             }
-            taken.next = null;
-            taken.waits = false;
+            task = ready.poll();
         }
-        return taken;
+        return any;
+    }
+
+    /** At a tick: those that have thrown, and are to run again, do. */
+    void runAgain() {
+        Task task = failed.poll();
+        while (task != null) {
+            ready.add(task);
+            task = failed.poll();
+        }
     }
 }

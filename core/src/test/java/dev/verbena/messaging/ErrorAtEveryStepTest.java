@@ -84,7 +84,7 @@ class ErrorAtEveryStepTest {
                     assertThat(future.handle((value, thrown) -> "done").get(30, TimeUnit.SECONDS))
                             .isEqualTo("done");
                 }
-                until(() -> ofServer.channelCount() + ofClient.channelCount() == 0);
+                until(() -> ofServer.counters().channels() + ofClient.counters().channels() == 0);
             } catch (OutOfMemoryError injected) {
                 assertThat(injected).hasMessageStartingWith("injected");
             } finally {

@@ -354,7 +354,7 @@ class MessageClientTest {
                 assertThat(inside.closed().get(30, TimeUnit.SECONDS)).isEqualTo(Status.CANCELLED);
                 assertThat(time.pauses).isEmpty();
             }
-            assertThat(poller.channelCount()).isZero();
+            assertThat(poller.counters().channels()).isZero();
         }
     }
 

@@ -52,7 +52,7 @@ class MessageCountersTest {
             two.a.send(text("x"), LONG);
             assertThat(done.await(30, TimeUnit.SECONDS)).isTrue();
             two.a.send(text("y"), LONG);
-            while (two.poller.slowRounds() == 0) {
+            while (two.poller.counters().slowRounds() == 0) {
                 Thread.onSpinWait();
             }
         }
@@ -74,7 +74,7 @@ class MessageCountersTest {
             Two.connect(a, b);
             assertThat(a.trySend(text("x"))).isEqualTo(Status.SUCCESS);
             assertThat(poller.poll()).isPositive();
-            assertThat(poller.slowRounds()).isEqualTo(1);
+            assertThat(poller.counters().slowRounds()).isEqualTo(1);
             recording.stop();
             recording.dump(file);
         }
@@ -205,7 +205,7 @@ class MessageCountersTest {
                 assertThat(poller.poll()).isPositive();
                 slowPolls += System.nanoTime() - start >= Poller.SLOW.toNanos() ? 1 : 0;
             }
-            assertThat(poller.slowRounds()).isLessThanOrEqualTo(slowPolls);
+            assertThat(poller.counters().slowRounds()).isLessThanOrEqualTo(slowPolls);
         }
         device.dispose();
     }

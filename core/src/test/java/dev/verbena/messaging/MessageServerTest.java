@@ -279,7 +279,7 @@ class MessageServerTest {
             fabric.network.silent.add("establish"); // the event comes late
             CompletableFuture<MessageChannel> connecting =
                     CompletableFuture.supplyAsync(() -> connect(clients));
-            poller.awaitDone(connecting, System.nanoTime() + LONG.toNanos());
+            assertThat(poller.awaitDone(connecting, LONG)).isTrue();
             MessageChannel client = connecting.get(30, TimeUnit.SECONDS);
             client.send(MemorySegment.ofArray(new byte[7]), LONG);
             while (log.isEmpty()) {
@@ -289,7 +289,7 @@ class MessageServerTest {
                     .isPositive();
             CompletableFuture<Integer> answer =
                     CompletableFuture.supplyAsync(() -> lengthOfNext(client));
-            poller.awaitDone(answer, System.nanoTime() + LONG.toNanos());
+            assertThat(poller.awaitDone(answer, LONG)).isTrue();
             assertThat(answer.get(30, TimeUnit.SECONDS)).isEqualTo(7);
             assertThat(log).containsExactly("message", "opened");
         }

@@ -165,7 +165,7 @@ class MessageChannelsTest {
                                             MessagingOptions.DEFAULTS,
                                             null))
                     .hasMessageContaining("refused the connection");
-            assertThat(poller.channelCount()).isZero();
+            assertThat(poller.counters().channels()).isZero();
         }
     }
 
