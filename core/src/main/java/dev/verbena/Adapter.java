@@ -3,7 +3,6 @@ package dev.verbena;
 import com.google.errorprone.annotations.CheckReturnValue;
 
 import dev.verbena.internal.connect.ConnectionEvents;
-import dev.verbena.internal.connect.Failure;
 import dev.verbena.internal.device.AddressLookup;
 import dev.verbena.internal.device.Device;
 import dev.verbena.internal.device.Devices;
@@ -131,11 +130,7 @@ public final class Adapter extends NativeObject {
      */
     @CheckReturnValue
     public static Adapter forPeer(InetAddress remote, Duration deadline) {
-        try {
-            return new Adapter(lookup().forPeer(remote, deadline));
-        } catch (Failure f) {
-            throw VerbenaException.of(f);
-        }
+        return new Adapter(lookup().forPeer(remote, deadline));
     }
 
     private static AddressLookup lookup() {
@@ -509,11 +504,7 @@ public final class Adapter extends NativeObject {
 
     /** See {@link Device#connectionEvents}. */
     ConnectionEvents connectionEvents() {
-        try {
-            return device.connectionEvents(events());
-        } catch (Failure f) {
-            throw VerbenaException.of(f);
-        }
+        return device.connectionEvents(events());
     }
 
     /** True when called for the first time: for a warning that is logged once. */

@@ -3,7 +3,6 @@ package dev.verbena;
 import dev.verbena.internal.queue.EventChannel;
 import dev.verbena.internal.runtime.Threads;
 import dev.verbena.internal.runtime.Uncaught;
-import dev.verbena.internal.verbs.CallFailure;
 
 import java.time.Duration;
 import java.util.concurrent.ThreadFactory;
@@ -66,12 +65,7 @@ final class CompletionCallback {
     }
 
     private void waitAndCall() {
-        CompletionQueue.Events fired;
-        try {
-            fired = channel.await(Long.MAX_VALUE);
-        } catch (CallFailure e) {
-            throw queue.waitFailed(e);
-        }
+        CompletionQueue.Events fired = queue.awaitEvents(Long.MAX_VALUE);
         if (fired != null && !channel.closed()) {
             call(CompletionQueue.status(fired.last()));
         }

@@ -5,7 +5,6 @@ import com.google.errorprone.annotations.CheckReturnValue;
 import dev.verbena.internal.events.AwaitEvent;
 import dev.verbena.internal.events.FlightRecording;
 import dev.verbena.internal.queue.EventChannel;
-import dev.verbena.internal.verbs.CallFailure;
 import dev.verbena.internal.verbs.Descriptors;
 import dev.verbena.internal.verbs.DeviceControl;
 
@@ -40,9 +39,6 @@ public final class CompletionChannel extends NativeObject {
             this.channel = new EventChannel<>(adapter.control());
         } catch (Throwable t) {
             abandon();
-            if (t instanceof CallFailure e) {
-                throw VerbenaException.of(e, "");
-            }
             throw t;
         }
     }
@@ -87,7 +83,7 @@ public final class CompletionChannel extends NativeObject {
                                 .formatted(this, of, Thread.currentThread()));
             }
             AwaitEvent event = FlightRecording.on() ? AwaitEvent.start() : null;
-            CompletionQueue.Events fired = channel.await(TimeUnit.NANOSECONDS.convert(timeout));
+            CompletionQueue.Events fired = awaitEvents(TimeUnit.NANOSECONDS.convert(timeout));
             if (event != null) {
                 event.end(adapter.name(), fired != null);
             }
@@ -98,14 +94,24 @@ public final class CompletionChannel extends NativeObject {
                 throw new ClosedException(this);
             }
             if (channel.failure() != 0) {
-                throw new CallFailure("ibv_get_cq_event", channel.failure());
+                throw waitFailed("ibv_get_cq_event", channel.failure());
             }
             return null;
-        } catch (CallFailure e) {
-            throw VerbenaException.of(e, "That was while waiting for %s".formatted(this));
         } finally {
             release();
         }
+    }
+
+    private CompletionQueue.@Nullable Events awaitEvents(long nanoseconds) {
+        try {
+            return channel.await(nanoseconds);
+        } catch (VerbenaException e) {
+            throw waitFailed(e.verb(), e.errno());
+        }
+    }
+
+    private VerbenaException waitFailed(String verb, int errno) {
+        return new VerbenaException(verb, errno, "That was while waiting for %s".formatted(this));
     }
 
     /**
@@ -130,8 +136,6 @@ public final class CompletionChannel extends NativeObject {
         acquire();
         try {
             return channel.descriptor();
-        } catch (CallFailure e) {
-            throw VerbenaException.of(e, "");
         } finally {
             release();
         }

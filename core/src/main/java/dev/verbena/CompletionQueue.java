@@ -12,7 +12,6 @@ import dev.verbena.internal.queue.SendQueue;
 import dev.verbena.internal.queue.StackReserve;
 import dev.verbena.internal.runtime.AdapterEvents;
 import dev.verbena.internal.util.Text;
-import dev.verbena.internal.verbs.CallFailure;
 import dev.verbena.internal.verbs.DeviceControl;
 import dev.verbena.internal.verbs.Errno;
 
@@ -120,9 +119,6 @@ public final class CompletionQueue extends NativeObject {
                 acquire();
                 this.callbacks = new CompletionCallback(callbackThreads, this, channel, callback);
             }
-        } catch (CallFailure e) {
-            undo.forEach(Runnable::run);
-            throw VerbenaException.of(e, "");
         } catch (Throwable t) {
             undo.forEach(Runnable::run);
             throw t;
@@ -247,10 +243,16 @@ public final class CompletionQueue extends NativeObject {
         }
     }
 
-    VerbenaException waitFailed(CallFailure failure) {
-        return VerbenaException.of(
-                failure,
-                "That was while waiting for %s; it may be waited for again".formatted(this));
+    /** Waits until this queue has fired; null when the time is over, or it is closed. */
+    @Nullable Events awaitEvents(long nanoseconds) {
+        try {
+            return channel.await(nanoseconds);
+        } catch (VerbenaException e) {
+            throw new VerbenaException(
+                    e.verb(),
+                    e.errno(),
+                    "That was while waiting for %s; it may be waited for again".formatted(this));
+        }
     }
 
     private void checkMayWait() {
@@ -324,8 +326,7 @@ public final class CompletionQueue extends NativeObject {
                 throw new IllegalStateException("Arm the completion queue before waiting for it");
             }
             AwaitEvent event = FlightRecording.on() ? AwaitEvent.start() : null;
-            boolean fired =
-                    channel.await(TimeUnit.NANOSECONDS.convert(timeout)) != null; // or 292 years
+            boolean fired = awaitEvents(TimeUnit.NANOSECONDS.convert(timeout)) != null; // 292 years
             if (event != null) {
                 event.end(adapter.name(), fired);
             }
@@ -334,8 +335,6 @@ public final class CompletionQueue extends NativeObject {
             }
             poller.counts().waited(!fired);
             return fired ? status(events.last()) : Status.IO_TIMEOUT;
-        } catch (CallFailure e) {
-            throw waitFailed(e);
         } finally {
             release();
         }
@@ -357,8 +356,6 @@ public final class CompletionQueue extends NativeObject {
             checkThread();
             checkMayWait();
             return channel.descriptor();
-        } catch (CallFailure e) {
-            throw VerbenaException.of(e, "");
         } finally {
             release();
         }
@@ -378,8 +375,6 @@ public final class CompletionQueue extends NativeObject {
             checkThread();
             checkMayWait();
             return channel.takeEvent() == null ? Status.PENDING : status(events.last());
-        } catch (CallFailure e) {
-            throw VerbenaException.of(e, "");
         } finally {
             release();
         }

@@ -2,6 +2,8 @@ package dev.verbena;
 
 import com.google.errorprone.annotations.CheckReturnValue;
 
+import dev.verbena.internal.util.Arguments;
+
 import org.jspecify.annotations.Nullable;
 
 import java.util.Arrays;
@@ -21,13 +23,22 @@ public final class ConnectionData {
     private final int inboundReads;
     private final int outboundReads;
 
-    ConnectionData(
+    /**
+     * Creates what {@link Connector#connectionData} returns.
+     *
+     * @param privateData as {@link #privateData}; copied
+     * @param exact as {@link #exact}
+     * @param invalidatable as {@link #invalidatable}
+     * @param inboundReads as {@link #inboundReads}
+     * @param outboundReads as {@link #outboundReads}
+     */
+    public ConnectionData(
             byte[] privateData,
             boolean exact,
             boolean invalidatable,
             int inboundReads,
             int outboundReads) {
-        this.privateData = privateData.clone();
+        this.privateData = Arguments.notNull(privateData, "privateData").clone();
         this.exact = exact;
         this.invalidatable = invalidatable;
         this.inboundReads = inboundReads;

@@ -1,9 +1,8 @@
 package dev.verbena;
 
-import dev.verbena.internal.connect.CloseReason;
+import dev.verbena.internal.connect.ConnectionInput;
 import dev.verbena.internal.connect.ConnectionStateMachine;
-import dev.verbena.internal.connect.Failure;
-import dev.verbena.internal.connect.PeerParameters;
+import dev.verbena.internal.connect.FailureMessages;
 import dev.verbena.internal.connect.PrivateData;
 import dev.verbena.internal.device.Addresses;
 import dev.verbena.internal.runtime.Threads;
@@ -14,11 +13,13 @@ import org.jspecify.annotations.Nullable;
 
 import java.net.InetSocketAddress;
 import java.util.Iterator;
+import java.util.Objects;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.function.Consumer;
+import java.util.function.Supplier;
 
 /**
  * One connection between a {@link QueuePair} here and one at the peer: NDK's connector, an {@code
@@ -54,8 +55,8 @@ import java.util.function.Consumer;
 public final class Connector extends NativeObject {
     private final Adapter adapter;
     private final ConnectionStateMachine connection;
-    private volatile @Nullable ConnectionEnd end; // of the last attempt
-    private volatile @Nullable Failure expired; // why the request was not answered in time
+    private volatile @Nullable ConnectionEnd handle; // of the last attempt
+    private volatile @Nullable VerbenaException expired; // why the request was not answered in time
 
     /** Creates a connector for the connecting side. */
     Connector(Adapter adapter) {
@@ -68,7 +69,7 @@ public final class Connector extends NativeObject {
             abandon();
             throw t;
         }
-        watchEnd();
+        reportEnd();
     }
 
     /** Creates a connector for a peer's request. */
@@ -77,17 +78,17 @@ public final class Connector extends NativeObject {
         this.adapter = adapter;
         this.connection = connection;
         connection.onExpired(this::expire);
-        watchEnd();
+        reportEnd();
     }
 
-    /** Once, however many attempts there are. */
-    private void watchEnd() {
+    /** To the Flight Recorder: once, however many attempts there are. */
+    private void reportEnd() {
         var _ =
                 connection
                         .closeReason()
                         .thenAccept(
                                 reason -> {
-                                    ConnectionEnd ended = end;
+                                    ConnectionEnd ended = handle;
                                     if (ended != null) {
                                         ended.ended(reason);
                                     }
@@ -202,30 +203,43 @@ public final class Connector extends NativeObject {
         Iterator<@Nullable InetSocketAddress> sources =
                 Addresses.sources(adapter.portTable(), local, peer);
         SharedEndpoint.Use use = endpoint == null ? SharedEndpoint.NO_USE : endpoint.use(peer);
-        ConnectionEnd end;
+        ConnectionEnd claimed;
         try {
-            end = queuePair.claim(adapter, options, use);
+            claimed = queuePair.claim(adapter, options, use);
         } catch (Throwable t) {
             use.end();
             throw t;
         }
-        end.towards(peer);
-        ConnectionEnd before = exchangeEnd(end);
+        return attempt(
+                "connect",
+                claimed,
+                peer,
+                new ConnectionInput.Connect(
+                        claimed,
+                        sources,
+                        endpoint != null,
+                        peer,
+                        new PrivateData(options.privateData(), options.announced()),
+                        options.deadline()));
+    }
+
+    /** Begins a step that connects a queue pair. */
+    @SuppressWarnings("ReferenceEquality") // the same handle
+    private CompletableFuture<Void> attempt(
+            String side,
+            ConnectionEnd claimed,
+            @Nullable InetSocketAddress peer,
+            ConnectionInput.Call call) {
+        claimed.towards(peer);
+        ConnectionEnd before = handle;
+        handle = claimed; // the connection's steps may use it before the call returns
         try {
-            return end.watched(
-                    "connect",
-                    connection.connect(
-                            end,
-                            sources,
-                            endpoint != null,
-                            peer,
-                            new PrivateData(options.privateData(), options.announced()),
-                            options.deadline()));
-        } catch (Failure f) {
-            giveBack(end, before);
-            throw VerbenaException.of(f);
+            return claimed.watched(side, connection.call(call));
         } catch (Throwable t) {
-            giveBack(end, before);
+            if (handle == claimed) {
+                handle = before; // of the connection that is established, if there is one
+            }
+            claimed.release(true); // no effect if it was released already
             throw t;
         }
     }
@@ -241,11 +255,7 @@ public final class Connector extends NativeObject {
      */
     public void completeConnect(ConnectionOptions options) {
         ensureOpen();
-        try {
-            connection.complete(options.assumeInvalidatable());
-        } catch (Failure f) {
-            throw VerbenaException.of(f);
-        }
+        var _ = connection.call(new ConnectionInput.Complete(options.assumeInvalidatable()));
     }
 
     /**
@@ -300,40 +310,16 @@ public final class Connector extends NativeObject {
 
     private CompletableFuture<Void> beginAccept(QueuePair queuePair, ConnectionOptions options) {
         ensureAnswerable();
-        ConnectionEnd end = queuePair.claim(adapter, options, SharedEndpoint.NO_USE);
-        end.towards(connection.peer());
-        ConnectionEnd before = exchangeEnd(end);
-        try {
-            return end.watched(
-                    "accept",
-                    connection.accept(
-                            end,
-                            new PrivateData(options.privateData(), options.announced()),
-                            options.assumeInvalidatable(),
-                            options.deadline()));
-        } catch (Failure f) {
-            giveBack(end, before);
-            throw VerbenaException.of(f);
-        } catch (Throwable t) {
-            giveBack(end, before);
-            throw t;
-        }
-    }
-
-    /** An attempt begins, of which steps of the connection may speak before its call returns. */
-    private @Nullable ConnectionEnd exchangeEnd(ConnectionEnd end) {
-        ConnectionEnd before = this.end;
-        this.end = end;
-        return before;
-    }
-
-    /** A call was refused: the connection that stands, if there is one, is that of before. */
-    @SuppressWarnings("ReferenceEquality") // the same one
-    private void giveBack(ConnectionEnd end, @Nullable ConnectionEnd before) {
-        if (this.end == end) {
-            this.end = before;
-        }
-        end.release(true); // no effect if it was released already
+        ConnectionEnd claimed = queuePair.claim(adapter, options, SharedEndpoint.NO_USE);
+        return attempt(
+                "accept",
+                claimed,
+                connection.peer(),
+                new ConnectionInput.Accept(
+                        claimed,
+                        new PrivateData(options.privateData(), options.announced()),
+                        options.assumeInvalidatable(),
+                        options.deadline()));
     }
 
     /**
@@ -341,12 +327,12 @@ public final class Connector extends NativeObject {
      * connector, so that it keeps neither adapter nor listener open; later calls that would answer
      * throw the reason.
      */
-    private void expire(Failure why) {
+    private void expire(VerbenaException why) {
         expired = why; // before close(): a thread that finds this closed reads it
         try {
             close();
         } finally {
-            Uncaught.report(VerbenaException.of(why));
+            Uncaught.report(why);
         }
     }
 
@@ -355,14 +341,9 @@ public final class Connector extends NativeObject {
     }
 
     private void ensureAnswerable() {
-        try {
-            ensureOpen();
-        } catch (IllegalStateException e) {
-            Failure why = expired;
-            if (why != null) {
-                throw VerbenaException.of(why);
-            }
-            throw e;
+        if (isClosed()) {
+            VerbenaException why = expired;
+            throw why == null ? new ClosedException(this) : FailureMessages.again(why);
         }
     }
 
@@ -379,11 +360,9 @@ public final class Connector extends NativeObject {
      */
     public void reject(byte[] privateData) {
         ensureAnswerable();
-        try {
-            connection.reject(new PrivateData(privateData.clone(), true));
-        } catch (Failure f) {
-            throw VerbenaException.of(f);
-        }
+        var _ =
+                connection.call(
+                        new ConnectionInput.Reject(new PrivateData(privateData.clone(), true)));
     }
 
     /**
@@ -423,11 +402,7 @@ public final class Connector extends NativeObject {
 
     private CompletableFuture<Void> beginDisconnect(ConnectionOptions options) {
         ensureOpen();
-        try {
-            return connection.disconnect(options.deadline());
-        } catch (Failure f) {
-            throw VerbenaException.of(f);
-        }
+        return connection.call(new ConnectionInput.Disconnect(options.deadline()));
     }
 
     /**
@@ -451,18 +426,8 @@ public final class Connector extends NativeObject {
                 connection
                         .closeReason()
                         .thenAcceptAsync(
-                                reason -> Uncaught.run(() -> callback.accept(status(reason))),
+                                reason -> Uncaught.run(() -> callback.accept(reason.status())),
                                 Threads.CALLBACKS);
-    }
-
-    private static Status status(CloseReason reason) {
-        return switch (reason) {
-            case LOCAL -> Status.SUCCESS;
-            case PEER -> Status.CONNECTION_INVALID;
-            case REQUEST_FAILED -> Status.CONNECTION_ABORTED;
-            case DEVICE_REMOVED -> Status.DEVICE_REMOVED;
-            case EVENT_THREAD_ENDED -> Status.INTERNAL_ERROR;
-        };
     }
 
     /**
@@ -475,15 +440,7 @@ public final class Connector extends NativeObject {
      */
     public ConnectionData connectionData() {
         ensureAnswerable();
-        ensureOpen();
-        AdapterInfo device = adapter.reported(); // without a probe, which takes 10 ms
-        PeerParameters peer = connection.peerParameters();
-        return new ConnectionData(
-                peer.data(),
-                peer.exact(),
-                peer.invalidatable(),
-                Math.min(peer.outboundReads(), device.maxInboundReads()),
-                Math.min(peer.inboundReads(), device.maxOutboundReads()));
+        return connection.peerData(adapter.reported()); // a probe would take 10 ms
     }
 
     /**
@@ -518,30 +475,26 @@ public final class Connector extends NativeObject {
 
     // ---- waiting
 
-    /** Starts a step. */
-    private interface Step {
-        CompletableFuture<Void> begin();
-    }
-
     private void await(CompletableFuture<Void> step) {
         boolean interrupted = false;
-        while (true) {
-            try {
-                awaitOnce(step);
-                break;
-            } catch (InterruptedException e) {
-                interrupted = true;
-                // Has no effect if the step has ended meanwhile, as if the interrupt came later.
-                connection.cancel(step, "Interrupted while waiting; the step was aborted");
-            } catch (ExecutionException e) {
-                if (interrupted) {
-                    Thread.currentThread().interrupt();
+        try {
+            while (true) {
+                try {
+                    awaitOnce(step);
+                    return;
+                } catch (InterruptedException e) {
+                    interrupted = true;
+                    // Has no effect if the step has ended meanwhile, as if the interrupt came
+                    // later.
+                    connection.cancel(step, "Interrupted while waiting; the step was aborted");
                 }
-                throw failure(e.getCause());
             }
-        }
-        if (interrupted) {
-            Thread.currentThread().interrupt();
+        } catch (ExecutionException e) { // steps fail with nothing else
+            throw FailureMessages.again((VerbenaException) Objects.requireNonNull(e.getCause()));
+        } finally {
+            if (interrupted) {
+                Thread.currentThread().interrupt();
+            }
         }
     }
 
@@ -552,7 +505,7 @@ public final class Connector extends NativeObject {
      */
     private void awaitOnce(CompletableFuture<Void> step)
             throws InterruptedException, ExecutionException {
-        ConnectionEnd confined = end;
+        ConnectionEnd confined = handle;
         if (confined != null && confined.confinedHere()) {
             while (!step.isDone() && confined.serve()) {
                 try {
@@ -570,11 +523,11 @@ public final class Connector extends NativeObject {
      * Returns a future whose dependent stages run on callback threads. The internal future
      * completes on the event thread, which must not run them.
      */
-    private CompletableFuture<Void> async(Step step) {
+    private CompletableFuture<Void> async(Supplier<CompletableFuture<Void>> step) {
         CompletableFuture<Void> forCaller = new CompletableFuture<>();
         CompletableFuture<Void> begun;
         try {
-            begun = step.begin();
+            begun = step.get();
         } catch (VerbenaException e) {
             forCaller.completeExceptionally(e);
             return forCaller;
@@ -584,12 +537,8 @@ public final class Connector extends NativeObject {
                         (nothing, thrown) -> {
                             if (thrown == null) {
                                 forCaller.complete(null);
-                                return;
-                            }
-                            try {
-                                forCaller.completeExceptionally(failure(thrown));
-                            } catch (Throwable t) { // for example OutOfMemoryError
-                                forCaller.completeExceptionally(t);
+                            } else {
+                                forCaller.completeExceptionally(thrown);
                             }
                         },
                         Threads.CALLBACKS);
@@ -605,19 +554,12 @@ public final class Connector extends NativeObject {
         return forCaller;
     }
 
-    private static VerbenaException failure(@Nullable Throwable thrown) {
-        if (thrown instanceof Failure f) {
-            return VerbenaException.of(f);
-        }
-        throw new AssertionError("steps end with a Failure", thrown);
-    }
-
     // ---- close
 
     @Override
     void shut() {
         pend();
-        connection.close(this::release);
+        var _ = connection.call(new ConnectionInput.Close(this::release));
     }
 
     @Override

@@ -1,7 +1,7 @@
 package dev.verbena;
 
+import dev.verbena.internal.connect.ConnectionInput;
 import dev.verbena.internal.connect.ConnectionStateMachine;
-import dev.verbena.internal.connect.Failure;
 import dev.verbena.internal.connect.Listening;
 import dev.verbena.internal.device.Addresses;
 import dev.verbena.internal.runtime.LimitedExecutor;
@@ -107,12 +107,6 @@ public final class Listener extends NativeObject {
                             this::request);
             this.listening = begun;
             begun.resume();
-        } catch (Failure f) {
-            if (begun != null) {
-                begun.close();
-            }
-            abandon();
-            throw VerbenaException.of(f);
         } catch (Throwable t) {
             if (begun != null) {
                 begun.close();
@@ -128,7 +122,8 @@ public final class Listener extends NativeObject {
         try {
             connector = new Connector(adapter, this, request);
         } catch (IllegalStateException e) {
-            request.close(() -> {}); // this listener or the adapter closed meanwhile: refused
+            // This listener or the adapter closed meanwhile: refused.
+            var _ = request.call(new ConnectionInput.Close(() -> {}));
             return;
         }
         try {
@@ -192,16 +187,10 @@ public final class Listener extends NativeObject {
         run(listening::resume);
     }
 
-    private interface Change {
-        void make() throws Failure;
-    }
-
-    private void run(Change change) {
+    private void run(Runnable change) {
         acquire();
         try {
-            change.make();
-        } catch (Failure f) {
-            throw VerbenaException.of(f);
+            change.run();
         } finally {
             release();
         }
@@ -213,7 +202,7 @@ public final class Listener extends NativeObject {
         stopped = true;
         try {
             listening.pause();
-        } catch (Failure f) {
+        } catch (VerbenaException e) {
             listening.close(); // another program has the address already
         }
     }

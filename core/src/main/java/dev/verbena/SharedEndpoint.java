@@ -1,6 +1,5 @@
 package dev.verbena;
 
-import dev.verbena.internal.connect.Failure;
 import dev.verbena.internal.connect.Listening;
 import dev.verbena.internal.device.Addresses;
 
@@ -45,9 +44,6 @@ public final class SharedEndpoint extends NativeObject {
                             request -> {});
             made.share();
             this.held = made;
-        } catch (Failure f) {
-            abandon(made);
-            throw VerbenaException.of(f);
         } catch (Throwable t) {
             abandon(made);
             throw t;

@@ -1,9 +1,7 @@
 package dev.verbena;
 
-import dev.verbena.internal.connect.Failure;
 import dev.verbena.internal.util.Arguments;
 import dev.verbena.internal.util.Text;
-import dev.verbena.internal.verbs.CallFailure;
 import dev.verbena.internal.verbs.Errno;
 
 import org.jspecify.annotations.Nullable;
@@ -33,21 +31,35 @@ public class VerbenaException extends RuntimeException {
      * @param message what failed, why, and what to do about it
      */
     public VerbenaException(Status status, String message) {
-        this(Arguments.notNull(status, "status"), Arguments.notNull(message, "message"), null);
+        this(status, message, null);
     }
 
     /**
-     * For what is built on this package and reports as it does.
+     * Something failed without a C function, for a reason that another exception describes.
      *
      * @param status any but SUCCESS
      * @param message what failed, why, and what to do about it
      * @param cause what is behind it, or null
      */
-    protected VerbenaException(Status status, String message, @Nullable Throwable cause) {
-        super(message, cause);
-        this.status = status;
-        this.verb = "";
-        this.errno = 0;
+    public VerbenaException(Status status, String message, @Nullable Throwable cause) {
+        this(status, "", 0, message, cause);
+    }
+
+    /**
+     * A failure whose status or message does not follow from the errno of the C function.
+     *
+     * @param status any but SUCCESS
+     * @param verb the C function that failed, or ""
+     * @param errno its errno, or 0
+     * @param message what failed, why, and what to do about it
+     * @param cause what is behind it, or null
+     */
+    public VerbenaException(
+            Status status, String verb, int errno, String message, @Nullable Throwable cause) {
+        super(Arguments.notNull(message, "message"), cause);
+        this.status = Arguments.notNull(status, "status");
+        this.verb = Arguments.notNull(verb, "verb");
+        this.errno = errno;
     }
 
     /**
@@ -58,50 +70,12 @@ public class VerbenaException extends RuntimeException {
      * @param advice what to do about it; may be empty
      */
     public VerbenaException(String verb, int errno, String advice) {
-        super(
-                Errno.sentence(
-                        Arguments.notNull(verb, "verb"),
-                        errno,
-                        Arguments.notNull(advice, "advice")));
-        this.status = statusOf(errno);
-        this.verb = verb;
-        this.errno = errno;
-    }
-
-    private VerbenaException(Failure failure) {
-        super(failure.getMessage(), failure.getCause());
-        this.status = statusOf(failure);
-        this.verb = failure.call();
-        this.errno = failure.errno();
-    }
-
-    /**
-     * For a failed step of a connection. A new exception for each waiting caller, with the stack
-     * trace of that caller.
-     */
-    static VerbenaException of(Failure failure) {
-        return new VerbenaException(failure);
-    }
-
-    private static Status statusOf(Failure failure) {
-        return switch (failure.kind()) {
-            case REFUSED -> Status.CONNECTION_REFUSED;
-            case ABORTED -> Status.CONNECTION_ABORTED;
-            case TIMED_OUT -> Status.IO_TIMEOUT;
-            case NETWORK_UNREACHABLE -> Status.NETWORK_UNREACHABLE;
-            case HOST_UNREACHABLE -> Status.HOST_UNREACHABLE;
-            case INVALID_ADDRESS -> Status.INVALID_ADDRESS;
-            case ADDRESS_IN_USE -> Status.SHARING_VIOLATION;
-            case SAME_CONNECTION -> Status.ADDRESS_ALREADY_EXISTS;
-            case NO_PORT -> Status.TOO_MANY_ADDRESSES;
-            case DEVICE_REMOVED -> Status.DEVICE_REMOVED;
-            case CANCELLED -> Status.CANCELLED;
-            case WRONG_STATE -> Status.CONNECTION_INVALID;
-            case ACTIVE -> Status.CONNECTION_ACTIVE;
-            case TOO_LONG -> Status.INVALID_BUFFER_SIZE;
-            case CALL -> statusOf(failure.errno());
-            case BROKEN -> Status.INTERNAL_ERROR;
-        };
+        this(
+                statusOf(errno),
+                Arguments.notNull(verb, "verb"),
+                errno,
+                Errno.sentence(verb, errno, Arguments.notNull(advice, "advice")),
+                null);
     }
 
     /**
@@ -115,11 +89,6 @@ public class VerbenaException extends RuntimeException {
                 "%s could not be destroyed (%s; the cause says why), and its memory must stay allocated"
                         .formatted(object, status.name()),
                 failure);
-    }
-
-    /** For a call that failed in an internal package. */
-    static VerbenaException of(CallFailure failure, String advice) {
-        return new VerbenaException(failure.call(), failure.errno(), advice);
     }
 
     /** For a close whose wait for a callback or thread timed out. */

@@ -6,7 +6,6 @@ import static org.assertj.core.api.Assertions.catchThrowableOfType;
 
 import dev.verbena.Port.GidEntry;
 import dev.verbena.Port.GidType;
-import dev.verbena.internal.connect.Failure;
 import dev.verbena.internal.device.AddressLookup;
 import dev.verbena.internal.device.Device;
 import dev.verbena.internal.device.Devices;
@@ -174,13 +173,9 @@ class AddressLookupTest extends Devices {
     }
 
     private Adapter forPeer(InetAddress remote, Duration deadline) {
-        try {
-            Adapter found = new Adapter(lookup().forPeer(remote, deadline));
-            open.add(found);
-            return found;
-        } catch (Failure f) {
-            throw VerbenaException.of(f);
-        }
+        Adapter found = new Adapter(lookup().forPeer(remote, deadline));
+        open.add(found);
+        return found;
     }
 
     private Adapter forPeer(String remote) {

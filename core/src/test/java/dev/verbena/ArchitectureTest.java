@@ -56,6 +56,7 @@ class ArchitectureTest {
                     "AdapterEvent$Registration",
                     "AdapterEvent$Type",
                     "AdapterInfo",
+                    "ConnectionData",
                     "Gid",
                     "GidChoice",
                     "OnDemandPaging",

@@ -1,5 +1,8 @@
 package dev.verbena.internal.connect;
 
+import dev.verbena.Status;
+import dev.verbena.internal.connect.ConnectionEvents.Identifier;
+
 import org.jspecify.annotations.Nullable;
 
 import java.net.InetSocketAddress;
@@ -52,7 +55,7 @@ final class AddressResolution {
     }
 
     /** Calls rdma_resolve_addr from the current local address. */
-    void resolve(ConnectionIdentifier identifier, int millisecondsLeft) throws Failure {
+    void resolve(Identifier identifier, int millisecondsLeft) {
         int most = Math.min(millisecondsLeft, timeout);
         timeout = Math.min(2 * timeout, LAST_TIMEOUT);
         int answer =
@@ -60,11 +63,11 @@ final class AddressResolution {
                         .resolveAddress(
                                 identifier.id(), source == BY_ROUTE ? null : source, peer, most);
         if (answer != 0) {
-            Failure.checkAddress(
+            FailureMessages.checkAddress(
                     answer,
                     events.control(),
                     source,
-                    Failure.Kind.SAME_CONNECTION,
+                    Status.ADDRESS_ALREADY_EXISTS,
                     "rdma_resolve_addr(%s)".formatted(peer),
                     source == BY_ROUTE
                             ? "Is there a route to it (ip route get)?"

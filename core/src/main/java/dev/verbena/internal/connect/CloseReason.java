@@ -1,15 +1,28 @@
 package dev.verbena.internal.connect;
 
+import dev.verbena.Status;
+
 /** How an established connection has ended. */
 public enum CloseReason {
     /** This side disconnected or closed. */
-    LOCAL,
+    LOCAL(Status.SUCCESS),
     /** The peer disconnected, or its process ended. */
-    PEER,
+    PEER(Status.CONNECTION_INVALID),
     /** A request failed, and with it the connection. */
-    REQUEST_FAILED,
+    REQUEST_FAILED(Status.CONNECTION_ABORTED),
     /** The device is gone. */
-    DEVICE_REMOVED,
+    DEVICE_REMOVED(Status.DEVICE_REMOVED),
     /** The adapter's event thread ended: nothing is known of the connection any more. */
-    EVENT_THREAD_ENDED
+    EVENT_THREAD_ENDED(Status.INTERNAL_ERROR);
+
+    private final Status status;
+
+    CloseReason(Status status) {
+        this.status = status;
+    }
+
+    /** What the program's callback gets. */
+    public Status status() {
+        return status;
+    }
 }

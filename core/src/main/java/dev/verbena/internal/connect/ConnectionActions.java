@@ -1,5 +1,19 @@
 package dev.verbena.internal.connect;
 
+import dev.verbena.AdapterInfo;
+import dev.verbena.ConnectionData;
+import dev.verbena.VerbenaException;
+import dev.verbena.internal.connect.ConnectionEvents.Identifier;
+import dev.verbena.internal.connect.ConnectionInput.Accept;
+import dev.verbena.internal.connect.ConnectionInput.Close;
+import dev.verbena.internal.connect.ConnectionInput.Complete;
+import dev.verbena.internal.connect.ConnectionInput.Connect;
+import dev.verbena.internal.connect.ConnectionInput.Disconnect;
+import dev.verbena.internal.connect.ConnectionInput.Event;
+import dev.verbena.internal.connect.ConnectionInput.Failing;
+import dev.verbena.internal.connect.ConnectionInput.Reject;
+import dev.verbena.internal.connect.ConnectionStateMachine.Outcome;
+import dev.verbena.internal.connect.ConnectionTable.Action;
 import dev.verbena.internal.runtime.Timers;
 import dev.verbena.internal.verbs.ConnectionEvent;
 import dev.verbena.internal.verbs.IdentifierInfo;
@@ -14,8 +28,8 @@ import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
 
 /**
- * What a connection does on a trigger: one method for each {@link ConnectionAction}, on the
- * identifier, the queue pair and the step that the connection has at the time.
+ * What a connection does on a trigger: one method for each {@link Action}, on the identifier, the
+ * queue pair and the step that the connection has at the time.
  *
  * <p>Knows no states and takes no lock: {@link ConnectionStateMachine} calls it, under its lock.
  */
@@ -33,7 +47,7 @@ final class ConnectionActions {
     private final Consumer<ConnectionStateMachine> onAnswer;
     private final CompletableFuture<CloseReason> closeReason = new CompletableFuture<>();
 
-    private @Nullable ConnectionIdentifier identifier;
+    private @Nullable Identifier identifier;
     private @Nullable HeldQueuePair queuePair;
     private @Nullable ConnectionStep step;
     private @Nullable AddressResolution resolution; // of the last connect
@@ -41,20 +55,15 @@ final class ConnectionActions {
     private @Nullable PrivateData requestData; // of the last connect
     private @Nullable InetSocketAddress peer;
     private @Nullable InetSocketAddress local;
-    private PeerParameters peerParameters = PeerParameters.NONE;
+    private ConnectionData peerData = PrivateData.NONE; // what it sent last
     private boolean assumeInvalidatable;
-    private @Nullable Failure storedReason;
+    private @Nullable VerbenaException storedReason;
     private long drainEnds;
     private long drainInterval;
     private Timers.@Nullable Timer closeTimer;
     private Runnable whenClosed = () -> {};
-    private Consumer<Failure> onExpired = why -> {};
+    private Consumer<VerbenaException> onExpired = why -> {};
 
-    /**
-     * Makes those of one connection, which has nothing yet.
-     *
-     * @param onAnswer called when a request is accepted, rejected, expired or lost
-     */
     ConnectionActions(
             ConnectionStateMachine machine,
             ConnectionEvents events,
@@ -70,7 +79,7 @@ final class ConnectionActions {
     void takeRequest(ConnectionEvent request, IdentifierInfo info) {
         peer = info.peer();
         local = info.local();
-        peerParameters = PeerParameters.of(request);
+        peerData = PrivateData.read(request, request.inboundReads(), request.outboundReads());
         // Last: when something above throws, the caller destroys the identifier.
         identifier = events.adopt(request.id(), machine);
     }
@@ -79,7 +88,7 @@ final class ConnectionActions {
 
     /** Whether an event is about this attempt, and not about one before it. */
     boolean concerns(ConnectionEvent event) {
-        return identifier != null && identifier.isSubjectOf(event);
+        return identifier != null && identifier.key() == event.key();
     }
 
     /** Whether the way to the peer leads by the adapter's device. */
@@ -89,9 +98,10 @@ final class ConnectionActions {
         return found.device().equals(device);
     }
 
-    /** The step that is outstanding, if one is. */
-    @Nullable ConnectionStep step() {
-        return step;
+    /** Whether a future is that of the step that is outstanding, and not of one before it. */
+    @SuppressWarnings("ReferenceEquality")
+    boolean isOutstanding(CompletableFuture<Void> future) {
+        return step != null && step.future() == future;
     }
 
     /** Whether the deadline of the step that is outstanding is still to come. */
@@ -103,8 +113,13 @@ final class ConnectionActions {
         return closeReason;
     }
 
-    PeerParameters peerParameters() {
-        return peerParameters.copy(peerInvalidatable());
+    ConnectionData peerData(AdapterInfo limits) {
+        return new ConnectionData(
+                peerData.privateData(),
+                peerData.exact(),
+                peerInvalidatable(),
+                Math.min(peerData.inboundReads(), limits.maxInboundReads()),
+                Math.min(peerData.outboundReads(), limits.maxOutboundReads()));
     }
 
     @Nullable InetSocketAddress local() {
@@ -115,32 +130,29 @@ final class ConnectionActions {
         return peer;
     }
 
-    @Nullable Failure storedReason() {
-        return storedReason;
+    String describe() {
+        return (peer == null ? "" : " " + peer)
+                + (storedReason == null ? "" : " (%s)".formatted(storedReason.getMessage()));
     }
 
-    void onExpired(Consumer<Failure> callback) {
+    void onExpired(Consumer<VerbenaException> callback) {
         onExpired = callback;
     }
 
     /** Throws when an action cannot begin. */
-    void check(ConnectionAction action, ConnectionInput input, ConnectionState state)
-            throws Failure {
+    void check(Action action, ConnectionInput input, ConnectionState state) {
         switch (action) {
             case REFUSE -> throw FailureMessages.refusal(input.trigger(), state);
-            case REFUSE_WITH_REASON -> throw Objects.requireNonNull(storedReason);
+            case REFUSE_WITH_REASON -> throw reasonAgain();
             case REFUSE_SECOND_CLOSE -> throw new IllegalStateException("closed twice");
             case START_CONNECT ->
-                    ((ConnectionInput.Connect) input)
-                            .data()
-                            .checkLength(PrivateData.REQUEST_BYTES, "connecting");
+                    ((Connect) input).data().checkLength(PrivateData.REQUEST_BYTES, "connecting");
             case SEND_REPLY -> {
                 events.ensureAlive();
-                reply(((ConnectionInput.Accept) input).data())
-                        .checkLength(PrivateData.REPLY_BYTES, "accepting");
+                reply(((Accept) input).data()).checkLength(PrivateData.REPLY_BYTES, "accepting");
             }
             case SEND_REJECT ->
-                    reply(((ConnectionInput.Reject) input).data())
+                    reply(((Reject) input).data())
                             .checkLength(PrivateData.REJECT_BYTES, "rejecting");
             case START_DRAIN -> events.ensureAlive();
             default -> {}
@@ -148,68 +160,69 @@ final class ConnectionActions {
     }
 
     private PrivateData reply(PrivateData data) {
-        return data.replyTo(peerParameters.exact());
+        return data.replyTo(peerData.exact());
     }
 
     /** Does what a transition says; {@code from} is the state before it. */
-    void perform(
-            ConnectionAction action, ConnectionInput input, ConnectionState from, Outcome outcome)
-            throws Failure {
+    void perform(Action action, ConnectionInput input, ConnectionState from, Outcome outcome) {
         switch (action) {
             case IGNORE, REFUSE, REFUSE_WITH_REASON, REFUSE_SECOND_CLOSE -> {}
-            case START_CONNECT -> startConnect((ConnectionInput.Connect) input, outcome);
+            case START_CONNECT -> startConnect((Connect) input, outcome);
             case RESOLVE_AGAIN -> resolve();
             case RESOLVE_FROM_NEXT -> resolveFromNext(reason(input, from));
             case RESOLVE_ROUTE -> resolveRoute();
             case SEND_REQUEST -> sendRequest();
-            case TAKE_RESPONSE -> takeResponse(((ConnectionInput.Event) input).event(), outcome);
-            case ESTABLISH -> establish((ConnectionInput.Complete) input, outcome);
-            case SEND_REPLY -> sendReply((ConnectionInput.Accept) input, outcome);
+            case TAKE_RESPONSE -> takeResponse(((Event) input).event(), outcome);
+            case ESTABLISH -> establish((Complete) input, outcome);
+            case SEND_REPLY -> sendReply((Accept) input, outcome);
             case OPEN_QUEUE_PAIR -> openQueuePair(outcome);
-            case NOTIFY_DATA -> identifier().notifyData();
-            case SEND_REJECT -> sendReject((ConnectionInput.Reject) input, outcome);
+            case NOTIFY_DATA -> events.control().notifyEstablished(identifier().id());
+            case SEND_REJECT -> sendReject((Reject) input, outcome);
             case EXPIRE_REQUEST -> expireRequest(reason(input, from), outcome);
             case STORE_REASON -> storedReason = reason(input, from);
-            case GIVE_UP -> giveUp(reason(input, from), outcome);
-            case GIVE_UP_WITH_REASON -> throw Objects.requireNonNull(storedReason);
-            case START_DRAIN -> startDrain((ConnectionInput.Disconnect) input, outcome);
+            case FAIL -> fail(reason(input, from), true, outcome);
+            case FAIL_WITH_REASON -> throw reasonAgain();
+            case START_DRAIN -> startDrain((Disconnect) input, outcome);
             case CHECK_DRAIN -> checkDrain(outcome);
             case FLUSH_AND_DISCONNECT -> flushAndDisconnect(outcome);
             case CONFIRM_DISCONNECT -> confirmDisconnect(outcome);
             case FINISH_DISCONNECT -> finishDisconnect(null, outcome);
             case FAIL_DISCONNECT -> failDisconnect(reason(input, from), outcome);
             case JOIN_DISCONNECT -> outcome.result = outstandingStep().future();
-            case NOTHING_TO_DO -> outcome.result = CompletableFuture.completedFuture(null);
             case FLUSH_AND_RELEASE -> flushAndRelease(outcome);
             case REPORT_PEER_DISCONNECT -> reportPeerDisconnect();
             case REPORT_FAILED_REQUEST -> reportFailedRequest(outcome);
             case REPORT_LOST_EVENTS -> reportLostEvents(reason(input, from), outcome);
-            case DROP_WITH_DEVICE -> dropWithDevice(reason(input, from), outcome);
+            case FAIL_WITH_DEVICE -> fail(reason(input, from), false, outcome);
             case END_WITH_DEVICE -> endWithDevice(reason(input, from), outcome);
-            case CLOSE_AND_DISCONNECT -> closeAlive((ConnectionInput.Close) input, true, outcome);
-            case CLOSE_DISCONNECTED -> closeAlive((ConnectionInput.Close) input, false, outcome);
-            case CLOSE_AT_ONCE -> closeAtOnce((ConnectionInput.Close) input, outcome);
+            case CLOSE_AND_DISCONNECT -> closeAlive((Close) input, true, outcome);
+            case CLOSE_DISCONNECTED -> closeAlive((Close) input, false, outcome);
+            case CLOSE_AT_ONCE -> closeAtOnce((Close) input, outcome);
             case FINISH_CLOSE -> finishClose(outcome);
         }
     }
 
+    private VerbenaException reasonAgain() {
+        return FailureMessages.again(Objects.requireNonNull(storedReason));
+    }
+
     /** Why a trigger fails what it fails; takes the private data of a rejection with it. */
-    private Failure reason(ConnectionInput input, ConnectionState from) {
-        if (input instanceof ConnectionInput.Failing failing) {
+    private VerbenaException reason(ConnectionInput input, ConnectionState from) {
+        if (input instanceof Failing failing) {
             return failing.reason();
         }
-        ConnectionEvent event = ((ConnectionInput.Event) input).event();
+        ConnectionEvent event = ((Event) input).event();
         if (event.kind() == ConnectionEvent.Kind.REJECTED
                 && event.status() == ConnectionEvent.REJECTED_BY_PROGRAM) {
-            peerParameters = peerParameters.rejected(event);
+            peerData = PrivateData.read(event, peerData.inboundReads(), peerData.outboundReads());
         }
         return FailureMessages.ofEvent(input.trigger(), event, from, peer, device, resolved);
     }
 
     // ---- actions of the connecting side
 
-    private void startConnect(ConnectionInput.Connect call, Outcome outcome) throws Failure {
-        ConnectionIdentifier created = events.create(machine);
+    private void startConnect(Connect call, Outcome outcome) {
+        Identifier created = events.create(machine);
         identifier = created;
         if (call.sharedAddress()) {
             created.shareAddress();
@@ -218,74 +231,79 @@ final class ConnectionActions {
         setTrafficClass();
         requestData = call.data();
         peer = call.peer();
-        peerParameters = PeerParameters.NONE;
+        peerData = PrivateData.NONE;
         resolution = new AddressResolution(call.sources(), call.peer(), events, device);
         begin(call.timeout(), outcome);
         resolve();
     }
 
-    private void resolve() throws Failure {
+    private void resolve() {
         resolution().resolve(identifier(), outstandingStep().millisecondsLeft());
     }
 
     /** An identifier has one address for its life: another address takes another identifier. */
-    private void resolveFromNext(Failure otherwise) throws Failure {
+    private void resolveFromNext(VerbenaException otherwise) {
         if (!resolution().next()) {
             throw otherwise;
         }
-        ConnectionIdentifier old = identifier();
+        Identifier old = identifier();
         identifier = events.create(machine);
         old.destroy();
         setTrafficClass();
         resolve();
     }
 
-    private void setTrafficClass() throws Failure {
+    private void setTrafficClass() {
         int value = queuePair().end().trafficClass();
         if (value >= 0) {
             identifier().trafficClass(value);
         }
     }
 
-    private void resolveRoute() throws Failure {
+    private void resolveRoute() {
         local = Objects.requireNonNull(resolved).local();
         identifier().resolveRoute(outstandingStep().millisecondsLeft());
     }
 
-    private void sendRequest() throws Failure {
+    private void sendRequest() {
         PrivateData data = Objects.requireNonNull(requestData);
         identifier().connect(queuePair().requestParameters(data), Objects.requireNonNull(peer));
     }
 
     private void takeResponse(ConnectionEvent event, Outcome outcome) {
-        peerParameters = PeerParameters.of(event);
-        succeed(outcome);
+        peerData = PrivateData.read(event, event.inboundReads(), event.outboundReads());
+        endStep(null, outcome);
     }
 
-    private void establish(ConnectionInput.Complete call, Outcome outcome) throws Failure {
+    private void establish(Complete call, Outcome outcome) {
         assumeInvalidatable = call.assumeInvalidatable();
         try {
             queuePair().moveToReadyToSend(identifier());
             identifier().establish();
-        } catch (Failure f) {
-            throw FailureMessages.whileAnswering(f, peer);
+        } catch (VerbenaException e) {
+            throw FailureMessages.whileAnswering(e, peer);
         }
         open(outcome);
     }
 
     private void open(Outcome outcome) {
-        if (!queuePair().end().open(peerInvalidatable(), machine::workRequestFailed)) {
+        if (!queuePair().end().open(peerInvalidatable(), this::workRequestFailed)) {
             outcome.followedBy = ConnectionTrigger.WORK_REQUEST_FAILED;
         }
     }
 
+    /** Called by the thread that polled the completion of the failed request. */
+    private void workRequestFailed() {
+        machine.signal(ConnectionTrigger.WORK_REQUEST_FAILED);
+    }
+
     private boolean peerInvalidatable() {
-        return assumeInvalidatable || peerParameters.invalidatable();
+        return assumeInvalidatable || peerData.invalidatable();
     }
 
     // ---- actions of the accepting side
 
-    private void sendReply(ConnectionInput.Accept call, Outcome outcome) throws Failure {
+    private void sendReply(Accept call, Outcome outcome) {
         HeldQueuePair held = new HeldQueuePair(call.queuePair());
         queuePair = held;
         assumeInvalidatable = call.assumeInvalidatable();
@@ -293,9 +311,9 @@ final class ConnectionActions {
         try {
             held.moveToReadyToSend(identifier());
             events.awaitData(held.end().address(), machine);
-            identifier().accept(held.replyParameters(reply(call.data()), peerParameters));
-        } catch (Failure f) {
-            throw FailureMessages.whileAnswering(f, peer);
+            identifier().accept(held.replyParameters(reply(call.data()), peerData));
+        } catch (VerbenaException e) {
+            throw FailureMessages.whileAnswering(e, peer);
         }
         onAnswer.accept(machine);
     }
@@ -303,10 +321,10 @@ final class ConnectionActions {
     private void openQueuePair(Outcome outcome) {
         events.awaitNoData(queuePair().end().address());
         open(outcome);
-        succeed(outcome);
+        endStep(null, outcome);
     }
 
-    private void sendReject(ConnectionInput.Reject call, Outcome outcome) {
+    private void sendReject(Reject call, Outcome outcome) {
         int error = identifier().reject(reply(call.data()).rejectionBytes());
         release(outcome, true);
         if (error != 0) {
@@ -314,18 +332,18 @@ final class ConnectionActions {
         }
     }
 
-    private void expireRequest(Failure why, Outcome outcome) {
+    private void expireRequest(VerbenaException why, Outcome outcome) {
         storedReason = why;
         identifier().destroy(); // which refuses the peer
         identifier = null;
         onAnswer.accept(machine);
-        Consumer<Failure> callback = onExpired;
+        Consumer<VerbenaException> callback = onExpired;
         outcome.later(() -> callback.accept(why));
     }
 
     // ---- actions that disconnect
 
-    private void startDrain(ConnectionInput.Disconnect call, Outcome outcome) {
+    private void startDrain(Disconnect call, Outcome outcome) {
         begin(call.timeout(), outcome);
         drainEnds = outstandingStep().halfTime();
         drainInterval = FIRST_INTERVAL;
@@ -360,22 +378,20 @@ final class ConnectionActions {
         finishDisconnect(null, outcome);
     }
 
-    private void failDisconnect(Failure why, Outcome outcome) {
+    private void failDisconnect(VerbenaException why, Outcome outcome) {
         queuePair().end().flush();
         finishDisconnect(why, outcome);
     }
 
-    private void finishDisconnect(@Nullable Failure failure, Outcome outcome) {
-        ConnectionStep ended = Objects.requireNonNull(forgetStep());
+    private void finishDisconnect(@Nullable VerbenaException failure, Outcome outcome) {
         release(outcome, true);
         closeReason.complete(CloseReason.LOCAL);
-        outcome.end(ended, failure);
+        endStep(failure, outcome);
     }
 
     private void flushAndRelease(Outcome outcome) {
         queuePair().end().flush();
         release(outcome, true);
-        outcome.result = CompletableFuture.completedFuture(null);
     }
 
     // ---- actions when the connection ends from elsewhere
@@ -394,28 +410,19 @@ final class ConnectionActions {
         outcome.later(() -> closeReason.complete(how));
     }
 
-    private void reportLostEvents(Failure why, Outcome outcome) {
+    private void reportLostEvents(VerbenaException why, Outcome outcome) {
         storedReason = why;
         outcome.later(() -> closeReason.complete(CloseReason.EVENT_THREAD_ENDED));
     }
 
-    private void endWithDevice(Failure why, Outcome outcome) {
+    private void endWithDevice(VerbenaException why, Outcome outcome) {
         closeReason.complete(CloseReason.DEVICE_REMOVED);
-        dropWithDevice(why, outcome);
-    }
-
-    private void dropWithDevice(Failure why, Outcome outcome) {
-        queuePair().flushIfChanged();
-        ConnectionStep ended = forgetStep();
-        release(outcome, false);
-        if (ended != null) {
-            outcome.end(ended, why);
-        }
+        fail(why, false, outcome);
     }
 
     // ---- actions that close
 
-    private void closeAlive(ConnectionInput.Close call, boolean disconnect, Outcome outcome) {
+    private void closeAlive(Close call, boolean disconnect, Outcome outcome) {
         whenClosed = call.whenClosed();
         queuePair().end().flush();
         boolean sent = !disconnect || identifier().disconnect() == 0;
@@ -429,10 +436,10 @@ final class ConnectionActions {
                         .after(
                                 CLOSE_TIMEOUT,
                                 () -> machine.signal(ConnectionTrigger.CLOSE_TIMEOUT));
-        cancelStep(outcome);
+        endStep(FailureMessages.closed(), outcome);
     }
 
-    private void closeAtOnce(ConnectionInput.Close call, Outcome outcome) {
+    private void closeAtOnce(Close call, Outcome outcome) {
         whenClosed = call.whenClosed();
         if (queuePair != null) {
             queuePair.flushIfChanged();
@@ -446,22 +453,15 @@ final class ConnectionActions {
             closeTimer.cancel();
         }
         release(outcome, true);
-        cancelStep(outcome);
+        endStep(FailureMessages.closed(), outcome);
         outcome.later(whenClosed);
-    }
-
-    private void cancelStep(Outcome outcome) {
-        ConnectionStep ended = forgetStep();
-        if (ended != null) {
-            outcome.end(ended, FailureMessages.closed());
-        }
     }
 
     // ---- what actions have in common
 
     // The table has an action only in states that have what the action works on.
 
-    private ConnectionIdentifier identifier() {
+    private Identifier identifier() {
         return Objects.requireNonNull(identifier);
     }
 
@@ -483,31 +483,25 @@ final class ConnectionActions {
         outcome.result = begun.future();
     }
 
-    /** Returns the step that ends, if there is one. */
-    private @Nullable ConnectionStep forgetStep() {
+    /** Completes the step that is outstanding, if one is: with the failure, if there is one. */
+    private void endStep(@Nullable VerbenaException failure, Outcome outcome) {
         ConnectionStep ended = step;
-        step = null;
         if (ended != null) {
-            ended.forget();
+            step = null;
+            ended.cancelDeadline();
+            outcome.later(() -> ended.complete(failure));
         }
-        return ended;
     }
 
-    private void succeed(Outcome outcome) {
-        ConnectionStep ended = Objects.requireNonNull(forgetStep());
-        outcome.end(ended, null);
-    }
-
-    /** Not connected after all: the step fails, and everything is released. */
-    void giveUp(Failure why, Outcome outcome) {
-        ConnectionStep ended = forgetStep();
+    /**
+     * Releases everything, then fails the step: what waits for it may connect the queue pair again.
+     */
+    void fail(VerbenaException why, boolean reusable, Outcome outcome) {
         if (queuePair != null) {
             queuePair.flushIfChanged();
         }
-        release(outcome, true); // first: what waits for the step may connect the queue pair again
-        if (ended != null) {
-            outcome.end(ended, why);
-        }
+        release(outcome, reusable);
+        endStep(why, outcome);
     }
 
     /** Releases identifier and queue pair. */

@@ -5,9 +5,14 @@ import dev.verbena.internal.runtime.Timers;
 import dev.verbena.internal.runtime.Uncaught;
 import dev.verbena.internal.verbs.ConnectionControl;
 import dev.verbena.internal.verbs.ConnectionEvent;
+import dev.verbena.internal.verbs.ConnectionParameters;
+import dev.verbena.internal.verbs.Errno;
+import dev.verbena.internal.verbs.IdentifierInfo;
+import dev.verbena.internal.verbs.StateChange;
 
 import org.jspecify.annotations.Nullable;
 
+import java.net.InetSocketAddress;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicLong;
@@ -30,6 +35,76 @@ public final class ConnectionEvents implements AdapterEvents.Source {
         void eventThreadEnded(Throwable cause);
     }
 
+    /** An {@code rdma_cm_id} of this channel, and the calls of librdmacm that take one. */
+    final class Identifier {
+        private final long id;
+        private final long key;
+
+        private Identifier(long id, long key) {
+            this.id = id;
+            this.key = key;
+        }
+
+        long id() {
+            return id;
+        }
+
+        /** What its events carry. */
+        long key() {
+            return key;
+        }
+
+        IdentifierInfo describe() {
+            return control.describe(id);
+        }
+
+        void shareAddress() {
+            Errno.check(control.shareAddress(id), "rdma_set_option(REUSEADDR)", "");
+        }
+
+        void trafficClass(int value) {
+            Errno.check(control.trafficClass(id, value), "rdma_set_option(TOS " + value + ")", "");
+        }
+
+        void resolveRoute(int milliseconds) {
+            Errno.check(control.resolveRoute(id, milliseconds), "rdma_resolve_route", "");
+        }
+
+        void connect(ConnectionParameters parameters, InetSocketAddress peer) {
+            Errno.check(control.connect(id, parameters), "rdma_connect(" + peer + ")", "");
+        }
+
+        void accept(ConnectionParameters parameters) {
+            Errno.check(control.accept(id, parameters), "rdma_accept", "");
+        }
+
+        void establish() {
+            Errno.check(control.establish(id), "rdma_establish", "");
+        }
+
+        /** Asks what a queue pair has to be given to reach a state. */
+        void fillIn(StateChange change, String state) {
+            Errno.check(control.fillIn(id, change), "rdma_init_qp_attr(" + state + ")", "");
+        }
+
+        /** Returns 0, or a negative errno where the peer gave up before. */
+        int reject(byte[] data) {
+            return control.reject(id, data);
+        }
+
+        /** Returns 0, or a negative errno where the peer was first or the device is gone. */
+        int disconnect() {
+            return control.disconnect(id);
+        }
+
+        /** Refuses or disconnects a peer that there is; no event comes any more. */
+        void destroy() {
+            handlers.remove(key);
+            // It fails only for an identifier that the kernel does not know, which is as good.
+            control.destroy(id);
+        }
+    }
+
     private final ConnectionControl control;
     private final Timers timers;
     private final long channel;
@@ -39,20 +114,16 @@ public final class ConnectionEvents implements AdapterEvents.Source {
     private final Map<Long, ConnectionStateMachine> awaitingData = new ConcurrentHashMap<>();
     private volatile @Nullable Throwable threadEnded; // why
 
-    /**
-     * Opens the channel.
-     *
-     * @throws Failure when it cannot be opened
-     */
-    public ConnectionEvents(ConnectionControl control, Timers timers) throws Failure {
+    /** Opens the channel. */
+    public ConnectionEvents(ConnectionControl control, Timers timers) {
         this.control = control;
         this.timers = timers;
         this.channel = openChannel(control);
         this.descriptor = control.descriptor(channel);
     }
 
-    static long openChannel(ConnectionControl control) throws Failure {
-        return Failure.check(
+    static long openChannel(ConnectionControl control) {
+        return Errno.check(
                 control.openChannel(),
                 "rdma_create_event_channel",
                 "Connecting needs the kernel's module rdma_ucm (modprobe rdma_ucm) and read and"
@@ -69,33 +140,26 @@ public final class ConnectionEvents implements AdapterEvents.Source {
     }
 
     /** Creates an identifier whose events go to a handler. */
-    ConnectionIdentifier create(Handler handler) throws Failure {
+    Identifier create(Handler handler) {
         long key = keys.getAndIncrement();
         handlers.put(key, handler);
         long id;
         try {
             ensureAlive(); // after the handler is where the end of the thread looks for it
-            id = Failure.check(control.create(channel, key), "rdma_create_id", "");
-        } catch (Failure | RuntimeException | Error f) {
+            id = Errno.check(control.create(channel, key), "rdma_create_id", "");
+        } catch (RuntimeException | Error e) {
             handlers.remove(key);
-            throw f;
+            throw e;
         }
-        return new ConnectionIdentifier(this, id, key);
+        return new Identifier(id, key);
     }
 
     /** Takes over an identifier that came with a request. */
-    ConnectionIdentifier adopt(long id, Handler handler) {
-        ConnectionIdentifier adopted = new ConnectionIdentifier(this, id, keys.getAndIncrement());
-        handlers.put(adopted.key(), handler);
-        control.setKey(id, adopted.key());
+    Identifier adopt(long id, Handler handler) {
+        Identifier adopted = new Identifier(id, keys.getAndIncrement());
+        handlers.put(adopted.key, handler);
+        control.setKey(id, adopted.key);
         return adopted;
-    }
-
-    /** Destroys an identifier; its events end here. */
-    void destroy(ConnectionIdentifier identifier) {
-        handlers.remove(identifier.key());
-        // It fails only for an identifier that the kernel does not know, which is as good.
-        control.destroy(identifier.id());
     }
 
     /** Whether events still come. */
@@ -103,17 +167,10 @@ public final class ConnectionEvents implements AdapterEvents.Source {
         return threadEnded == null;
     }
 
-    void ensureAlive() throws Failure {
+    void ensureAlive() {
         if (threadEnded != null) {
-            throw broken(threadEnded);
+            throw FailureMessages.noEvents(threadEnded);
         }
-    }
-
-    static Failure broken(Throwable cause) {
-        return new Failure(
-                Failure.Kind.BROKEN,
-                "The adapter's event thread ended, and the cause says why: close the adapter and open it again",
-                cause);
     }
 
     /** Has a connection informed of data that come for its queue pair. */
@@ -135,7 +192,7 @@ public final class ConnectionEvents implements AdapterEvents.Source {
     @Override
     public @Nullable Runnable awaitsData(long queuePair) {
         ConnectionStateMachine connection = awaitingData.get(queuePair);
-        return connection == null ? null : connection::dataArrived;
+        return connection == null ? null : () -> connection.signal(ConnectionTrigger.DATA_ARRIVED);
     }
 
     /**

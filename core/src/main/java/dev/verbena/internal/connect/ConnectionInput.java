@@ -1,5 +1,6 @@
 package dev.verbena.internal.connect;
 
+import dev.verbena.VerbenaException;
 import dev.verbena.internal.verbs.ConnectionEvent;
 
 import org.jspecify.annotations.Nullable;
@@ -9,17 +10,32 @@ import java.time.Duration;
 import java.util.Iterator;
 
 /** A trigger with what belongs to it: what {@link ConnectionStateMachine} is given. */
-sealed interface ConnectionInput {
+public sealed interface ConnectionInput {
     /** The row of {@link ConnectionTable}. */
     ConnectionTrigger trigger();
 
+    /** A call of this side, for {@link ConnectionStateMachine#call}. */
+    sealed interface Call extends ConnectionInput {
+        @Override
+        default ConnectionTrigger trigger() {
+            return switch (this) {
+                case Connect _ -> ConnectionTrigger.CONNECT;
+                case Complete _ -> ConnectionTrigger.COMPLETE_CONNECT;
+                case Accept _ -> ConnectionTrigger.ACCEPT;
+                case Reject _ -> ConnectionTrigger.REJECT;
+                case Disconnect _ -> ConnectionTrigger.DISCONNECT;
+                case Close _ -> ConnectionTrigger.CLOSE;
+            };
+        }
+    }
+
     /**
-     * A call that connects.
+     * Asks a peer for a connection. The step ends when the peer has accepted.
      *
-     * @param sources the local addresses to try, in this order; null among them leaves it to the
-     *     route
+     * @param queuePair this side's queue pair; released when the step fails
+     * @param sources the local addresses to try, one or more, in this order; null among them leaves
+     *     it to the route. The event thread asks for the next when the last led nowhere
      * @param sharedAddress whether others connect from the same address and port
-     * @param timeout how long it may take
      */
     record Connect(
             QueuePairEnd queuePair,
@@ -28,84 +44,48 @@ sealed interface ConnectionInput {
             InetSocketAddress peer,
             PrivateData data,
             Duration timeout)
-            implements ConnectionInput {
-        @Override
-        public ConnectionTrigger trigger() {
-            return ConnectionTrigger.CONNECT;
-        }
-    }
+            implements Call {}
 
     /**
-     * A call that completes what the peer has accepted.
+     * Establishes a connection that the peer has accepted.
      *
      * @param assumeInvalidatable whether the peer's tokens may be invalidated although it did not
      *     say so
      */
-    record Complete(boolean assumeInvalidatable) implements ConnectionInput {
-        @Override
-        public ConnectionTrigger trigger() {
-            return ConnectionTrigger.COMPLETE_CONNECT;
-        }
-    }
+    record Complete(boolean assumeInvalidatable) implements Call {}
 
     /**
-     * A call that accepts.
+     * Accepts a request. The step ends when the peer has completed the connection.
      *
-     * @param assumeInvalidatable whether the peer's tokens may be invalidated although it did not
-     *     say so
-     * @param timeout how long it may take
+     * @param queuePair this side's queue pair; released when the step fails
+     * @param assumeInvalidatable as in {@link Complete}
      */
     record Accept(
             QueuePairEnd queuePair, PrivateData data, boolean assumeInvalidatable, Duration timeout)
-            implements ConnectionInput {
-        @Override
-        public ConnectionTrigger trigger() {
-            return ConnectionTrigger.ACCEPT;
-        }
-    }
+            implements Call {}
 
-    /** A call that rejects. */
-    record Reject(PrivateData data) implements ConnectionInput {
-        @Override
-        public ConnectionTrigger trigger() {
-            return ConnectionTrigger.REJECT;
-        }
-    }
+    /** Rejects a request, or a peer that has accepted. */
+    record Reject(PrivateData data) implements Call {}
 
     /**
-     * A call that disconnects.
-     *
-     * @param timeout how long it may take
+     * Ends the connection: waits for outstanding requests, for half of the timeout at most, cancels
+     * the rest, and calls rdma_disconnect. The step ends when the peer has confirmed.
      */
-    record Disconnect(Duration timeout) implements ConnectionInput {
-        @Override
-        public ConnectionTrigger trigger() {
-            return ConnectionTrigger.DISCONNECT;
-        }
-    }
+    record Disconnect(Duration timeout) implements Call {}
 
     /**
-     * A call that closes.
+     * Ends everything. A request or an acceptance is refused; a connection is disconnected.
      *
      * @param whenClosed run once, when everything is released
      */
-    record Close(Runnable whenClosed) implements ConnectionInput {
-        @Override
-        public ConnectionTrigger trigger() {
-            return ConnectionTrigger.CLOSE;
-        }
-    }
+    record Close(Runnable whenClosed) implements Call {}
 
     /** An event of rdma_cm. */
     record Event(ConnectionTrigger trigger, ConnectionEvent event) implements ConnectionInput {}
 
-    /**
-     * Something that fails a step or a request.
-     *
-     * @param reason what the caller gets
-     */
-    record Failing(ConnectionTrigger trigger, Failure reason) implements ConnectionInput {}
+    /** Something that fails a step or a request; the caller gets the reason. */
+    record Failing(ConnectionTrigger trigger, VerbenaException reason) implements ConnectionInput {}
 
-    /** A trigger with nothing to it. */
+    /** A trigger that needs nothing else. */
     record Signal(ConnectionTrigger trigger) implements ConnectionInput {}
 }

@@ -1,5 +1,13 @@
 package dev.verbena.internal.connect;
 
+import dev.verbena.AdapterInfo;
+import dev.verbena.ConnectionData;
+import dev.verbena.Status;
+import dev.verbena.VerbenaException;
+import dev.verbena.internal.connect.ConnectionInput.Event;
+import dev.verbena.internal.connect.ConnectionInput.Failing;
+import dev.verbena.internal.connect.ConnectionInput.Signal;
+import dev.verbena.internal.connect.ConnectionTable.Transition;
 import dev.verbena.internal.verbs.ConnectionEvent;
 import dev.verbena.internal.verbs.Errno;
 import dev.verbena.internal.verbs.IdentifierInfo;
@@ -7,9 +15,8 @@ import dev.verbena.internal.verbs.IdentifierInfo;
 import org.jspecify.annotations.Nullable;
 
 import java.net.InetSocketAddress;
-import java.time.Duration;
-import java.util.Iterator;
-import java.util.Objects;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.Consumer;
@@ -19,27 +26,60 @@ import java.util.function.Supplier;
  * One connection, from either side: applies {@link ConnectionTable} to calls, events and timers.
  *
  * <p>{@link #fire} looks a transition up and has {@link ConnectionActions} do what it says. One
- * step is outstanding at a time; its future ends by an event, its deadline, a close, or the end of
- * the event thread.
+ * step is outstanding at a time; its future completes by an event, its deadline, a close, or the
+ * end of the event thread.
  *
  * <p>Any thread may call. Everything happens under this object's lock, except what may run code of
  * others: that is collected in an {@link Outcome} and runs after the lock is released.
  */
 public final class ConnectionStateMachine implements ConnectionEvents.Handler {
+    /**
+     * What a trigger leaves behind: effects that run without the connection's lock, because they
+     * may run code of others (futures, callbacks, the release of a queue pair), and what a caller
+     * gets.
+     */
+    static final class Outcome {
+        private final List<Runnable> effects = new ArrayList<>();
+
+        /** The future of the step that the caller waits for; null for a call that does not wait. */
+        @Nullable CompletableFuture<Void> result;
+
+        /** What the caller gets instead. */
+        @Nullable VerbenaException failure;
+
+        /** What the action found to have happened as well: fired next. */
+        @Nullable ConnectionTrigger followedBy;
+
+        void later(Runnable effect) {
+            effects.add(effect);
+        }
+
+        /** Runs the effects from an index on; each runs although one before it throws. */
+        private void run(int from) {
+            if (from < effects.size()) {
+                try {
+                    effects.get(from).run(); // perhaps an object's last close, which may fail
+                } finally {
+                    run(from + 1);
+                }
+            }
+        }
+    }
+
     // Not a monitor: a peer may answer before the call that asked it has returned. The event thread
     // then waits for the rest of that call, and the JVM spins on a monitor for that long.
     private final ReentrantLock lock = new ReentrantLock();
     private final ConnectionActions actions; // under the lock, as is the state
     private ConnectionState state;
 
-    /** Makes one that may connect. */
+    /** Creates one that may connect. */
     public ConnectionStateMachine(ConnectionEvents events, String device) {
         this.actions = new ConnectionActions(this, events, device, request -> {});
         this.state = ConnectionState.IDLE;
     }
 
     /**
-     * Makes one of a peer's request.
+     * Creates one for a peer's request.
      *
      * @param onAnswer called under the lock when the request is accepted, rejected, expired or lost
      */
@@ -57,91 +97,27 @@ public final class ConnectionStateMachine implements ConnectionEvents.Handler {
     // ---- calls
 
     /**
-     * Begins to connect.
+     * Makes a call of this side.
      *
-     * @param queuePair this side's queue pair; released when it fails
-     * @param sources the local addresses to try, one or more; null among them leaves it to the
-     *     route. The next is asked for only when the last led nowhere, by the event thread
-     * @param sharedAddress whether others connect from the same address and port
-     * @param timeout how long it may take
-     * @return ends when the peer has accepted
-     * @throws Failure when it cannot begin
+     * @return the step that waits for the peer; complete for a call that does not wait
+     * @throws VerbenaException when the call is refused, and then nothing has changed; or when it
+     *     fails, and then everything is released
      */
-    public CompletableFuture<Void> connect(
-            QueuePairEnd queuePair,
-            Iterator<@Nullable InetSocketAddress> sources,
-            boolean sharedAddress,
-            InetSocketAddress to,
-            PrivateData data,
-            Duration timeout)
-            throws Failure {
-        return begin(
-                new ConnectionInput.Connect(queuePair, sources, sharedAddress, to, data, timeout));
+    public CompletableFuture<Void> call(ConnectionInput.Call call) {
+        Outcome outcome = apply(call);
+        if (outcome.failure != null) {
+            throw outcome.failure;
+        }
+        return outcome.result == null ? CompletableFuture.completedFuture(null) : outcome.result;
     }
 
     /**
-     * Establishes a connection that the peer has accepted.
+     * Cancels a step that its caller does not want any more; does nothing if it has ended.
      *
-     * @param assumeInvalidatable whether the peer's tokens may be invalidated although it did not
-     *     say so
-     * @throws Failure when it cannot be established any more; the attempt has failed then
+     * @param why the message of the failure that the future completes with
      */
-    public void complete(boolean assumeInvalidatable) throws Failure {
-        var _ = call(new ConnectionInput.Complete(assumeInvalidatable));
-    }
-
-    /**
-     * Accepts a request.
-     *
-     * @param queuePair this side's queue pair; released when it fails
-     * @param assumeInvalidatable whether the peer's tokens may be invalidated although it did not
-     *     say so
-     * @param timeout how long it may take
-     * @throws Failure when it cannot be accepted any more
-     */
-    public CompletableFuture<Void> accept(
-            QueuePairEnd queuePair, PrivateData data, boolean assumeInvalidatable, Duration timeout)
-            throws Failure {
-        return begin(new ConnectionInput.Accept(queuePair, data, assumeInvalidatable, timeout));
-    }
-
-    /**
-     * Rejects a request, or a peer that has accepted.
-     *
-     * @throws Failure when there is nothing to reject, or not any more
-     */
-    public void reject(PrivateData data) throws Failure {
-        var _ = call(new ConnectionInput.Reject(data));
-    }
-
-    /**
-     * Ends the connection: waits for outstanding requests, but for half of the timeout, cancels the
-     * rest, and calls rdma_disconnect.
-     *
-     * @param timeout how long it may take
-     * @throws Failure when there is no connection
-     */
-    public CompletableFuture<Void> disconnect(Duration timeout) throws Failure {
-        return begin(new ConnectionInput.Disconnect(timeout));
-    }
-
-    /**
-     * Ends everything. A request or an acceptance is refused; a connection is cut, with word to the
-     * peer.
-     *
-     * @param whenClosed run once, when everything is released
-     */
-    public void close(Runnable whenClosed) {
-        apply(new ConnectionInput.Close(whenClosed));
-    }
-
-    /**
-     * Gives up a step that its caller does not want any more.
-     *
-     * @param why the message of the failure that the future ends with
-     */
-    public void cancel(CompletableFuture<Void> which, String why) {
-        failStep(which, ConnectionTrigger.CANCEL, () -> new Failure(Failure.Kind.CANCELLED, why));
+    public void cancel(CompletableFuture<Void> step, String why) {
+        failStep(step, ConnectionTrigger.CANCEL, () -> new VerbenaException(Status.CANCELLED, why));
     }
 
     /**
@@ -149,50 +125,32 @@ public final class ConnectionStateMachine implements ConnectionEvents.Handler {
      *
      * @param callback gets the reason, outside of this object's lock
      */
-    public void onExpired(Consumer<Failure> callback) {
-        lock.lock();
-        try {
-            actions.onExpired(callback);
-        } finally {
-            lock.unlock();
-        }
-    }
-
-    /** Refuses this request, unless it was answered. Later answers get the reason. */
-    void expire(Failure why) {
-        apply(new ConnectionInput.Failing(ConnectionTrigger.EXPIRE, why));
+    public void onExpired(Consumer<VerbenaException> callback) {
+        underLock(
+                () -> {
+                    actions.onExpired(callback);
+                    return null;
+                });
     }
 
     // ---- what can be asked
 
-    /**
-     * How the connection has ended.
-     *
-     * @return ends when an established connection does, and never fails
-     */
+    /** How the connection has ended: completes when an established one does, and never fails. */
     public CompletableFuture<CloseReason> closeReason() {
         return actions.closeReason();
     }
 
-    /** What the peer said last: with the request, the reply, or the rejection. */
-    public PeerParameters peerParameters() {
-        return underLock(actions::peerParameters);
+    /** What the peer sent last: its request, its reply, or its rejection. */
+    public ConnectionData peerData(AdapterInfo limits) {
+        return underLock(() -> actions.peerData(limits));
     }
 
-    /**
-     * This side's address.
-     *
-     * @return null while there is none
-     */
+    /** This side's address, or null while there is none. */
     public @Nullable InetSocketAddress local() {
         return underLock(actions::local);
     }
 
-    /**
-     * The peer's address.
-     *
-     * @return as named by the caller or by the request, or null
-     */
+    /** The peer's address, as named by the caller or by the request, or null. */
     public @Nullable InetSocketAddress peer() {
         return underLock(actions::peer);
     }
@@ -212,29 +170,14 @@ public final class ConnectionStateMachine implements ConnectionEvents.Handler {
 
     @Override
     public String toString() {
-        return underLock(this::describe);
+        return underLock(() -> state + actions.describe());
     }
 
-    private String describe() {
-        InetSocketAddress peer = actions.peer();
-        Failure reason = actions.storedReason();
-        return (peer == null ? state.name() : "%s %s".formatted(state, peer))
-                + (reason == null ? "" : " (%s)".formatted(reason.getMessage()));
-    }
-
-    // ---- events
+    // ---- events, timers, and what other objects report
 
     @Override
     public void handle(ConnectionEvent event) {
-        Outcome outcome = new Outcome();
-        lock.lock();
-        try {
-            if (actions.concerns(event)) {
-                fireUnrefused(new ConnectionInput.Event(trigger(event), event), outcome);
-            }
-        } finally {
-            leave(outcome);
-        }
+        apply(() -> actions.concerns(event) ? new Event(trigger(event), event) : null);
     }
 
     /** What an event means depends on a fact or two beside its kind. */
@@ -259,131 +202,87 @@ public final class ConnectionStateMachine implements ConnectionEvents.Handler {
 
     @Override
     public void eventThreadEnded(Throwable cause) {
-        apply(
-                new ConnectionInput.Failing(
-                        ConnectionTrigger.EVENT_THREAD_ENDED, ConnectionEvents.broken(cause)));
+        fail(ConnectionTrigger.EVENT_THREAD_ENDED, FailureMessages.noEvents(cause));
     }
 
-    /** Called by the thread that polled the completion of the failed request. */
-    void workRequestFailed() {
-        signal(ConnectionTrigger.WORK_REQUEST_FAILED);
-    }
-
-    void dataArrived() {
-        signal(ConnectionTrigger.DATA_ARRIVED);
-    }
-
-    void deadline(ConnectionStep which) {
+    /** Called when the deadline of a step has passed. */
+    void deadline(ConnectionStep step) {
         failStep(
-                which.future(),
+                step.future(),
                 ConnectionTrigger.DEADLINE,
-                () -> FailureMessages.deadline(state, actions.peer(), which.timeout()));
+                () -> FailureMessages.deadline(state, actions.peer(), step.timeout()));
     }
 
-    @SuppressWarnings("ReferenceEquality") // the step that is meant, or a later one
     private void failStep(
-            CompletableFuture<Void> which, ConnectionTrigger trigger, Supplier<Failure> why) {
-        Outcome outcome = new Outcome();
-        lock.lock();
-        try {
-            ConnectionStep step = actions.step();
-            if (step != null && step.future() == which) {
-                fireUnrefused(new ConnectionInput.Failing(trigger, why.get()), outcome);
-            }
-        } finally {
-            leave(outcome);
-        }
+            CompletableFuture<Void> step,
+            ConnectionTrigger trigger,
+            Supplier<VerbenaException> why) {
+        apply(() -> actions.isOutstanding(step) ? new Failing(trigger, why.get()) : null);
     }
 
+    /** Something happened that fails a step or a request. */
+    void fail(ConnectionTrigger trigger, VerbenaException why) {
+        apply(new Failing(trigger, why));
+    }
+
+    /** Something happened that the trigger alone describes. */
     void signal(ConnectionTrigger trigger) {
-        apply(new ConnectionInput.Signal(trigger));
+        apply(new Signal(trigger));
     }
 
     // ---- the machine
 
-    /** Fires a call that begins a step, or joins one: the caller gets its future. */
-    private CompletableFuture<Void> begin(ConnectionInput input) throws Failure {
-        return Objects.requireNonNull(call(input));
+    private Outcome apply(ConnectionInput input) {
+        return apply(() -> input);
     }
 
-    /** Fires a call of this side; the caller gets the future, if there is one, or the failure. */
-    private @Nullable CompletableFuture<Void> call(ConnectionInput input) throws Failure {
+    /**
+     * Fires an input, if there is one; then, without the lock, runs what may run code of others.
+     *
+     * @param input called under the lock
+     */
+    private Outcome apply(Supplier<? extends @Nullable ConnectionInput> input) {
         Outcome outcome = new Outcome();
         lock.lock();
         try {
-            fire(input, outcome);
+            ConnectionInput found = input.get();
+            if (found != null) {
+                fire(found, outcome);
+            }
         } finally {
-            leave(outcome);
+            lock.unlock();
+            outcome.run(0);
         }
-        if (outcome.failure != null) {
-            throw outcome.failure;
-        }
-        return outcome.result;
-    }
-
-    /** Fires an event, a timer or anything else that no caller waits for. */
-    void apply(ConnectionInput input) {
-        Outcome outcome = new Outcome();
-        lock.lock();
-        try {
-            fireUnrefused(input, outcome);
-        } finally {
-            leave(outcome);
-        }
-    }
-
-    /** Releases the lock, then runs what may run code of others. */
-    private void leave(Outcome outcome) {
-        lock.unlock();
-        outcome.run();
-    }
-
-    private void fireUnrefused(ConnectionInput input, Outcome outcome) {
-        try {
-            fire(input, outcome);
-        } catch (Failure f) {
-            throw new AssertionError("only calls are refused", f);
-        }
+        return outcome;
     }
 
     /**
      * Makes one transition, and those that follow from it.
      *
-     * @throws Failure for a call that is refused: nothing has changed then
+     * @throws VerbenaException for a call that is refused: nothing has changed then
      */
-    private void fire(ConnectionInput input, Outcome outcome) throws Failure {
+    private void fire(ConnectionInput input, Outcome outcome) {
         ConnectionState from = state;
         Transition transition = ConnectionTable.get(from, input.trigger());
         actions.check(transition.action(), input, from);
         state = transition.next();
         try {
             actions.perform(transition.action(), input, from, outcome);
-        } catch (Failure f) {
-            state = Objects.requireNonNull(transition.ifItFails()); // this action can fail
-            actions.giveUp(f, outcome);
-            outcome.failure = f;
-        } catch (RuntimeException | Error e) { // out of memory, for example
-            breakOff(e, transition, outcome);
-            throw e;
+        } catch (RuntimeException | Error e) { // of a call, or for example out of memory
+            ConnectionState otherwise = transition.ifItFails();
+            if (otherwise != null) { // this action can fail
+                state = otherwise;
+                outcome.failure = FailureMessages.thrown(e);
+                actions.fail(outcome.failure, true, outcome);
+            }
+            if (otherwise == null || !(e instanceof VerbenaException)) {
+                throw e;
+            }
         }
         ConnectionTrigger next = outcome.followedBy;
         outcome.followedBy = null;
         if (next != null) {
-            fire(new ConnectionInput.Signal(next), outcome);
-        }
-    }
-
-    /** Lets go of what an action had when it threw: its caller believes that nothing has begun. */
-    private void breakOff(Throwable thrown, Transition transition, Outcome outcome) {
-        ConnectionState otherwise = transition.ifItFails();
-        if (otherwise != null) {
-            state = otherwise;
-            actions.giveUp(
-                    new Failure(
-                            Failure.Kind.ABORTED,
-                            "A step of the connection threw; the cause says what",
-                            thrown),
-                    outcome);
+            fire(new Signal(next), outcome);
         }
     }
 }

@@ -1,5 +1,6 @@
 package dev.verbena.internal.connect;
 
+import dev.verbena.VerbenaException;
 import dev.verbena.internal.runtime.Timers;
 
 import org.jspecify.annotations.Nullable;
@@ -8,40 +9,25 @@ import java.time.Duration;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
 
-/**
- * A call of NDK's that waits for the peer: its future and its deadline. As a {@code Runnable} it is
- * the task of that deadline.
- */
-final class ConnectionStep implements Runnable {
+/** A call of NDK's that waits for the peer: its future and its deadline. */
+final class ConnectionStep {
     private final CompletableFuture<Void> future = new CompletableFuture<>();
     private final Duration timeout;
+    private final long nanoseconds; // the longest that there is where the timeout is longer
     private final long deadline;
-    private final ConnectionStateMachine connection;
     private final Timers.Timer timer;
 
     /**
      * Begins one.
      *
-     * @param timeout how long it may take
-     * @param connection told when the deadline has passed, by the event thread, unless {@link
-     *     #forget} was called before
+     * @param connection learns that the deadline has passed, by the event thread, unless {@link
+     *     #cancelDeadline} was called before
      */
     ConnectionStep(Timers timers, Duration timeout, ConnectionStateMachine connection) {
         this.timeout = timeout;
-        this.connection = connection;
-        long nanoseconds = nanoseconds();
+        this.nanoseconds = TimeUnit.NANOSECONDS.convert(timeout);
         this.deadline = System.nanoTime() + nanoseconds;
-        this.timer = timers.after(nanoseconds, this);
-    }
-
-    @Override
-    public void run() {
-        connection.deadline(this);
-    }
-
-    /** The longest that there is where the timeout is longer. */
-    private long nanoseconds() {
-        return TimeUnit.NANOSECONDS.convert(timeout);
+        this.timer = timers.after(nanoseconds, () -> connection.deadline(this));
     }
 
     CompletableFuture<Void> future() {
@@ -54,7 +40,7 @@ final class ConnectionStep implements Runnable {
 
     /** When half of the time will have passed, by {@link System#nanoTime}. */
     long halfTime() {
-        return System.nanoTime() + nanoseconds() / 2;
+        return System.nanoTime() + nanoseconds / 2;
     }
 
     /** Whether the deadline is still to come. */
@@ -68,13 +54,12 @@ final class ConnectionStep implements Runnable {
         return Math.clamp(left, 1, Integer.MAX_VALUE);
     }
 
-    /** Takes the deadline back. */
-    void forget() {
+    void cancelDeadline() {
         timer.cancel();
     }
 
     /** Completes the future, with a failure if there is one: what depends on it runs now. */
-    void complete(@Nullable Failure failure) {
+    void complete(@Nullable VerbenaException failure) {
         if (failure == null) {
             future.complete(null);
         } else {

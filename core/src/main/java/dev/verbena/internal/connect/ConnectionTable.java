@@ -1,7 +1,7 @@
 package dev.verbena.internal.connect;
 
-import static dev.verbena.internal.connect.ConnectionAction.*;
 import static dev.verbena.internal.connect.ConnectionState.*;
+import static dev.verbena.internal.connect.ConnectionTable.Action.*;
 import static dev.verbena.internal.connect.ConnectionTrigger.*;
 
 import org.jspecify.annotations.Nullable;
@@ -30,6 +30,112 @@ import java.util.Set;
  * and both end with DRAINING, DISCONNECTING, ENDED, or with PEER_LEFT, ENDED.
  */
 final class ConnectionTable {
+    /**
+     * One cell.
+     *
+     * @param next the state meanwhile and afterwards
+     * @param ifItFails the state when the action fails, or null for an action that cannot;
+     *     everything is released then, as by {@link Action#FAIL}
+     */
+    record Transition(Action action, ConnectionState next, @Nullable ConnectionState ifItFails) {}
+
+    /** What a connection does on a trigger; {@link ConnectionActions} has a method for each. */
+    enum Action {
+        /** Does nothing. */
+        IGNORE,
+        /** Throws: the call is not possible in this state. */
+        REFUSE,
+        /** Throws the reason that was stored when the request was lost. */
+        REFUSE_WITH_REASON,
+        /** Throws IllegalStateException: a close comes once. */
+        REFUSE_SECOND_CLOSE,
+
+        // ---- connecting
+
+        /** Creates an identifier, begins the step, calls rdma_resolve_addr. */
+        START_CONNECT,
+        /** Calls rdma_resolve_addr once more, from the same address. */
+        RESOLVE_AGAIN,
+        /** Calls rdma_resolve_addr with a new identifier, from the next local address. */
+        RESOLVE_FROM_NEXT,
+        /** Calls rdma_resolve_route. */
+        RESOLVE_ROUTE,
+        /** Calls rdma_connect. */
+        SEND_REQUEST,
+        /** Reads the peer's parameters; the step succeeds. */
+        TAKE_RESPONSE,
+        /** Moves the queue pair to RTS, calls rdma_establish, lets posts through. */
+        ESTABLISH,
+
+        // ---- accepting
+
+        /** Begins the step, moves the queue pair to RTS, calls rdma_accept. */
+        SEND_REPLY,
+        /** Lets posts through; the step succeeds. */
+        OPEN_QUEUE_PAIR,
+        /** Calls rdma_notify: the kernel then reports that the peer has completed. */
+        NOTIFY_DATA,
+        /** Calls rdma_reject, and releases everything. */
+        SEND_REJECT,
+        /**
+         * Destroys the identifier, which refuses the peer, and closes the connector with the
+         * reason.
+         */
+        EXPIRE_REQUEST,
+
+        // ---- failing
+
+        /** Keeps the reason for the next call: no step is outstanding that it could fail. */
+        STORE_REASON,
+        /** The step fails, and everything is released; a queue pair that was changed is flushed. */
+        FAIL,
+        /** As {@link #FAIL}; the caller gets the stored reason. */
+        FAIL_WITH_REASON,
+
+        // ---- disconnecting
+
+        /** Begins the step, refuses posts, checks whether outstanding requests have ended. */
+        START_DRAIN,
+        /** Checks whether outstanding requests have ended, and sets a timer if not. */
+        CHECK_DRAIN,
+        /** Flushes the queue pair, calls rdma_disconnect. */
+        FLUSH_AND_DISCONNECT,
+        /** Flushes, calls rdma_disconnect as a reply to the peer, releases; the step succeeds. */
+        CONFIRM_DISCONNECT,
+        /** Releases everything; the step succeeds. */
+        FINISH_DISCONNECT,
+        /** Flushes, releases everything; the step fails. */
+        FAIL_DISCONNECT,
+        /** The caller gets the future of the disconnect that has begun. */
+        JOIN_DISCONNECT,
+        /** Flushes and releases what was left as it was when the peer disconnected. */
+        FLUSH_AND_RELEASE,
+
+        // ---- the end, from elsewhere
+
+        /** Refuses posts, calls rdma_disconnect as a reply, reports the peer's disconnect. */
+        REPORT_PEER_DISCONNECT,
+        /** Refuses posts, calls rdma_disconnect, reports the failure. */
+        REPORT_FAILED_REQUEST,
+        /** Stores the reason, reports that nothing will be known of this connection any more. */
+        REPORT_LOST_EVENTS,
+        /** The step fails, everything is released; a queue pair that was changed is flushed. */
+        FAIL_WITH_DEVICE,
+        /** As {@link #FAIL_WITH_DEVICE}; reports the end of the connection. */
+        END_WITH_DEVICE,
+
+        // ---- closing
+
+        /** Flushes, calls rdma_disconnect, reports the end; the step is cancelled. */
+        CLOSE_AND_DISCONNECT,
+        /** The same without rdma_disconnect, which was called. */
+        CLOSE_DISCONNECTED,
+        /** Releases everything, which refuses a peer that waits; the step is cancelled. */
+        CLOSE_AT_ONCE,
+        /** Releases everything; the connector may be destroyed. */
+        FINISH_CLOSE
+    }
+
     /** States with a step that connects: a failure leaves the connector as good as new. */
     private static final Set<ConnectionState> CONNECT_STEP =
             in(RESOLVING_ADDRESS, RESOLVING_ROUTE, CONNECTING);
@@ -62,7 +168,7 @@ final class ConnectionTable {
         elsewhere(on(CONNECT), REFUSE);
 
         row(on(COMPLETE_CONNECT), in(ACCEPTED_BY_PEER), ESTABLISH, ESTABLISHED, IDLE);
-        row(on(COMPLETE_CONNECT), in(ACCEPTANCE_LOST), GIVE_UP_WITH_REASON, IDLE, IDLE);
+        row(on(COMPLETE_CONNECT), in(ACCEPTANCE_LOST), FAIL_WITH_REASON, IDLE, IDLE);
         elsewhere(on(COMPLETE_CONNECT), REFUSE);
 
         row(on(ACCEPT), in(REQUESTED), SEND_REPLY, ACCEPTING, FAILED);
@@ -72,13 +178,13 @@ final class ConnectionTable {
         row(on(REJECT), in(REQUESTED), SEND_REJECT, FAILED);
         row(on(REJECT), in(REQUEST_LOST, REQUEST_EXPIRED), REFUSE_WITH_REASON);
         row(on(REJECT), in(ACCEPTED_BY_PEER), SEND_REJECT, IDLE);
-        row(on(REJECT), in(ACCEPTANCE_LOST), GIVE_UP_WITH_REASON, IDLE, IDLE);
+        row(on(REJECT), in(ACCEPTANCE_LOST), FAIL_WITH_REASON, IDLE, IDLE);
         elsewhere(on(REJECT), REFUSE);
 
         row(on(DISCONNECT), in(ESTABLISHED), START_DRAIN, DRAINING);
         row(on(DISCONNECT), DISCONNECT_STEP, JOIN_DISCONNECT);
         row(on(DISCONNECT), in(PEER_LEFT), FLUSH_AND_RELEASE, ENDED);
-        row(on(DISCONNECT), in(ENDED), NOTHING_TO_DO);
+        row(on(DISCONNECT), in(ENDED), IGNORE);
         elsewhere(on(DISCONNECT), REFUSE);
 
         row(on(CLOSE), in(ESTABLISHED, DRAINING), CLOSE_AND_DISCONNECT, CLOSING);
@@ -89,8 +195,8 @@ final class ConnectionTable {
 
     private static void endsOfSteps() {
         // The event thread's end is more than that for a connection without a step, see below.
-        row(on(DEADLINE, CANCEL, EVENT_THREAD_ENDED), CONNECT_STEP, GIVE_UP, IDLE);
-        row(on(DEADLINE, CANCEL, EVENT_THREAD_ENDED), in(ACCEPTING), GIVE_UP, FAILED);
+        row(on(DEADLINE, CANCEL, EVENT_THREAD_ENDED), CONNECT_STEP, FAIL, IDLE);
+        row(on(DEADLINE, CANCEL, EVENT_THREAD_ENDED), in(ACCEPTING), FAIL, FAILED);
         row(on(DEADLINE, CANCEL, EVENT_THREAD_ENDED), DISCONNECT_STEP, FAIL_DISCONNECT, ENDED);
         elsewhere(on(DEADLINE, CANCEL), IGNORE);
 
@@ -124,15 +230,15 @@ final class ConnectionTable {
         elsewhere(on(DATA_ARRIVED), IGNORE);
 
         Set<ConnectionTrigger> failures = on(ROUTE_ERROR, CONNECT_ERROR, UNREACHABLE, REJECTED);
-        row(failures, CONNECT_STEP, GIVE_UP, IDLE);
-        row(failures, in(ACCEPTING), GIVE_UP, FAILED);
+        row(failures, CONNECT_STEP, FAIL, IDLE);
+        row(failures, in(ACCEPTING), FAIL, FAILED);
         row(failures, ACCEPTED, STORE_REASON, ACCEPTANCE_LOST);
         row(failures, REQUEST, STORE_REASON, REQUEST_LOST);
 
         // A connection goes on, as its packets carry IP addresses. An attempt was promised to a
         // neighbour that may not be there any more.
-        row(on(ADDRESS_CHANGED), CONNECT_STEP, GIVE_UP, IDLE);
-        row(on(ADDRESS_CHANGED), in(ACCEPTING), GIVE_UP, FAILED);
+        row(on(ADDRESS_CHANGED), CONNECT_STEP, FAIL, IDLE);
+        row(on(ADDRESS_CHANGED), in(ACCEPTING), FAIL, FAILED);
         elsewhere(on(ADDRESS_CHANGED), IGNORE);
 
         elsewhere(on(UNRELATED_EVENT), IGNORE);
@@ -140,7 +246,7 @@ final class ConnectionTable {
 
     private static void endsOfConnections() {
         Set<ConnectionTrigger> disconnected = on(PEER_DISCONNECTED, DISCONNECT_UNANSWERED);
-        row(disconnected, in(ACCEPTING), GIVE_UP, FAILED);
+        row(disconnected, in(ACCEPTING), FAIL, FAILED);
         row(disconnected, ACCEPTED, STORE_REASON, ACCEPTANCE_LOST);
         row(disconnected, REQUEST, STORE_REASON, REQUEST_LOST);
 
@@ -159,8 +265,8 @@ final class ConnectionTable {
         elsewhere(ends, IGNORE);
         elsewhere(on(DISCONNECT_UNANSWERED), IGNORE);
 
-        row(on(DEVICE_REMOVED), CONNECT_STEP, DROP_WITH_DEVICE, FAILED);
-        row(on(DEVICE_REMOVED), in(ACCEPTING), DROP_WITH_DEVICE, FAILED);
+        row(on(DEVICE_REMOVED), CONNECT_STEP, FAIL_WITH_DEVICE, FAILED);
+        row(on(DEVICE_REMOVED), in(ACCEPTING), FAIL_WITH_DEVICE, FAILED);
         row(on(DEVICE_REMOVED), ACCEPTED, STORE_REASON, ACCEPTANCE_LOST);
         row(on(DEVICE_REMOVED), REQUEST, STORE_REASON, REQUEST_LOST);
         row(on(DEVICE_REMOVED), in(ESTABLISHED, DRAINING, DISCONNECTING), END_WITH_DEVICE, ENDED);
@@ -211,8 +317,7 @@ final class ConnectionTable {
     }
 
     /** A row whose action cannot fail, and after which the state is as before. */
-    private static void row(
-            Set<ConnectionTrigger> on, Set<ConnectionState> in, ConnectionAction action) {
+    private static void row(Set<ConnectionTrigger> on, Set<ConnectionState> in, Action action) {
         in.forEach(state -> row(on, EnumSet.of(state), action, state));
     }
 
@@ -220,7 +325,7 @@ final class ConnectionTable {
     private static void row(
             Set<ConnectionTrigger> on,
             Set<ConnectionState> in,
-            ConnectionAction action,
+            Action action,
             ConnectionState next) {
         row(on, in, action, next, null);
     }
@@ -228,7 +333,7 @@ final class ConnectionTable {
     private static void row(
             Set<ConnectionTrigger> on,
             Set<ConnectionState> in,
-            ConnectionAction action,
+            Action action,
             ConnectionState next,
             @Nullable ConnectionState ifItFails) {
         Transition transition = new Transition(action, next, ifItFails);
@@ -242,12 +347,11 @@ final class ConnectionTable {
     }
 
     /** A row for all states that the rows above leave. */
-    private static void elsewhere(Set<ConnectionTrigger> on, ConnectionAction action) {
+    private static void elsewhere(Set<ConnectionTrigger> on, Action action) {
         on.forEach(trigger -> row(EnumSet.of(trigger), left(trigger), action));
     }
 
-    private static void elsewhere(
-            Set<ConnectionTrigger> on, ConnectionAction action, ConnectionState next) {
+    private static void elsewhere(Set<ConnectionTrigger> on, Action action, ConnectionState next) {
         on.forEach(trigger -> row(EnumSet.of(trigger), left(trigger), action, next));
     }
 

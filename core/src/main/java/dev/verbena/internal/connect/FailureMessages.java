@@ -1,18 +1,22 @@
 package dev.verbena.internal.connect;
 
+import dev.verbena.Status;
+import dev.verbena.VerbenaException;
 import dev.verbena.internal.util.Text;
+import dev.verbena.internal.verbs.ConnectionControl;
 import dev.verbena.internal.verbs.ConnectionEvent;
 import dev.verbena.internal.verbs.Errno;
 import dev.verbena.internal.verbs.IdentifierInfo;
 
 import org.jspecify.annotations.Nullable;
 
+import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.time.Duration;
 import java.util.Objects;
 
 /** The failures that callers get: what events, deadlines and refused calls mean, in sentences. */
-final class FailureMessages {
+public final class FailureMessages {
     // The status of an event when a call of librdmacm's own failed after the kernel's part had
     // succeeded; the library loses the errno.
     private static final int LIBRARY = -1;
@@ -25,7 +29,7 @@ final class FailureMessages {
      * @param peer the peer's address, where it is known
      * @param resolved what the last address resolution found, if there was one
      */
-    static Failure ofEvent(
+    static VerbenaException ofEvent(
             ConnectionTrigger trigger,
             ConnectionEvent event,
             ConnectionState state,
@@ -34,8 +38,8 @@ final class FailureMessages {
             @Nullable IdentifierInfo resolved) {
         return switch (trigger) {
             case ADDRESS_RESOLVED_ELSEWHERE ->
-                    new Failure(
-                            Failure.Kind.INVALID_ADDRESS,
+                    new VerbenaException(
+                            Status.INVALID_ADDRESS,
                             "The route to %s leads through device %s, and this adapter is %s: open that one, or name a local address of %s"
                                     .formatted(
                                             peer,
@@ -45,46 +49,45 @@ final class FailureMessages {
             case ADDRESS_ERROR -> unresolved(event.status(), peer, device);
             case DEVICE_REMOVED -> deviceRemoved(device);
             case ADDRESS_CHANGED ->
-                    new Failure(
-                            Failure.Kind.ABORTED,
+                    new VerbenaException(
+                            Status.CONNECTION_ABORTED,
                             "The Ethernet address of %s changed while connecting (the failover of a bond?): try again"
                                     .formatted(device));
             case DISCONNECT_UNANSWERED ->
                     state == ConnectionState.DISCONNECTING
-                            ? new Failure(
-                                    Failure.Kind.TIMED_OUT,
+                            ? new VerbenaException(
+                                    Status.IO_TIMEOUT,
                                     "%s did not confirm the end of the connection".formatted(peer))
                             : brokeOff(peer);
             default -> failed(event, state, peer);
         };
     }
 
-    static Failure deviceRemoved(String device) {
-        return new Failure(Failure.Kind.DEVICE_REMOVED, "Device %s is gone".formatted(device));
+    static VerbenaException deviceRemoved(String device) {
+        return new VerbenaException(Status.DEVICE_REMOVED, "Device %s is gone".formatted(device));
     }
 
     /** {@code RDMA_CM_EVENT_ADDR_ERROR}; device is "" where none was chosen. */
-    static Failure unresolved(int status, @Nullable Object peer, String device) {
+    static VerbenaException unresolved(int status, @Nullable Object peer, String device) {
         if (status == LIBRARY) {
-            return new Failure(
-                    Failure.Kind.INVALID_ADDRESS,
+            return new VerbenaException(
+                    Status.INVALID_ADDRESS,
                     "%s is reached by a device that librdmacm cannot open: in a container, pass /dev/infiniband/uverbs* in (--device)"
                             .formatted(peer));
         }
-        Failure.Kind kind =
+        Status meaning =
                 switch (-status) {
-                    case Errno.EHOSTUNREACH, Errno.ETIMEDOUT -> Failure.Kind.HOST_UNREACHABLE;
-                    case Errno.ENODEV, Errno.EADDRNOTAVAIL, Errno.EINVAL ->
-                            Failure.Kind.INVALID_ADDRESS;
-                    default -> Failure.Kind.NETWORK_UNREACHABLE;
+                    case Errno.EHOSTUNREACH, Errno.ETIMEDOUT -> Status.HOST_UNREACHABLE;
+                    case Errno.ENODEV, Errno.EADDRNOTAVAIL, Errno.EINVAL -> Status.INVALID_ADDRESS;
+                    default -> Status.NETWORK_UNREACHABLE;
                 };
-        return new Failure(
-                kind,
+        return new VerbenaException(
+                meaning,
                 "%s cannot be reached by RDMA (%s): %s"
                         .formatted(
                                 peer,
                                 Errno.describe(Math.abs(status)),
-                                switch (kind) {
+                                switch (meaning) {
                                     case HOST_UNREACHABLE ->
                                             "no host answers there (ip neighbour shows who does)";
                                     case INVALID_ADDRESS ->
@@ -98,18 +101,18 @@ final class FailureMessages {
                                 }));
     }
 
-    private static Failure failed(
+    private static VerbenaException failed(
             ConnectionEvent event, ConnectionState state, @Nullable InetSocketAddress peer) {
         boolean connecting = state == ConnectionState.CONNECTING;
         return switch (event.kind()) {
             case ROUTE_ERROR ->
-                    new Failure(
-                            Failure.Kind.HOST_UNREACHABLE,
+                    new VerbenaException(
+                            Status.HOST_UNREACHABLE,
                             "There is no RDMA path to %s (%s); on InfiniBand the subnet manager knows them (sminfo)"
                                     .formatted(peer, Errno.describe(Math.abs(event.status()))));
             case UNREACHABLE ->
-                    new Failure(
-                            Failure.Kind.TIMED_OUT,
+                    new VerbenaException(
+                            Status.IO_TIMEOUT,
                             connecting
                                     ? "%s does not answer: is the host up, and does a firewall let UDP port 4791 (RoCE) through?"
                                             .formatted(peer)
@@ -125,26 +128,26 @@ final class FailureMessages {
                 || state == ConnectionState.ACCEPTANCE_LOST;
     }
 
-    private static Failure brokeOff(@Nullable InetSocketAddress peer) {
-        return new Failure(
-                Failure.Kind.ABORTED,
+    private static VerbenaException brokeOff(@Nullable InetSocketAddress peer) {
+        return new VerbenaException(
+                Status.CONNECTION_ABORTED,
                 "The connection with %s broke off before it was established".formatted(peer));
     }
 
-    private static Failure rejected(
+    private static VerbenaException rejected(
             ConnectionEvent event,
             @Nullable InetSocketAddress peer,
             boolean connecting,
             boolean accepted) {
         if (accepted) {
-            return new Failure(
-                    Failure.Kind.ABORTED,
+            return new VerbenaException(
+                    Status.CONNECTION_ABORTED,
                     "%s accepted, and gave up before this side had completed the connection"
                             .formatted(peer));
         }
         if (!connecting) {
-            return new Failure(
-                    Failure.Kind.ABORTED,
+            return new VerbenaException(
+                    Status.CONNECTION_ABORTED,
                     event.status() == ConnectionEvent.REJECTED_TIMEOUT
                             ? "%s gave up waiting".formatted(peer)
                             : "%s refused after it had been accepted (reason %d)"
@@ -162,12 +165,12 @@ final class FailureMessages {
                     default ->
                             "reason %d of the InfiniBand specification".formatted(event.status());
                 };
-        return new Failure(
-                Failure.Kind.REFUSED, "%s refused the connection: %s".formatted(peer, why));
+        return new VerbenaException(
+                Status.CONNECTION_REFUSED, "%s refused the connection: %s".formatted(peer, why));
     }
 
     /** The deadline of a step came. */
-    static Failure deadline(
+    static VerbenaException deadline(
             ConnectionState state, @Nullable InetSocketAddress peer, Duration timeout) {
         String what =
                 switch (state) {
@@ -176,17 +179,17 @@ final class FailureMessages {
                     case ACCEPTING -> "%s did not establish the connection";
                     default -> "%s did not confirm the end of the connection";
                 };
-        return new Failure(
-                Failure.Kind.TIMED_OUT,
+        return new VerbenaException(
+                Status.IO_TIMEOUT,
                 (what + " within %s (ConnectionOptions.withDeadline)")
                         .formatted(peer, Text.time(timeout)));
     }
 
     /** A call that is not possible in this state. */
-    static Failure refusal(ConnectionTrigger call, ConnectionState state) {
+    static VerbenaException refusal(ConnectionTrigger call, ConnectionState state) {
         if (call == ConnectionTrigger.DISCONNECT) {
-            return new Failure(
-                    Failure.Kind.WRONG_STATE,
+            return new VerbenaException(
+                    Status.CONNECTION_INVALID,
                     "There is no connection to disconnect: this connector is %s"
                             .formatted(state.description()));
         }
@@ -198,8 +201,8 @@ final class FailureMessages {
                     default -> "reject";
                 };
         boolean active = state.inUse() && call != ConnectionTrigger.REJECT;
-        return new Failure(
-                active ? Failure.Kind.ACTIVE : Failure.Kind.WRONG_STATE,
+        return new VerbenaException(
+                active ? Status.CONNECTION_ACTIVE : Status.CONNECTION_INVALID,
                 "%s is not possible now: this connector is %s"
                         .formatted(name, state.description()));
     }
@@ -208,29 +211,103 @@ final class FailureMessages {
      * A call failed that answers the peer. The kernel has no event for a peer that gives up before
      * it was answered: these calls then fail, with an identifier that is of no use any more.
      */
-    static Failure whileAnswering(Failure f, @Nullable InetSocketAddress peer) {
-        if (f.kind() != Failure.Kind.CALL) {
-            return f;
-        }
-        if (f.call().startsWith(HeldQueuePair.CALL)) { // of the device here
-            return new Failure(Failure.Kind.ABORTED, f);
-        }
-        return new Failure(
-                Failure.Kind.ABORTED,
-                "%s gave up meanwhile (%s)".formatted(peer, f.getMessage()),
-                f.getCause());
+    static VerbenaException whileAnswering(VerbenaException f, @Nullable InetSocketAddress peer) {
+        return switch (f.errno()) {
+            case 0, Errno.ENETUNREACH, Errno.EHOSTUNREACH, Errno.ETIMEDOUT, Errno.ENXIO -> f;
+            default -> {
+                boolean ofDevice = f.verb().startsWith(HeldQueuePair.CALL); // and not of the peer
+                yield new VerbenaException(
+                        Status.CONNECTION_ABORTED,
+                        f.verb(),
+                        f.errno(),
+                        ofDevice
+                                ? String.valueOf(f.getMessage())
+                                : "%s gave up meanwhile (%s)".formatted(peer, f.getMessage()),
+                        f.getCause());
+            }
+        };
     }
 
     /** A rejection failed with a negative errno. */
-    static Failure lateReject(int error) {
-        return new Failure(
-                Failure.Kind.ABORTED,
-                "There was nothing left to reject: the peer gave up",
-                Failure.of("rdma_reject", error, ""));
+    static VerbenaException lateReject(int error) {
+        return new VerbenaException(
+                Status.CONNECTION_ABORTED,
+                "rdma_reject",
+                -error,
+                "There was nothing left to reject: the peer gave up (%s)"
+                        .formatted(Errno.sentence("rdma_reject", -error, "")),
+                null);
+    }
+
+    /**
+     * Throws unless a call that takes a local address returned 0.
+     *
+     * @param address the address asked for; port 0 is any
+     * @param taken the status if the address is in use
+     */
+    static void checkAddress(
+            long answer,
+            ConnectionControl control,
+            InetSocketAddress address,
+            Status taken,
+            String call,
+            String advice) {
+        int errno = (int) -answer;
+        InetAddress ip = address.getAddress();
+        boolean foreign =
+                errno == Errno.EADDRNOTAVAIL && !ip.isAnyLocalAddress() && !control.local(ip);
+        @Nullable Status status =
+                switch (errno) {
+                    case Errno.EADDRINUSE -> taken;
+                    case Errno.EADDRNOTAVAIL -> // also where the port is in use on all addresses
+                            foreign
+                                    ? Status.INVALID_ADDRESS
+                                    : address.getPort() == 0 ? Status.TOO_MANY_ADDRESSES : taken;
+                    case Errno.ENODEV -> Status.INVALID_ADDRESS; // on all devices
+                    default -> null;
+                };
+        if (status == null) {
+            Errno.check(answer, call, advice);
+            return;
+        }
+        String why =
+                foreign
+                        ? "%s is not an address of this machine (ip address)"
+                                .formatted(ip.getHostAddress())
+                        : advice;
+        throw new VerbenaException(status, call, errno, Errno.sentence(call, errno, why), null);
+    }
+
+    /** The same failure for another caller, with the stack trace of that caller. */
+    public static VerbenaException again(VerbenaException failure) {
+        return new VerbenaException(
+                failure.status(),
+                failure.verb(),
+                failure.errno(),
+                String.valueOf(failure.getMessage()),
+                failure.getCause());
+    }
+
+    /** What an action of a connection has thrown; an exception that describes itself stays. */
+    static VerbenaException thrown(Throwable thrown) {
+        return thrown instanceof VerbenaException failure
+                ? failure
+                : new VerbenaException(
+                        Status.CONNECTION_ABORTED,
+                        "A step of the connection threw; the cause says what",
+                        thrown);
+    }
+
+    /** The adapter's event thread ended. */
+    static VerbenaException noEvents(Throwable cause) {
+        return new VerbenaException(
+                Status.INTERNAL_ERROR,
+                "The adapter's event thread ended, and the cause says why: close the adapter and open it again",
+                cause);
     }
 
     /** A close ended the step. */
-    static Failure closed() {
-        return new Failure(Failure.Kind.CANCELLED, "The connector was closed meanwhile");
+    static VerbenaException closed() {
+        return new VerbenaException(Status.CANCELLED, "The connector was closed meanwhile");
     }
 }

@@ -1,6 +1,11 @@
 package dev.verbena.internal.connect;
 
+import dev.verbena.ConnectionData;
+import dev.verbena.Status;
+import dev.verbena.VerbenaException;
+import dev.verbena.internal.connect.ConnectionEvents.Identifier;
 import dev.verbena.internal.verbs.ConnectionParameters;
+import dev.verbena.internal.verbs.Errno;
 import dev.verbena.internal.verbs.StateChange;
 
 /**
@@ -36,11 +41,11 @@ final class HeldQueuePair {
     }
 
     /** The parameters of rdma_accept: no more reads than the peer asked for or lets in. */
-    ConnectionParameters replyParameters(PrivateData data, PeerParameters peer) {
+    ConnectionParameters replyParameters(PrivateData data, ConnectionData peer) {
         return parameters(
                 data,
-                Math.min(end.inboundReads(), peer.outboundReads()),
-                Math.min(end.outboundReads(), peer.inboundReads()));
+                Math.min(end.inboundReads(), peer.inboundReads()),
+                Math.min(end.outboundReads(), peer.outboundReads()));
     }
 
     private ConnectionParameters parameters(PrivateData data, int inboundReads, int outboundReads) {
@@ -55,24 +60,23 @@ final class HeldQueuePair {
     }
 
     /** Moves it to INIT, RTR and RTS, with what the connection manager says of each. */
-    void moveToReadyToSend(ConnectionIdentifier identifier) throws Failure {
+    void moveToReadyToSend(Identifier identifier) {
         if (!end.usable()) {
-            throw new Failure(
-                    Failure.Kind.WRONG_STATE, "The queue pair was closed or flushed meanwhile");
+            throw new VerbenaException(
+                    Status.CONNECTION_INVALID, "The queue pair was closed or flushed meanwhile");
         }
         move(identifier, StateChange.INITIALIZED, "INIT");
         move(identifier, StateChange.READY_TO_RECEIVE, "RTR");
         move(identifier, StateChange.READY_TO_SEND, "RTS");
     }
 
-    private void move(ConnectionIdentifier identifier, int to, String state) throws Failure {
+    private void move(Identifier identifier, int to, String state) {
         try (StateChange change = new StateChange(to)) {
             identifier.fillIn(change, state);
             changed = true;
-            Failure.check(
+            Errno.check(
                     end.change(change),
-                    CALL,
-                    state,
+                    CALL + "(" + state + ")",
                     "The device refuses what the connection manager says of the path, or a path option");
         }
     }

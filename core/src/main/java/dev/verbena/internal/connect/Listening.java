@@ -1,9 +1,13 @@
 package dev.verbena.internal.connect;
 
+import dev.verbena.Status;
+import dev.verbena.VerbenaException;
+import dev.verbena.internal.connect.ConnectionEvents.Identifier;
 import dev.verbena.internal.runtime.Timers;
 import dev.verbena.internal.util.Text;
 import dev.verbena.internal.verbs.ConnectionControl;
 import dev.verbena.internal.verbs.ConnectionEvent;
+import dev.verbena.internal.verbs.Errno;
 import dev.verbena.internal.verbs.IdentifierInfo;
 
 import org.jspecify.annotations.Nullable;
@@ -45,10 +49,10 @@ public final class Listening implements ConnectionEvents.Handler {
             new LinkedHashMap<>(); // under its own lock
 
     // All of these under this object's lock.
-    private @Nullable ConnectionIdentifier identifier; // null when closed
+    private @Nullable Identifier identifier; // null when closed
     private InetSocketAddress address;
     private boolean listening;
-    private @Nullable Failure broken;
+    private @Nullable VerbenaException broken;
 
     /**
      * Binds the address; peers are refused until {@link #resume}.
@@ -56,68 +60,55 @@ public final class Listening implements ConnectionEvents.Handler {
      * @param address the address; port 0 takes any
      * @param onRequest gets each request, on the adapter's event thread; when it throws, the
      *     request is refused
-     * @throws Failure when the address cannot be had
+     * @throws VerbenaException when the address cannot be had
      */
     public Listening(
             ConnectionEvents events,
             String device,
             InetSocketAddress address,
             Limits limits,
-            Consumer<ConnectionStateMachine> onRequest)
-            throws Failure {
+            Consumer<ConnectionStateMachine> onRequest) {
         this.events = events;
         this.control = events.control();
         this.device = device;
         this.limits = limits;
         this.onRequest = onRequest;
-        ConnectionIdentifier made = bound(address);
-        try {
-            this.address = addressOf(made, device);
-        } catch (Failure | RuntimeException | Error e) {
-            made.destroy();
-            throw e;
-        }
-        this.identifier = made;
+        this.identifier = bound(address);
+        this.address = Objects.requireNonNull(identifier.describe().local());
     }
 
-    /** The address that an identifier is bound to, which has to be the device's. */
-    private static InetSocketAddress addressOf(ConnectionIdentifier bound, String device)
-            throws Failure {
-        IdentifierInfo info = bound.describe();
-        InetSocketAddress address = Objects.requireNonNull(info.local());
-        if (!info.device().isEmpty() && !info.device().equals(device)) {
-            throw new Failure(
-                    Failure.Kind.INVALID_ADDRESS,
-                    "%s is an address of device %s, and this adapter is %s"
-                            .formatted(address.getAddress(), info.device(), device));
-        }
-        return address;
-    }
-
-    private ConnectionIdentifier bound(InetSocketAddress to) throws Failure {
-        ConnectionIdentifier made = events.create(this);
+    /** Binds an identifier to an address, which has to be the device's. */
+    private Identifier bound(InetSocketAddress to) {
+        Identifier created = events.create(this);
         try {
-            Failure.checkAddress(
-                    control.bind(made.id(), to),
+            FailureMessages.checkAddress(
+                    control.bind(created.id(), to),
                     control,
                     to,
-                    Failure.Kind.ADDRESS_IN_USE,
+                    Status.SHARING_VIOLATION,
                     "rdma_bind_addr(%s)".formatted(to),
                     "It has to be an address of a network interface of device %s (rdma link, ip address), and free"
                             .formatted(device));
-            return made;
-        } catch (Failure | RuntimeException | Error f) {
-            made.destroy();
-            throw f;
+            IdentifierInfo info = created.describe();
+            if (!info.device().isEmpty() && !info.device().equals(device)) {
+                throw new VerbenaException(
+                        Status.INVALID_ADDRESS,
+                        "%s is an address of device %s, and this adapter is %s"
+                                .formatted(to.getAddress(), info.device(), device));
+            }
+            return created;
+        } catch (RuntimeException | Error e) {
+            created.destroy();
+            throw e;
         }
     }
 
     /**
      * Lets connectors connect from the address; not for one that is listened to or closed.
      *
-     * @throws Failure when the kernel refuses
+     * @throws VerbenaException when the kernel refuses
      */
-    public synchronized void share() throws Failure {
+    public synchronized void share() {
         Objects.requireNonNull(identifier).shareAddress();
     }
 
@@ -138,14 +129,14 @@ public final class Listening implements ConnectionEvents.Handler {
     /**
      * Lets peers connect.
      *
-     * @throws Failure when another program listens on the address, or the device is gone
+     * @throws VerbenaException when another program listens on the address, or the device is gone
      */
-    public synchronized void resume() throws Failure {
+    public synchronized void resume() {
         if (broken != null) {
-            throw broken;
+            throw FailureMessages.again(broken);
         }
         if (!listening && identifier != null) {
-            Failure.check(
+            Errno.check(
                     control.listen(identifier.id(), limits.backlog()),
                     "rdma_listen(%s)".formatted(address),
                     "Somebody listens there (rdma resource show cm_id says who)");
@@ -157,16 +148,17 @@ public final class Listening implements ConnectionEvents.Handler {
      * Refuses peers as if nobody listened, and keeps the address. Requests that were handed out
      * stay.
      *
-     * @throws Failure when another program got the address in that moment: this is of no use then
+     * @throws VerbenaException when another program got the address in that moment: this is of no
+     *     use then
      */
-    public synchronized void pause() throws Failure {
+    public synchronized void pause() {
         if (listening && identifier != null) {
             close();
             try {
                 identifier = bound(address);
-            } catch (Failure f) {
-                broken = f;
-                throw f;
+            } catch (VerbenaException e) {
+                broken = e;
+                throw e;
             }
         }
     }
@@ -184,7 +176,7 @@ public final class Listening implements ConnectionEvents.Handler {
     public void handle(ConnectionEvent event) {
         switch (event.kind()) {
             case REQUEST -> request(event);
-            case DEVICE_REMOVED -> stop(FailureMessages.deviceRemoved(device));
+            case DEVICE_REMOVED -> fail(FailureMessages.deviceRemoved(device));
             default -> {} // a changed Ethernet address does not matter to those that listen on IP
         }
     }
@@ -214,9 +206,10 @@ public final class Listening implements ConnectionEvents.Handler {
             if (request == null) {
                 control.destroy(event.id());
             } else {
-                request.expire(
-                        new Failure(
-                                Failure.Kind.ABORTED,
+                request.fail(
+                        ConnectionTrigger.EXPIRE,
+                        new VerbenaException(
+                                Status.CONNECTION_ABORTED,
                                 "The request could not be served; the cause says why",
                                 t));
             }
@@ -274,9 +267,10 @@ public final class Listening implements ConnectionEvents.Handler {
     }
 
     private void expire(ConnectionStateMachine request, String when) {
-        request.expire(
-                new Failure(
-                        Failure.Kind.ABORTED,
+        request.fail(
+                ConnectionTrigger.EXPIRE,
+                new VerbenaException(
+                        Status.CONNECTION_ABORTED,
                         "The request of %s to %s was refused: nobody had accepted or rejected it %s. A listener's handler has to accept, reject or close each connector that it gets"
                                 .formatted(request.peer(), address(), when)));
     }
@@ -305,13 +299,13 @@ public final class Listening implements ConnectionEvents.Handler {
         }
     }
 
-    private synchronized void stop(Failure why) {
+    private synchronized void fail(VerbenaException why) {
         broken = why;
         close();
     }
 
     @Override
     public void eventThreadEnded(Throwable cause) {
-        stop(ConnectionEvents.broken(cause));
+        fail(FailureMessages.noEvents(cause));
     }
 }

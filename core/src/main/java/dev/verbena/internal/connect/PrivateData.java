@@ -1,7 +1,12 @@
 package dev.verbena.internal.connect;
 
+import dev.verbena.ConnectionData;
+import dev.verbena.Status;
+import dev.verbena.VerbenaException;
+import dev.verbena.internal.verbs.ConnectionEvent;
+
 /**
- * What a call sends to the peer beside the connection's own parameters.
+ * What a call sends to the peer beside the connection's own parameters, and what the peer has sent.
  *
  * @param data the caller's bytes
  * @param announced whether an {@link Announcement} goes in front of them
@@ -16,6 +21,27 @@ public record PrivateData(byte[] data, boolean announced) {
     /** What its rejection carries. */
     public static final int REJECT_BYTES = 148;
 
+    /** Those of a peer that has sent nothing. */
+    static final ConnectionData NONE = new ConnectionData(new byte[0], false, false, 0, 0);
+
+    /**
+     * Those of a peer's request, reply or rejection.
+     *
+     * @param inboundReads how many reads of the peer this side is to serve at a time
+     * @param outboundReads how many reads of this side the peer serves at a time
+     */
+    static ConnectionData read(ConnectionEvent event, int inboundReads, int outboundReads) {
+        Announcement announced = Announcement.read(event.data());
+        return announced == null
+                ? new ConnectionData(event.data(), false, false, inboundReads, outboundReads)
+                : new ConnectionData(
+                        announced.data(),
+                        true,
+                        announced.invalidatable(),
+                        inboundReads,
+                        outboundReads);
+    }
+
     /**
      * These data as a reply to a peer.
      *
@@ -27,11 +53,11 @@ public record PrivateData(byte[] data, boolean announced) {
     }
 
     /** Throws if these data do not fit into the message. */
-    void checkLength(int messageBytes, String when) throws Failure {
+    void checkLength(int messageBytes, String when) {
         int most = messageBytes - (announced ? Announcement.BYTES : 0);
         if (data.length > most) {
-            throw new Failure(
-                    Failure.Kind.TOO_LONG,
+            throw new VerbenaException(
+                    Status.INVALID_BUFFER_SIZE,
                     "%d bytes of private data; when %s there is room for %d%s"
                             .formatted(
                                     data.length,

@@ -1,5 +1,7 @@
 package dev.verbena.internal.connect;
 
+import dev.verbena.Status;
+import dev.verbena.VerbenaException;
 import dev.verbena.internal.util.Text;
 import dev.verbena.internal.verbs.ConnectionControl;
 import dev.verbena.internal.verbs.ConnectionEvent;
@@ -45,18 +47,17 @@ public final class RouteLookup {
      *
      * @param limit how long it may take
      * @return the device, its port and the local address of the route
-     * @throws Failure INVALID_ADDRESS if the route leads through no device; HOST_UNREACHABLE,
-     *     NETWORK_UNREACHABLE, TIMED_OUT, or another kind if a call fails
+     * @throws VerbenaException INVALID_ADDRESS if the route leads through no device;
+     *     HOST_UNREACHABLE, NETWORK_UNREACHABLE, IO_TIMEOUT, or another status if a call fails
      */
-    public static IdentifierInfo find(ConnectionControl control, InetAddress peer, Duration limit)
-            throws Failure {
+    public static IdentifierInfo find(ConnectionControl control, InetAddress peer, Duration limit) {
         return new RouteLookup(control, peer, limit).find();
     }
 
-    private IdentifierInfo find() throws Failure {
+    private IdentifierInfo find() {
         long channel = ConnectionEvents.openChannel(control);
         try {
-            long id = Failure.check(control.create(channel, 1), "rdma_create_id", "");
+            long id = Errno.check(control.create(channel, 1), "rdma_create_id", "");
             try {
                 return resolve(channel, id);
             } finally {
@@ -67,14 +68,13 @@ public final class RouteLookup {
         }
     }
 
-    private IdentifierInfo resolve(long channel, long id) throws Failure {
+    private IdentifierInfo resolve(long channel, long id) {
         int timeout = AddressResolution.FIRST_TIMEOUT;
         while (true) {
             int most = Math.min(timeout, Math.max(1, millisecondsLeft()));
-            Failure.check(
+            Errno.check(
                     control.resolveAddress(id, null, peer, most),
-                    "rdma_resolve_addr",
-                    address(),
+                    "rdma_resolve_addr(" + address() + ")",
                     "Is there a route to it (ip route get)?");
             ConnectionEvent event = await(channel);
             if (event.kind() == ConnectionEvent.Kind.ADDRESS_RESOLVED) {
@@ -88,19 +88,19 @@ public final class RouteLookup {
         }
     }
 
-    private ConnectionEvent await(long channel) throws Failure {
+    private ConnectionEvent await(long channel) {
         while (true) {
             int left = millisecondsLeft();
             if (left <= 0 && unanswered) {
                 throw FailureMessages.unresolved(-Errno.ETIMEDOUT, address(), "");
             }
             if (left <= 0) {
-                throw new Failure(
-                        Failure.Kind.TIMED_OUT,
+                throw new VerbenaException(
+                        Status.IO_TIMEOUT,
                         "The route to %s was not found within %s"
                                 .formatted(address(), Text.time(limit)));
             }
-            Failure.check(Descriptors.await(left, control.descriptor(channel)), "poll", "");
+            Errno.check(Descriptors.await(left, control.descriptor(channel)), "poll", "");
             ConnectionEvent event = control.takeEvent(channel);
             if (event.kind() != ConnectionEvent.Kind.NONE) {
                 return event;

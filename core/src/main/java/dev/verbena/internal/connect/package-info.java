@@ -2,15 +2,15 @@
  * Connections: NDK's connect sequence on librdmacm, with a queue pair that the library does not
  * know of.
  *
- * <p>Open {@link dev.verbena.internal.connect.ConnectionTable} first: every state, every trigger,
- * what is done and which state comes next. {@link
- * dev.verbena.internal.connect.ConnectionStateMachine} applies it, under its lock, and {@code
- * ConnectionActions} has a method for each action. They use {@code ConnectionStep} (a future with a
- * deadline), {@code ConnectionIdentifier} (the calls of librdmacm), {@code AddressResolution}
- * (local addresses, retries), {@code HeldQueuePair} (the queue pair's states) and {@code
- * FailureMessages}. {@link dev.verbena.internal.connect.Announcement} is the header in front of the
- * caller's private data. {@link dev.verbena.internal.connect.Listening} makes a state machine of
- * each request.
+ * <p>Four files are the connection. {@link dev.verbena.internal.connect.ConnectionInput} lists the
+ * calls. {@link dev.verbena.internal.connect.ConnectionTable} has, for every state and every
+ * trigger, the action and the next state. {@link
+ * dev.verbena.internal.connect.ConnectionStateMachine} applies it to calls, events and timers,
+ * under its lock, and {@code ConnectionActions} has a method for each action. Beside them: {@code
+ * ConnectionStep} (a future with a deadline), {@code AddressResolution} (local addresses, retries),
+ * {@code HeldQueuePair} (the queue pair's states), {@code FailureMessages}, {@code PrivateData} and
+ * {@link dev.verbena.internal.connect.Announcement} (the header in front of it). {@link
+ * dev.verbena.internal.connect.Listening} creates a state machine for each request.
  *
  * <p>Calls come from any thread of the program: {@code Connector} calls the state machine. Events
  * come from the adapter's event thread: {@code AdapterEvents} in {@code internal.runtime} calls

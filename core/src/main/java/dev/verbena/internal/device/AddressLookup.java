@@ -4,7 +4,6 @@ import dev.verbena.Gid;
 import dev.verbena.Port;
 import dev.verbena.Status;
 import dev.verbena.VerbenaException;
-import dev.verbena.internal.connect.Failure;
 import dev.verbena.internal.connect.RouteLookup;
 import dev.verbena.internal.util.Arguments;
 import dev.verbena.internal.verbs.IdentifierInfo;
@@ -78,9 +77,9 @@ public final class AddressLookup {
     /**
      * Opens the device that the route to a peer leads through.
      *
-     * @throws Failure if the connection manager finds no route
+     * @throws VerbenaException if the connection manager finds no route
      */
-    public Device forPeer(InetAddress remote, Duration deadline) throws Failure {
+    public Device forPeer(InetAddress remote, Duration deadline) {
         Arguments.notNull(remote, "remote");
         if (remote.isAnyLocalAddress()) {
             throw none("%s is not the address of a peer".formatted(remote.getHostAddress()));
@@ -89,11 +88,8 @@ public final class AddressLookup {
         IdentifierInfo route;
         try {
             route = RouteLookup.find(devices.connections(), remote, deadline);
-        } catch (Failure f) {
-            if (f.kind() == Failure.Kind.INVALID_ADDRESS) {
-                throw none(throughNoDevice(remote));
-            }
-            throw f;
+        } catch (VerbenaException e) {
+            throw e.status() == Status.INVALID_ADDRESS ? none(throughNoDevice(remote)) : e;
         }
         Device device = devices.open(route.device());
         device.ports().prefer(route.port());

@@ -4,7 +4,6 @@ import dev.verbena.AdapterInfo;
 import dev.verbena.Status;
 import dev.verbena.VerbenaException;
 import dev.verbena.internal.connect.ConnectionEvents;
-import dev.verbena.internal.connect.Failure;
 import dev.verbena.internal.runtime.AdapterEvents;
 import dev.verbena.internal.verbs.ConnectionControl;
 import dev.verbena.internal.verbs.DeviceControl;
@@ -117,7 +116,7 @@ public final class Device {
     }
 
     /** The events of rdma_cm, which the event thread handles. */
-    public ConnectionEvents connectionEvents(AdapterEvents loop) throws Failure {
+    public ConnectionEvents connectionEvents(AdapterEvents loop) {
         synchronized (connectionLock) {
             if (connectionEvents == null) {
                 connectionEvents = new ConnectionEvents(connections.get(), loop.timers());

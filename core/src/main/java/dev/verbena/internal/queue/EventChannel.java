@@ -1,8 +1,9 @@
 package dev.verbena.internal.queue;
 
-import dev.verbena.internal.verbs.CallFailure;
+import dev.verbena.VerbenaException;
 import dev.verbena.internal.verbs.Descriptors;
 import dev.verbena.internal.verbs.DeviceControl;
+import dev.verbena.internal.verbs.Errno;
 import dev.verbena.internal.verbs.EventWait;
 
 import org.jspecify.annotations.Nullable;
@@ -155,14 +156,14 @@ public final class EventChannel<M extends EventChannel.Member> {
     /**
      * Creates the native channel.
      *
-     * @throws CallFailure if there are no more file descriptors
+     * @throws VerbenaException if there are no more file descriptors
      */
     public EventChannel(DeviceControl control) {
         this.control = control;
-        this.channel = CallFailure.check(control.createChannel(), "ibv_create_comp_channel");
+        this.channel = Errno.check(control.createChannel(), "ibv_create_comp_channel", "");
         int descriptor = NONE;
         try {
-            descriptor = (int) CallFailure.check(Descriptors.newEventFd(), "eventfd");
+            descriptor = (int) Errno.check(Descriptors.newEventFd(), "eventfd", "");
             this.eventFd = descriptor;
             this.wait = control.newWait(channel, eventFd);
         } catch (Throwable t) {
@@ -263,7 +264,7 @@ public final class EventChannel<M extends EventChannel.Member> {
      *
      * @return the queue, or null when the time is over, {@link #wakeUp} was called, the channel is
      *     closed, or it has a {@link #failure}
-     * @throws CallFailure if waiting failed; it may be tried again
+     * @throws VerbenaException if waiting failed; it may be tried again
      */
     public @Nullable M await(long nanoseconds) {
         failure = 0;
@@ -390,7 +391,7 @@ public final class EventChannel<M extends EventChannel.Member> {
     /** What ended the sleep. */
     private void handle(int answer) {
         if (answer < 0) {
-            throw new CallFailure("poll", -answer);
+            throw new VerbenaException("poll", -answer, "");
         }
         if ((answer & EventWait.WAKE_UP) != 0) {
             Descriptors.drain(eventFd); // before the check of what it was raised for
@@ -462,12 +463,12 @@ public final class EventChannel<M extends EventChannel.Member> {
      * The descriptor for the program's own loop.
      *
      * @return readable when {@link #await} should be called until it returns null
-     * @throws CallFailure if there are no more file descriptors
+     * @throws VerbenaException if there are no more file descriptors
      */
     public synchronized int descriptor() {
         if (joined == NONE) {
             int own = control.channelDescriptor(channel);
-            joined = (int) CallFailure.check(Descriptors.join(own, eventFd), "epoll_create1");
+            joined = (int) Errno.check(Descriptors.join(own, eventFd), "epoll_create1", "");
             if (!ready.isEmpty()) {
                 Descriptors.setReadable(eventFd);
             }

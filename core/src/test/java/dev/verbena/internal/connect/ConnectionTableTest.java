@@ -3,6 +3,9 @@ package dev.verbena.internal.connect;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.verbena.Status;
+import dev.verbena.VerbenaException;
+import dev.verbena.internal.connect.ConnectionTable.Transition;
 import dev.verbena.internal.runtime.Timers;
 import dev.verbena.internal.verbs.ConnectionEvent;
 import dev.verbena.internal.verbs.ConnectionEvent.Kind;
@@ -56,7 +59,7 @@ class ConnectionTableTest {
     private final AtomicInteger closed = new AtomicInteger();
     private ConnectionStateMachine machine;
 
-    ConnectionTableTest() throws Failure {
+    ConnectionTableTest() {
         network.devices.put(HERE, "fake0");
         events = new ConnectionEvents(network, timers);
     }
@@ -78,15 +81,14 @@ class ConnectionTableTest {
 
     @ParameterizedTest
     @MethodSource("everyPair")
-    void everyTriggerLeadsWhereTheTableSays(ConnectionState state, ConnectionTrigger trigger)
-            throws Failure {
+    void everyTriggerLeadsWhereTheTableSays(ConnectionState state, ConnectionTrigger trigger) {
         network.routeBy =
                 trigger == ConnectionTrigger.ADDRESS_RESOLVED_ELSEWHERE ? "fake1" : "fake0";
         enter(state);
         Transition transition = ConnectionTable.get(state, trigger);
         switch (transition.action()) {
-            case REFUSE, REFUSE_WITH_REASON, GIVE_UP_WITH_REASON ->
-                    assertThatThrownBy(() -> fire(trigger)).isInstanceOf(Failure.class);
+            case REFUSE, REFUSE_WITH_REASON, FAIL_WITH_REASON ->
+                    assertThatThrownBy(() -> fire(trigger)).isInstanceOf(VerbenaException.class);
             case REFUSE_SECOND_CLOSE ->
                     assertThatThrownBy(() -> fire(trigger))
                             .isInstanceOf(IllegalStateException.class);
@@ -102,7 +104,8 @@ class ConnectionTableTest {
                         pair -> {
                             Transition transition = transition(pair);
                             return transition.ifItFails() != null
-                                    && transition.action() != ConnectionAction.GIVE_UP_WITH_REASON;
+                                    && transition.action()
+                                            != ConnectionTable.Action.FAIL_WITH_REASON;
                         });
     }
 
@@ -114,7 +117,7 @@ class ConnectionTableTest {
     @ParameterizedTest
     @MethodSource("everyPairThatCanFail")
     void everyActionThatFailsLeadsWhereTheTableSays(
-            ConnectionState state, ConnectionTrigger trigger) throws Failure {
+            ConnectionState state, ConnectionTrigger trigger) {
         network.routeBy =
                 trigger == ConnectionTrigger.ADDRESS_RESOLVED_ELSEWHERE ? "fake1" : "fake0";
         enter(state);
@@ -132,7 +135,7 @@ class ConnectionTableTest {
                 Errno.ENOMEM);
         switch (trigger) {
             case CONNECT, COMPLETE_CONNECT, ACCEPT ->
-                    assertThatThrownBy(() -> fire(trigger)).isInstanceOf(Failure.class);
+                    assertThatThrownBy(() -> fire(trigger)).isInstanceOf(VerbenaException.class);
             default -> fire(trigger);
         }
         assertThat(machine.state()).isEqualTo(transition.ifItFails());
@@ -140,7 +143,7 @@ class ConnectionTableTest {
     }
 
     @Test
-    void aConnectForWhichThereIsNoMemoryMayBeTriedAgain() throws Failure {
+    void aConnectForWhichThereIsNoMemoryMayBeTriedAgain() {
         enter(ConnectionState.IDLE);
         network.creating.set(new Error("no memory"));
         assertThatThrownBy(this::connect).hasMessage("no memory");
@@ -152,7 +155,7 @@ class ConnectionTableTest {
 
     /** What it has begun is released. */
     @Test
-    void aConnectThatAnErrorHasEndedHalfwayMayBeTriedAgain() throws Failure {
+    void aConnectThatAnErrorHasEndedHalfwayMayBeTriedAgain() {
         enter(ConnectionState.IDLE);
         Error error = new Error("no memory");
         Iterator<InetSocketAddress> sources =
@@ -162,7 +165,11 @@ class ConnectionTableTest {
                                 })
                         .map(InetSocketAddress.class::cast)
                         .iterator();
-        assertThatThrownBy(() -> machine.connect(queuePair(), sources, false, PEER, NO_DATA, LONG))
+        assertThatThrownBy(
+                        () ->
+                                machine.call(
+                                        new ConnectionInput.Connect(
+                                                queuePair(), sources, false, PEER, NO_DATA, LONG)))
                 .isSameAs(error);
         assertThat(network.identifiers()).isZero();
         assertThat(machine.state()).isEqualTo(ConnectionState.IDLE);
@@ -176,7 +183,7 @@ class ConnectionTableTest {
 
     /** It was taken from the channel before its identifier was destroyed. */
     @Test
-    void anEventOfTheAttemptBeforeChangesNothing() throws Failure {
+    void anEventOfTheAttemptBeforeChangesNothing() {
         enter(ConnectionState.CONNECTING);
         machine.handle(
                 new ConnectionEvent(Kind.RESPONSE, Long.MAX_VALUE, 0, 0, new byte[56], 1, 1));
@@ -199,7 +206,7 @@ class ConnectionTableTest {
         boolean wasEstablished = queuePairs.stream().anyMatch(queuePair -> queuePair.opened);
         if (machine.state() != ConnectionState.CLOSING
                 && machine.state() != ConnectionState.CLOSED) {
-            machine.close(closed::incrementAndGet);
+            machine.call(new ConnectionInput.Close(closed::incrementAndGet));
         }
         if (machine.state() == ConnectionState.CLOSING) {
             assertThat(closed).as("closes before the peer confirms").hasValue(0);
@@ -228,7 +235,7 @@ class ConnectionTableTest {
 
     // ---- how to get into a state
 
-    private void enter(ConnectionState state) throws Failure {
+    private void enter(ConnectionState state) {
         switch (state) {
             case IDLE -> machine = new ConnectionStateMachine(events, "fake0");
             case RESOLVING_ADDRESS -> connectUntilNothingAnswers("resolveAddress");
@@ -249,7 +256,7 @@ class ConnectionTableTest {
             }
             case REQUEST_EXPIRED -> {
                 enter(ConnectionState.REQUESTED);
-                machine.expire(why());
+                machine.fail(ConnectionTrigger.EXPIRE, why());
             }
             case ACCEPTING -> {
                 enter(ConnectionState.REQUESTED);
@@ -278,7 +285,7 @@ class ConnectionTableTest {
             }
             case FAILED -> {
                 enter(ConnectionState.REQUESTED);
-                machine.reject(NO_DATA);
+                machine.call(new ConnectionInput.Reject(NO_DATA));
             }
             case CLOSING -> {
                 enter(ConnectionState.ESTABLISHED);
@@ -292,26 +299,27 @@ class ConnectionTableTest {
         assertThat(machine.state()).as("the state to begin with").isEqualTo(state);
     }
 
-    private void connectUntilNothingAnswers(String call) throws Failure {
+    private void connectUntilNothingAnswers(String call) {
         enter(ConnectionState.IDLE);
         network.silent.add(call);
         connect();
         handleEvents();
     }
 
-    private void connect() throws Failure {
+    private void connect() {
         steps.add(
-                machine.connect(
-                        queuePair(),
-                        Arrays.asList(null, new InetSocketAddress(HERE, 0)).iterator(),
-                        false,
-                        PEER,
-                        NO_DATA,
-                        LONG));
+                machine.call(
+                        new ConnectionInput.Connect(
+                                queuePair(),
+                                Arrays.asList(null, new InetSocketAddress(HERE, 0)).iterator(),
+                                false,
+                                PEER,
+                                NO_DATA,
+                                LONG)));
         queuePairs.getLast().refused = false;
     }
 
-    private void request() throws Failure {
+    private void request() {
         Listening listening =
                 new Listening(
                         events,
@@ -342,32 +350,34 @@ class ConnectionTableTest {
         }
     }
 
-    private static Failure why() {
-        return new Failure(Failure.Kind.TIMED_OUT, "as the test wants it");
+    private static VerbenaException why() {
+        return new VerbenaException(Status.IO_TIMEOUT, "as the test wants it");
     }
 
     // ---- how to fire a trigger
 
-    private void fire(ConnectionTrigger trigger) throws Failure {
+    private void fire(ConnectionTrigger trigger) {
         switch (trigger) {
             case CONNECT -> {
                 network.silent.add("resolveAddress");
                 connect();
             }
-            case COMPLETE_CONNECT -> machine.complete(false);
+            case COMPLETE_CONNECT -> machine.call(new ConnectionInput.Complete(false));
             case ACCEPT -> {
-                steps.add(machine.accept(queuePair(), NO_DATA, false, LONG));
+                steps.add(
+                        machine.call(
+                                new ConnectionInput.Accept(queuePair(), NO_DATA, false, LONG)));
                 queuePairs.getLast().refused = false;
             }
-            case REJECT -> machine.reject(NO_DATA);
-            case DISCONNECT -> steps.add(machine.disconnect(LONG));
-            case CLOSE -> machine.close(closed::incrementAndGet);
+            case REJECT -> machine.call(new ConnectionInput.Reject(NO_DATA));
+            case DISCONNECT -> steps.add(machine.call(new ConnectionInput.Disconnect(LONG)));
+            case CLOSE -> machine.call(new ConnectionInput.Close(closed::incrementAndGet));
             case CANCEL ->
                     machine.cancel(
                             steps.isEmpty() ? new CompletableFuture<>() : steps.getLast(),
                             "as the test wants it");
-            case EXPIRE -> machine.expire(why());
-            case DEADLINE -> machine.apply(new ConnectionInput.Failing(trigger, why()));
+            case EXPIRE -> machine.fail(ConnectionTrigger.EXPIRE, why());
+            case DEADLINE -> machine.fail(trigger, why());
             case DRAIN_TIMER,
                     CLOSE_TIMEOUT,
                     WORK_REQUEST_FAILED,

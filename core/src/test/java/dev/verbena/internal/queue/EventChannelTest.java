@@ -3,7 +3,7 @@ package dev.verbena.internal.queue;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import dev.verbena.internal.verbs.CallFailure;
+import dev.verbena.VerbenaException;
 import dev.verbena.internal.verbs.Descriptors;
 import dev.verbena.internal.verbs.EventWait;
 import dev.verbena.internal.verbs.FakeDevice;
@@ -184,7 +184,8 @@ class EventChannelTest {
     void aWaitThatFailsSaysWhy() {
         device.waits.add(() -> -9);
         assertThatThrownBy(() -> channel.await(LONG))
-                .isInstanceOfSatisfying(CallFailure.class, e -> assertThat(e.errno()).isEqualTo(9));
+                .isInstanceOfSatisfying(
+                        VerbenaException.class, e -> assertThat(e.errno()).isEqualTo(9));
         assertThat(channel.await(0)).isNull();
     }
 
