@@ -175,6 +175,7 @@ public final class CompletionQueue extends NativeObject {
                     adapter.provider(),
                     adapter.sharedQueues(),
                     address,
+                    SendQueue.DEPTH_FACTOR * depth,
                     owner,
                     entry,
                     callback != null);
@@ -392,6 +393,7 @@ public final class CompletionQueue extends NativeObject {
         acquire();
         try {
             checkDepth(depth);
+            poller.resized(SendQueue.DEPTH_FACTOR * depth);
             Errno.check(
                     control.resizeCq(address, SendQueue.DEPTH_FACTOR * depth),
                     "ibv_resize_cq(%d)".formatted(SendQueue.DEPTH_FACTOR * depth),

@@ -50,9 +50,9 @@ public final class CompletionPoller {
     private final QueueRegistry registry = new QueueRegistry();
     private final Delivery delivery;
     private final Synthesis synthesis;
-    // What was polled and could not be kept, as the heap was exhausted: these in raw, until it can.
-    private int leftFirst;
-    private int leftEnd;
+    // What was polled and is not taken yet: these of raw. Some are left when the store is full.
+    private int next;
+    private int end;
     private boolean unsettled; // something is kept, synthesized or left: no short poll
     // The ledger of the last completion, and so perhaps of the next: the processor can read it
     // without waiting for the id that the provider has just written.
@@ -67,6 +67,7 @@ public final class CompletionPoller {
     /**
      * Makes a poller.
      *
+     * @param depth how many completions the native queue holds; as many are kept
      * @param owner the thread that the queue is confined to, or null
      */
     public CompletionPoller(
@@ -74,27 +75,9 @@ public final class CompletionPoller {
             Provider provider,
             SharedQueues sharedQueues,
             long address,
+            int depth,
             @Nullable Thread owner,
             Listener listener) {
-        this(
-                context,
-                provider,
-                sharedQueues,
-                address,
-                owner,
-                listener,
-                new UndeliveredCompletions(BATCH));
-    }
-
-    /** For tests, with an empty store of theirs. */
-    CompletionPoller(
-            VerbsContext context,
-            Provider provider,
-            SharedQueues sharedQueues,
-            long address,
-            @Nullable Thread owner,
-            Listener listener,
-            UndeliveredCompletions store) {
         this.context = context;
         this.provider = provider;
         this.sharedQueues = sharedQueues;
@@ -103,7 +86,7 @@ public final class CompletionPoller {
         this.lock = new QueueLock(owner);
         this.sharedChain = owner == null ? null : new SendChains.Shared();
         this.ownerTasks = new OwnerTasks(lock, this::callOwner);
-        this.delivery = new Delivery(store, counts);
+        this.delivery = new Delivery(provider, counts, Math.max(BATCH, depth));
         this.synthesis = new Synthesis(delivery);
     }
 
@@ -122,6 +105,7 @@ public final class CompletionPoller {
         try {
             long queue = registry.reserve(receive);
             synthesis.ensureCapacity(registry.capacity());
+            delivery.ensureCapacity(registry.capacity());
             return queue;
         } finally {
             lock.release();
@@ -227,12 +211,16 @@ public final class CompletionPoller {
         }
     }
 
-    private boolean open() {
-        if (!lock.acquire()) {
-            return false;
-        }
-        lock.release();
-        return true;
+    /** The native queue was resized: as many completions can be kept. */
+    public void resized(int depth) {
+        UndeliveredCompletions larger = new UndeliveredCompletions(depth);
+        ownerTasks.runByOwner(
+                () -> {
+                    if (lock.acquire()) {
+                        delivery.moveTo(larger);
+                        lock.release();
+                    }
+                });
     }
 
     // ---- polling
@@ -287,7 +275,9 @@ public final class CompletionPoller {
         int plain =
                 came > 0 && guess != null ? guess.deliverPlain(raw, 0, came, provider, into) : 0;
         if (plain < came) {
-            take(plain, came, into);
+            next = plain;
+            end = came;
+            var _ = take(into);
             noteUnsettled();
         }
         return came < asked || into.remaining() == 0;
@@ -295,11 +285,10 @@ public final class CompletionPoller {
 
     private void pollAll(CompletionRecords into) {
         delivery.moveTo(into);
-        boolean allTaken = takeLeft(into);
+        boolean allTaken = take(into);
         int asked = Math.min(into.remaining(), BATCH);
         while (allTaken && asked > 0) {
-            int came = ask(asked);
-            allTaken = take(0, came, into) && came == asked;
+            allTaken = refill(asked) && take(into) && end == asked;
             asked = Math.min(into.remaining(), BATCH); // internal ones took no room
         }
         synthesis.deliverDue(into);
@@ -310,24 +299,25 @@ public final class CompletionPoller {
         if (delivery.anyFailed()) {
             attention = true;
         }
-        unsettled = !delivery.isEmpty() || !synthesis.isEmpty() || leftFirst < leftEnd;
+        unsettled = !delivery.isEmpty() || !synthesis.isEmpty() || next < end;
     }
 
     /**
-     * Polls everything that is there and keeps it for the consumer. What the heap has no memory for
-     * stays where it is until the next time.
+     * Polls what is there and keeps it for the consumer, as much as there is room for.
+     *
+     * @return whether anything was taken
      */
     public boolean drain() {
         if (!lock.acquire()) {
             return false;
         }
         try {
-            boolean any = leftFirst < leftEnd;
-            boolean more = takeLeft(null);
-            while (more) {
-                int came = ask(BATCH);
-                any |= came > 0;
-                more = take(0, came, null) && came == BATCH;
+            int before = next;
+            boolean more = take(null);
+            boolean any = next > before;
+            while (more && refill(BATCH)) {
+                more = take(null) && end == BATCH;
+                any |= next > 0;
             }
             synthesis.deliverDue(null);
             return any;
@@ -341,17 +331,16 @@ public final class CompletionPoller {
         int came = context.pollCq(address, count, raw);
         if (came < 0) {
             broken = true;
+            return 0;
         }
         return came;
     }
 
-    /** Takes what was left in {@link #raw}; asking for more would overwrite it. */
-    private boolean takeLeft(@Nullable CompletionRecords to) {
-        int first = leftFirst;
-        int end = leftEnd;
-        leftFirst = 0;
-        leftEnd = 0;
-        return take(first, end, to);
+    /** Polls, when nothing is left to be taken; returns whether anything came. */
+    private boolean refill(int count) {
+        next = 0;
+        end = ask(count);
+        return end > 0;
     }
 
     /**
@@ -360,13 +349,14 @@ public final class CompletionPoller {
      * @param to the consumer's records, or null to keep them
      * @return whether all were taken; nothing of those that were not has changed
      */
-    private boolean take(int first, int came, @Nullable CompletionRecords to) {
-        int i = first;
+    private boolean take(@Nullable CompletionRecords to) {
+        int came = end;
+        int i = next;
         try {
             while (i < came) {
                 long id = raw.id(i);
                 if (WorkId.isShared(id)) {
-                    if (!delivery.makeRoom()) {
+                    if (!delivery.hasRoom()) {
                         break;
                     }
                     takeShared(i++, id, to);
@@ -394,9 +384,8 @@ public final class CompletionPoller {
                 }
             }
         } finally { // also when something was thrown that nobody expects
+            next = i;
             if (i < came) {
-                leftFirst = i;
-                leftEnd = came;
                 unsettled = true;
                 attention = true;
             }
@@ -412,8 +401,7 @@ public final class CompletionPoller {
         OperationType type = ledger.typeOf(sequence);
         if (ledger.end(sequence, success)) {
             Credit credit = silent ? null : ledger;
-            delivery.deliver(
-                    raw, index, provider, ledger.endpoint(), credit, type, requestContext, to);
+            delivery.deliver(raw, index, ledger.endpoint(), credit, type, requestContext, to);
         } else if (success && silent) {
             counts.internalSignal();
             ledger.endpoint().sendCounts().internalSignal();
@@ -434,8 +422,7 @@ public final class CompletionPoller {
             return;
         }
         endpoint.receiveCounts().sharedReceive();
-        delivery.deliver(
-                raw, index, provider, endpoint, queue, OperationType.RECEIVE, takenContext[0], to);
+        delivery.deliver(raw, index, endpoint, queue, OperationType.RECEIVE, takenContext[0], to);
     }
 
     /**
@@ -540,8 +527,8 @@ public final class CompletionPoller {
     public void finish(RequestLedger ledger, long nanoseconds, int rest) {
         long start = System.nanoTime();
         while (ledger.outstanding() > 0 && !broken && System.nanoTime() - start < nanoseconds) {
-            if (!drain() && !open()) {
-                return;
+            if (!drain() && !canKeepMore()) {
+                break;
             }
             Thread.onSpinWait();
         }
@@ -554,6 +541,16 @@ public final class CompletionPoller {
             }
             announce();
         }
+    }
+
+    /** Whether the queue is open, and there is room for what another drain finds. */
+    private boolean canKeepMore() {
+        if (!lock.acquire()) {
+            return false;
+        }
+        boolean room = delivery.hasRoom();
+        lock.release();
+        return room;
     }
 
     /** Reports that completions were synthesized; without any lock of this completion queue. */

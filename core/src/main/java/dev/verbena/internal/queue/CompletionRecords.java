@@ -17,15 +17,13 @@ public final class CompletionRecords {
     private static final int WORDS = 2;
     private static final int IMMEDIATE = 1 << 24; // above all that a mark has
 
-    private long[] words;
-    private Endpoint[] endpoints; // whose each is
-    private int[] extras; // invalidated tokens and immediate data, of completions that have one
-    private int capacity;
+    private final long[] words;
+    private final Endpoint[] endpoints; // whose each is
+    private final int[] extras; // invalidated tokens and immediate data
     private int size;
 
     /** Makes room. */
     public CompletionRecords(int capacity) {
-        this.capacity = capacity;
         words = new long[WORDS * capacity];
         endpoints = new Endpoint[capacity];
         extras = new int[capacity];
@@ -36,14 +34,9 @@ public final class CompletionRecords {
         return size;
     }
 
-    /** How many fit, with those that are there. */
-    int capacity() {
-        return capacity;
-    }
-
     /** How many more fit. */
     public int remaining() {
-        return capacity - size;
+        return extras.length - size;
     }
 
     /** Forgets all. */
@@ -51,37 +44,37 @@ public final class CompletionRecords {
         size = 0;
     }
 
-    /** Adds a record; there is {@link #remaining}. */
-    void add(
-            Endpoint endpoint,
-            OperationType type,
-            long context,
-            long bytes,
-            int status,
-            int vendorError,
-            int extra,
-            boolean immediate) {
-        boolean failed = status != WorkCompletions.SUCCESS;
-        long kind =
-                RequestState.of(type, status)
-                        | (immediate ? IMMEDIATE : 0)
-                        | (failed ? vendorError : bytes) << Integer.SIZE;
-        add(endpoint, context, kind, extra);
+    /** The second word of a success. */
+    static long success(OperationType type, long bytes, boolean immediate) {
+        return RequestState.of(type) | (immediate ? IMMEDIATE : 0) | bytes << Integer.SIZE;
     }
 
-    private void add(Endpoint endpoint, long context, long kind, int extra) {
-        extras[size] = extra;
-        put(0, endpoint, context, kind);
+    /** The second word of a failure. */
+    static long failure(OperationType type, int status, int vendorError) {
+        return RequestState.of(type, status) | (long) vendorError << Integer.SIZE;
+    }
+
+    static OperationType typeOf(long kind) {
+        return RequestSlots.type((int) kind);
+    }
+
+    static int statusOf(long kind) {
+        return RequestState.statusIn((int) kind);
+    }
+
+    /** Adds a record; there is {@link #remaining}. */
+    void add(Endpoint endpoint, long context, long kind, int extra) {
+        set(size, endpoint, context, kind, extra);
         added(1);
     }
 
-    /**
-     * Writes one of some plain successes of a queue pair; then {@link #added}.
-     *
-     * @param kind the mark of the request, and above it the bytes that came
-     */
-    void put(int index, Endpoint endpoint, long context, long kind) {
-        int record = size + index;
+    /** Writes a record, wherever it is. */
+    void set(int record, Endpoint endpoint, long context, long kind, int extra) {
+        extras[record] = extra;
+        write(record, endpoint, context, kind);
+    }
+
+    private void write(int record, Endpoint endpoint, long context, long kind) {
         int word = WORDS * record;
         words[word] = context;
         words[word + 1] = kind;
@@ -92,6 +85,15 @@ public final class CompletionRecords {
         }
     }
 
+    /**
+     * Writes one of some plain successes of a queue pair; then {@link #added}.
+     *
+     * @param kind the mark of the request, and above it the bytes that came
+     */
+    void put(int index, Endpoint endpoint, long context, long kind) {
+        write(size + index, endpoint, context, kind);
+    }
+
     /** So many were put. */
     void added(int count) {
         size += count;
@@ -99,24 +101,18 @@ public final class CompletionRecords {
 
     /** Adds one of another's; there is {@link #remaining}. */
     void addFrom(CompletionRecords from, int index) {
-        add(from.endpoints[index], from.context(index), from.kind(index), from.extras[index]);
+        set(size, from, index);
+        added(1);
     }
 
-    /**
-     * Forgets the first ones and takes over larger arrays.
-     *
-     * @param grown an empty one that has room for the others
-     */
-    void moveInto(int forget, CompletionRecords grown) {
-        int kept = size - forget;
-        for (int i = 0; i < kept; i++) {
-            grown.addFrom(this, forget + i);
-        }
-        words = grown.words;
-        endpoints = grown.endpoints;
-        extras = grown.extras;
-        capacity = grown.capacity;
-        size = kept;
+    /** Writes one of another's. */
+    void set(int record, CompletionRecords from, int index) {
+        set(
+                record,
+                from.endpoints[index],
+                from.context(index),
+                from.kind(index),
+                from.extras[index]);
     }
 
     /** Whose request it was. */
@@ -126,7 +122,7 @@ public final class CompletionRecords {
 
     /** What it was. */
     public OperationType type(int index) {
-        return RequestSlots.type((int) kind(index));
+        return typeOf(kind(index));
     }
 
     /**
@@ -149,12 +145,16 @@ public final class CompletionRecords {
 
     /** The provider's status. */
     public int status(int index) {
-        return RequestState.statusIn((int) kind(index));
+        return statusOf(kind(index));
     }
 
     /** The provider's own error code. */
     public int vendorError(int index) {
-        return (int) (kind(index) >>> Integer.SIZE);
+        return vendorErrorOf(kind(index));
+    }
+
+    static int vendorErrorOf(long kind) {
+        return (int) (kind >>> Integer.SIZE);
     }
 
     /**

@@ -6,7 +6,7 @@ import dev.verbena.internal.verbs.WorkCompletions;
 
 import org.jspecify.annotations.Nullable;
 
-import java.util.Arrays;
+import java.util.ArrayList;
 
 /**
  * What the completions of one completion queue say, and where they go: to the consumer's records
@@ -18,14 +18,33 @@ import java.util.Arrays;
  * costs a garbage collector's barrier twice a poll.
  */
 final class Delivery {
-    private final UndeliveredCompletions store;
+    private final Provider provider;
     private final CompletionCounts counts;
-    private Endpoint[] failed = new Endpoint[8];
-    private int failedCount;
+    private UndeliveredCompletions store;
+    private final ArrayList<Endpoint> failed = new ArrayList<>();
 
-    Delivery(UndeliveredCompletions store, CompletionCounts counts) {
-        this.store = store;
+    /**
+     * Keeps nothing yet.
+     *
+     * @param capacity how many completions it can keep
+     */
+    Delivery(Provider provider, CompletionCounts counts, int capacity) {
+        this.provider = provider;
         this.counts = counts;
+        this.store = new UndeliveredCompletions(capacity);
+    }
+
+    /** Makes room for so many queue pairs that fail, in addition to those that have. */
+    void ensureCapacity(int queuePairs) {
+        failed.ensureCapacity(failed.size() + queuePairs);
+    }
+
+    /** Goes on with a store that is larger, unless it is not. */
+    void moveTo(UndeliveredCompletions larger) {
+        if (larger.capacity() > store.capacity()) {
+            larger.addAll(store);
+            store = larger;
+        }
     }
 
     /** Whether nothing is kept for the consumer. */
@@ -43,14 +62,9 @@ final class Delivery {
         store.moveTo(to);
     }
 
-    /**
-     * Makes room for one more completion, before anything of it changes. An empty store has room,
-     * so a completion that goes to the consumer's records allocates nothing here.
-     *
-     * @return false when there is none, and the heap has no memory for more
-     */
-    boolean makeRoom() {
-        return makeRoomForFailed() && store.makeRoom();
+    /** Whether one more completion can be kept. */
+    boolean hasRoom() {
+        return !store.isFull();
     }
 
     /** Whether plain successes may go to the consumer as they are: nothing is kept before them. */
@@ -59,103 +73,83 @@ final class Delivery {
     }
 
     /**
-     * Delivers or keeps a completion that the provider reported, after {@link #makeRoom} returned
-     * true.
+     * Delivers or keeps a completion that the provider reported, when there {@linkplain #hasRoom is
+     * room}.
      *
      * @param type the request's type; a receive's completion may be of another
      */
     void deliver(
             WorkCompletions raw,
             int index,
-            Provider provider,
             Endpoint endpoint,
             @Nullable Credit credit,
             OperationType type,
-            long requestContext,
+            long context,
             @Nullable CompletionRecords to) {
         int status = raw.status(index);
-        OperationType delivered = type;
-        long bytes = 0;
-        int vendorError = 0;
+        long kind;
         int extra = 0;
-        boolean immediate = false;
         if (status != WorkCompletions.SUCCESS) {
-            vendorError = raw.vendorError(index);
-        } else if (type.isReceive()) {
-            bytes = raw.bytes(index);
+            kind = CompletionRecords.failure(type, status, raw.vendorError(index));
+        } else if (!type.isReceive()) {
+            kind = CompletionRecords.success(type, 0, false);
+        } else {
+            long bytes = raw.bytes(index);
             endpoint.receiveCounts().received(bytes);
             if (provider.invalidated(raw.flags(index))) {
-                delivered = OperationType.RECEIVE_AND_INVALIDATE;
+                kind =
+                        CompletionRecords.success(
+                                OperationType.RECEIVE_AND_INVALIDATE, bytes, false);
                 extra = raw.invalidatedToken(index);
                 endpoint.windows().invalidated(extra);
             } else {
-                immediate = raw.hasImmediate(index);
+                boolean immediate = raw.hasImmediate(index);
+                boolean write = raw.isWriteWithImmediate(index);
+                kind =
+                        CompletionRecords.success(
+                                write ? OperationType.RECEIVE_OF_WRITE : type, bytes, immediate);
                 extra = immediate ? raw.immediate(index) : 0;
-                if (raw.isWriteWithImmediate(index)) {
-                    delivered = OperationType.RECEIVE_OF_WRITE;
-                }
             }
         }
-        deliver(
-                endpoint,
-                credit,
-                delivered,
-                requestContext,
-                bytes,
-                status,
-                vendorError,
-                extra,
-                immediate,
-                to);
+        deliver(endpoint, credit, context, kind, extra, to);
     }
 
-    /** Delivers or keeps a completion, after {@link #makeRoom} returned true. */
+    /**
+     * Delivers or keeps a completion, when there {@linkplain #hasRoom is room}.
+     *
+     * @param kind the second word of its record
+     */
     void deliver(
             Endpoint endpoint,
             @Nullable Credit credit,
-            OperationType type,
             long context,
-            long bytes,
-            int status,
-            int vendorError,
+            long kind,
             int extra,
-            boolean immediate,
             @Nullable CompletionRecords to) {
+        OperationType type = CompletionRecords.typeOf(kind);
+        int status = CompletionRecords.statusOf(kind);
         if (status != WorkCompletions.SUCCESS) {
             noteFailure(endpoint, type, status);
         }
-        CompletionRecords records;
-        if (to != null && store.isEmpty() && to.remaining() > 0) {
-            records = to;
+        if (to != null && takesPlain(to, 1)) {
             if (credit != null) {
                 credit.delivered();
             }
+            to.add(endpoint, context, kind, extra);
         } else {
-            records = store.next(credit);
+            store.add(credit, endpoint, context, kind, extra);
             counts.kept();
         }
-        records.add(endpoint, type, context, bytes, status, vendorError, extra, immediate);
-        if (status != WorkCompletions.SUCCESS || type == OperationType.RECEIVE_AND_INVALIDATE) {
-            tell(endpoint, type, context, status, vendorError, extra);
-        }
-    }
-
-    /** For the Flight Recorder: an error there must not cost requests, whose post may wait. */
-    private static void tell(
-            Endpoint endpoint,
-            OperationType type,
-            long context,
-            int status,
-            int vendorError,
-            int extra) {
         try {
             if (status != WorkCompletions.SUCCESS) {
+                int vendorError = CompletionRecords.vendorErrorOf(kind);
                 endpoint.listener().requestFailed(type, context, status, vendorError);
-            } else {
+            } else if (type == OperationType.RECEIVE_AND_INVALIDATE) {
                 endpoint.listener().tokenInvalidated(extra);
             }
         } catch (Error e) {
-            // Out of memory, most likely. The completion is there.
+            // Of the Flight Recorder, which must not cost requests: a post may wait. The completion
+            // is there.
         }
     }
 
@@ -166,43 +160,26 @@ final class Delivery {
 
     // ---- queue pairs that a failure has ended
 
-    private boolean makeRoomForFailed() {
-        if (failedCount == failed.length) {
-            try {
-                failed = Arrays.copyOf(failed, 2 * failedCount);
-            } catch (OutOfMemoryError e) {
-                return false;
-            }
-        }
-        return true;
-    }
-
     private void noteFailure(Endpoint endpoint, OperationType type, int status) {
         counts.failure(status);
         endpoint.counts(type).failed(status);
         if (endpoint.failsFirst()) {
-            addFailed(endpoint);
+            putBack(endpoint);
         }
-    }
-
-    private void addFailed(Endpoint endpoint) {
-        failed[failedCount++] = endpoint;
     }
 
     /** Whether {@link #nextFailed} has one. */
     boolean anyFailed() {
-        return failedCount > 0;
+        return !failed.isEmpty();
     }
 
     /** A queue pair that is to be notified of its failure, or null. */
     @Nullable Endpoint nextFailed() {
-        return failedCount == 0 ? null : failed[--failedCount];
+        return failed.isEmpty() ? null : failed.removeLast();
     }
 
-    /** Keeps a queue pair whose notification has thrown, for the next poll. */
+    /** Keeps a queue pair to be notified, also again, when its notification has thrown. */
     void putBack(Endpoint endpoint) {
-        if (makeRoomForFailed()) {
-            addFailed(endpoint);
-        }
+        failed.add(endpoint);
     }
 }

@@ -274,7 +274,6 @@ public final class SendQueue extends QueueLock {
         boolean silent = (flags & RequestFlags.SILENT_SUCCESS) != 0;
         int after = unsignaledAfter(unsignaled, silent);
         ledger.ensureWindows(); // what needs memory comes before the request is in the chain
-        ledger.endpoint().windows().makeRoom();
         chain.finish(ledger.nextId(), RequestFlags.toVerbs(flags, 0, after == 0));
         ledger.add(window, context, operation.type(), silent, after == 0);
         Endpoint endpoint = ledger.endpoint();

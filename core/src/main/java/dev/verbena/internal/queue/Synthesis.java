@@ -38,14 +38,13 @@ final class Synthesis {
     }
 
     /**
-     * Delivers what comes before a request that the provider reports now, and makes room for the
-     * request.
+     * Delivers what comes before a request that the provider reports now.
      *
-     * @return false when the heap has no memory for more
+     * @return whether all of it was delivered, and there is room for the request, too
      */
     boolean deliverBefore(RequestLedger ledger, int sequence, @Nullable CompletionRecords to) {
         ledger.readAdded();
-        while (delivery.makeRoom()) {
+        while (delivery.hasRoom()) {
             if (!ledger.nextSynthesizedBefore(sequence)) {
                 return true;
             }
@@ -54,11 +53,11 @@ final class Synthesis {
         return false;
     }
 
-    /** Delivers what is due, as far as the heap has memory. */
+    /** Delivers what is due, as far as there is room. */
     void deliverDue(@Nullable CompletionRecords to) {
         for (int i = 0; i < ledgers.size(); i++) {
             RequestLedger ledger = ledgers.get(i);
-            while (delivery.makeRoom() && ledger.nextSynthesized()) {
+            while (delivery.hasRoom() && ledger.nextSynthesized()) {
                 deliver(ledger, to);
             }
             if (ledger.outstanding() == 0) {
@@ -73,13 +72,9 @@ final class Synthesis {
         delivery.deliver(
                 ledger.endpoint(),
                 ledger.silent(sequence) ? null : ledger,
-                ledger.typeOf(sequence),
                 ledger.context(sequence),
+                CompletionRecords.failure(ledger.typeOf(sequence), ledger.synthesizedStatus(), 0),
                 0,
-                ledger.synthesizedStatus(),
-                0,
-                0,
-                false,
                 to);
     }
 }

@@ -2,16 +2,16 @@ package dev.verbena.internal.queue;
 
 import org.jspecify.annotations.Nullable;
 
-import java.util.Arrays;
-
 /**
- * Completions that this library polled on its own, until the consumer polls: as many as come,
- * oldest first, each with the queue that gets a slot back once it is delivered.
+ * Completions that this library polled on its own, until the consumer polls: a ring, oldest first,
+ * each with the queue that gets a slot back once it is delivered. What finds it full stays in the
+ * native completion queue, or in its {@link RequestLedger}.
  */
-class UndeliveredCompletions {
+final class UndeliveredCompletions {
     private final CompletionRecords records;
-    private @Nullable Credit[] credits; // of each record; null where no slot is freed
-    private int first; // the records before it were delivered
+    private final @Nullable Credit[] credits; // of each record; null where no slot is freed
+    private int first;
+    private int size;
 
     /** Makes an empty store. */
     UndeliveredCompletions(int capacity) {
@@ -19,77 +19,64 @@ class UndeliveredCompletions {
         credits = new Credit[capacity];
     }
 
+    int capacity() {
+        return credits.length;
+    }
+
     boolean isEmpty() {
-        return records.size() == 0;
+        return size == 0;
+    }
+
+    boolean isFull() {
+        return size == credits.length;
     }
 
     /**
-     * Makes room for one record: for twice as many as there are, so that adding takes constant
-     * time.
-     *
-     * @return false when the heap has no memory for it; nothing has changed then
-     */
-    boolean makeRoom() {
-        if (records.remaining() > 0) {
-            return true;
-        }
-        try {
-            CompletionRecords grown =
-                    allocate(Math.max(records.capacity(), 2 * (records.size() - first)));
-            @Nullable Credit[] moved = Arrays.copyOfRange(credits, first, first + grown.capacity());
-            records.moveInto(first, grown);
-            credits = moved;
-            first = 0;
-            return true;
-        } catch (OutOfMemoryError e) {
-            return false;
-        }
-    }
-
-    /** Allocates empty records; tests let it fail. */
-    CompletionRecords allocate(int capacity) {
-        return new CompletionRecords(capacity);
-    }
-
-    /**
-     * Where the next record is to be added, after {@link #makeRoom} returned true.
+     * Adds a completion; only when there is room.
      *
      * @param credit the queue that gets a slot back on delivery, or null
      */
-    CompletionRecords next(@Nullable Credit credit) {
-        credits[records.size()] = credit;
-        return records;
+    void add(@Nullable Credit credit, Endpoint endpoint, long context, long kind, int extra) {
+        int at = at(size++);
+        credits[at] = credit;
+        records.set(at, endpoint, context, kind, extra);
+    }
+
+    /** Adds what another one holds, which is not used any more. */
+    void addAll(UndeliveredCompletions other) {
+        for (int i = 0; i < other.size; i++) {
+            int at = at(size++);
+            credits[at] = other.credits[other.at(i)];
+            records.set(at, other.records, other.at(i));
+        }
     }
 
     /** Delivers the oldest, as many as fit, and frees their slots. */
     void moveTo(CompletionRecords to) {
-        while (to.remaining() > 0 && first < records.size()) {
+        while (to.remaining() > 0 && size > 0) {
             to.addFrom(records, first);
             free();
         }
-        clearIfEmpty();
     }
 
     /** Drops all, and frees their slots. */
     void forget() {
-        while (first < records.size()) {
+        while (size > 0) {
             free();
         }
-        clearIfEmpty();
     }
 
     private void free() {
         Credit credit = credits[first];
+        first = at(1);
+        size--;
         if (credit != null) {
             credit.delivered();
         }
-        first++;
     }
 
-    private void clearIfEmpty() {
-        if (first == records.size()) {
-            records.clear();
-            first = 0;
-        }
+    private int at(int index) {
+        int at = first + index;
+        return at < credits.length ? at : at - credits.length;
     }
 }

@@ -8,10 +8,9 @@ import java.util.List;
 
 /**
  * The windows of one protection domain that are bound, by their tokens: which one a peer's
- * send-with-invalidate has invalidated, and which ones end with their queue pair. Tests override
- * it.
+ * send-with-invalidate has invalidated, and which ones end with their queue pair.
  */
-public class WindowTable {
+public final class WindowTable {
     private final QueueLock lock = new QueueLock(null); // never closed
     private final IntMap<Window> bound = new IntMap<>(4);
     private final List<Window> all = new ArrayList<>();
@@ -23,6 +22,7 @@ public class WindowTable {
     public void add(Window window) {
         lock.acquire();
         try {
+            bound.ensureCapacity(all.size() + 1); // so that no bind needs memory
             all.add(window);
         } finally {
             lock.release();
@@ -67,16 +67,6 @@ public class WindowTable {
             long before = window.address();
             window.renew(address, token);
             return before;
-        } finally {
-            lock.release();
-        }
-    }
-
-    /** Makes room for one more bound window, before anything of its request changes. */
-    void makeRoom() {
-        lock.acquire();
-        try {
-            bound.makeRoom();
         } finally {
             lock.release();
         }

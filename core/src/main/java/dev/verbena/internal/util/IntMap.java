@@ -34,7 +34,7 @@ public final class IntMap<V> {
     public void put(int key, V value) {
         int at = find(key);
         if (values[at] == null) {
-            makeRoom();
+            ensureCapacity(size + 1);
             size++;
             at = find(key);
         }
@@ -42,9 +42,9 @@ public final class IntMap<V> {
         values[at] = value;
     }
 
-    /** Makes room for one more key, the only thing that needs memory. */
-    public void makeRoom() {
-        if ((size + 1) * 2 > keys.length) {
+    /** Makes room for so many keys, the only thing that needs memory. */
+    public void ensureCapacity(int count) {
+        while (count * 2 > keys.length) {
             grow();
         }
     }

@@ -43,6 +43,7 @@ class CompletionEventsTest {
                         provider,
                         new SharedQueues(),
                         queue,
+                        16,
                         owner[0],
                         entry,
                         calledBack);

@@ -18,7 +18,7 @@ class CompletionRecordsTest {
     private final Endpoint b = new Endpoint("b", windows, () -> {});
 
     private static void add(CompletionRecords records, Endpoint endpoint, long context) {
-        records.add(endpoint, OperationType.WRITE, context, 0, 0, 0, 0, false);
+        records.add(endpoint, context, CompletionRecords.success(OperationType.WRITE, 0, false), 0);
     }
 
     private static List<String> all(CompletionRecords records) {
@@ -32,10 +32,18 @@ class CompletionRecordsTest {
     @Test
     void eachPartComesOutAsItWentIn() {
         CompletionRecords records = new CompletionRecords(4);
-        assertThat(records.capacity()).isEqualTo(4);
-        records.add(a, OperationType.RECEIVE_OF_WRITE, -7, 0xFFFF_FFFFL, 0, 99, 0x8000_0001, true);
-        records.add(a, OperationType.FETCH_AND_ADD, Long.MIN_VALUE, 5, FAILURE, -3, 0, false);
-        records.add(a, OperationType.SEND, 1, 0, SynthesizedStatus.LOST, 0, 0, false);
+        records.add(
+                a,
+                -7,
+                CompletionRecords.success(OperationType.RECEIVE_OF_WRITE, 0xFFFF_FFFFL, true),
+                0x8000_0001);
+        records.add(
+                a,
+                Long.MIN_VALUE,
+                CompletionRecords.failure(OperationType.FETCH_AND_ADD, FAILURE, -3),
+                0);
+        records.add(
+                a, 1, CompletionRecords.failure(OperationType.SEND, SynthesizedStatus.LOST, 0), 0);
         assertThat(records.size()).isEqualTo(3);
         assertThat(records.remaining()).isEqualTo(1);
         assertThat(records.type(0)).isEqualTo(OperationType.RECEIVE_OF_WRITE);
@@ -95,24 +103,22 @@ class CompletionRecordsTest {
     void thoseThatMoveKeepAllTheirParts() {
         CompletionRecords records = new CompletionRecords(3);
         add(records, a, 1);
-        records.add(b, OperationType.RECEIVE_AND_INVALIDATE, 2, 8, 0, 0, 0x77, false);
-        records.add(a, OperationType.RECEIVE, 3, 9, 0, 0, 0x88, true);
-        records.moveInto(1, new CompletionRecords(6));
-        assertThat(records.capacity()).isEqualTo(6);
-        assertThat(records.remaining()).isEqualTo(4);
-        assertThat(all(records)).containsExactly("b 2", "a 3");
-        assertThat(records.type(0)).isEqualTo(OperationType.RECEIVE_AND_INVALIDATE);
-        assertThat(records.extra(0)).isEqualTo(0x77);
-        assertThat(records.immediate(1)).isTrue();
-        assertThat(records.bytes(1)).isEqualTo(9);
-        for (int i = 4; i < 8; i++) {
-            add(records, b, i);
-        }
-        assertThat(all(records)).containsExactly("b 2", "a 3", "b 4", "b 5", "b 6", "b 7");
-        CompletionRecords others = new CompletionRecords(2);
+        OperationType invalidated = OperationType.RECEIVE_AND_INVALIDATE;
+        records.add(b, 2, CompletionRecords.success(invalidated, 8, false), 0x77);
+        records.add(a, 3, CompletionRecords.success(OperationType.RECEIVE, 9, true), 0x88);
+        CompletionRecords others = new CompletionRecords(4);
         others.addFrom(records, 1);
-        others.addFrom(records, 0);
-        assertThat(all(others)).containsExactly("a 3", "b 2");
-        assertThat(others.extra(0)).isEqualTo(0x88);
+        others.addFrom(records, 2);
+        assertThat(others.remaining()).isEqualTo(2);
+        assertThat(all(others)).containsExactly("b 2", "a 3");
+        assertThat(others.type(0)).isEqualTo(invalidated);
+        assertThat(others.extra(0)).isEqualTo(0x77);
+        assertThat(others.bytes(0)).isEqualTo(8);
+        assertThat(others.immediate(1)).isTrue();
+        assertThat(others.extra(1)).isEqualTo(0x88);
+        assertThat(others.bytes(1)).isEqualTo(9);
+        others.set(0, records, 0);
+        assertThat(all(others)).containsExactly("a 1", "a 3");
+        assertThat(others.extra(0)).isZero();
     }
 }

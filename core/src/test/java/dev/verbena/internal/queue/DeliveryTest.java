@@ -3,9 +3,11 @@ package dev.verbena.internal.queue;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.verbena.OperationType;
+import dev.verbena.internal.verbs.Provider;
 
 import org.junit.jupiter.api.Test;
 
+import java.lang.management.ManagementFactory;
 import java.util.ArrayList;
 import java.util.List;
 
@@ -16,13 +18,16 @@ class DeliveryTest {
     private final WindowTable windows = new WindowTable();
     private final Endpoint endpoint = new Endpoint("it", windows, () -> {});
     private final CompletionCounts counts = new CompletionCounts();
-    private final Delivery delivery = new Delivery(new UndeliveredCompletions(2), counts);
+    private final Delivery delivery = new Delivery(Provider.of(0, 0), counts, 4);
     private int credits;
 
     private void deliver(Endpoint of, long context, int status, CompletionRecords to) {
-        assertThat(delivery.makeRoom()).isTrue();
-        delivery.deliver(
-                of, () -> credits++, OperationType.WRITE, context, 0, status, 0, 0, false, to);
+        assertThat(delivery.hasRoom()).isTrue();
+        long kind =
+                status == 0
+                        ? CompletionRecords.success(OperationType.WRITE, 0, false)
+                        : CompletionRecords.failure(OperationType.WRITE, status, 0);
+        delivery.deliver(of, () -> credits++, context, kind, 0, to);
     }
 
     private static List<Long> contexts(CompletionRecords records) {
@@ -95,5 +100,41 @@ class DeliveryTest {
             assertThat(delivery.nextFailed()).isNotNull();
         }
         assertThat(delivery.anyFailed()).isFalse();
+    }
+
+    /** Else polling would need memory when there may be none. */
+    @Test
+    void whatIsKeptNeedsNoMemory() {
+        var threads = (com.sun.management.ThreadMXBean) ManagementFactory.getThreadMXBean();
+        Delivery delivery = new Delivery(Provider.of(0, 0), counts, 256);
+        delivery.ensureCapacity(100);
+        Synthesis synthesis = new Synthesis(delivery);
+        synthesis.ensureCapacity(100);
+        List<RequestLedger> ledgers = new ArrayList<>();
+        for (int i = 0; i < 100; i++) {
+            Endpoint of = new Endpoint(i, windows, () -> {});
+            ledgers.add(Ledgers.withRoom(of, WorkId.queue(i, 1, false), 32, 1));
+        }
+        CompletionRecords records = new CompletionRecords(64);
+        long before = threads.getCurrentThreadAllocatedBytes();
+        for (RequestLedger ledger : ledgers) {
+            for (int i = 0; i < 32; i++) {
+                ledger.add(i, OperationType.WRITE, false, true);
+            }
+            ledger.synthesize(ledger.last() - 31, ledger.last(), FAILURE, FAILURE);
+            synthesis.add(ledger);
+        }
+        synthesis.deliverDue(null);
+        assertThat(delivery.hasRoom()).isFalse();
+        int delivered = 0;
+        do {
+            records.clear();
+            delivery.moveTo(records);
+            synthesis.deliverDue(records);
+            delivered += records.size();
+        } while (!delivery.isEmpty());
+        long allocated = threads.getCurrentThreadAllocatedBytes() - before;
+        assertThat(delivered).isEqualTo(3200);
+        assertThat(allocated).as("bytes; 3,200 completions would take 90 KB").isLessThan(1 << 12);
     }
 }

@@ -40,19 +40,10 @@ class SendQueueExhaustionTest {
                     Provider.of(0, 0),
                     new SharedQueues(),
                     completions,
+                    2 * DEPTH,
                     Thread.currentThread(),
                     new Unheard());
-    private final WindowTable windows =
-            new WindowTable() {
-                @Override
-                void bind(Window window, Endpoint queue) {
-                    if (exhausted) {
-                        throw new OutOfMemoryError("of a bind");
-                    }
-                    super.bind(window, queue);
-                }
-            };
-    private final Endpoint endpoint = new Endpoint("queue pair", windows, new Records());
+    private final Endpoint endpoint = new Endpoint("queue pair", new WindowTable(), new Records());
     private final RequestLedger ledger =
             new RequestLedger(endpoint, poller.reserve(false), DEPTH, 4);
     private final Object domain = "domain";
@@ -215,42 +206,6 @@ class SendQueueExhaustionTest {
         assertThat(done[0]).isOne();
         assertThatThrownBy(this::contexts).hasMessage("of a task");
         assertThat(contexts()).isEmpty();
-    }
-
-    /** Otherwise the next request would be written behind the chain's memory. */
-    @Test
-    void aBindThatThrowsLeavesNothingInTheChain() {
-        connect();
-        Window window =
-                new Window(
-                        domain,
-                        new Window.Natives() {
-                            @Override
-                            public int prepare() {
-                                return 0;
-                            }
-
-                            @Override
-                            public void freeFormer() {}
-                        });
-        windows.add(window);
-        assertThat(windows.renew(window, 0x1000, 0x700)).isZero();
-        WindowRequests requests = new WindowRequests(queue, poller);
-        MemorySegment memory = arena.allocate(8);
-        RegisteredMemory region =
-                new RegisteredMemory(domain, memory, memory.address(), 8, 7, 8, true, true);
-        exhausted = true;
-        String thrown = "";
-        try {
-            PostResult ignored =
-                    requests.bind(1, window, region, 0, 8, RequestFlags.ALLOW_REMOTE_READ);
-        } catch (OutOfMemoryError e) { // JUnit would give up
-            thrown = e.getMessage();
-        }
-        assertThat(thrown).isEqualTo("of a bind");
-        assertThat(post(2, 0)).isEqualTo(PostResult.ACCEPTED);
-        assertThat(device.chains).containsExactly(1, 1);
-        assertThat(contexts()).containsExactly(1L, 2L);
     }
 
     @Test

@@ -3,6 +3,7 @@ package dev.verbena.internal.queue;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.verbena.OperationType;
+import dev.verbena.internal.verbs.Provider;
 
 import org.junit.jupiter.api.Test;
 
@@ -16,7 +17,7 @@ class SynthesisTest {
 
     private final Endpoint endpoint = new Endpoint("it", new WindowTable(), () -> {});
     private final Synthesis synthesis =
-            new Synthesis(new Delivery(new UndeliveredCompletions(64), new CompletionCounts()));
+            new Synthesis(new Delivery(Provider.of(0, 0), new CompletionCounts(), 64));
     private final CompletionRecords records = new CompletionRecords(64);
 
     private RequestLedger ledger(int slot) {

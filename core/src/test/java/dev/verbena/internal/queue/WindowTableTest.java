@@ -6,6 +6,7 @@ import dev.verbena.OperationType;
 
 import org.junit.jupiter.api.Test;
 
+import java.lang.management.ManagementFactory;
 import java.util.ArrayList;
 import java.util.List;
 
@@ -206,5 +207,19 @@ class WindowTableTest {
         assertThat(others.bound()).isTrue();
         assertThat(never.address()).isEqualTo(0x1000);
         assertThat(table.lost(queue)).isEmpty();
+    }
+
+    @Test
+    void bindsNeedNoMemory() {
+        var threads = (com.sun.management.ThreadMXBean) ManagementFactory.getThreadMXBean();
+        List<Window> windows = new ArrayList<>();
+        for (int i = 0; i < 5_000; i++) {
+            windows.add(window(i << 8));
+        }
+        long before = threads.getCurrentThreadAllocatedBytes();
+        for (Window window : windows) {
+            table.bind(window, queue);
+        }
+        assertThat(threads.getCurrentThreadAllocatedBytes() - before).isLessThan(1 << 12);
     }
 }
