@@ -298,7 +298,7 @@ public final class CompletionQueue extends NativeObject {
         acquire();
         try {
             checkThread();
-            return events.arm(adapter.quirks().toArm(type).value());
+            return events.arm(adapter.quirks().toArm(type));
         } finally {
             release();
         }
@@ -478,7 +478,7 @@ public final class CompletionQueue extends NativeObject {
      */
     @CheckReturnValue
     public CompletionQueueCounters counters() {
-        return CompletionQueueCounters.of(poller.counts());
+        return poller.counts().counters();
     }
 
     /**

@@ -2,8 +2,6 @@ package dev.verbena;
 
 import com.google.errorprone.annotations.CheckReturnValue;
 
-import dev.verbena.internal.queue.CompletionCounts;
-
 /**
  * The counters of a completion queue since it was created: a snapshot from {@link
  * CompletionQueue#counters}.
@@ -32,16 +30,4 @@ public record CompletionQueueCounters(
         long internalSignals,
         long kept,
         long waits,
-        long timeouts) {
-    static CompletionQueueCounters of(CompletionCounts counts) {
-        long cancelled = counts.cancelledEver(); // first: each of these is a failure of that count
-        long failed = counts.failuresEver() - cancelled;
-        long synthesized = counts.synthesizedEver();
-        long signals = counts.internalSignals();
-        long kept = counts.keptEver();
-        long delivered = counts.delivered();
-        long timeouts = counts.timeouts(); // before the waits, of which they are some
-        return new CompletionQueueCounters(
-                delivered, failed, cancelled, synthesized, signals, kept, counts.waits(), timeouts);
-    }
-}
+        long timeouts) {}

@@ -1,6 +1,5 @@
 package dev.verbena;
 
-import dev.verbena.internal.queue.ArmState;
 import dev.verbena.internal.runtime.LookSchedule;
 import dev.verbena.internal.runtime.Uncaught;
 
@@ -82,7 +81,7 @@ final class SoftRoceQuirks extends Quirks implements Runnable {
                 delivered = now;
                 schedule.trafficSeen(lookAtQueuePairs);
             }
-            if (!polling && queue.events().armed() == ArmState.SOLICITED) {
+            if (!polling && queue.events().armed() == NotifyType.SOLICITED) {
                 polling = true;
                 queue.poller().ownerTasks().runByOwner(this::poll);
             }

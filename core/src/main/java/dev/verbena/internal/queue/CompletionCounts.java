@@ -1,38 +1,37 @@
 package dev.verbena.internal.queue;
 
+import dev.verbena.CompletionQueueCounters;
+
 import java.lang.invoke.MethodHandles;
 import java.lang.invoke.VarHandle;
-import java.util.concurrent.atomic.AtomicLong;
+import java.util.concurrent.atomic.AtomicLongArray;
 
 /**
  * What one completion queue has counted since it was created. Most counts change under its lock;
  * any thread may read them without it, and may see a slightly older count.
  */
 public final class CompletionCounts {
-    private static final VarHandle INTERNAL_SIGNALS;
+    private static final int KEPT = 0;
+    private static final int FAILURES = 1;
+    private static final int CANCELLED = 2; // so many of these
+    private static final int SYNTHESIZED = 3;
+    private static final int INTERNAL_SIGNALS = 4;
+    private static final int WAITS = 5;
+    private static final int TIMEOUTS = 6; // so many of these
     private static final VarHandle DELIVERED;
 
     static {
         try {
-            MethodHandles.Lookup lookup = MethodHandles.lookup();
-            INTERNAL_SIGNALS =
-                    lookup.findVarHandle(CompletionCounts.class, "internalSignals", long.class);
-            DELIVERED = lookup.findVarHandle(CompletionCounts.class, "delivered", long.class);
+            DELIVERED =
+                    MethodHandles.lookup()
+                            .findVarHandle(CompletionCounts.class, "delivered", long.class);
         } catch (ReflectiveOperationException e) {
             throw new ExceptionInInitializerError(e);
         }
     }
 
-    private volatile long keptEver;
-    private volatile long failuresEver;
-    private volatile long cancelledEver;
-    private volatile long synthesizedEver;
-    private volatile long internalSignals; // written without the fence of a volatile write
-
-    // Of the threads that poll and wait: without the lock.
-    private long delivered; // by DELIVERED from other threads
-    private final AtomicLong waits = new AtomicLong();
-    private final AtomicLong timeouts = new AtomicLong();
+    private final AtomicLongArray counts = new AtomicLongArray(TIMEOUTS + 1);
+    private long delivered; // of the thread that polls, without the lock; by DELIVERED from others
 
     CompletionCounts() {}
 
@@ -43,57 +42,43 @@ public final class CompletionCounts {
 
     /** A wait of the program returned a status. */
     public void waited(boolean timedOut) {
-        waits.getAndIncrement();
+        counts.getAndIncrement(WAITS);
         if (timedOut) {
-            timeouts.getAndIncrement();
+            counts.getAndIncrement(TIMEOUTS);
         }
     }
 
-    @SuppressWarnings("NonAtomicVolatileUpdate") // under the lock only, as the next ones
     void kept() {
-        keptEver++;
+        add(KEPT);
     }
 
-    @SuppressWarnings("NonAtomicVolatileUpdate")
     void failure(int status) {
-        failuresEver++;
+        add(FAILURES);
         if (status == SynthesizedStatus.FLUSHED) {
-            cancelledEver++; // last: a reader never sees more of these than failures
+            add(CANCELLED); // last: a reader never sees more of these than failures
         }
     }
 
-    @SuppressWarnings("NonAtomicVolatileUpdate")
     void synthesized() {
-        synthesizedEver++;
+        add(SYNTHESIZED);
     }
 
     void internalSignal() {
-        INTERNAL_SIGNALS.setRelease(this, internalSignals + 1);
+        add(INTERNAL_SIGNALS);
+    }
+
+    private void add(int which) {
+        counts.setRelease(which, counts.getPlain(which) + 1);
     }
 
     /** How many completions were kept until the consumer polled. */
-    public long keptEver() {
-        return keptEver;
+    long keptEver() {
+        return counts.getAcquire(KEPT);
     }
 
     /** How many completions reported a failure. */
     public long failuresEver() {
-        return failuresEver;
-    }
-
-    /** How many of {@link #failuresEver} were flushed requests. */
-    public long cancelledEver() {
-        return cancelledEver;
-    }
-
-    /** How many completions were synthesized. */
-    public long synthesizedEver() {
-        return synthesizedEver;
-    }
-
-    /** How many successes were signaled for this library's sake, and dropped. */
-    public long internalSignals() {
-        return internalSignals;
+        return counts.getAcquire(FAILURES);
     }
 
     /** How many completions polls returned to the program. */
@@ -101,13 +86,18 @@ public final class CompletionCounts {
         return (long) DELIVERED.getOpaque(this);
     }
 
-    /** How many waits of the program returned a status. */
-    public long waits() {
-        return waits.getOpaque();
-    }
-
-    /** How many of {@link #waits} timed out. */
-    public long timeouts() {
-        return timeouts.getOpaque();
+    /** A snapshot of all. */
+    public CompletionQueueCounters counters() {
+        long cancelled = counts.getAcquire(CANCELLED); // first: each is one of the failures, too
+        long timeouts = counts.getAcquire(TIMEOUTS); // before the waits, of which they are some
+        return new CompletionQueueCounters(
+                delivered(),
+                failuresEver() - cancelled,
+                cancelled,
+                counts.getOpaque(SYNTHESIZED),
+                counts.getOpaque(INTERNAL_SIGNALS),
+                keptEver(),
+                counts.getOpaque(WAITS),
+                timeouts);
     }
 }

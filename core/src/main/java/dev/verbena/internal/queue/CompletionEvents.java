@@ -1,5 +1,6 @@
 package dev.verbena.internal.queue;
 
+import dev.verbena.NotifyType;
 import dev.verbena.internal.verbs.Provider;
 import dev.verbena.internal.verbs.VerbsContext;
 
@@ -39,7 +40,7 @@ public class CompletionEvents implements EventChannel.Member, CompletionPoller.L
     private final boolean calledBack; // each arm that fired gets a callback
 
     // Guarded by this object.
-    private int armed = ArmState.NONE; // until the consumer was notified
+    private @Nullable NotifyType armed; // until the consumer was notified
     private int fired = NOTHING; // what the consumer is to be notified of
     private int callbacksBefore; // of earlier arms that have fired, too
     private int unread; // events that were requested and not taken from the channel
@@ -85,14 +86,14 @@ public class CompletionEvents implements EventChannel.Member, CompletionPoller.L
      *
      * @return whether the queue has fired
      */
-    public synchronized boolean arm(int type) {
+    public synchronized boolean arm(NotifyType type) {
         if (fired != NOTHING) {
             supersede();
         }
-        armed = ArmState.join(armed, type);
+        armed = join(armed, type);
         if (broken != NOTHING) {
             fire(broken);
-        } else if (armed != ArmState.ERRORS) {
+        } else if (armed != NotifyType.ERRORS) {
             if (poller.waiting(seen)) {
                 fire(SUCCESS);
             } else {
@@ -100,6 +101,12 @@ public class CompletionEvents implements EventChannel.Member, CompletionPoller.L
             }
         }
         return fired != NOTHING;
+    }
+
+    /** ANY includes all others, SOLICITED includes ERRORS. */
+    static NotifyType join(@Nullable NotifyType armed, NotifyType asked) {
+        boolean included = armed == NotifyType.ANY || asked == NotifyType.ERRORS;
+        return armed != null && included ? armed : asked;
     }
 
     /**
@@ -111,7 +118,7 @@ public class CompletionEvents implements EventChannel.Member, CompletionPoller.L
         fired = NOTHING;
         if (calledBack) {
             callbacksBefore++;
-            armed = ArmState.NONE;
+            armed = null;
             seen = poller.counts().keptEver();
             return;
         }
@@ -131,7 +138,7 @@ public class CompletionEvents implements EventChannel.Member, CompletionPoller.L
 
     private void request() {
         unread = entry.takeUnread(unread);
-        int answer = context.requestNotify(queue, armed == ArmState.SOLICITED);
+        int answer = context.requestNotify(queue, armed == NotifyType.SOLICITED);
         if (answer != 0) {
             fire(Math.abs(answer));
             return;
@@ -163,17 +170,17 @@ public class CompletionEvents implements EventChannel.Member, CompletionPoller.L
     }
 
     private void fireIfArmed(int status) {
-        if (armed != ArmState.NONE) {
+        if (armed != null) {
             fire(status);
         }
     }
 
     private boolean armedForCompletions() {
-        return armed == ArmState.ANY || armed == ArmState.SOLICITED;
+        return armed == NotifyType.ANY || armed == NotifyType.SOLICITED;
     }
 
-    /** For which completions the queue is armed: a value of {@link ArmState}. */
-    public synchronized int armed() {
+    /** For which completions the queue is armed; null when it is not. */
+    public synchronized @Nullable NotifyType armed() {
         return armed;
     }
 
@@ -183,7 +190,7 @@ public class CompletionEvents implements EventChannel.Member, CompletionPoller.L
      * @return false if a wait would never end
      */
     public synchronized boolean isAwaited() {
-        return armed != ArmState.NONE || fired != NOTHING;
+        return armed != null || fired != NOTHING;
     }
 
     // ---- the waiting thread
@@ -232,7 +239,7 @@ public class CompletionEvents implements EventChannel.Member, CompletionPoller.L
         int status = fired;
         if (status != NOTHING) {
             fired = NOTHING;
-            armed = ArmState.NONE;
+            armed = null;
             seen = poller.counts().keptEver();
         }
         return status;

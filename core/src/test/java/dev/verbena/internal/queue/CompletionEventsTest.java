@@ -2,6 +2,7 @@ package dev.verbena.internal.queue;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.verbena.NotifyType;
 import dev.verbena.OperationType;
 import dev.verbena.internal.verbs.Descriptors;
 import dev.verbena.internal.verbs.EventWait;
@@ -13,6 +14,7 @@ import org.junit.jupiter.api.Nested;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 import java.util.concurrent.TimeUnit;
@@ -137,12 +139,23 @@ class CompletionEventsTest {
         awaits(LONG, CompletionEvents.NOTHING);
     }
 
+    @ParameterizedTest
+    @CsvSource({
+        ", ERRORS, ERRORS", ", ANY, ANY", ", SOLICITED, SOLICITED",
+        "ERRORS, ERRORS, ERRORS", "ERRORS, ANY, ANY", "ERRORS, SOLICITED, SOLICITED",
+        "ANY, ERRORS, ANY", "ANY, ANY, ANY", "ANY, SOLICITED, ANY",
+        "SOLICITED, ERRORS, SOLICITED", "SOLICITED, ANY, ANY", "SOLICITED, SOLICITED, SOLICITED",
+    })
+    void joining(NotifyType armed, NotifyType asked, NotifyType joined) {
+        assertThat(CompletionEvents.join(armed, asked)).isEqualTo(joined);
+    }
+
     /** One request for an event and one event for each message that is waited for. */
     @Test
     void aRoundAsksOnceAndTakesOneEvent() {
         make(FakeDevice.PLAIN);
         for (int i = 1; i <= 5; i++) {
-            assertThat(events.arm(ArmState.ANY)).isFalse();
+            assertThat(events.arm(NotifyType.ANY)).isFalse();
             come();
             awaits(LONG, CompletionEvents.SUCCESS);
             assertThat(pollAll()).isOne();
@@ -155,14 +168,14 @@ class CompletionEventsTest {
     @Test
     void anEventThatWakesASleepingThreadFiresWithoutAskingAgain() {
         make(FakeDevice.PLAIN);
-        events.arm(ArmState.ANY);
+        events.arm(NotifyType.ANY);
         whileItSleeps(EventWait.EVENT, this::come);
         awaits(LONG, CompletionEvents.SUCCESS);
         assertThat(device.arms).hasSize(1);
         assertThat(device.eventsAskedFor).isOne();
 
         pollAll();
-        events.arm(ArmState.ANY);
+        events.arm(NotifyType.ANY);
         whileItSleeps(
                 EventWait.EVENT,
                 () -> {
@@ -181,7 +194,7 @@ class CompletionEventsTest {
     void anArmTakesTheEventsThatNobodyWaitedFor() {
         make(FakeDevice.PLAIN);
         for (int i = 0; i < 5; i++) {
-            assertThat(events.arm(ArmState.ANY)).isFalse();
+            assertThat(events.arm(NotifyType.ANY)).isFalse();
             assertThat(device.eventsAskedFor).isEqualTo(i);
             come();
             assertThat(pollAll()).isOne();
@@ -193,24 +206,24 @@ class CompletionEventsTest {
     @Test
     void anArmTakesAllEventsOfAWaitThatEndedBefore() {
         make(FakeDevice.PLAIN);
-        events.arm(ArmState.ANY);
+        events.arm(NotifyType.ANY);
         nothingAfterTwoSleeps(
                 0,
                 () -> {
                     come();
                     assertThat(pollAll()).isOne();
-                    events.arm(ArmState.ANY); // the sleeping thread takes events itself
+                    events.arm(NotifyType.ANY); // the sleeping thread takes events itself
                     assertThat(device.eventsAskedFor).isZero();
                     come();
                     assertThat(pollAll()).isOne();
                 });
         assertThat(device.mostEventsNotTaken).isEqualTo(2);
-        events.arm(ArmState.ANY);
+        events.arm(NotifyType.ANY);
         assertThat(device.eventsAskedFor).isEqualTo(2);
         device.sleeps.clear();
         awaits(0, CompletionEvents.NOTHING);
         assertThat(device.woken.getLast() & EventWait.EVENT).isZero(); // none is left
-        events.arm(ArmState.ANY);
+        events.arm(NotifyType.ANY);
         assertThat(device.eventsAskedFor).isEqualTo(3); // in vain, for the one of the arm before
     }
 
@@ -220,7 +233,7 @@ class CompletionEventsTest {
         make(FakeDevice.PLAIN);
         device.eventsAreLate = true;
         for (int i = 0; i < 2; i++) {
-            events.arm(ArmState.ANY);
+            events.arm(NotifyType.ANY);
             come();
             if (i == 0) {
                 assertThat(pollAll()).isOne();
@@ -229,12 +242,12 @@ class CompletionEventsTest {
         device.eventsAreLate = false;
         device.bringLateEvents();
         awaits(LONG, CompletionEvents.SUCCESS);
-        events.arm(ArmState.ERRORS);
+        events.arm(NotifyType.ERRORS);
         awaits(0, CompletionEvents.NOTHING); // the second, which was not requested any more
         assertThat(pollAll()).isOne();
         int before = device.eventsAskedFor;
         for (int i = 0; i < 3; i++) {
-            events.arm(ArmState.ANY);
+            events.arm(NotifyType.ANY);
             assertThat(device.eventsAskedFor).isEqualTo(before + i);
             come();
             assertThat(pollAll()).isOne();
@@ -244,7 +257,7 @@ class CompletionEventsTest {
     @Test
     void aChannelIsNotAskedForWhatHasNotCome() {
         make(FakeDevice.PLAIN);
-        events.arm(ArmState.ANY);
+        events.arm(NotifyType.ANY);
         awaits(0, CompletionEvents.NOTHING);
         assertThat(device.eventsAskedFor).isZero();
     }
@@ -252,7 +265,7 @@ class CompletionEventsTest {
     @Test
     void aChannelIsNotAskedForWhatIsNotWaitedFor() {
         make(FakeDevice.PLAIN);
-        events.arm(ArmState.ERRORS);
+        events.arm(NotifyType.ERRORS);
         come();
         awaits(0, CompletionEvents.NOTHING);
         assertThat(device.eventsAskedFor).isZero();
@@ -264,10 +277,10 @@ class CompletionEventsTest {
     void aRefusalToRaiseEventsFires(int answer) {
         make(FakeDevice.PLAIN);
         device.notifyAnswer = answer;
-        assertThat(events.arm(ArmState.ANY)).isTrue();
+        assertThat(events.arm(NotifyType.ANY)).isTrue();
         awaits(LONG, 12);
         device.notifyAnswer = 0;
-        assertThat(events.arm(ArmState.ANY)).isFalse();
+        assertThat(events.arm(NotifyType.ANY)).isFalse();
         assertThat(device.eventsAskedFor).isZero(); // none was on its way
     }
 
@@ -275,7 +288,7 @@ class CompletionEventsTest {
     void anEventThatCannotBeTakenFiresWithItsErrno() {
         make(FakeDevice.PLAIN);
         device.takingAnswer = -5;
-        events.arm(ArmState.ERRORS);
+        events.arm(NotifyType.ERRORS);
         whileItSleeps(EventWait.EVENT, () -> {});
         awaits(LONG, 5);
         assertThat(channel.failure()).isEqualTo(5);
@@ -284,7 +297,7 @@ class CompletionEventsTest {
         awaits(LONG, CompletionEvents.NOTHING); // it is not armed: nothing would end the wait
         assertThat(channel.failure()).isEqualTo(5);
         device.takingAnswer = 0;
-        events.arm(ArmState.ERRORS);
+        events.arm(NotifyType.ERRORS);
         whileItSleeps(EventWait.EVENT, () -> {}); // of a channel where there is none after all
         awaits(0, CompletionEvents.NOTHING);
         assertThat(channel.failure()).isZero();
@@ -294,7 +307,7 @@ class CompletionEventsTest {
     @Test
     void aRaisedThreadChecksOnceAndSleepsAgain() {
         make(FakeDevice.PLAIN);
-        events.arm(ArmState.ANY);
+        events.arm(NotifyType.ANY);
         events.wakeOwner(); // nobody sleeps
         awaits(0, CompletionEvents.NOTHING);
         assertThat(device.woken).containsExactly(0);
@@ -308,7 +321,7 @@ class CompletionEventsTest {
     @Test
     void aCloseEndsTheWait() {
         make(FakeDevice.PLAIN);
-        events.arm(ArmState.ANY);
+        events.arm(NotifyType.ANY);
         whileItSleeps(EventWait.WAKE_UP, channel::close);
         awaits(LONG, CompletionEvents.NOTHING);
         assertThat(channel.closed()).isTrue();
@@ -322,7 +335,7 @@ class CompletionEventsTest {
     @Test
     void anOwnerDoesNotSleepBesideATaskThatWasLeftToIt() throws InterruptedException {
         makeOwned();
-        events.arm(ArmState.ANY);
+        events.arm(NotifyType.ANY);
         int[] done = leaveTask();
         assertThat(done[0]).isZero();
         whileItSleeps(
@@ -337,7 +350,7 @@ class CompletionEventsTest {
     @Test
     void whatATaskBringsFires() throws InterruptedException {
         makeOwned();
-        events.arm(ArmState.SOLICITED); // no event comes for it
+        events.arm(NotifyType.SOLICITED); // no event comes for it
         Thread.ofPlatform().start(() -> poller.ownerTasks().runByOwner(this::come)).join();
         awaits(LONG, CompletionEvents.SUCCESS);
         assertThat(device.sleeps).isEmpty();
@@ -347,7 +360,7 @@ class CompletionEventsTest {
     @Test
     void synthesizedCompletionsFireBehindOthers() {
         make(FakeDevice.PLAIN);
-        events.arm(ArmState.SOLICITED);
+        events.arm(NotifyType.SOLICITED);
         come();
         int last = ledger.add(8, OperationType.RECEIVE, false, true);
         poller.synthesize(ledger, last, last, SynthesizedStatus.NOT_POSTED);
@@ -362,7 +375,7 @@ class CompletionEventsTest {
         @Test
         void aWaitWithoutTimeLooksOnce() {
             make(FakeDevice.PLAIN);
-            events.arm(ArmState.ANY);
+            events.arm(NotifyType.ANY);
             awaits(0, CompletionEvents.NOTHING);
             assertThat(device.sleeps).containsExactly(0);
         }
@@ -370,7 +383,7 @@ class CompletionEventsTest {
         @Test
         void forTheTimeThatIsLeft() {
             make(FakeDevice.PLAIN);
-            events.arm(ArmState.ANY);
+            events.arm(NotifyType.ANY);
             device.waits.add(() -> 0);
             whileItSleeps(EventWait.EVENT, CompletionEventsTest.this::come);
             awaits(LONG, CompletionEvents.SUCCESS);
@@ -391,7 +404,7 @@ class CompletionEventsTest {
         void isWokenForWhatHadFiredBeforeThereWasADescriptor() {
             make(FakeDevice.PLAIN);
             come();
-            assertThat(events.arm(ArmState.ANY)).isTrue();
+            assertThat(events.arm(NotifyType.ANY)).isTrue();
             assertThat(wakes()).isTrue();
             assertThat(takeEvent()).isEqualTo(CompletionEvents.SUCCESS);
             assertThat(wakes()).isFalse();
@@ -409,10 +422,10 @@ class CompletionEventsTest {
             makeOwned();
             assertThat(wakes()).isFalse();
             come();
-            assertThat(events.arm(ArmState.ANY)).isTrue();
+            assertThat(events.arm(NotifyType.ANY)).isTrue();
             assertThat(pollAll()).isOne();
             leaveTask();
-            assertThat(events.arm(ArmState.ANY)).isFalse(); // which undoes the raise of the first
+            assertThat(events.arm(NotifyType.ANY)).isFalse(); // which undoes the raise of the first
             assertThat(wakes()).isTrue();
         }
 
@@ -420,7 +433,7 @@ class CompletionEventsTest {
         void takesAnEventAndRunsATaskThatWasLeft() throws Exception {
             makeOwned();
             assertThat(wakes()).isFalse();
-            events.arm(ArmState.ANY);
+            events.arm(NotifyType.ANY);
             int[] done = leaveTask();
             assertThat(wakes()).isTrue();
             assertThat(takeEvent()).isEqualTo(CompletionEvents.NOTHING);
