@@ -67,7 +67,7 @@ final class CompletionCallback {
     private void waitAndCall() {
         CompletionQueue.Events fired = queue.awaitEvents(Long.MAX_VALUE);
         if (fired != null && !channel.closed()) {
-            call(CompletionQueue.status(fired.last()));
+            call(fired.last());
         }
     }
 

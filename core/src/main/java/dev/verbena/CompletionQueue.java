@@ -139,15 +139,6 @@ public final class CompletionQueue extends NativeObject {
         return new NativeObject[] {adapter, shared};
     }
 
-    /** What fired, as a status. */
-    static Status status(int fired) {
-        return switch (fired) {
-            case CompletionEvents.OVERRUN -> Status.BUFFER_OVERFLOW;
-            case CompletionEvents.FAILED -> Status.INTERNAL_ERROR;
-            default -> VerbenaException.statusOf(fired);
-        };
-    }
-
     /** Called by the event thread. */
     private void handle(AdapterEvent.Type event) {
         switch (event) {
@@ -195,7 +186,7 @@ public final class CompletionQueue extends NativeObject {
         if (tryAcquire()) {
             try {
                 queuePairs.breakDown(this, overrun);
-                events.breakDown(overrun ? CompletionEvents.OVERRUN : CompletionEvents.FAILED);
+                events.breakDown(overrun ? Status.BUFFER_OVERFLOW : Status.INTERNAL_ERROR);
             } finally {
                 release();
             }
@@ -222,7 +213,7 @@ public final class CompletionQueue extends NativeObject {
             throw new ClosedException(this);
         }
         int count = records.size();
-        if (count == 0 && (poller.broken() || events.broken() != CompletionEvents.NOTHING)) {
+        if (count == 0 && (poller.broken() || events.broken() != null)) {
             throw broken();
         }
         if (count > 0) {
@@ -268,9 +259,9 @@ public final class CompletionQueue extends NativeObject {
     }
 
     private VerbenaException broken() {
-        int status = events.broken();
+        Status status = events.broken();
         return new VerbenaException(
-                status == CompletionEvents.NOTHING ? Status.BUFFER_OVERFLOW : status(status),
+                status == null ? Status.BUFFER_OVERFLOW : status,
                 "%s is broken, most likely by an overrun: create it and its queue pairs again, with a greater depth"
                         .formatted(this));
     }
@@ -335,7 +326,7 @@ public final class CompletionQueue extends NativeObject {
                 throw new ClosedException(this);
             }
             poller.counts().waited(!fired);
-            return fired ? status(events.last()) : Status.IO_TIMEOUT;
+            return fired ? events.last() : Status.IO_TIMEOUT;
         } finally {
             release();
         }
@@ -375,7 +366,7 @@ public final class CompletionQueue extends NativeObject {
         try {
             checkThread();
             checkMayWait();
-            return channel.takeEvent() == null ? Status.PENDING : status(events.last());
+            return channel.takeEvent() == null ? Status.PENDING : events.last();
         } finally {
             release();
         }

@@ -1,6 +1,8 @@
 package dev.verbena.internal.queue;
 
 import dev.verbena.NotifyType;
+import dev.verbena.PostResult;
+import dev.verbena.Status;
 import dev.verbena.internal.verbs.Provider;
 import dev.verbena.internal.verbs.VerbsContext;
 
@@ -16,23 +18,8 @@ import org.jspecify.annotations.Nullable;
  * only.
  *
  * <p>Its lock is held briefly, never during a wait, and never while a callback runs.
- *
- * <p>The result is an {@code int}: {@link #SUCCESS}, {@link #OVERRUN}, {@link #FAILED}, or a
- * positive errno; {@link #NOTHING} if the queue has not fired.
  */
 public class CompletionEvents implements EventChannel.Member, CompletionPoller.Listener {
-    /** The queue has not fired. */
-    public static final int NOTHING = Integer.MIN_VALUE;
-
-    /** There is something to poll. */
-    public static final int SUCCESS = 0;
-
-    /** The completion queue overran. */
-    public static final int OVERRUN = -1;
-
-    /** The device failed. */
-    public static final int FAILED = -2;
-
     private final VerbsContext context;
     private final CompletionPoller poller;
     private final long queue;
@@ -41,15 +28,15 @@ public class CompletionEvents implements EventChannel.Member, CompletionPoller.L
 
     // Guarded by this object.
     private @Nullable NotifyType armed; // until the consumer was notified
-    private int fired = NOTHING; // what the consumer is to be notified of
+    private @Nullable Status fired; // what the consumer is to be notified of
     private int callbacksBefore; // of earlier arms that have fired, too
     private int unread; // events that were requested and not taken from the channel
     private boolean collecting; // the result is returned at once: no thread has to be woken
     private long seen; // how much had been kept when the consumer was last notified
     private boolean closed;
 
-    private int last = NOTHING; // of the waiting thread
-    private volatile int broken = NOTHING; // changed under the lock
+    private Status last = Status.SUCCESS; // of the waiting thread
+    private volatile @Nullable Status broken; // changed under the lock
 
     /**
      * The events of a completion queue, and its poller.
@@ -87,20 +74,21 @@ public class CompletionEvents implements EventChannel.Member, CompletionPoller.L
      * @return whether the queue has fired
      */
     public synchronized boolean arm(NotifyType type) {
-        if (fired != NOTHING) {
+        if (fired != null) {
             supersede();
         }
         armed = join(armed, type);
-        if (broken != NOTHING) {
-            fire(broken);
+        Status failure = broken;
+        if (failure != null) {
+            fire(failure);
         } else if (armed != NotifyType.ERRORS) {
             if (poller.waiting(seen)) {
-                fire(SUCCESS);
+                fire(Status.SUCCESS);
             } else {
                 request(); // usually nothing is there: consumers poll until the queue is empty
             }
         }
-        return fired != NOTHING;
+        return fired != null;
     }
 
     /** ANY includes all others, SOLICITED includes ERRORS. */
@@ -115,7 +103,7 @@ public class CompletionEvents implements EventChannel.Member, CompletionPoller.L
      * queue fires again. With a callback, each arm that fired gets its own.
      */
     private void supersede() {
-        fired = NOTHING;
+        fired = null;
         if (calledBack) {
             callbacksBefore++;
             armed = null;
@@ -131,7 +119,7 @@ public class CompletionEvents implements EventChannel.Member, CompletionPoller.L
     /** Requests an event, unless the queue has fired. */
     private void ask() {
         fireIfWaiting();
-        if (fired == NOTHING) {
+        if (fired == null) {
             request();
         }
     }
@@ -140,7 +128,7 @@ public class CompletionEvents implements EventChannel.Member, CompletionPoller.L
         unread = entry.takeUnread(unread);
         int answer = context.requestNotify(queue, armed == NotifyType.SOLICITED);
         if (answer != 0) {
-            fire(Math.abs(answer));
+            fire(PostResult.ofErrno(Math.abs(answer)).status());
             return;
         }
         unread++;
@@ -152,24 +140,24 @@ public class CompletionEvents implements EventChannel.Member, CompletionPoller.L
      * too many is better than one too few.
      */
     private void fireIfWaiting() {
-        if (fired == NOTHING && armedForCompletions()) {
+        if (fired == null && armedForCompletions()) {
             poller.drain();
             if (poller.broken()) {
-                fire(OVERRUN);
+                fire(Status.BUFFER_OVERFLOW);
             } else if (poller.waiting(seen)) {
-                fire(SUCCESS);
+                fire(Status.SUCCESS);
             }
         }
     }
 
-    private void fire(int status) {
+    private void fire(Status status) {
         fired = status;
         if (!collecting) {
             entry.raise();
         }
     }
 
-    private void fireIfArmed(int status) {
+    private void fireIfArmed(Status status) {
         if (armed != null) {
             fire(status);
         }
@@ -190,7 +178,7 @@ public class CompletionEvents implements EventChannel.Member, CompletionPoller.L
      * @return false if a wait would never end
      */
     public synchronized boolean isAwaited() {
-        return armed != null || fired != NOTHING;
+        return armed != null || fired != null;
     }
 
     // ---- the waiting thread
@@ -212,11 +200,12 @@ public class CompletionEvents implements EventChannel.Member, CompletionPoller.L
                 } else {
                     fireIfWaiting();
                 }
-                last = takeFired();
-                return last != NOTHING;
+                Status taken = takeFired();
+                last = taken != null ? taken : last;
+                return taken != null;
             } finally {
                 collecting = false;
-                if (fired != NOTHING || callbacksBefore > 0) {
+                if (fired != null || callbacksBefore > 0) {
                     entry.raise(); // for the next callback, or because the check failed
                 }
             }
@@ -227,37 +216,37 @@ public class CompletionEvents implements EventChannel.Member, CompletionPoller.L
      * Takes what has fired; then nothing is armed. If the consumer has polled everything since, the
      * queue stays armed instead. A callback is called in any case: NDK promises one for each arm.
      */
-    private int takeFired() {
+    private @Nullable Status takeFired() {
         if (callbacksBefore > 0) {
             callbacksBefore--;
-            return SUCCESS;
+            return Status.SUCCESS;
         }
-        if (fired == SUCCESS && !calledBack && !poller.waiting(seen)) {
-            fired = NOTHING;
+        if (fired == Status.SUCCESS && !calledBack && !poller.waiting(seen)) {
+            fired = null;
             ask();
         }
-        int status = fired;
-        if (status != NOTHING) {
-            fired = NOTHING;
+        Status status = fired;
+        if (status != null) {
+            fired = null;
             armed = null;
             seen = poller.counts().keptEver();
         }
         return status;
     }
 
-    /** What the last {@link #collect} took: for the waiting thread only. */
-    public int last() {
+    /** What the queue fired with last: for the waiting thread only. */
+    public Status last() {
         return last;
     }
 
     @Override
     public synchronized boolean expectsEvent() {
-        if (closed || fired != NOTHING || !armedForCompletions()) {
+        if (closed || fired != null || !armedForCompletions()) {
             return false;
         }
         poller.drain();
         if (poller.broken()) {
-            fire(OVERRUN); // at once: the device may raise no event
+            fire(Status.BUFFER_OVERFLOW); // at once: the device may raise no event
             return false;
         }
         return poller.waiting(seen);
@@ -265,7 +254,7 @@ public class CompletionEvents implements EventChannel.Member, CompletionPoller.L
 
     @Override
     public synchronized void channelFailed(int errno) {
-        fireIfArmed(errno);
+        fireIfArmed(PostResult.ofErrno(errno).status());
     }
 
     // ---- other threads
@@ -280,18 +269,14 @@ public class CompletionEvents implements EventChannel.Member, CompletionPoller.L
         entry.raise();
     }
 
-    /** The queue is broken. */
-    public synchronized void breakDown(int status) {
+    /** The queue is broken: it overran, or its device failed. */
+    public synchronized void breakDown(Status status) {
         broken = status;
         fireIfArmed(status);
     }
 
-    /**
-     * Why the queue is broken.
-     *
-     * @return {@link #NOTHING} while it is not
-     */
-    public int broken() {
+    /** Why the queue is broken; null while it is not. */
+    public @Nullable Status broken() {
         return broken;
     }
 

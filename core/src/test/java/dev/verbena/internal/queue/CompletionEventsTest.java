@@ -4,6 +4,8 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.verbena.NotifyType;
 import dev.verbena.OperationType;
+import dev.verbena.PostResult;
+import dev.verbena.Status;
 import dev.verbena.internal.verbs.Descriptors;
 import dev.verbena.internal.verbs.EventWait;
 import dev.verbena.internal.verbs.FakeDevice;
@@ -118,25 +120,25 @@ class CompletionEventsTest {
                 });
     }
 
-    private int await(int milliseconds) {
+    private Status await(int milliseconds) {
         CompletionEvents fired = channel.await(TimeUnit.MILLISECONDS.toNanos(milliseconds));
-        return fired == null ? CompletionEvents.NOTHING : fired.last();
+        return fired == null ? null : fired.last();
     }
 
-    private void awaits(int milliseconds, int expected) {
+    private void awaits(int milliseconds, Status expected) {
         assertThat(await(milliseconds)).isEqualTo(expected);
     }
 
-    private int takeEvent() {
+    private Status takeEvent() {
         CompletionEvents fired = channel.takeEvent();
-        return fired == null ? CompletionEvents.NOTHING : fired.last();
+        return fired == null ? null : fired.last();
     }
 
     /** A wait of which the first sleep ends for nothing, and whose second is woken up. */
     private void nothingAfterTwoSleeps(int ends, Runnable meanwhile) {
         whileItSleeps(ends, meanwhile);
         whileItSleeps(0, channel::wakeUp);
-        awaits(LONG, CompletionEvents.NOTHING);
+        awaits(LONG, null);
     }
 
     @ParameterizedTest
@@ -157,7 +159,7 @@ class CompletionEventsTest {
         for (int i = 1; i <= 5; i++) {
             assertThat(events.arm(NotifyType.ANY)).isFalse();
             come();
-            awaits(LONG, CompletionEvents.SUCCESS);
+            awaits(LONG, Status.SUCCESS);
             assertThat(pollAll()).isOne();
             assertThat(device.arms).hasSize(i);
             assertThat(device.eventsAskedFor).isEqualTo(i);
@@ -170,7 +172,7 @@ class CompletionEventsTest {
         make(FakeDevice.PLAIN);
         events.arm(NotifyType.ANY);
         whileItSleeps(EventWait.EVENT, this::come);
-        awaits(LONG, CompletionEvents.SUCCESS);
+        awaits(LONG, Status.SUCCESS);
         assertThat(device.arms).hasSize(1);
         assertThat(device.eventsAskedFor).isOne();
 
@@ -182,7 +184,7 @@ class CompletionEventsTest {
                     come();
                     device.pollAnswer = -1; // it overran
                 });
-        awaits(LONG, CompletionEvents.OVERRUN);
+        awaits(LONG, Status.BUFFER_OVERFLOW);
         assertThat(device.arms).hasSize(2);
         device.pollAnswer = 0;
     }
@@ -221,7 +223,7 @@ class CompletionEventsTest {
         events.arm(NotifyType.ANY);
         assertThat(device.eventsAskedFor).isEqualTo(2);
         device.sleeps.clear();
-        awaits(0, CompletionEvents.NOTHING);
+        awaits(0, null);
         assertThat(device.woken.getLast() & EventWait.EVENT).isZero(); // none is left
         events.arm(NotifyType.ANY);
         assertThat(device.eventsAskedFor).isEqualTo(3); // in vain, for the one of the arm before
@@ -241,9 +243,9 @@ class CompletionEventsTest {
         }
         device.eventsAreLate = false;
         device.bringLateEvents();
-        awaits(LONG, CompletionEvents.SUCCESS);
+        awaits(LONG, Status.SUCCESS);
         events.arm(NotifyType.ERRORS);
-        awaits(0, CompletionEvents.NOTHING); // the second, which was not requested any more
+        awaits(0, null); // the second, which was not requested any more
         assertThat(pollAll()).isOne();
         int before = device.eventsAskedFor;
         for (int i = 0; i < 3; i++) {
@@ -258,7 +260,7 @@ class CompletionEventsTest {
     void aChannelIsNotAskedForWhatHasNotCome() {
         make(FakeDevice.PLAIN);
         events.arm(NotifyType.ANY);
-        awaits(0, CompletionEvents.NOTHING);
+        awaits(0, null);
         assertThat(device.eventsAskedFor).isZero();
     }
 
@@ -267,7 +269,7 @@ class CompletionEventsTest {
         make(FakeDevice.PLAIN);
         events.arm(NotifyType.ERRORS);
         come();
-        awaits(0, CompletionEvents.NOTHING);
+        awaits(0, null);
         assertThat(device.eventsAskedFor).isZero();
         assertThat(device.arms).isEmpty();
     }
@@ -278,7 +280,7 @@ class CompletionEventsTest {
         make(FakeDevice.PLAIN);
         device.notifyAnswer = answer;
         assertThat(events.arm(NotifyType.ANY)).isTrue();
-        awaits(LONG, 12);
+        awaits(LONG, PostResult.ofErrno(12).status());
         device.notifyAnswer = 0;
         assertThat(events.arm(NotifyType.ANY)).isFalse();
         assertThat(device.eventsAskedFor).isZero(); // none was on its way
@@ -290,16 +292,16 @@ class CompletionEventsTest {
         device.takingAnswer = -5;
         events.arm(NotifyType.ERRORS);
         whileItSleeps(EventWait.EVENT, () -> {});
-        awaits(LONG, 5);
+        awaits(LONG, PostResult.ofErrno(5).status());
         assertThat(channel.failure()).isEqualTo(5);
         assertThat(events.isAwaited()).isFalse();
         whileItSleeps(EventWait.EVENT, () -> {});
-        awaits(LONG, CompletionEvents.NOTHING); // it is not armed: nothing would end the wait
+        awaits(LONG, null); // it is not armed: nothing would end the wait
         assertThat(channel.failure()).isEqualTo(5);
         device.takingAnswer = 0;
         events.arm(NotifyType.ERRORS);
         whileItSleeps(EventWait.EVENT, () -> {}); // of a channel where there is none after all
-        awaits(0, CompletionEvents.NOTHING);
+        awaits(0, null);
         assertThat(channel.failure()).isZero();
         assertThat(device.arms).isEmpty();
     }
@@ -309,11 +311,11 @@ class CompletionEventsTest {
         make(FakeDevice.PLAIN);
         events.arm(NotifyType.ANY);
         events.wakeOwner(); // nobody sleeps
-        awaits(0, CompletionEvents.NOTHING);
+        awaits(0, null);
         assertThat(device.woken).containsExactly(0);
         whileItSleeps(0, events::wakeOwner);
         whileItSleeps(0, channel::wakeUp);
-        awaits(LONG, CompletionEvents.NOTHING); // woken for something else
+        awaits(LONG, null); // woken for something else
         assertThat(device.sleeps).hasSize(3);
         assertThat(device.arms).hasSize(1); // the device is asked no more
     }
@@ -323,7 +325,7 @@ class CompletionEventsTest {
         make(FakeDevice.PLAIN);
         events.arm(NotifyType.ANY);
         whileItSleeps(EventWait.WAKE_UP, channel::close);
-        awaits(LONG, CompletionEvents.NOTHING);
+        awaits(LONG, null);
         assertThat(channel.closed()).isTrue();
         events.close();
         come();
@@ -344,7 +346,7 @@ class CompletionEventsTest {
                     assertThat(done[0]).isOne();
                     channel.wakeUp();
                 });
-        awaits(LONG, CompletionEvents.NOTHING);
+        awaits(LONG, null);
     }
 
     @Test
@@ -352,7 +354,7 @@ class CompletionEventsTest {
         makeOwned();
         events.arm(NotifyType.SOLICITED); // no event comes for it
         Thread.ofPlatform().start(() -> poller.ownerTasks().runByOwner(this::come)).join();
-        awaits(LONG, CompletionEvents.SUCCESS);
+        awaits(LONG, Status.SUCCESS);
         assertThat(device.sleeps).isEmpty();
     }
 
@@ -365,7 +367,7 @@ class CompletionEventsTest {
         int last = ledger.add(8, OperationType.RECEIVE, false, true);
         poller.synthesize(ledger, last, last, SynthesizedStatus.NOT_POSTED);
         poller.announce();
-        awaits(0, CompletionEvents.SUCCESS);
+        awaits(0, Status.SUCCESS);
         assertThat(device.sleeps).isEmpty();
         assertThat(pollAll()).isEqualTo(2);
     }
@@ -376,7 +378,7 @@ class CompletionEventsTest {
         void aWaitWithoutTimeLooksOnce() {
             make(FakeDevice.PLAIN);
             events.arm(NotifyType.ANY);
-            awaits(0, CompletionEvents.NOTHING);
+            awaits(0, null);
             assertThat(device.sleeps).containsExactly(0);
         }
 
@@ -386,7 +388,7 @@ class CompletionEventsTest {
             events.arm(NotifyType.ANY);
             device.waits.add(() -> 0);
             whileItSleeps(EventWait.EVENT, CompletionEventsTest.this::come);
-            awaits(LONG, CompletionEvents.SUCCESS);
+            awaits(LONG, Status.SUCCESS);
             assertThat(device.sleeps)
                     .hasSize(2)
                     .allSatisfy(each -> assertThat(each).isBetween(1, LONG + 1));
@@ -406,7 +408,7 @@ class CompletionEventsTest {
             come();
             assertThat(events.arm(NotifyType.ANY)).isTrue();
             assertThat(wakes()).isTrue();
-            assertThat(takeEvent()).isEqualTo(CompletionEvents.SUCCESS);
+            assertThat(takeEvent()).isEqualTo(Status.SUCCESS);
             assertThat(wakes()).isFalse();
         }
 
@@ -436,7 +438,7 @@ class CompletionEventsTest {
             events.arm(NotifyType.ANY);
             int[] done = leaveTask();
             assertThat(wakes()).isTrue();
-            assertThat(takeEvent()).isEqualTo(CompletionEvents.NOTHING);
+            assertThat(takeEvent()).isEqualTo(null);
             assertThat(done[0]).isOne();
             assertThat(wakes()).isFalse();
         }
