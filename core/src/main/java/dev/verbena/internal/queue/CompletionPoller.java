@@ -125,40 +125,43 @@ public final class CompletionPoller {
      * queue does so when it polls next.
      */
     public void release(long queue) {
-        if (lock.isForeign()) {
-            ownerTasks.add(() -> releaseHere(queue));
-        } else {
-            releaseHere(queue);
-        }
-    }
-
-    private void releaseHere(long queue) {
-        // The lock may be closed: a completion queue may be closed before its queue pairs. Nobody
-        // polls then.
-        if (lock.acquire()) {
-            registry.release(queue);
-            guess = null;
-            lock.release();
-        }
+        changeByOwner(
+                () -> {
+                    registry.release(queue);
+                    guess = null;
+                });
     }
 
     /** Delivers receives of shared receive queues that a queue pair used up, or no more of them. */
     public void share(int queuePairNumber, Endpoint endpoint, boolean shares) {
-        ownerTasks.runByOwner(() -> shareHere(queuePairNumber, endpoint, shares));
+        changeByOwner(
+                () -> {
+                    if (shares) {
+                        registry.share(queuePairNumber, endpoint);
+                    } else {
+                        registry.unshare(queuePairNumber, endpoint);
+                    }
+                });
     }
 
-    private void shareHere(int queuePairNumber, Endpoint endpoint, boolean shares) {
-        if (lock.acquire()) {
-            try {
-                if (shares) {
-                    registry.share(queuePairNumber, endpoint);
-                } else {
-                    registry.unshare(queuePairNumber, endpoint);
-                }
-            } finally {
-                lock.release();
-            }
-        }
+    /** The native queue was resized: as many completions can be kept. */
+    public void resized(int depth) {
+        UndeliveredCompletions larger = new UndeliveredCompletions(depth);
+        changeByOwner(() -> delivery.moveTo(larger));
+    }
+
+    /** Under the lock. When it is closed, as it may be before its queue pairs, nobody polls. */
+    private void changeByOwner(Runnable change) {
+        ownerTasks.runByOwner(
+                () -> {
+                    if (lock.acquire()) {
+                        try {
+                            change.run();
+                        } finally {
+                            lock.release();
+                        }
+                    }
+                });
     }
 
     // ---- threads
@@ -209,18 +212,6 @@ public final class CompletionPoller {
         } finally {
             lock.close();
         }
-    }
-
-    /** The native queue was resized: as many completions can be kept. */
-    public void resized(int depth) {
-        UndeliveredCompletions larger = new UndeliveredCompletions(depth);
-        ownerTasks.runByOwner(
-                () -> {
-                    if (lock.acquire()) {
-                        delivery.moveTo(larger);
-                        lock.release();
-                    }
-                });
     }
 
     // ---- polling
