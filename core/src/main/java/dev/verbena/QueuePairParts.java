@@ -226,7 +226,6 @@ final class QueuePairParts {
                         adapter.context(),
                         address,
                         sendCompletions.poller(),
-                        interval,
                         modifyToError);
         sendCompletions.poller().enter(ledger);
         return queue;

@@ -104,8 +104,7 @@ public final class Batch {
             }
             int count = buffers.size();
             // The peer's part is checked by the post: it may not be connected yet.
-            PostResult refusal =
-                    queue.rules.check(operation, buffers, count, remoteAddress, flags, true, 1);
+            PostResult refusal = queue.rules.check(operation, buffers, count, remoteAddress, flags);
             if (refusal != PostResult.ACCEPTED) {
                 return refusal;
             }
@@ -115,10 +114,8 @@ public final class Batch {
             if (refusal != PostResult.ACCEPTED) {
                 return refusal;
             }
-            if (operation.needs() != Operation.Needs.NOTHING) {
-                invalidates |= operation.needs() == Operation.Needs.REMOTE_INVALIDATE;
-                reads |= operation.needs().reads();
-            }
+            invalidates |= operation.needs().invalidates();
+            reads |= operation.needs().reads();
             finish(operation, context, flags, buffers.bytes());
             return PostResult.ACCEPTED;
         } finally {
@@ -137,9 +134,6 @@ public final class Batch {
         long copied = buffers.copyInline(chain, count, queue.rules.maxInlineBytes());
         if (copied < 0) {
             return Buffers.refusal(copied);
-        }
-        if (copied == 0) {
-            chain.buffers(0, 0);
         }
         noteScopes(index, buffers, 0);
         return PostResult.ACCEPTED;
@@ -211,7 +205,7 @@ public final class Batch {
         int kept = (int) asked(index) & RequestFlags.ALL;
         try {
             int count = buffers.size();
-            PostResult refusal = queue.rules.check(operation, buffers, count, 0, kept, true, 1);
+            PostResult refusal = queue.rules.check(operation, buffers, count, 0, kept);
             if (refusal != PostResult.ACCEPTED) {
                 return refusal;
             }

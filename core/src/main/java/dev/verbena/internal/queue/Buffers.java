@@ -207,7 +207,11 @@ public final class Buffers {
             }
             total += length;
         }
-        request.ownBytes(total);
+        if (total > 0) {
+            request.ownBytes(total);
+        } else {
+            request.buffers(0, 0);
+        }
         return total;
     }
 

@@ -35,6 +35,11 @@ public record Operation(String name, int opcode, OperationType type, int flags, 
         /** A window, and no buffers. */
         WINDOW;
 
+        /** Whether it invalidates a key of the peer's, which has to be able to. */
+        boolean invalidates() {
+            return this == REMOTE_INVALIDATE;
+        }
+
         /** Whether it reads from the peer, which has to let reads in. */
         boolean reads() {
             return this == READ || this == ATOMIC;

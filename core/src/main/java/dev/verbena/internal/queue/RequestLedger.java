@@ -90,6 +90,11 @@ public final class RequestLedger extends RequestSlots implements Credit {
         return endpoint;
     }
 
+    /** How many silent requests may follow each other until one asks for a signal. */
+    int interval() {
+        return interval;
+    }
+
     /** The upper half of the requests' {@link WorkId}. */
     public long queue() {
         return queue;

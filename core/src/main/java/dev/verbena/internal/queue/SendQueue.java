@@ -86,7 +86,6 @@ public final class SendQueue extends QueueLock {
             VerbsContext verbs,
             long queuePair,
             CompletionPoller poller,
-            int interval,
             Runnable modifyToError) {
         super(poller.lock().owner());
         this.rules = rules;
@@ -96,7 +95,7 @@ public final class SendQueue extends QueueLock {
         this.verbs = verbs;
         this.queuePair = queuePair;
         this.poller = poller;
-        this.interval = interval;
+        this.interval = ledger.interval();
         this.modifyToError = modifyToError;
     }
 
@@ -136,15 +135,7 @@ public final class SendQueue extends QueueLock {
             int count = buffers.size();
             PostResult refusal = admit(operation, flags);
             if (refusal == PostResult.ACCEPTED) {
-                refusal =
-                        rules.check(
-                                operation,
-                                buffers,
-                                count,
-                                remoteAddress,
-                                flags,
-                                peerInvalidatable,
-                                outboundReads);
+                refusal = rules.check(operation, buffers, count, remoteAddress, flags);
             }
             if (refusal != PostResult.ACCEPTED) {
                 return refuse(refusal);
@@ -190,7 +181,7 @@ public final class SendQueue extends QueueLock {
         return made;
     }
 
-    /** Checks that the queue is connected, that it knows the flags, and that it has a free slot. */
+    /** Checks flags, that there is a free slot, and that the peer is connected and can do it. */
     PostResult admit(Operation operation, int flags) {
         if ((int) STATE.getAcquire(this) != CONNECTED) {
             return PostResult.NOT_CONNECTED;
@@ -199,7 +190,13 @@ public final class SendQueue extends QueueLock {
         if ((flags & ~operation.flags()) != 0) {
             return PostResult.UNKNOWN_FLAG;
         }
-        return ledger.full() && fullAfterDrain() ? PostResult.FULL : PostResult.ACCEPTED;
+        if (ledger.full() && fullAfterDrain()) {
+            return PostResult.FULL;
+        }
+        Operation.Needs needs = operation.needs();
+        return needs == Operation.Needs.NOTHING
+                ? PostResult.ACCEPTED
+                : checkPeer(needs.invalidates(), needs.reads());
     }
 
     private boolean fullAfterDrain() {
@@ -207,22 +204,28 @@ public final class SendQueue extends QueueLock {
         return ledger.full();
     }
 
-    /** Checks the same for a batch, and what its requests need of the peer. */
+    /** Checks what a request, or those of a batch, need of the peer. */
+    private PostResult checkPeer(boolean invalidates, boolean reads) {
+        if (invalidates && !peerInvalidatable) {
+            return PostResult.NO_REMOTE_INVALIDATE;
+        }
+        // Without a limit of 1 or more the device would let a read wait for ever.
+        return reads && outboundReads == 0 ? PostResult.NO_READS : PostResult.ACCEPTED;
+    }
+
+    /**
+     * Checks that the queue is connected to a peer with what a batch needs, and has room for it.
+     */
     PostResult admitBatch(int count, boolean invalidates, boolean reads) {
         if ((int) STATE.getAcquire(this) != CONNECTED) {
             return PostResult.NOT_CONNECTED;
         }
-        if (invalidates && !peerInvalidatable) {
-            return PostResult.NO_REMOTE_INVALIDATE;
-        }
-        if (reads && outboundReads == 0) {
-            return PostResult.NO_READS;
-        }
-        if (!ledger.hasRoom(count)) {
+        PostResult refusal = checkPeer(invalidates, reads);
+        if (refusal == PostResult.ACCEPTED && !ledger.hasRoom(count)) {
             poller.drain();
             return ledger.hasRoom(count) ? PostResult.ACCEPTED : PostResult.FULL;
         }
-        return PostResult.ACCEPTED;
+        return refusal;
     }
 
     private PostResult postInline(
@@ -236,9 +239,6 @@ public final class SendQueue extends QueueLock {
         long bytes = buffers.copyInline(chain, count, rules.maxInlineBytes());
         if (bytes < 0) {
             return refuse(Buffers.refusal(bytes));
-        }
-        if (bytes == 0) {
-            chain.buffers(0, 0);
         }
         return submit(chain, operation, context, flags, bytes == 0 ? 0 : SendChain.INLINE);
     }

@@ -26,21 +26,12 @@ public record SendRules(
     private static final int ATOMIC_BYTES = Long.BYTES;
 
     /**
-     * Checks a request with buffers. The list's size is read once, by the caller: another thread
-     * may change the list meanwhile, although it must not, and what is copied into the request's
-     * own memory has to be what was checked here.
-     *
-     * @param peerInvalidatable whether the peer announced that its keys can be invalidated
-     * @param outboundReads how many reads may be outstanding at the peer
+     * Checks a request with buffers, except for what it needs of the peer. The list's size is read
+     * once, by the caller: another thread may change the list meanwhile, although it must not, and
+     * what is copied into the request's own memory has to be what was checked here.
      */
     PostResult check(
-            Operation operation,
-            Buffers buffers,
-            int count,
-            long remoteAddress,
-            int flags,
-            boolean peerInvalidatable,
-            int outboundReads) {
+            Operation operation, Buffers buffers, int count, long remoteAddress, int flags) {
         long bytes = buffers.bytes();
         if (bytes > maxMessageBytes) {
             return PostResult.TOO_MANY_BYTES;
@@ -68,26 +59,18 @@ public record SendRules(
         // Compared first: the switch would read a table.
         return operation.needs() == Operation.Needs.NOTHING
                 ? PostResult.ACCEPTED
-                : checkNeeds(
-                        operation, buffers, count, remoteAddress, peerInvalidatable, outboundReads);
+                : checkNeeds(operation, buffers, count, remoteAddress);
     }
 
     private PostResult checkNeeds(
-            Operation operation,
-            Buffers buffers,
-            int count,
-            long remoteAddress,
-            boolean peerInvalidatable,
-            int outboundReads) {
+            Operation operation, Buffers buffers, int count, long remoteAddress) {
         return switch (operation.needs()) {
             case NOTHING, WINDOW -> PostResult.ACCEPTED;
             case REMOTE_INVALIDATE ->
-                    peerInvalidatable && remoteInvalidate
-                            ? PostResult.ACCEPTED
-                            : PostResult.NO_REMOTE_INVALIDATE;
+                    remoteInvalidate ? PostResult.ACCEPTED : PostResult.NO_REMOTE_INVALIDATE;
             case IMMEDIATE_DATA ->
                     immediateData ? PostResult.ACCEPTED : PostResult.NO_IMMEDIATE_DATA;
-            case READ -> checkRead(buffers, count, outboundReads);
+            case READ -> checkRead(buffers, count);
             case ATOMIC -> {
                 if (!atomics) {
                     yield PostResult.NO_ATOMICS;
@@ -96,7 +79,7 @@ public record SendRules(
                     yield PostResult.NOT_ALIGNED;
                 }
                 yield count == 1 && buffers.bytes() == ATOMIC_BYTES
-                        ? checkRead(buffers, count, outboundReads)
+                        ? checkRead(buffers, count)
                         : PostResult.NOT_ONE_LONG;
             }
         };
@@ -114,15 +97,11 @@ public record SendRules(
                 : PostResult.NOT_ALIGNED;
     }
 
-    private PostResult checkRead(Buffers buffers, int count, int outboundReads) {
+    private PostResult checkRead(Buffers buffers, int count) {
         if (count > maxReadBuffers) {
             return PostResult.TOO_MANY_BUFFERS;
         }
-        if (!buffers.writable()) {
-            return PostResult.NOT_WRITABLE;
-        }
-        // Without a limit of 1 or more the device would let it wait for ever.
-        return outboundReads > 0 ? PostResult.ACCEPTED : PostResult.NO_READS;
+        return buffers.writable() ? PostResult.ACCEPTED : PostResult.NOT_WRITABLE;
     }
 
     /** Checks what a window is to be bound to. */

@@ -56,7 +56,7 @@ class SendQueueExhaustionTest {
     private final SendChains chains =
             new SendChains(Provider.of(0, 0), 4, 1, 0, this::allocate, poller.sharedChain());
     private final SendQueue queue =
-            new SendQueue(rules, ledger, chains, verbs, queuePair, poller, 4, () -> {});
+            new SendQueue(rules, ledger, chains, verbs, queuePair, poller, () -> {});
 
     private final class Records implements Endpoint.Listener {
         @Override
