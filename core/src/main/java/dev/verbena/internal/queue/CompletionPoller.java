@@ -166,20 +166,12 @@ public final class CompletionPoller {
 
     // ---- threads
 
-    /**
-     * The lock of this queue.
-     *
-     * @return whose owner is the thread that the queue is confined to
-     */
+    /** The lock of this queue, whose owner is the thread that the queue is confined to. */
     public QueueLock lock() {
         return lock;
     }
 
-    /**
-     * The chain that queue pairs of the owner share.
-     *
-     * @return null unless this queue is confined
-     */
+    /** The chain that queue pairs of the owner share; null unless this queue is confined. */
     public SendChains.@Nullable Shared sharedChain() {
         return sharedChain;
     }
@@ -551,11 +543,7 @@ public final class CompletionPoller {
 
     // ---- what is known of the queue
 
-    /**
-     * Whether requests that report here, other than receives, are outstanding.
-     *
-     * @return false also when the queue is closed
-     */
+    /** Whether requests that report here, other than receives, are outstanding. */
     boolean sendsOutstanding() {
         if (!lock.acquire()) {
             return false;

@@ -125,20 +125,12 @@ public final class CompletionRecords {
         return typeOf(kind(index));
     }
 
-    /**
-     * What it was posted with.
-     *
-     * @return the caller's context
-     */
+    /** The caller's context. */
     public long context(int index) {
         return words[WORDS * index];
     }
 
-    /**
-     * How many bytes came.
-     *
-     * @return 0 but for a successful receive
-     */
+    /** How many bytes came; 0 but for a successful receive. */
     public long bytes(int index) {
         return status(index) == WorkCompletions.SUCCESS ? kind(index) >>> Integer.SIZE : 0;
     }
@@ -157,20 +149,12 @@ public final class CompletionRecords {
         return (int) (kind >>> Integer.SIZE);
     }
 
-    /**
-     * The token that was invalidated, or the immediate data.
-     *
-     * @return 32 bits
-     */
+    /** The token that was invalidated, or the immediate data. */
     public int extra(int index) {
         return extras[index];
     }
 
-    /**
-     * Whether immediate data came.
-     *
-     * @return for a receive only
-     */
+    /** Whether immediate data came with a receive. */
     public boolean immediate(int index) {
         return (kind(index) & IMMEDIATE) != 0;
     }

@@ -70,11 +70,6 @@ public record Operation(String name, int opcode, OperationType type, int flags, 
         }
     }
 
-    /**
-     * Whether it invalidates a token of the peer.
-     *
-     * @return true for a send and invalidate only
-     */
     public boolean invalidatesAtPeer() {
         return opcode == SendChain.SEND_WITH_INVALIDATE;
     }

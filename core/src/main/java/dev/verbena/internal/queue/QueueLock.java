@@ -91,29 +91,17 @@ public class QueueLock {
         }
     }
 
-    /**
-     * Whether the lock is confined to another thread than the current one.
-     *
-     * @return false for a shared lock, and for the owner
-     */
+    /** Whether the lock is confined to another thread than the current one. */
     public final boolean isForeign() {
         return owner != null && owner != Thread.currentThread();
     }
 
-    /**
-     * The thread that the lock is confined to.
-     *
-     * @return null for a shared lock
-     */
+    /** The thread that the lock is confined to; null for a shared lock. */
     public final @Nullable Thread owner() {
         return owner;
     }
 
-    /**
-     * Checks the thread of a confined lock.
-     *
-     * @throws WrongThreadException when it is not the owner
-     */
+    /** Throws a {@link WrongThreadException} when the lock is confined to another thread. */
     public final void checkOwner() {
         if (isForeign()) {
             throw new WrongThreadException(

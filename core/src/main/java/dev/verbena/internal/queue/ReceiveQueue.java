@@ -62,11 +62,7 @@ public final class ReceiveQueue extends QueueLock {
         return buffers.alive(count) ? PostResult.ACCEPTED : PostResult.ARENA_CLOSED;
     }
 
-    /**
-     * Posts a receive.
-     *
-     * @param context the caller's context
-     */
+    /** Posts a receive. */
     public PostResult post(long context, Buffers buffers) {
         StackReserve.check();
         if (!acquire()) {

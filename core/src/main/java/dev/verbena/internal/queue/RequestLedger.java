@@ -100,11 +100,7 @@ public final class RequestLedger extends RequestSlots implements Credit {
         return queue;
     }
 
-    /**
-     * Whether no request may be added, as far as this side knows.
-     *
-     * @return true when as many are outstanding as the queue is deep
-     */
+    /** Whether as many requests are outstanding as the queue is deep, as far as this side knows. */
     public boolean full() {
         return added - limit >= 0 && fullNow();
     }
@@ -140,20 +136,14 @@ public final class RequestLedger extends RequestSlots implements Credit {
         return (int) ADDED.getAcquire(this) - (int) RETIRED.getAcquire(this);
     }
 
-    /**
-     * A number that changes with each request that is retired, and wraps around.
-     *
-     * @return as of a moment ago; from any thread
-     */
+    /** A number that changes with each request that is retired, and wraps around. */
     public int retired() {
         return (int) RETIRED.getAcquire(this);
     }
 
     /**
      * Whether a request is outstanding whose success the provider reports, too: it is not silent,
-     * or has an internal signal.
-     *
-     * @return as of a moment ago; from any thread
+     * or has an internal signal. From any thread, as of a moment ago.
      */
     public boolean awaitsCompletion() {
         int end = (int) ADDED.getAcquire(this);
@@ -193,12 +183,7 @@ public final class RequestLedger extends RequestSlots implements Credit {
         return WorkId.of(queue, added);
     }
 
-    /**
-     * Adds a request; only when the queue is not {@link #full}.
-     *
-     * @param context the caller's context
-     * @param silent whether success is not reported
-     */
+    /** Adds a request; only when the queue is not {@link #full}. */
     public int add(long context, OperationType type, boolean silent, boolean signaled) {
         return add(context, type, silent, signaled, 0);
     }
@@ -206,9 +191,6 @@ public final class RequestLedger extends RequestSlots implements Credit {
     /**
      * Adds a request that names a window; only when the queue is not {@link #full}, and after
      * {@link #ensureWindows}.
-     *
-     * @param context the caller's context
-     * @param silent whether success is not reported
      */
     void add(Window window, long context, OperationType type, boolean silent, boolean signaled) {
         putWindow(added, window);
@@ -433,11 +415,7 @@ public final class RequestLedger extends RequestSlots implements Credit {
         }
     }
 
-    /**
-     * Whether a request has ended, as far as completions were polled.
-     *
-     * @return true when its completion, or one behind it, was seen
-     */
+    /** Whether the completion of a request, or of one behind it, was polled. */
     boolean hasEnded(int sequence) {
         return retired - sequence > 0;
     }

@@ -102,8 +102,6 @@ public final class SendQueue extends QueueLock {
     /**
      * How many silent requests may follow each other until one asks for a signal: half of the
      * depth, which keeps a signal in reach, and 64 at most, as more would gain nothing.
-     *
-     * @return 1 to 64
      */
     public static int interval(int depth) {
         return Math.clamp(depth / 2, 1, 64);
@@ -114,9 +112,7 @@ public final class SendQueue extends QueueLock {
     /**
      * Posts a request with buffers.
      *
-     * @param context the caller's context
      * @param operand immediate data, or what an atomic operation compares or adds
-     * @return whether it was accepted: see this class
      */
     public PostResult post(
             Operation operation,

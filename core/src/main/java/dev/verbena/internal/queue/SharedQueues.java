@@ -9,9 +9,6 @@ public final class SharedQueues {
     private int[] generations = new int[0];
     private volatile @Nullable SharedReceives[] queues = new SharedReceives[0];
 
-    /** Makes an empty table. */
-    public SharedQueues() {}
-
     /**
      * Takes a slot.
      *
@@ -44,11 +41,6 @@ public final class SharedQueues {
         queues = changed;
     }
 
-    /**
-     * Forgets a queue.
-     *
-     * @param queue a known one
-     */
     public synchronized void remove(SharedReceives queue) {
         @Nullable SharedReceives[] changed = queues.clone();
         changed[WorkId.slot(queue.queue())] = null;

@@ -65,11 +65,7 @@ public final class SharedReceives implements Credit {
         this.freeCount = depth;
     }
 
-    /**
-     * Posts a receive.
-     *
-     * @param context the caller's context
-     */
+    /** Posts a receive. */
     public PostResult post(long context, Buffers buffers) {
         StackReserve.check();
         if (!lock.acquire()) {

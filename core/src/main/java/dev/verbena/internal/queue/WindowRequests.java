@@ -22,12 +22,7 @@ public final class WindowRequests {
         this.receivePoller = receivePoller;
     }
 
-    /**
-     * Posts a bind.
-     *
-     * @param context the caller's context
-     * @return whether it was accepted: see {@link SendQueue}
-     */
+    /** Posts a bind. */
     public PostResult bind(
             long context,
             Window window,
@@ -119,9 +114,6 @@ public final class WindowRequests {
     /**
      * Posts an invalidate of a window. Never deferred: the longer it waits, the likelier it is that
      * the peer invalidates first, and it fails.
-     *
-     * @param context the caller's context
-     * @return whether it was accepted: see {@link SendQueue}
      */
     public PostResult invalidate(long context, Window window, int flags) {
         StackReserve.check();

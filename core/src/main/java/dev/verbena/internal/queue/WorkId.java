@@ -32,21 +32,15 @@ public final class WorkId {
                 | (long) slot << 32;
     }
 
-    /**
-     * The part that stays the same for one shared receive queue.
-     *
-     * @param generation how often the slot was used before; only its low bits count
-     */
+    /** The same for one shared receive queue. */
     public static long sharedQueue(int slot, int generation) {
         return SHARED | queue(slot, generation, true);
     }
 
-    /** A request's id. */
     public static long of(long queue, int sequence) {
         return queue | sequence & 0xFFFF_FFFFL;
     }
 
-    /** Whether it is a receive. */
     public static boolean isReceive(long id) {
         return id < 0;
     }
@@ -61,16 +55,11 @@ public final class WorkId {
         return (int) (id >>> 32) & SLOTS - 1;
     }
 
-    /**
-     * Whether an id is one of a queue's.
-     *
-     * @return false for what an earlier user of the slot left behind
-     */
+    /** Whether an id is one of a queue's, and not what an earlier user of the slot left behind. */
     public static boolean belongsTo(long id, long queue) {
         return (id ^ queue) >>> 32 == 0;
     }
 
-    /** The request's sequence number. */
     public static int sequence(long id) {
         return (int) id;
     }
