@@ -6,7 +6,6 @@ import dev.verbena.internal.connect.ConnectionEvents;
 import dev.verbena.internal.device.AddressLookup;
 import dev.verbena.internal.device.Device;
 import dev.verbena.internal.device.Devices;
-import dev.verbena.internal.device.EventListeners;
 import dev.verbena.internal.device.Ports;
 import dev.verbena.internal.queue.SharedQueues;
 import dev.verbena.internal.runtime.AdapterEvents;
@@ -37,14 +36,12 @@ public final class Adapter extends NativeObject {
     private static final Devices DEVICES = new Devices();
 
     private final Device device;
-    private final EventListeners listeners;
     private final SharedQueues sharedQueues = new SharedQueues();
     private final AtomicBoolean firstPaging = new AtomicBoolean(true);
     private final Quirks quirks;
 
     Adapter(Device device) {
         this.device = device;
-        this.listeners = new EventListeners(device.name());
         this.quirks = Quirks.of(device.provider(), this);
     }
 
@@ -253,9 +250,10 @@ public final class Adapter extends NativeObject {
         try {
             AdapterEvents running = events();
             AdapterEvent.Registration registration =
-                    listeners.add(event -> listener.accept(new AdapterEvent(this, event)));
+                    running.listeners()
+                            .add(event -> listener.accept(new AdapterEvent(this, event)));
             if (running.ended()) { // perhaps before it was added
-                listeners.threadEnded();
+                running.listeners().threadEnded();
             }
             return registration;
         } finally {
@@ -461,7 +459,6 @@ public final class Adapter extends NativeObject {
         return device.control().completionVectors();
     }
 
-    /** The opened device. */
     Device device() {
         return device;
     }
@@ -470,7 +467,6 @@ public final class Adapter extends NativeObject {
         return device.control();
     }
 
-    /** See {@link Device#context}. */
     VerbsContext context() {
         return device.context();
     }
@@ -483,28 +479,20 @@ public final class Adapter extends NativeObject {
         return quirks;
     }
 
-    /** See {@link Device#reported}. */
     AdapterInfo reported() {
         return device.reported();
-    }
-
-    /** The program's listeners of events. */
-    EventListeners listeners() {
-        return listeners;
     }
 
     SharedQueues sharedQueues() {
         return sharedQueues;
     }
 
-    /** See {@link Device#events}. */
     AdapterEvents events() {
-        return device.events(listeners);
+        return device.events();
     }
 
-    /** See {@link Device#connectionEvents}. */
     ConnectionEvents connectionEvents() {
-        return device.connectionEvents(events());
+        return device.connectionEvents();
     }
 
     /** True when called for the first time: for a warning that is logged once. */
@@ -512,12 +500,10 @@ public final class Adapter extends NativeObject {
         return firstPaging.getAndSet(false);
     }
 
-    /** See {@link Device#failed}. */
     boolean failed() {
         return device.failed();
     }
 
-    /** See {@link Device#gone}. */
     boolean gone() {
         return device.gone();
     }

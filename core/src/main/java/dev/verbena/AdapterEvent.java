@@ -2,7 +2,7 @@ package dev.verbena;
 
 import com.google.errorprone.annotations.CheckReturnValue;
 
-import dev.verbena.internal.events.DeviceEvent;
+import dev.verbena.internal.events.FlightRecording.DeviceEvent;
 import dev.verbena.internal.verbs.AsyncEvent;
 
 import org.jspecify.annotations.Nullable;

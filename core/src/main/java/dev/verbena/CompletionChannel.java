@@ -2,8 +2,8 @@ package dev.verbena;
 
 import com.google.errorprone.annotations.CheckReturnValue;
 
-import dev.verbena.internal.events.AwaitEvent;
 import dev.verbena.internal.events.FlightRecording;
+import dev.verbena.internal.events.FlightRecording.AwaitEvent;
 import dev.verbena.internal.queue.EventChannel;
 import dev.verbena.internal.verbs.Descriptors;
 import dev.verbena.internal.verbs.DeviceControl;

@@ -2,9 +2,10 @@ package dev.verbena;
 
 import dev.verbena.internal.connect.CloseReason;
 import dev.verbena.internal.connect.QueuePairEnd;
-import dev.verbena.internal.events.ConnectEvent;
 import dev.verbena.internal.events.FlightRecording;
+import dev.verbena.internal.events.FlightRecording.ConnectEvent;
 import dev.verbena.internal.verbs.StateChange;
+import dev.verbena.internal.verbs.StateChange.Attribute;
 
 import org.jspecify.annotations.Nullable;
 
@@ -113,15 +114,17 @@ final class ConnectionEnd implements QueuePairEnd {
     @Override
     public int change(StateChange change) {
         switch (change.state()) {
-            case StateChange.INITIALIZED -> change.access(queuePair.remoteRights());
+            case StateChange.INITIALIZED -> change.set(Attribute.ACCESS, queuePair.remoteRights());
             case StateChange.READY_TO_RECEIVE -> {
                 queuePair.becomesReachable();
-                change.inboundReads(Math.min(change.inboundReads(), inboundReads()));
+                int asked = change.get(Attribute.INBOUND_READS);
+                change.set(Attribute.INBOUND_READS, Math.min(asked, inboundReads()));
             }
             default -> {
-                reads = Math.min(change.outboundReads(), outboundReads());
-                change.outboundReads(reads);
-                change.retries(Math.min(change.retries(), MOST_RETRIES));
+                reads = Math.min(change.get(Attribute.OUTBOUND_READS), outboundReads());
+                change.set(Attribute.OUTBOUND_READS, reads);
+                int retries = change.get(Attribute.RETRIES);
+                change.set(Attribute.RETRIES, Math.min(retries, MOST_RETRIES));
             }
         }
         // On the accepting side nothing else would do: there the connection manager takes all that

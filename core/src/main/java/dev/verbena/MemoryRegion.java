@@ -3,7 +3,7 @@ package dev.verbena;
 import com.google.errorprone.annotations.CheckReturnValue;
 
 import dev.verbena.internal.events.FlightRecording;
-import dev.verbena.internal.events.RegistrationEvent;
+import dev.verbena.internal.events.FlightRecording.RegistrationEvent;
 import dev.verbena.internal.queue.RegisteredMemory;
 import dev.verbena.internal.runtime.Log;
 import dev.verbena.internal.verbs.DeviceControl;

@@ -5,6 +5,7 @@ import com.google.errorprone.annotations.CheckReturnValue;
 import dev.verbena.internal.util.OptionValues;
 import dev.verbena.internal.util.Text;
 import dev.verbena.internal.verbs.StateChange;
+import dev.verbena.internal.verbs.StateChange.Attribute;
 
 import org.jspecify.annotations.Nullable;
 
@@ -278,21 +279,21 @@ public final class PathOptions {
     /** Sets the chosen attributes that belong to this step. */
     void applyTo(StateChange change) {
         if (change.state() == StateChange.READY_TO_RECEIVE) {
-            set(values.trafficClass, change::trafficClass);
-            set(values.serviceLevel, change::serviceLevel);
-            set(values.flowLabel, change::flowLabel);
-            set(values.pkeyIndex, change::pkeyIndex);
-            set(values.minRnrTimer, change::minRnrTimer);
+            set(change, Attribute.TRAFFIC_CLASS, values.trafficClass);
+            set(change, Attribute.SERVICE_LEVEL, values.serviceLevel);
+            set(change, Attribute.FLOW_LABEL, values.flowLabel);
+            set(change, Attribute.PKEY_INDEX, values.pkeyIndex);
+            set(change, Attribute.MIN_RNR_TIMER, values.minRnrTimer);
         } else if (change.state() == StateChange.READY_TO_SEND) {
-            set(values.ackTimeout, change::ackTimeout);
-            set(values.retries, change::retries);
-            set(values.rnrRetries, change::rnrRetries);
+            set(change, Attribute.ACK_TIMEOUT, values.ackTimeout);
+            set(change, Attribute.RETRIES, values.retries);
+            set(change, Attribute.RNR_RETRIES, values.rnrRetries);
         }
     }
 
-    private static void set(@Nullable Integer value, IntConsumer attribute) {
+    private static void set(StateChange change, Attribute attribute, @Nullable Integer value) {
         if (value != null) {
-            attribute.accept(value);
+            change.set(attribute, value);
         }
     }
 
@@ -337,19 +338,27 @@ public final class PathOptions {
         return all().hashCode();
     }
 
+    private static void ifChosen(@Nullable Integer value, IntConsumer action) {
+        if (value != null) {
+            action.accept(value);
+        }
+    }
+
     @Override
     public String toString() {
         StringJoiner text = new StringJoiner(", ", "PathOptions(", ")");
-        set(values.trafficClass, value -> text.add("traffic class " + value));
-        set(values.serviceLevel, value -> text.add("service level " + value));
-        set(values.flowLabel, value -> text.add("flow label " + value));
-        set(values.pkeyIndex, value -> text.add("P_Key index " + value));
-        set(values.minRnrTimer, code -> text.add("minimum RNR timer " + Text.time(rnrTimer(code))));
-        set(
+        ifChosen(values.trafficClass, value -> text.add("traffic class " + value));
+        ifChosen(values.serviceLevel, value -> text.add("service level " + value));
+        ifChosen(values.flowLabel, value -> text.add("flow label " + value));
+        ifChosen(values.pkeyIndex, value -> text.add("P_Key index " + value));
+        ifChosen(
+                values.minRnrTimer,
+                code -> text.add("minimum RNR timer " + Text.time(rnrTimer(code))));
+        ifChosen(
                 values.ackTimeout,
                 exponent -> text.add("acknowledged within " + Text.time(ackTimeout(exponent))));
-        set(values.retries, value -> text.add("retries " + value));
-        set(
+        ifChosen(values.retries, value -> text.add("retries " + value));
+        ifChosen(
                 values.rnrRetries,
                 value -> text.add("RNR retries " + (value == UNLIMITED ? "unlimited" : value)));
         return text.toString();

@@ -2,8 +2,8 @@ package dev.verbena;
 
 import com.google.errorprone.annotations.CheckReturnValue;
 
-import dev.verbena.internal.events.ConnectEvent;
 import dev.verbena.internal.events.FlightRecording;
+import dev.verbena.internal.events.FlightRecording.ConnectEvent;
 import dev.verbena.internal.queue.CompletionStatus;
 import dev.verbena.internal.queue.Operation;
 import dev.verbena.internal.queue.ReceiveQueue;

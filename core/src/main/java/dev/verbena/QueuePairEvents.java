@@ -1,10 +1,10 @@
 package dev.verbena;
 
-import dev.verbena.internal.events.DisconnectEvent;
-import dev.verbena.internal.events.FailedCompletionEvent;
-import dev.verbena.internal.events.RefusedPostEvent;
-import dev.verbena.internal.events.WindowBoundEvent;
-import dev.verbena.internal.events.WindowInvalidatedEvent;
+import dev.verbena.internal.events.FlightRecording.DisconnectEvent;
+import dev.verbena.internal.events.FlightRecording.FailedCompletionEvent;
+import dev.verbena.internal.events.FlightRecording.RefusedPostEvent;
+import dev.verbena.internal.events.FlightRecording.WindowBoundEvent;
+import dev.verbena.internal.events.FlightRecording.WindowInvalidatedEvent;
 import dev.verbena.internal.queue.CompletionStatus;
 import dev.verbena.internal.queue.SynthesizedStatus;
 

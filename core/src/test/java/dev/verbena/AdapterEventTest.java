@@ -4,7 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.verbena.AdapterEvent.Type;
-import dev.verbena.internal.device.EventListeners;
+import dev.verbena.internal.runtime.EventListeners;
 import dev.verbena.internal.verbs.AsyncEvent;
 import dev.verbena.internal.verbs.FakeConnections;
 import dev.verbena.internal.verbs.FakeDevice;
@@ -370,7 +370,7 @@ class AdapterEventTest {
         @ParameterizedTest
         @ValueSource(booleans = {false, true})
         void areNotifiedOnceWhenTheEventThreadHasEnded(boolean before) throws Exception {
-            EventListeners listeners = adapter.listeners();
+            EventListeners listeners = adapter.events().listeners();
             if (before) {
                 listeners.threadEnded();
             }

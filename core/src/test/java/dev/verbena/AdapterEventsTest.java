@@ -4,7 +4,6 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.verbena.internal.runtime.AdapterEvents;
 import dev.verbena.internal.verbs.AsyncEvent;
-import dev.verbena.internal.verbs.Descriptors;
 import dev.verbena.internal.verbs.Errno;
 import dev.verbena.internal.verbs.FakeDevice;
 
@@ -18,30 +17,13 @@ import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
-import java.util.concurrent.atomic.AtomicBoolean;
-import java.util.function.Consumer;
 import java.util.function.LongConsumer;
 
 /** The event loop of an adapter, on which all of its objects depend. */
 @Timeout(60)
 class AdapterEventsTest {
-    /** Ignores all events. */
-    static final AdapterEvents.Observer NOBODY = observer(event -> {});
-
-    private static AdapterEvents.Observer observer(Consumer<AsyncEvent> arrived) {
-        return new AdapterEvents.Observer() {
-            @Override
-            public void arrived(AsyncEvent event) {
-                arrived.accept(event);
-            }
-
-            @Override
-            public void threadEnded() {}
-        };
-    }
-
-    private AdapterEvents events(AdapterEvents.Observer observer) {
-        return new AdapterEvents("fake0", device, observer);
+    private AdapterEvents events() {
+        return new AdapterEvents("fake0", device);
     }
 
     /** Without a descriptor; does something when it is asked about an address. */
@@ -97,9 +79,10 @@ class AdapterEventsTest {
     }
 
     @Test
-    void anEventWhoseHandlingFailsReachesTheObserverAllTheSame() throws Exception {
+    void anEventWhoseHandlingFailsReachesTheListenersAllTheSame() throws Exception {
         BlockingQueue<AsyncEvent> arrived = new LinkedBlockingQueue<>();
-        AdapterEvents events = events(observer(arrived::add));
+        AdapterEvents events = events();
+        events.listeners().add(arrived::add);
         events.register(
                 4096,
                 "the object at 4096",
@@ -120,7 +103,8 @@ class AdapterEventsTest {
     void anEventIsForTheObjectThatHadTheAddressWhenItCame() throws Exception {
         BlockingQueue<String> told = new LinkedBlockingQueue<>();
         CountDownLatch known = new CountDownLatch(1);
-        AdapterEvents events = events(observer(event -> known.countDown()));
+        AdapterEvents events = events();
+        events.listeners().add(event -> known.countDown());
         events.attach(
                 new Asked(
                         address -> {
@@ -136,20 +120,17 @@ class AdapterEventsTest {
 
     @Test
     void survivesAWaitThatFindsNoMemory() throws Exception {
-        AtomicBoolean failed = new AtomicBoolean();
         CountDownLatch waitsAgain = new CountDownLatch(1);
-        AdapterEvents events =
-                new AdapterEvents(
-                        "fake0",
-                        device,
-                        NOBODY,
-                        (milliseconds, descriptors) -> {
-                            if (failed.compareAndSet(false, true)) {
-                                throw new OutOfMemoryError("Java heap space");
-                            }
-                            waitsAgain.countDown();
-                            return Descriptors.await(milliseconds, descriptors);
-                        });
+        device.loopWaits.add(
+                () -> {
+                    throw new OutOfMemoryError("Java heap space");
+                });
+        device.loopWaits.add(
+                () -> {
+                    waitsAgain.countDown();
+                    return 0;
+                });
+        AdapterEvents events = events();
         assertThat(report()).isInstanceOf(OutOfMemoryError.class);
         assertThat(waitsAgain.await(30, TimeUnit.SECONDS)).isTrue();
         events.stop();
@@ -158,9 +139,8 @@ class AdapterEventsTest {
 
     @Test
     void aPollThatFailsIsNotTakenForEventsAndEndsTheThreadWithAReport() throws Exception {
-        AdapterEvents events =
-                new AdapterEvents(
-                        "fake0", device, NOBODY, (milliseconds, descriptors) -> -Errno.EINVAL);
+        device.loopWaits.add(() -> -Errno.EINVAL);
+        AdapterEvents events = events();
         assertThat(report())
                 .isInstanceOf(VerbenaException.class)
                 .hasMessageContainingAll("poll", "EINVAL");

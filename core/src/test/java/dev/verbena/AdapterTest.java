@@ -5,7 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import static java.nio.charset.StandardCharsets.UTF_8;
 
-import dev.verbena.internal.verbs.RdmaCore;
+import dev.verbena.internal.verbs.Libraries;
 
 import org.junit.jupiter.api.Test;
 
@@ -13,7 +13,7 @@ import org.junit.jupiter.api.Test;
 class AdapterTest {
     @Test
     void anUnknownDeviceIsASentenceThatHelps() {
-        String problem = RdmaCore.problemWithVerbs();
+        String problem = Libraries.problemWithVerbs();
         assertThatThrownBy(() -> Adapter.open("no-such-device"))
                 .isInstanceOf(VerbenaException.class)
                 .hasMessageContaining(
@@ -24,7 +24,7 @@ class AdapterTest {
 
     @Test
     void whyNoneIsASentenceWhereThereIsNone() {
-        if (RdmaCore.problemWithVerbs().isEmpty()) {
+        if (Libraries.problemWithVerbs().isEmpty()) {
             assertThat(Adapter.whyNone().isEmpty()).isEqualTo(!Adapter.names().isEmpty());
         } else {
             assertThatThrownBy(Adapter::whyNone).isInstanceOf(VerbenaException.class);
@@ -44,7 +44,7 @@ class AdapterTest {
 
     @Test
     void namesAreListedOrTheMissingLibraryIsNamed() {
-        if (RdmaCore.problemWithVerbs().isEmpty()) {
+        if (Libraries.problemWithVerbs().isEmpty()) {
             assertThat(Adapter.names()).doesNotContain("no-such-device");
         } else {
             assertThatThrownBy(Adapter::names)

@@ -103,7 +103,7 @@ class ArchitectureTest {
         check(onlySees(DEVICE, QUEUE, CONNECTIONS, RUNTIME, VERBS, EVENTS));
         check(onlySees(QUEUE, RUNTIME, VERBS));
         check(onlySees(CONNECTIONS, RUNTIME, VERBS));
-        check(onlySees(RUNTIME, VERBS));
+        check(onlySees(RUNTIME, VERBS, EVENTS));
         check(onlySees(VERBS, BINDINGS));
         check(slices().matching("dev.verbena.(**)").should().beFreeOfCycles());
     }

@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import dev.verbena.internal.verbs.Errno;
 import dev.verbena.internal.verbs.FakeDevice;
 import dev.verbena.internal.verbs.StateChange;
+import dev.verbena.internal.verbs.StateChange.Attribute;
 
 import org.junit.jupiter.api.Test;
 
@@ -129,12 +130,13 @@ class ConnectTest extends ConnectorRig {
         assertThat(both[0].connectionData().outboundReads()).isEqualTo(2);
         for (StateChange change : device.changes) {
             switch (change.state()) {
-                case StateChange.READY_TO_RECEIVE -> assertThat(change.inboundReads()).isEqualTo(2);
+                case StateChange.READY_TO_RECEIVE ->
+                        assertThat(change.get(Attribute.INBOUND_READS)).isEqualTo(2);
                 case StateChange.READY_TO_SEND -> {
-                    assertThat(change.outboundReads()).isEqualTo(2);
-                    assertThat(change.retries()).isEqualTo(6);
+                    assertThat(change.get(Attribute.OUTBOUND_READS)).isEqualTo(2);
+                    assertThat(change.get(Attribute.RETRIES)).isEqualTo(6);
                 }
-                default -> assertThat(change.access()).isNotZero();
+                default -> assertThat(change.get(Attribute.ACCESS)).isNotZero();
             }
         }
     }

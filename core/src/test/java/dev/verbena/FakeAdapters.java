@@ -2,8 +2,6 @@ package dev.verbena;
 
 import dev.verbena.internal.device.Device;
 import dev.verbena.internal.device.Devices;
-import dev.verbena.internal.verbs.ConnectionControl;
-import dev.verbena.internal.verbs.DeviceControl;
 import dev.verbena.internal.verbs.FakeConnections;
 import dev.verbena.internal.verbs.FakeDevice;
 
@@ -25,8 +23,7 @@ public final class FakeAdapters {
         return open("fake0", device, network);
     }
 
-    /** Opens it with control calls that the test may replace. */
-    public static Adapter open(String name, DeviceControl control, ConnectionControl network) {
-        return new Adapter(new Device(name, control, () -> network));
+    static Adapter open(String name, FakeDevice device, FakeConnections network) {
+        return new Adapter(new Device(name, device, () -> network));
     }
 }

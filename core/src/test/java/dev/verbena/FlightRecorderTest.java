@@ -7,8 +7,8 @@ import static org.assertj.core.api.Assertions.tuple;
 import com.sun.management.ThreadMXBean;
 
 import dev.verbena.internal.events.FlightRecording;
-import dev.verbena.internal.events.WindowBoundEvent;
-import dev.verbena.internal.events.WindowInvalidatedEvent;
+import dev.verbena.internal.events.FlightRecording.WindowBoundEvent;
+import dev.verbena.internal.events.FlightRecording.WindowInvalidatedEvent;
 
 import jdk.jfr.Configuration;
 import jdk.jfr.Recording;

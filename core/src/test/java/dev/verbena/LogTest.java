@@ -35,15 +35,11 @@ class LogTest {
     @Test
     void theEndOfAnEventThread() {
         FakeDevice device = new FakeDevice();
+        device.loopWaits.add(() -> -Errno.EINVAL);
         List<String> logged =
                 LoggedMessages.of(
                         () -> {
-                            AdapterEvents events =
-                                    new AdapterEvents(
-                                            "fake7",
-                                            device,
-                                            AdapterEventsTest.NOBODY,
-                                            (milliseconds, descriptors) -> -Errno.EINVAL);
+                            AdapterEvents events = new AdapterEvents("fake7", device);
                             awaitReport();
                             events.stop();
                         });

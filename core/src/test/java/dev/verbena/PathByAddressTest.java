@@ -16,6 +16,7 @@ import dev.verbena.bindings.ibv_global_route;
 import dev.verbena.bindings.ibv_qp_attr;
 import dev.verbena.internal.verbs.FakeDevice;
 import dev.verbena.internal.verbs.StateChange;
+import dev.verbena.internal.verbs.StateChange.Attribute;
 
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
@@ -98,7 +99,7 @@ class PathByAddressTest {
                 .isEqualTo(changed(defaultToSend(), a -> ibv_qp_attr.rnr_retry(a, (byte) 7)));
         rig.device.changes.clear();
         rig.b.connect(peer.withSharedReceives(true), NONE.withRnrRetries(1));
-        assertThat(rig.device.changes.getLast().rnrRetries()).isEqualTo(1);
+        assertThat(rig.device.changes.getLast().get(Attribute.RNR_RETRIES)).isEqualTo(1);
     }
 
     @Test

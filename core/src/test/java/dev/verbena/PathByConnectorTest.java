@@ -17,6 +17,7 @@ import dev.verbena.bindings.ibv_qp_attr;
 import dev.verbena.internal.verbs.FakeConnections;
 import dev.verbena.internal.verbs.FakeDevice;
 import dev.verbena.internal.verbs.StateChange;
+import dev.verbena.internal.verbs.StateChange.Attribute;
 
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
@@ -244,7 +245,7 @@ class PathByConnectorTest {
     void sevenRetriesAreSevenIfAskedFor() throws Exception {
         connect(NONE.withRetries(7), NONE);
         assertThat(network.lastConnect.retries()).isEqualTo(7);
-        assertThat(near.getLast().retries()).isEqualTo(7);
-        assertThat(far.getLast().retries()).isEqualTo(6);
+        assertThat(near.getLast().get(Attribute.RETRIES)).isEqualTo(7);
+        assertThat(far.getLast().get(Attribute.RETRIES)).isEqualTo(6);
     }
 }

@@ -76,7 +76,7 @@ class PathOptionsTest {
     void ackTimeoutsAreStepsOfTwo(Duration timeout, int exponent) {
         try (StateChange change = new StateChange(StateChange.READY_TO_SEND)) {
             NONE.withAckTimeout(timeout).applyTo(change);
-            assertThat(change.ackTimeout()).isEqualTo(exponent);
+            assertThat(change.get(StateChange.Attribute.ACK_TIMEOUT)).isEqualTo(exponent);
         }
     }
 

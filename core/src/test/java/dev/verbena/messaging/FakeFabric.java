@@ -4,8 +4,6 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.verbena.Adapter;
 import dev.verbena.FakeAdapters;
-import dev.verbena.internal.verbs.ConnectionControl;
-import dev.verbena.internal.verbs.DeviceControl;
 import dev.verbena.internal.verbs.FakeConnections;
 import dev.verbena.internal.verbs.FakeDevice;
 
@@ -21,15 +19,13 @@ final class FakeFabric implements AutoCloseable {
     final FakeDevice device = new FakeDevice();
     final FakeConnections network = new FakeConnections();
     final InjectedErrors errors = new InjectedErrors();
-    final Adapter adapter =
-            FakeAdapters.open(
-                    "fake0",
-                    errors.before(DeviceControl.class, device),
-                    errors.before(ConnectionControl.class, network));
+    final Adapter adapter = FakeAdapters.open(device, network);
     private final Thread pump;
     private volatile boolean ended;
 
     FakeFabric() {
+        device.beforeStep = errors::before;
+        network.beforeStep = errors::before;
         device.carriesBytes = true;
         network.devices.put(HERE, "fake0");
         pump = Thread.ofPlatform().daemon().start(this::pump);

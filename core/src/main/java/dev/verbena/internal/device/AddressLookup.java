@@ -36,11 +36,7 @@ public final class AddressLookup {
     private final Devices devices;
     private final Path interfaces;
 
-    /**
-     * Creates a lookup.
-     *
-     * @param interfaces the folder with a folder for each network interface
-     */
+    /** Creates a lookup; {@code interfaces} has a folder for each network interface. */
     public AddressLookup(Devices devices, Path interfaces) {
         this.devices = devices;
         this.interfaces = interfaces;

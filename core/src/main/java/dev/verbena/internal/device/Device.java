@@ -85,9 +85,8 @@ public final class Device {
     }
 
     /**
-     * Chooses a completion vector. The completion queues of an adapter are spread over the vectors.
-     *
-     * @param asked the vector that the program names, or -1 for the next
+     * Chooses a completion vector: the one that the program names, or the next for -1. So the
+     * completion queues of an adapter are spread over the vectors.
      */
     public int vector(int asked) {
         int count = control.completionVectors();
@@ -103,20 +102,17 @@ public final class Device {
         return asked;
     }
 
-    /**
-     * The event loop, with its thread.
-     *
-     * @param observer learns of all events, from the first call on
-     */
-    public synchronized AdapterEvents events(AdapterEvents.Observer observer) {
+    /** The event loop, with its thread; the first call starts it. */
+    public synchronized AdapterEvents events() {
         if (events == null) {
-            events = new AdapterEvents(name, control, observer);
+            events = new AdapterEvents(name, control);
         }
         return events;
     }
 
     /** The events of rdma_cm, which the event thread handles. */
-    public ConnectionEvents connectionEvents(AdapterEvents loop) {
+    public ConnectionEvents connectionEvents() {
+        AdapterEvents loop = events();
         synchronized (connectionLock) {
             if (connectionEvents == null) {
                 connectionEvents = new ConnectionEvents(connections.get(), loop.timers());
@@ -172,9 +168,8 @@ public final class Device {
     }
 
     /**
-     * Ends the event thread, when no object of the adapter is left.
-     *
-     * @return false if it is still running after {@link AdapterEvents#TIMEOUT}
+     * Ends the event thread, when no object of the adapter is left. False if it is still running
+     * after {@link AdapterEvents#TIMEOUT}.
      */
     public boolean stop() {
         AdapterEvents running = runningEvents();

@@ -4,11 +4,10 @@ import dev.verbena.Port;
 import dev.verbena.Status;
 import dev.verbena.VerbenaException;
 import dev.verbena.internal.verbs.ConnectionControl;
+import dev.verbena.internal.verbs.DeviceControl;
 import dev.verbena.internal.verbs.DeviceList;
 import dev.verbena.internal.verbs.Errno;
-import dev.verbena.internal.verbs.LibraryConnections;
-import dev.verbena.internal.verbs.LibraryControl;
-import dev.verbena.internal.verbs.RdmaCore;
+import dev.verbena.internal.verbs.Libraries;
 
 import org.jspecify.annotations.Nullable;
 
@@ -76,20 +75,20 @@ public class Devices {
                             "ibv_open_device(" + name + ")",
                             "The process needs read and write access to /dev/infiniband/uverbs*; in"
                                     + " a container, pass the device in (--device).");
-            return new Device(name, new LibraryControl(opened), this::connections);
+            return new Device(name, new DeviceControl(opened), this::connections);
         }
     }
 
     /** Opens the connection manager of rdma-core. */
     public ConnectionControl connections() {
-        Errno.check(RdmaCore.exhausted(), "rdma_create_event_channel", "");
-        check(RdmaCore.problemWithConnections());
-        return new LibraryConnections();
+        Errno.check(Libraries.exhausted(), "rdma_create_event_channel", "");
+        check(Libraries.problemWithConnections());
+        return new ConnectionControl();
     }
 
     private static DeviceList list() {
-        Errno.check(RdmaCore.exhausted(), "ibv_get_device_list", "");
-        check(RdmaCore.problemWithVerbs());
+        Errno.check(Libraries.exhausted(), "ibv_get_device_list", "");
+        check(Libraries.problemWithVerbs());
         DeviceList devices = DeviceList.get();
         Errno.check(devices.error(), "ibv_get_device_list", "");
         return devices;

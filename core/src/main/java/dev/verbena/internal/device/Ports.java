@@ -23,9 +23,6 @@ public final class Ports {
     private volatile @Nullable GidChoice chosen; // by the program
     private volatile int preferred; // the port while no GID is chosen; 0: the first that is up
     private volatile @Nullable GidChoice used; // most recently
-    // Those of the last queue pair, which the next one shares if they are equal.
-    private volatile @Nullable Port lastPort;
-    private volatile Port.@Nullable GidEntry lastGid;
 
     Ports(String device, DeviceControl control, int count) {
         this.device = device;
@@ -121,13 +118,7 @@ public final class Ports {
      */
     public Port portOf(@Nullable GidChoice choice) {
         int only = choice != null ? choice.port() : preferred;
-        Port port = only != 0 ? portAt(only) : firstActive();
-        Port last = lastPort;
-        if (last != null && same(last, port)) {
-            return last;
-        }
-        lastPort = port;
-        return port;
+        return only != 0 ? portAt(only) : firstActive();
     }
 
     private Port portAt(int number) {
@@ -144,21 +135,6 @@ public final class Ports {
             }
         }
         throw noPortIsUp();
-    }
-
-    /**
-     * Compares two ports without their GIDs; without equals, for which the JVM loads 100 classes.
-     */
-    private static boolean same(Port one, Port other) {
-        return one.number() == other.number()
-                && one.active() == other.active()
-                && one.linkLayer() == other.linkLayer()
-                && one.maxMtuBytes() == other.maxMtuBytes()
-                && one.mtuBytes() == other.mtuBytes()
-                && one.maxMessageBytes() == other.maxMessageBytes()
-                && one.lid() == other.lid()
-                && one.speed() == other.speed()
-                && one.width() == other.width();
     }
 
     /** The GID of a queue pair created now. */
@@ -197,17 +173,7 @@ public final class Ports {
 
     /** The preferred GID of a port, for a queue pair that was created without a chosen GID. */
     public Port.GidEntry preferredGidOf(int port) {
-        Port.GidEntry found = query().get(port - 1).preferredGid();
-        Port.GidEntry last = lastGid;
-        if (last != null
-                && last.index() == found.index()
-                && last.gid().high() == found.gid().high()
-                && last.gid().low() == found.gid().low()
-                && last.type() == found.type()) {
-            return last;
-        }
-        lastGid = found;
-        return found;
+        return query().get(port - 1).preferredGid();
     }
 
     /**

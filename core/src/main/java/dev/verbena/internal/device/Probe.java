@@ -35,10 +35,7 @@ final class Probe {
     }
 
     /**
-     * Probes a device.
-     *
-     * @param reported what the device reports
-     * @return limits of queue pairs that hold together, and abilities that were tried out
+     * Probes a device: limits of queue pairs that hold together, and abilities that were tried out.
      */
     static AdapterInfo probe(DeviceControl control, AdapterInfo reported, List<Port> ports) {
         long pd = Errno.check(control.allocatePd(), "ibv_alloc_pd", "");

@@ -1,25 +1,394 @@
 package dev.verbena.internal.events;
 
+import jdk.jfr.Category;
+import jdk.jfr.DataAmount;
+import jdk.jfr.Description;
+import jdk.jfr.Enabled;
+import jdk.jfr.Event;
 import jdk.jfr.FlightRecorder;
+import jdk.jfr.Label;
+import jdk.jfr.MemoryAddress;
+import jdk.jfr.Name;
+import jdk.jfr.StackTrace;
 
-/** Whether the JDK's Flight Recorder is there, and has recorded anything in this process. */
+import org.jspecify.annotations.Nullable;
+
+import java.util.concurrent.CompletableFuture;
+
+/**
+ * The events that this library gives to the JDK's Flight Recorder, {@code dev.verbena.*}. All are
+ * off unless a recording's settings switch them on.
+ *
+ * <p>Ask {@link #on} before you use a class of an event: loading the first of them starts half of
+ * the Flight Recorder, which takes half a second, and fails in a runtime image without it.
+ */
 public final class FlightRecording {
     private static final boolean PRESENT = present();
 
     private FlightRecording() {}
 
-    /** Not in a runtime image without jdk.jfr, nor where nothing has this module resolved. */
+    /** False in a runtime image without jdk.jfr, and where nothing has this module resolved. */
     private static boolean present() {
         Module module = ModuleLayer.boot().findModule("jdk.jfr").orElse(null);
         return module != null && FlightRecording.class.getModule().canRead(module);
     }
 
     /**
-     * Whether an event may be wanted. Reads one field, and loads no class of an event.
-     *
-     * @return false in a process that never used the Flight Recorder
+     * Whether an event may be wanted. Reads one field, and loads no class of an event; false in a
+     * process that never used the Flight Recorder.
      */
     public static boolean on() {
         return PRESENT && FlightRecorder.isInitialized();
+    }
+
+    /** The field that all events have. */
+    @Enabled(false)
+    abstract static class OfDevice extends Event {
+        @Label("Device")
+        String device = "";
+    }
+
+    /** The fields of an event that concerns a queue pair. */
+    abstract static class OfQueuePair extends OfDevice {
+        @Label("Queue Pair")
+        @Description("The number of this side's queue pair (qp_num)")
+        int queuePair;
+
+        /** Returns the text for a peer's address, which may be unknown. */
+        static String text(@Nullable Object peer) {
+            return peer == null ? "" : peer.toString();
+        }
+    }
+
+    /** The fields of an event that concerns a memory window. */
+    @Category({"Verbena", "Memory"})
+    @StackTrace(false)
+    abstract static class OfWindow extends OfQueuePair {
+        @Label("Token")
+        @Description("The remote key (rkey)")
+        int token;
+    }
+
+    /** A thread waited for completions. */
+    @Name("dev.verbena.Await")
+    @Label("Await")
+    @Category({"Verbena", "Completions"})
+    @Description(
+            "A thread waited for a completion queue, or for the queues of a completion channel")
+    public static final class AwaitEvent extends OfDevice {
+        @Label("Fired")
+        @Description("Whether a queue fired, before the time was over")
+        boolean fired;
+
+        /** Starts the measurement. */
+        public static AwaitEvent start() {
+            AwaitEvent event = new AwaitEvent();
+            event.begin();
+            return event;
+        }
+
+        /** Ends the measurement and records it. */
+        public void end(String device, boolean fired) {
+            if (shouldCommit()) {
+                this.device = device;
+                this.fired = fired;
+                commit();
+            }
+        }
+    }
+
+    /** Memory was registered, or could not be. */
+    @Name("dev.verbena.Registration")
+    @Label("Registration")
+    @Category({"Verbena", "Memory"})
+    @Description("Memory was registered (ibv_reg_mr, ibv_reg_dmabuf_mr), or could not be")
+    public static final class RegistrationEvent extends OfDevice {
+        @Label("Bytes")
+        @DataAmount
+        long bytes;
+
+        @Label("Rights")
+        @Description("enum ibv_access_flags")
+        int rights;
+
+        @Label("Registered")
+        @Description("Whether it was registered")
+        boolean registered;
+
+        /** Starts the measurement. */
+        public static RegistrationEvent start() {
+            RegistrationEvent event = new RegistrationEvent();
+            event.begin();
+            return event;
+        }
+
+        /** Ends the measurement and records it. */
+        public void end(String device, long bytes, int rights, boolean registered) {
+            if (shouldCommit()) {
+                this.device = device;
+                this.bytes = bytes;
+                this.rights = rights;
+                this.registered = registered;
+                commit();
+            }
+        }
+    }
+
+    /** A device reported an asynchronous event. */
+    @Name("dev.verbena.Device")
+    @Label("Device Event")
+    @Category({"Verbena", "Devices"})
+    @Description("A device reported an asynchronous event, such as a link that went down")
+    @StackTrace(false)
+    public static final class DeviceEvent extends OfDevice {
+        @Label("Port")
+        @Description("The number of the port, from 1; 0 where the event concerns none")
+        int port;
+
+        @Label("Type")
+        @Description("A type of AdapterEvent: PORT_DOWN, PORT_UP, GIDS_CHANGED, DEVICE_FAILED, ...")
+        String type = "";
+
+        @Label("Object")
+        @Description("The queue pair, completion queue or shared receive queue that it concerns")
+        String object = "";
+
+        /** Records the event. */
+        public static void record(String device, int port, String type, String object) {
+            DeviceEvent event = new DeviceEvent();
+            if (event.shouldCommit()) {
+                event.device = device;
+                event.port = port;
+                event.type = type;
+                event.object = object;
+                event.commit();
+            }
+        }
+    }
+
+    /** A queue pair was connected, or could not be. */
+    @Name("dev.verbena.Connect")
+    @Label("Connect")
+    @Category({"Verbena", "Connections"})
+    @Description("A queue pair was connected, or could not be")
+    public static final class ConnectEvent extends OfQueuePair {
+        @Label("Side")
+        @Description("connect, accept, or by address")
+        String side = "";
+
+        @Label("Peer")
+        String peer = "";
+
+        @Label("Failure")
+        @Description("Why there is no connection; empty if there is one")
+        String failure = "";
+
+        /** Starts the measurement. */
+        public static ConnectEvent start(
+                String side, String device, int queuePair, @Nullable Object peer) {
+            ConnectEvent event = new ConnectEvent();
+            event.begin();
+            event.side = side;
+            event.device = device;
+            event.queuePair = queuePair;
+            event.peer = text(peer);
+            return event;
+        }
+
+        /** Ends the measurement when a future completes. */
+        public void endWith(CompletableFuture<Void> step) {
+            var _ = step.whenComplete((_, failure) -> end(failure));
+        }
+
+        /**
+         * Ends the measurement and records it.
+         *
+         * @param thrown why there is no connection, or null
+         */
+        public void end(@Nullable Throwable thrown) {
+            if (shouldCommit()) {
+                failure = thrown == null ? "" : String.valueOf(thrown.getMessage());
+                commit();
+            }
+        }
+    }
+
+    /** A connection has ended. */
+    @Name("dev.verbena.Disconnect")
+    @Label("Disconnect")
+    @Category({"Verbena", "Connections"})
+    @Description("A connection has ended")
+    @StackTrace(false)
+    public static final class DisconnectEvent extends OfQueuePair {
+        @Label("Peer")
+        String peer = "";
+
+        @Label("Reason")
+        @Description("LOCAL, PEER, REQUEST_FAILED, DEVICE_REMOVED, or EVENT_THREAD_ENDED")
+        String reason = "";
+
+        /** Records the event. */
+        public static void record(
+                String device, int queuePair, @Nullable Object peer, String reason) {
+            DisconnectEvent event = new DisconnectEvent();
+            if (event.shouldCommit()) {
+                event.device = device;
+                event.queuePair = queuePair;
+                event.peer = text(peer);
+                event.reason = reason;
+                event.commit();
+            }
+        }
+    }
+
+    /** A request ended with another status than SUCCESS and CANCELLED. */
+    @Name("dev.verbena.FailedCompletion")
+    @Label("Failed Completion")
+    @Category({"Verbena", "Requests"})
+    @Description("A request ended with another status than SUCCESS and CANCELLED")
+    @StackTrace(false)
+    public static final class FailedCompletionEvent extends OfQueuePair {
+        @Label("Peer")
+        String peer = "";
+
+        @Label("Operation")
+        String operation = "";
+
+        @Label("Context")
+        @Description("What the request was posted with")
+        long context;
+
+        @Label("Status")
+        String status = "";
+
+        @Label("Provider Status")
+        @Description("enum ibv_wc_status")
+        int providerStatus;
+
+        @Label("Vendor Error")
+        @Description("The provider's own code (vendor_err)")
+        int vendorError;
+
+        /** Records the event. */
+        public static void record(
+                String device,
+                int queuePair,
+                @Nullable Object peer,
+                String operation,
+                long context,
+                String status,
+                int providerStatus,
+                int vendorError) {
+            FailedCompletionEvent event = new FailedCompletionEvent();
+            if (event.shouldCommit()) {
+                event.device = device;
+                event.queuePair = queuePair;
+                event.peer = text(peer);
+                event.operation = operation;
+                event.context = context;
+                event.status = status;
+                event.providerStatus = providerStatus;
+                event.vendorError = vendorError;
+                event.commit();
+            }
+        }
+    }
+
+    // The next three are asked for by posts and polls: wanted() allocates nothing.
+
+    /** A post returned another status than SUCCESS. */
+    @Name("dev.verbena.RefusedPost")
+    @Label("Refused Post")
+    @Category({"Verbena", "Requests"})
+    @Description("A post returned another status than SUCCESS, and had no effect")
+    public static final class RefusedPostEvent extends OfQueuePair {
+        private static final RefusedPostEvent SETTINGS = new RefusedPostEvent();
+
+        @Label("Operation")
+        String operation = "";
+
+        @Label("Status")
+        String status = "";
+
+        @Label("Reason")
+        String reason = "";
+
+        /** Whether a recording wants it. */
+        public static boolean wanted() {
+            return SETTINGS.isEnabled();
+        }
+
+        /** Records the event. */
+        public static void record(
+                String device, int queuePair, String operation, String status, String reason) {
+            RefusedPostEvent event = new RefusedPostEvent();
+            event.device = device;
+            event.queuePair = queuePair;
+            event.operation = operation;
+            event.status = status;
+            event.reason = reason;
+            event.commit();
+        }
+    }
+
+    /** A bind of a window was accepted. */
+    @Name("dev.verbena.WindowBound")
+    @Label("Window Bound")
+    @Description("A bind of a memory window was accepted: the peer may use the token from now on")
+    public static final class WindowBoundEvent extends OfWindow {
+        private static final WindowBoundEvent SETTINGS = new WindowBoundEvent();
+
+        @Label("Address")
+        @MemoryAddress
+        long address;
+
+        @Label("Length")
+        @DataAmount
+        long length;
+
+        /** Whether a recording wants it. */
+        public static boolean wanted() {
+            return SETTINGS.isEnabled();
+        }
+
+        /** Records the event. */
+        public static void record(
+                String device, int queuePair, int token, long address, long length) {
+            WindowBoundEvent event = new WindowBoundEvent();
+            event.device = device;
+            event.queuePair = queuePair;
+            event.token = token;
+            event.address = address;
+            event.length = length;
+            event.commit();
+        }
+    }
+
+    /** A token of this side was invalidated. */
+    @Name("dev.verbena.WindowInvalidated")
+    @Label("Window Invalidated")
+    @Description(
+            "A token of this side was invalidated: an invalidate of this side was accepted, or a message that did so was polled")
+    public static final class WindowInvalidatedEvent extends OfWindow {
+        private static final WindowInvalidatedEvent SETTINGS = new WindowInvalidatedEvent();
+
+        @Label("By Peer")
+        @Description("By a message of the peer, not by a request of this side")
+        boolean byPeer;
+
+        /** Whether a recording wants it. */
+        public static boolean wanted() {
+            return SETTINGS.isEnabled();
+        }
+
+        /** Records the event. */
+        public static void record(String device, int queuePair, int token, boolean byPeer) {
+            WindowInvalidatedEvent event = new WindowInvalidatedEvent();
+            event.device = device;
+            event.queuePair = queuePair;
+            event.token = token;
+            event.byPeer = byPeer;
+            event.commit();
+        }
     }
 }

@@ -34,9 +34,7 @@ public final class AdapterEvents {
 
         /**
          * Finds what an event of the first data of a queue pair is for, before the connection is
-         * established: IBV_EVENT_COMM_EST.
-         *
-         * @return what the event runs, or null for nothing
+         * established: IBV_EVENT_COMM_EST. Returns what the event runs, or null.
          */
         @Nullable Runnable awaitsData(long queuePair);
 
@@ -47,29 +45,6 @@ public final class AdapterEvents {
         void close();
     }
 
-    /**
-     * Learns of every asynchronous event of the device. Called by the event thread; must not wait.
-     */
-    public interface Observer {
-        /** The device brought an event, or reports that it was removed. */
-        void arrived(AsyncEvent event);
-
-        /** The event thread ended by a failure: no event will be taken any more. */
-        void threadEnded();
-    }
-
-    /** Waits for descriptors, as {@link Descriptors#await} does. */
-    public interface Waiting {
-        /**
-         * Waits until one is readable.
-         *
-         * @param milliseconds how long at most; -1 is without limit
-         * @param descriptors what to wait for; -1 is left out
-         * @return a bit for each that is readable, or a negative errno
-         */
-        int await(int milliseconds, int... descriptors);
-    }
-
     /** How long {@link #stop} and {@link #finishCallbacks} wait. */
     public static final Duration TIMEOUT = Duration.ofSeconds(10);
 
@@ -77,13 +52,12 @@ public final class AdapterEvents {
 
     private final String device;
     private final DeviceControl control;
-    private final Observer observer;
+    private final EventListeners listeners;
     private final int eventFd;
     private final Thread thread;
     private final Map<Long, Registered> objects = new ConcurrentHashMap<>();
     private final SerialCallbacks callbacks = new SerialCallbacks(Threads.CALLBACKS);
     private final Timers timers = new Timers(this::wake);
-    private final Waiting waiting;
     private volatile @Nullable Source source; // attached under the lock
     private volatile boolean stopped;
     private boolean stoppedByItself; // then the thread closes the descriptors at its end
@@ -92,16 +66,10 @@ public final class AdapterEvents {
     private boolean deviceEnded; // of the thread: the device brings no events any more
 
     /** Starts the event thread. */
-    public AdapterEvents(String device, DeviceControl control, Observer observer) {
-        this(device, control, observer, Descriptors::await);
-    }
-
-    /** Starts the event thread with a wait of a test's. */
-    public AdapterEvents(String device, DeviceControl control, Observer observer, Waiting waiting) {
+    public AdapterEvents(String device, DeviceControl control) {
         this.device = device;
         this.control = control;
-        this.observer = observer;
-        this.waiting = waiting;
+        this.listeners = new EventListeners(device);
         Threads.CALLBACKS.prepare();
         this.eventFd = (int) Errno.check(Descriptors.newEventFd(), "eventfd", "");
         try {
@@ -140,9 +108,8 @@ public final class AdapterEvents {
     }
 
     /**
-     * Attaches the second source of events, once; closed with this.
-     *
-     * @param attached learns at once when the thread has ended
+     * Attaches the second source of events, once; closed with this. The source learns at once when
+     * the thread has ended.
      */
     public synchronized void attach(Source attached) {
         source = attached;
@@ -152,29 +119,22 @@ public final class AdapterEvents {
         wake();
     }
 
-    /**
-     * The timers of the event thread.
-     *
-     * @return for any thread
-     */
+    /** The program's listeners of the device's events. */
+    public EventListeners listeners() {
+        return listeners;
+    }
+
+    /** The timers of the event thread, for any thread. */
     public Timers timers() {
         return timers;
     }
 
-    /**
-     * Whether the device reported that it failed or was removed.
-     *
-     * @return false while it works
-     */
+    /** Whether the device reported that it failed or was removed. */
     public boolean deviceFailed() {
         return deviceFailed;
     }
 
-    /**
-     * Whether the event thread ended by a failure: no event will be taken any more.
-     *
-     * @return false while it works
-     */
+    /** Whether the event thread ended by a failure: no event will be taken any more. */
     public boolean ended() {
         return endCause != null;
     }
@@ -185,19 +145,17 @@ public final class AdapterEvents {
     }
 
     /**
-     * Waits until the callbacks of shared receive queues that were called so far have run. Does not
-     * wait when such a callback calls it.
-     *
-     * @return false when one was still running after {@link #TIMEOUT}
+     * Waits until the callbacks of shared receive queues that were called so far have run; false
+     * when one was still running after {@link #TIMEOUT}. Does not wait when such a callback calls
+     * it.
      */
     public boolean finishCallbacks() {
         return callbacks.finish(TIMEOUT);
     }
 
     /**
-     * Ends the thread; called when no object of the adapter is left.
-     *
-     * @return false when it was still running after {@link #TIMEOUT}: the descriptors stay open
+     * Ends the thread; called when no object of the adapter is left. False when it was still
+     * running after {@link #TIMEOUT}: the descriptors stay open.
      */
     public boolean stop() {
         stopped = true;
@@ -252,7 +210,7 @@ public final class AdapterEvents {
     private void waitAndHandle() {
         Source connections = source;
         int ready =
-                waiting.await(
+                control.await(
                         timers.sleepMillis(),
                         deviceEnded ? -1 : control.asyncDescriptor(),
                         eventFd,
@@ -279,7 +237,7 @@ public final class AdapterEvents {
             Uncaught.run(() -> connections.threadEnded(cause));
         }
         failQueues();
-        Uncaught.run(observer::threadEnded);
+        Uncaught.run(listeners::threadEnded);
         // The descriptors stay open until stop().
         Uncaught.report(
                 "The event thread of %s has ended: its adapter gets no events any more, and its connections have ended. Close its objects, and open it again"
@@ -333,7 +291,7 @@ public final class AdapterEvents {
         try {
             handle(event, named);
         } finally {
-            observer.arrived(event);
+            listeners.arrived(event);
         }
     }
 

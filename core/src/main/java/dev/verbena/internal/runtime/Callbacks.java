@@ -21,9 +21,8 @@ public final class Callbacks implements Executor {
     private @Nullable Thread keeper; // under this object's lock
 
     /**
-     * Makes one; {@link #prepare} has to be called before the first callback.
-     *
-     * @param threads runs each callback at once on a thread of its own, or throws
+     * Makes one; {@link #prepare} has to be called before the first callback. The executor runs
+     * each callback at once on a thread of its own, or throws.
      */
     public Callbacks(Executor threads) {
         this.threads = threads;

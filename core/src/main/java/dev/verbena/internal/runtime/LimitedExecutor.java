@@ -20,11 +20,7 @@ public final class LimitedExecutor implements Executor {
     private final Queue<Runnable> waiting = new ArrayDeque<>();
     private int running; // threads that run tasks, or are about to
 
-    /**
-     * Makes one without a thread.
-     *
-     * @param capacity how many may wait; further ones are rejected
-     */
+    /** Makes one without a thread. Tasks are rejected while {@code capacity} others wait. */
     public LimitedExecutor(Executor threads, int limit, int capacity) {
         this.threads = threads;
         this.limit = limit;
@@ -77,11 +73,7 @@ public final class LimitedExecutor implements Executor {
         }
     }
 
-    /**
-     * Whether no task runs or waits.
-     *
-     * @return false also while a thread for a task is being started
-     */
+    /** Whether no task runs or waits, and no thread for a task is being started. */
     public boolean idle() {
         synchronized (waiting) {
             return running == 0 && waiting.isEmpty();

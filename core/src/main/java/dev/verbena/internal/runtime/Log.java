@@ -13,11 +13,7 @@ public final class Log {
         System.getLogger("dev.verbena").log(System.Logger.Level.WARNING, message);
     }
 
-    /**
-     * Logs an error.
-     *
-     * @param cause what was thrown
-     */
+    /** Logs an error. */
     public static void error(String message, Throwable cause) {
         System.getLogger("dev.verbena").log(System.Logger.Level.ERROR, message, cause);
     }

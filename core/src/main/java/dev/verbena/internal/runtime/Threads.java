@@ -38,22 +38,15 @@ public final class Threads {
     }
 
     /**
-     * Waits for a thread to end. Does not wait for the current thread: a callback may close what it
-     * was called for.
-     *
-     * @param timeout how long to wait; interrupts do not shorten it
+     * Waits for a thread to end; interrupts do not shorten the timeout. Does not wait for the
+     * current thread: a callback may close what it was called for.
      */
     public static boolean join(Thread thread, Duration timeout) {
         return thread == Thread.currentThread()
                 || await(left -> thread.join(Duration.ofNanos(left)), timeout);
     }
 
-    /**
-     * Waits for a latch.
-     *
-     * @param latch counted down by another thread
-     * @param timeout how long to wait; interrupts do not shorten it
-     */
+    /** Waits for a latch; interrupts do not shorten the timeout. */
     public static boolean await(CountDownLatch latch, Duration timeout) {
         return await(left -> latch.await(left, TimeUnit.NANOSECONDS), timeout);
     }

@@ -52,20 +52,12 @@ public final class Timers {
     // moment that was asked for, and is not woken for each that is later.
     private volatile long asleepUntil = System.nanoTime() + LONGEST;
 
-    /**
-     * Makes one without tasks.
-     *
-     * @param wake wakes the thread that runs them
-     */
+    /** Makes one without tasks. */
     public Timers(Runnable wake) {
         this.wake = wake;
     }
 
-    /**
-     * Adds a task.
-     *
-     * @param task what to run; what it throws is reported
-     */
+    /** Adds a task. What it throws is reported. */
     public Timer after(long nanoseconds, Runnable task) {
         long wait = Math.clamp(nanoseconds, 0, LONGEST);
         Moment moment = new Moment(System.nanoTime() + wait, numbers.getAndIncrement());
@@ -90,11 +82,7 @@ public final class Timers {
         }
     }
 
-    /**
-     * How long the thread may sleep.
-     *
-     * @return milliseconds, or -1 without limit
-     */
+    /** How many milliseconds the thread may sleep, or -1 without limit. */
     public int sleepMillis() {
         long now = System.nanoTime();
         long before = asleepUntil;

@@ -8,9 +8,8 @@ public final class Uncaught {
     private Uncaught() {}
 
     /**
-     * Runs something whose failure must not end the thread.
-     *
-     * @param part what to run; what it throws, errors too, is reported
+     * Runs something whose failure must not end the thread: what it throws, errors too, is
+     * reported.
      */
     public static void run(Runnable part) {
         try {
@@ -23,18 +22,12 @@ public final class Uncaught {
     /**
      * Reports a problem of a callback or a task. Never throws: a handler or a log that itself fails
      * (it is the program's, and may have no memory to print with) must not end the thread either.
-     *
-     * @param problem what was thrown
      */
     public static void report(Throwable problem) {
         report("A callback or a task of Verbena failed. Its thread goes on", problem);
     }
 
-    /**
-     * Reports a problem, as {@link #report(Throwable)} does.
-     *
-     * @param problem what was thrown
-     */
+    /** Reports a problem, as {@link #report(Throwable)} does. */
     public static void report(String what, Throwable problem) {
         try {
             Log.error(what, problem);

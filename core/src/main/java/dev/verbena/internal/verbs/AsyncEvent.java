@@ -2,8 +2,11 @@ package dev.verbena.internal.verbs;
 
 import dev.verbena.AdapterEvent;
 import dev.verbena.bindings.Verbs;
+import dev.verbena.internal.verbs.Structs.IbvAsyncEvent;
 
 import org.jspecify.annotations.Nullable;
+
+import java.util.function.LongFunction;
 
 /**
  * One event of {@code ibv_get_async_event}, copied and acknowledged.
@@ -21,11 +24,31 @@ public record AsyncEvent(AdapterEvent.Type type, int number, int port, @Nullable
         this(type, -1, 0, null);
     }
 
-    /**
-     * The type of a number in {@code enum ibv_event_type}.
-     *
-     * @return {@link AdapterEvent.Type#OTHER} if the number is not known
-     */
+    /** Reads a {@code struct ibv_async_event}. */
+    static AsyncEvent copy(long event, LongFunction<@Nullable Object> objects) {
+        int number = Native.getInt(event, IbvAsyncEvent.EVENT_TYPE);
+        AdapterEvent.Type type = typeOf(number);
+        return switch (type) {
+            case DEVICE_FAILED, DEVICE_REMOVED, DEVICE_SPEED_CHANGED, EVENTS_ENDED, OTHER ->
+                    new AsyncEvent(type, number, 0, null);
+            case PORT_UP,
+                    PORT_DOWN,
+                    GIDS_CHANGED,
+                    P_KEYS_CHANGED,
+                    LID_CHANGED,
+                    SUBNET_MANAGER_CHANGED,
+                    CLIENT_REREGISTER -> {
+                int port = Native.getInt(event, IbvAsyncEvent.ELEMENT_PORT_NUM);
+                yield new AsyncEvent(type, number, port, null);
+            }
+            default -> { // a union: the address of an ibv_qp, ibv_cq or ibv_srq
+                long address = Native.getLong(event, IbvAsyncEvent.ELEMENT_QP);
+                yield new AsyncEvent(type, number, 0, objects.apply(address));
+            }
+        };
+    }
+
+    /** The type of a number in {@code enum ibv_event_type}; OTHER if it is not known. */
     public static AdapterEvent.Type typeOf(int number) {
         return switch (number) {
             case Verbs.IBV_EVENT_CQ_ERR -> AdapterEvent.Type.COMPLETION_QUEUE_FAILED;

@@ -3,7 +3,7 @@ package dev.verbena.internal.verbs;
 /**
  * The exported functions of libibverbs.
  *
- * <p>Call {@link RdmaCore#problemWithVerbs} first: if it does not return "", initializing this
+ * <p>Call {@link Libraries#problemWithVerbs} first: if it does not return "", initializing this
  * class fails.
  */
 final class Calls {

@@ -1,5 +1,9 @@
 package dev.verbena.internal.verbs;
 
+import dev.verbena.bindings.Verbs;
+import dev.verbena.internal.verbs.Structs.RdmaCmEvent;
+import dev.verbena.internal.verbs.Structs.RdmaCmId;
+
 /**
  * One event of {@code rdma_get_cm_event}, copied out of the library's memory.
  *
@@ -75,4 +79,46 @@ public record ConnectionEvent(
     /** No event was pending. */
     public static final ConnectionEvent NOTHING =
             new ConnectionEvent(Kind.NONE, 0, 0, 0, new byte[0], 0, 0);
+
+    /** The new identifier of a connection request; 0 of another event. */
+    static long request(long event) {
+        return Native.getInt(event, RdmaCmEvent.EVENT) == Verbs.RDMA_CM_EVENT_CONNECT_REQUEST
+                ? Native.getLong(event, RdmaCmEvent.ID)
+                : 0;
+    }
+
+    /** Reads a {@code struct rdma_cm_event}. */
+    static ConnectionEvent copy(long event) {
+        long id = Native.getLong(event, RdmaCmEvent.ID);
+        long data = Native.getLong(event, RdmaCmEvent.PARAM_CONN_PRIVATE_DATA);
+        int length = Native.getByte(event, RdmaCmEvent.PARAM_CONN_PRIVATE_DATA_LEN);
+        return new ConnectionEvent(
+                kind(Native.getInt(event, RdmaCmEvent.EVENT)),
+                Native.getLong(id, RdmaCmId.CONTEXT),
+                request(event),
+                Native.getInt(event, RdmaCmEvent.STATUS),
+                data == 0 ? new byte[0] : Native.getBytes(data, length),
+                Native.getByte(event, RdmaCmEvent.PARAM_CONN_RESPONDER_RESOURCES),
+                Native.getByte(event, RdmaCmEvent.PARAM_CONN_INITIATOR_DEPTH));
+    }
+
+    private static Kind kind(int type) {
+        return switch (type) {
+            case Verbs.RDMA_CM_EVENT_ADDR_RESOLVED -> Kind.ADDRESS_RESOLVED;
+            case Verbs.RDMA_CM_EVENT_ADDR_ERROR -> Kind.ADDRESS_ERROR;
+            case Verbs.RDMA_CM_EVENT_ROUTE_RESOLVED -> Kind.ROUTE_RESOLVED;
+            case Verbs.RDMA_CM_EVENT_ROUTE_ERROR -> Kind.ROUTE_ERROR;
+            case Verbs.RDMA_CM_EVENT_CONNECT_REQUEST -> Kind.REQUEST;
+            case Verbs.RDMA_CM_EVENT_CONNECT_RESPONSE -> Kind.RESPONSE;
+            case Verbs.RDMA_CM_EVENT_CONNECT_ERROR -> Kind.CONNECT_ERROR;
+            case Verbs.RDMA_CM_EVENT_UNREACHABLE -> Kind.UNREACHABLE;
+            case Verbs.RDMA_CM_EVENT_REJECTED -> Kind.REJECTED;
+            case Verbs.RDMA_CM_EVENT_ESTABLISHED -> Kind.ESTABLISHED;
+            case Verbs.RDMA_CM_EVENT_DISCONNECTED -> Kind.DISCONNECTED;
+            case Verbs.RDMA_CM_EVENT_DEVICE_REMOVAL -> Kind.DEVICE_REMOVED;
+            case Verbs.RDMA_CM_EVENT_ADDR_CHANGE -> Kind.ADDRESS_CHANGED;
+            case Verbs.RDMA_CM_EVENT_TIMEWAIT_EXIT -> Kind.TIMEWAIT_EXIT;
+            default -> Kind.OTHER;
+        };
+    }
 }

@@ -53,27 +53,20 @@ public final class Descriptors {
 
     /** Sets O_NONBLOCK: a read then fails with EAGAIN when there is nothing to read. */
     public static void nonBlocking(int descriptor) {
-        try (Scratch scratch = Scratch.borrow()) {
-            int flags = (int) FCNTL.call(scratch, descriptor, F_GETFL, 0);
-            int set = (int) FCNTL.call(scratch, descriptor, F_SETFL, flags | EFD_NONBLOCK);
-            if (flags < 0 || set < 0) {
-                throw new IllegalStateException(
-                        "fcntl(%d): %s".formatted(descriptor, Errno.describe(scratch.errno())));
-            }
+        int flags = FCNTL.count(descriptor, F_GETFL, 0);
+        int set = FCNTL.count(descriptor, F_SETFL, flags | EFD_NONBLOCK);
+        if (flags < 0 || set < 0) {
+            throw new IllegalStateException(
+                    "fcntl(%d): %s".formatted(descriptor, Errno.describe(-Math.min(flags, set))));
         }
     }
 
     /**
      * {@code eventfd(2)}: a descriptor by which one thread wakes another that waits in {@link
      * #await}.
-     *
-     * @return its number, or a negative errno
      */
     public static int newEventFd() {
-        try (Scratch scratch = Scratch.borrow()) {
-            int descriptor = (int) EVENTFD.call(scratch, 0, EFD_CLOEXEC | EFD_NONBLOCK);
-            return descriptor >= 0 ? descriptor : -scratch.errno();
-        }
+        return EVENTFD.count(0, EFD_CLOEXEC | EFD_NONBLOCK);
     }
 
     /** Makes an eventfd readable, which wakes the thread that waits for it. */
@@ -88,31 +81,23 @@ public final class Descriptors {
 
     /** {@code close(2)}. */
     public static void close(int descriptor) {
-        try (Scratch scratch = Scratch.borrow()) {
-            CLOSE.call(scratch, descriptor);
-        }
+        CLOSE.value(descriptor);
     }
 
-    /**
-     * Makes one descriptor that is readable when either of two is: {@code epoll(7)}.
-     *
-     * @return its number, or a negative errno
-     */
+    /** Makes one descriptor that is readable when either of two is: {@code epoll(7)}. */
     public static int join(int first, int second) {
         try (Scratch scratch = Scratch.borrow()) {
-            int joined = (int) EPOLL_CREATE.call(scratch, EFD_CLOEXEC);
-            if (joined < 0) {
-                return -scratch.errno();
-            }
+            int joined = EPOLL_CREATE.count(EFD_CLOEXEC);
             // struct epoll_event begins with the events. The offset of its data depends on the
             // architecture; they stay 0.
             long event = scratch.allocate(EPOLL_EVENT);
             Native.putInt(event, 0, EPOLLIN);
             for (int descriptor : new int[] {first, second}) {
-                if ((int) EPOLL_CTL.call(scratch, joined, EPOLL_CTL_ADD, descriptor, event) != 0) {
-                    int errno = scratch.errno();
+                int error =
+                        joined < 0 ? 0 : EPOLL_CTL.value(joined, EPOLL_CTL_ADD, descriptor, event);
+                if (error != 0) {
                     close(joined);
-                    return -errno;
+                    return error;
                 }
             }
             return joined;
@@ -120,19 +105,12 @@ public final class Descriptors {
     }
 
     /**
-     * Calls {@code poll(2)} without an allocation, and with errno after a signal or an error: then
-     * it asks again, without waiting.
-     *
-     * @return how many of some struct pollfd are ready, or a negative errno
+     * Calls {@code poll(2)} without an allocation: how many of some struct pollfd are ready. After
+     * a signal or an error it asks again, without waiting, for errno.
      */
     static int poll(long pollfds, int count, int milliseconds) {
         int ready = POLL.callWithoutErrno(pollfds, count, milliseconds);
-        if (ready >= 0) {
-            return ready;
-        }
-        try (Scratch scratch = Scratch.borrow()) {
-            return scratch.count(POLL.call(scratch, pollfds, count, 0));
-        }
+        return ready >= 0 ? ready : POLL.count(pollfds, count, 0);
     }
 
     /**

@@ -1,5 +1,7 @@
 package dev.verbena.internal.verbs;
 
+import dev.verbena.internal.verbs.Structs.IbvDevice;
+
 /** A snapshot of the RDMA devices of this machine: {@code ibv_get_device_list}. */
 public final class DeviceList implements AutoCloseable {
     private final long devices; // struct ibv_device *[size]
@@ -13,15 +15,13 @@ public final class DeviceList implements AutoCloseable {
     }
 
     /**
-     * Calls {@code ibv_get_device_list}. ENOSYS (a kernel without RDMA) yields an empty list, not
-     * an error.
-     *
-     * @return the list; empty, with {@link #error} set, if the call failed
+     * Calls {@code ibv_get_device_list}. If it fails, the list is empty and {@link #error} is set.
+     * ENOSYS (a kernel without RDMA) yields an empty list, not an error.
      */
     public static DeviceList get() {
         try (Scratch scratch = Scratch.borrow()) {
             long count = scratch.allocate(Integer.BYTES);
-            long list = scratch.pointer(Calls.GET_DEVICE_LIST.call(scratch, count));
+            long list = Calls.GET_DEVICE_LIST.pointer(count);
             return list < 0
                     ? new DeviceList(0, 0, list == -Errno.ENOSYS ? 0 : (int) list)
                     : new DeviceList(list, Native.getInt(count, 0), 0);
@@ -40,18 +40,15 @@ public final class DeviceList implements AutoCloseable {
 
     /** A device's name, as {@code ibv_devices} prints it. */
     public String name(int index) {
-        return Native.getString(device(index), Structs.IbvDevice.NAME);
+        return Native.getString(device(index), IbvDevice.NAME);
     }
 
     /**
-     * Opens a device ({@code ibv_open_device}). It stays open when this list is closed.
-     *
-     * @return the address of its {@code ibv_context}, or a negative errno
+     * {@code ibv_open_device}: the {@code ibv_context}, which stays open when this list is closed,
+     * or a negative errno.
      */
     public long open(int index) {
-        try (Scratch scratch = Scratch.borrow()) {
-            return scratch.pointer(Calls.OPEN_DEVICE.call(scratch, device(index)));
-        }
+        return Calls.OPEN_DEVICE.pointer(device(index));
     }
 
     private long device(int index) {
@@ -60,11 +57,8 @@ public final class DeviceList implements AutoCloseable {
 
     @Override
     public void close() {
-        if (devices == 0) {
-            return;
-        }
-        try (Scratch scratch = Scratch.borrow()) {
-            Calls.FREE_DEVICE_LIST.call(scratch, devices);
+        if (devices != 0) {
+            Calls.FREE_DEVICE_LIST.value(devices); // returns nothing
         }
     }
 }

@@ -5,70 +5,27 @@ import dev.verbena.bindings.Verbs;
 
 /** The Linux errno values that verbs and librdmacm return, with their names and meanings. */
 public final class Errno {
-    /** Operation not permitted. */
     public static final int EPERM = Verbs.EPERM;
-
-    /** No such file or directory. */
     public static final int ENOENT = 2;
-
-    /** No such device or address: the device was removed. */
-    public static final int ENXIO = 6;
-
-    /** I/O error. */
+    public static final int ENXIO = 6; // the device was removed
     public static final int EIO = Verbs.EIO;
-
-    /** Try again. */
     public static final int EAGAIN = Verbs.EAGAIN;
-
-    /** Out of memory. */
     public static final int ENOMEM = Verbs.ENOMEM;
-
-    /** Permission denied. */
     public static final int EACCES = Verbs.EACCES;
-
-    /** Bad file descriptor. */
     public static final int EBADF = 9;
-
-    /** Bad address. */
     public static final int EFAULT = 14;
-
-    /** Device or resource busy. */
     public static final int EBUSY = Verbs.EBUSY;
-
-    /** No such device. */
     public static final int ENODEV = Verbs.ENODEV;
-
-    /** Invalid argument. */
     public static final int EINVAL = Verbs.EINVAL;
-
-    /** Too many open files on this machine. */
     public static final int ENFILE = 23;
-
-    /** Too many open files in this process. */
     public static final int EMFILE = 24;
-
-    /** Not implemented. */
     public static final int ENOSYS = Verbs.ENOSYS;
-
-    /** Not supported. */
     public static final int EOPNOTSUPP = Verbs.EOPNOTSUPP;
-
-    /** Timed out. */
     public static final int ETIMEDOUT = Verbs.ETIMEDOUT;
-
-    /** The address is in use. */
     public static final int EADDRINUSE = Verbs.EADDRINUSE;
-
-    /** Not an address of this machine, or no port is left. */
     public static final int EADDRNOTAVAIL = Verbs.EADDRNOTAVAIL;
-
-    /** The network cannot be reached. */
     public static final int ENETUNREACH = 101;
-
-    /** The host cannot be reached. */
     public static final int EHOSTUNREACH = 113;
-
-    /** The peer refused the connection. */
     public static final int ECONNREFUSED = Verbs.ECONNREFUSED;
 
     /** The greatest errno of Linux. */
@@ -76,12 +33,7 @@ public final class Errno {
 
     private Errno() {}
 
-    /**
-     * Describes an errno in words.
-     *
-     * @param errno a positive errno
-     * @return meaning, name and number, for example "out of memory (ENOMEM, errno 12)"
-     */
+    /** Describes an errno in words, for example "out of memory (ENOMEM, errno 12)". */
     public static String describe(int errno) {
         return switch (errno) {
             case EPERM -> named("operation not permitted", "EPERM", errno);
@@ -112,9 +64,8 @@ public final class Errno {
     }
 
     /**
-     * Checks the result of a call.
+     * Returns the result of a call: an address, a number, or 0.
      *
-     * @return the result: an address, a number, or 0
      * @throws VerbenaException if the result is a negative errno
      */
     public static long check(long answer, String call, String advice) {
@@ -126,10 +77,7 @@ public final class Errno {
 
     /**
      * Builds an error message: which call failed, why, and what to do about it. For EMFILE and
-     * ENFILE the advice does not depend on the call and replaces the given one.
-     *
-     * @param errno a positive errno
-     * @param advice what to do about other errnos; may be empty
+     * ENFILE the advice does not depend on the call and replaces the given one, which may be empty.
      */
     public static String sentence(String call, int errno, String advice) {
         String better =

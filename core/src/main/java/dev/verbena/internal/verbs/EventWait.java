@@ -72,11 +72,8 @@ public class EventWait {
 
     /** The same, slower: 0 if it did, otherwise the negative errno. */
     int takeEventOrErrno() {
-        try (Scratch scratch = Scratch.borrow()) {
-            int answer =
-                    scratch.value(
-                            Calls.GET_CQ_EVENT.call(
-                                    scratch, channel, address + QUEUE, address + CONTEXT));
+        try {
+            int answer = Calls.GET_CQ_EVENT.value(channel, address + QUEUE, address + CONTEXT);
             if (answer == 0) {
                 acknowledge();
             }

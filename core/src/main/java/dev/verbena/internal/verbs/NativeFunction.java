@@ -7,6 +7,7 @@ import java.lang.foreign.FunctionDescriptor;
 import java.lang.foreign.Linker;
 import java.lang.foreign.MemorySegment;
 import java.lang.invoke.MethodHandle;
+import java.util.Arrays;
 
 /**
  * A C function whose parameters are numbers and pointers.
@@ -21,6 +22,8 @@ import java.lang.invoke.MethodHandle;
  */
 @SuppressWarnings("restricted") // making downcalls is what this module asks native access for
 record NativeFunction(MemorySegment address) {
+    private static final int MOST_ARGUMENTS = 6;
+
     private static final MethodHandle CALL =
             Linker.nativeLinker()
                     .downcallHandle(
@@ -60,34 +63,38 @@ record NativeFunction(MemorySegment address) {
         return address.address() == 0;
     }
 
-    long call(Scratch scratch) {
-        return call(scratch, 0, 0, 0, 0, 0, 0);
+    /** Calls a function that returns NULL and sets errno: the address, or a negative errno. */
+    long pointer(long... arguments) {
+        try (Scratch scratch = Scratch.borrow()) {
+            return scratch.pointer(call(scratch, arguments));
+        }
     }
 
-    long call(Scratch scratch, long a) {
-        return call(scratch, a, 0, 0, 0, 0, 0);
+    /**
+     * Calls a function that returns an int, the error by value, or -1 and sets errno: 0, or a
+     * negative errno.
+     */
+    int value(long... arguments) {
+        try (Scratch scratch = Scratch.borrow()) {
+            return scratch.value(call(scratch, arguments));
+        }
     }
 
-    long call(Scratch scratch, long a, long b) {
-        return call(scratch, a, b, 0, 0, 0, 0);
+    /**
+     * Calls a function that returns how many or which, or -1 and sets errno: or a negative errno.
+     */
+    int count(long... arguments) {
+        try (Scratch scratch = Scratch.borrow()) {
+            return scratch.count(call(scratch, arguments));
+        }
     }
 
-    long call(Scratch scratch, long a, long b, long c) {
-        return call(scratch, a, b, c, 0, 0, 0);
-    }
-
-    long call(Scratch scratch, long a, long b, long c, long d) {
-        return call(scratch, a, b, c, d, 0, 0);
-    }
-
-    long call(Scratch scratch, long a, long b, long c, long d, long e) {
-        return call(scratch, a, b, c, d, e, 0);
-    }
-
-    /** Calls the function; {@link Scratch#errno} has its errno then. */
-    long call(Scratch scratch, long a, long b, long c, long d, long e, long f) {
+    /** Calls the function with at most six arguments; {@link Scratch#errno} has its errno then. */
+    long call(Scratch scratch, long... arguments) {
+        long[] a = Arrays.copyOf(arguments, MOST_ARGUMENTS);
         try {
-            return (long) CALL.invokeExact(address, scratch.state, a, b, c, d, e, f);
+            return (long)
+                    CALL.invokeExact(address, scratch.state, a[0], a[1], a[2], a[3], a[4], a[5]);
         } catch (Throwable t) {
             throw unexpected(t);
         }

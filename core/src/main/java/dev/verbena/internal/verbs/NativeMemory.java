@@ -30,14 +30,12 @@ public final class NativeMemory implements SegmentAllocator {
         if (count == blocks.length) {
             blocks = Arrays.copyOf(blocks, 2 * count);
         }
-        try (Scratch scratch = Scratch.borrow()) {
-            long block = CALLOC.call(scratch, 1, Math.addExact(bytes, alignment - 1));
-            if (block == 0) {
-                throw new OutOfMemoryError("calloc(" + bytes + ")");
-            }
-            blocks[count++] = block;
-            return Native.at(block + alignment - 1 & -alignment, bytes);
+        long block = CALLOC.pointer(1, Math.addExact(bytes, alignment - 1));
+        if (block < 0) {
+            throw new OutOfMemoryError("calloc(" + bytes + ")");
         }
+        blocks[count++] = block;
+        return Native.at(block + alignment - 1 & -alignment, bytes);
     }
 
     /** Frees all blocks. No thread may use them during or after the call. */

@@ -13,7 +13,9 @@ import java.util.stream.Stream;
  * NUMA node of the thread that touches or registers it. Freed pages go back to the kernel: they
  * never become another object of this process, as {@code malloc}'s do.
  *
- * <p>The constants are the same on x86-64 and aarch64.
+ * <p>Each method takes a multiple of {@link #SIZE} bytes, an alignment that is a power of two, and
+ * addresses at a page's start. It returns an address or 0, or a negative errno. The constants are
+ * the same on x86-64 and aarch64.
  */
 @SuppressWarnings("restricted") // making downcalls is what this module asks native access for
 public final class Pages {
@@ -27,7 +29,6 @@ public final class Pages {
     private static final int MAP_NORESERVE = 0x4000;
     private static final int MAP_HUGETLB = 0x4_0000;
     private static final int MADV_HUGEPAGE = 14;
-    private static final long FAILED = -1; // MAP_FAILED
 
     private static final NativeFunction MMAP = Libraries.c("mmap");
     private static final NativeFunction MUNMAP = Libraries.c("munmap");
@@ -36,61 +37,34 @@ public final class Pages {
     private Pages() {}
 
     private static long pageSize() {
-        try (Scratch scratch = Scratch.borrow()) {
-            return (int) Libraries.c("getpagesize").call(scratch);
-        }
+        return Libraries.c("getpagesize").count();
     }
 
-    /**
-     * Maps zeroed memory.
-     *
-     * @param bytes how many, a multiple of {@link #SIZE}
-     * @param alignment of the first byte, a power of two
-     * @return its address, or a negative errno
-     */
+    /** Maps zeroed memory. */
     public static long map(long bytes, long alignment) {
         return mapAligned(bytes, alignment, SIZE, PROT_READ_WRITE, 0);
     }
 
     /**
-     * Maps zeroed memory in huge pages that the administrator has reserved ({@code MAP_HUGETLB}).
-     *
-     * @param bytes how many, a multiple of {@link #hugeSize}
-     * @param alignment of the first byte, a power of two
-     * @return its address, or a negative errno: ENOMEM when too few are free
+     * Maps zeroed memory in huge pages that the administrator has reserved ({@code MAP_HUGETLB}): a
+     * multiple of {@link #hugeSize}. Fails with ENOMEM when too few are free.
      */
     public static long mapHuge(long bytes, long alignment) {
         return mapAligned(bytes, alignment, hugeSize(), PROT_READ_WRITE, MAP_HUGETLB);
     }
 
-    /**
-     * Reserves addresses without memory: an access faults until {@link #commit}.
-     *
-     * @param bytes how many, a multiple of {@link #SIZE}
-     * @param alignment of the first byte, a power of two
-     * @return the first address, or a negative errno
-     */
+    /** Reserves addresses without memory: an access faults until {@link #commit}. */
     public static long reserve(long bytes, long alignment) {
         return mapAligned(bytes, alignment, SIZE, PROT_NONE, MAP_NORESERVE);
     }
 
-    /**
-     * Maps zeroed memory at addresses that were reserved.
-     *
-     * @param address the first byte, at a page's start
-     * @param bytes how many, a multiple of {@link #SIZE}
-     */
+    /** Maps zeroed memory at addresses that were reserved. */
     public static int commit(long address, long bytes) {
         long answer = map(address, bytes, PROT_READ_WRITE, MAP_FIXED);
         return answer < 0 ? (int) answer : 0;
     }
 
-    /**
-     * Frees memory, and keeps its addresses reserved.
-     *
-     * @param address the first byte, at a page's start
-     * @param bytes how many, a multiple of {@link #SIZE}
-     */
+    /** Frees memory, and keeps its addresses reserved. */
     public static int decommit(long address, long bytes) {
         long answer = map(address, bytes, PROT_NONE, MAP_FIXED | MAP_NORESERVE);
         return answer < 0 ? (int) answer : 0;
@@ -119,61 +93,36 @@ public final class Pages {
     }
 
     private static long map(long address, long bytes, int protection, int flags) {
-        try (Scratch scratch = Scratch.borrow()) {
-            long answer =
-                    MMAP.call(
-                            scratch,
-                            address,
-                            bytes,
-                            protection,
-                            MAP_PRIVATE_ANONYMOUS | flags,
-                            -1,
-                            0);
-            return answer == FAILED ? -scratch.errno() : answer;
-        }
+        return MMAP.pointer(address, bytes, protection, MAP_PRIVATE_ANONYMOUS | flags, -1, 0);
     }
 
     /**
-     * Asks for transparent huge pages. A hint, which does nothing where they are switched off.
-     *
-     * @return 0, or a negative errno: EINVAL of a kernel without transparent huge pages
+     * Asks for transparent huge pages: a hint, which does nothing where they are switched off.
+     * Fails with EINVAL on a kernel without them.
      */
     public static int preferHuge(long address, long bytes) {
-        try (Scratch scratch = Scratch.borrow()) {
-            return scratch.value(MADVISE.call(scratch, address, bytes, MADV_HUGEPAGE));
-        }
+        return MADVISE.value(address, bytes, MADV_HUGEPAGE);
     }
 
     /** Frees memory or reserved addresses. */
     public static int unmap(long address, long bytes) {
-        try (Scratch scratch = Scratch.borrow()) {
-            return scratch.value(MUNMAP.call(scratch, address, bytes));
-        }
+        return MUNMAP.value(address, bytes);
     }
 
     /**
-     * Describes mapped memory as a segment whose life is an arena's. The arena does not free it.
-     *
-     * @param arena ends the access from Java when it is closed
+     * Describes mapped memory as a segment. Closing the arena ends the access from Java, and does
+     * not free the memory.
      */
     public static MemorySegment segment(long address, long bytes, Arena arena) {
         return MemorySegment.ofAddress(address).reinterpret(bytes, arena, null);
     }
 
-    /**
-     * The size of a huge page of {@link #mapHuge}.
-     *
-     * @return {@code Hugepagesize} of {@code /proc/meminfo}; 2 MiB where it is not there
-     */
+    /** The size of a huge page of {@link #mapHuge}; 2 MiB where {@code /proc/meminfo} has none. */
     public static long hugeSize() {
         return kibibytes("Hugepagesize:", 2048) << 10;
     }
 
-    /**
-     * How many huge pages are free for {@link #mapHuge}.
-     *
-     * @return {@code HugePages_Free} of {@code /proc/meminfo}; 0 where it is not there
-     */
+    /** How many huge pages are free for {@link #mapHuge}. */
     public static long hugeFree() {
         return kibibytes("HugePages_Free:", 0);
     }

@@ -76,9 +76,7 @@ public record Provider(
 
     /**
      * Advice for a registration that failed with ENOMEM although the process may lock enough
-     * memory.
-     *
-     * @return a sentence, or null if no limit of this provider explains the failure
+     * memory; null if no limit of this provider explains the failure.
      */
     public @Nullable String adviceForLargeRegion(long bytes) {
         return name.equals("rxe") && bytes > RXE_REGION_BYTES
@@ -88,11 +86,7 @@ public record Provider(
                 : null;
     }
 
-    /**
-     * What is wrong with memory that this provider pages on demand.
-     *
-     * @return a sentence, or null if nothing is known
-     */
+    /** What is wrong with memory that this provider pages on demand; null if nothing is known. */
     public @Nullable String pagingDefect() {
         // __rxe_odp_mr_copy leaves out the offset within the page; seen on 7.3.4.
         return name.equals("rxe")
@@ -121,9 +115,8 @@ public record Provider(
     }
 
     /**
-     * Identifies the provider of a device.
-     *
-     * @return the provider; for an unknown device, one without deviations, named "other"
+     * Identifies the provider of a device. An unknown device has one without deviations, named
+     * "other".
      */
     public static Provider of(int vendorId, int vendorPartId) {
         return switch (vendorId) {
@@ -193,9 +186,8 @@ public record Provider(
     }
 
     /**
-     * Whether a successful receive carries more than the bytes of a message.
-     *
-     * @return true if the message invalidated a remote key or had immediate data
+     * Whether a successful receive carries more than the bytes of a message: the message
+     * invalidated a remote key, or has immediate data.
      */
     public boolean special(int flags) {
         return (flags & (invalidatedFlags | Verbs.IBV_WC_WITH_IMM)) != 0;
@@ -203,10 +195,7 @@ public record Provider(
 
     /**
      * Whether the status of a send or write means that its local memory may not be used, on a
-     * provider that reports a generic status for it.
-     *
-     * @return true only for the status that is specific to this provider; the caller handles the
-     *     standard ones
+     * provider that reports a generic status for it. The caller handles the standard statuses.
      */
     public boolean isBadLocalMemory(int status) {
         return reportsGenericErrors && status == Verbs.IBV_WC_LOC_QP_OP_ERR;
@@ -215,10 +204,7 @@ public record Provider(
     /**
      * Whether a receive's status means that its message named a bad remote key to invalidate. Other
      * providers report the same status for a message that is too long, so there the two cannot be
-     * distinguished.
-     *
-     * @return true only for the status that is specific to this provider; the caller handles the
-     *     standard ones
+     * distinguished. The caller handles the standard statuses.
      */
     public boolean isBadTokenToInvalidate(int status) {
         return reportsGenericErrors && status == Verbs.IBV_WC_REM_INV_REQ_ERR;
@@ -226,10 +212,7 @@ public record Provider(
 
     /**
      * Whether a receive's status means that its message was too long, on a provider that reports a
-     * generic status for it.
-     *
-     * @return true only for the status that is specific to this provider; the caller handles the
-     *     standard ones
+     * generic status for it. The caller handles the standard statuses.
      */
     public boolean isOverlongReceive(int status) {
         return reportsGenericErrors && status == Verbs.IBV_WC_LOC_QP_OP_ERR;

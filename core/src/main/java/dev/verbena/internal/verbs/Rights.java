@@ -4,16 +4,9 @@ import dev.verbena.bindings.Verbs;
 
 /** {@code enum ibv_access_flags}: the operations that a memory region or window allows. */
 public final class Rights {
-    /** {@code IBV_ACCESS_LOCAL_WRITE}. */
     public static final int LOCAL_WRITE = Verbs.IBV_ACCESS_LOCAL_WRITE;
-
-    /** {@code IBV_ACCESS_REMOTE_WRITE}. */
     public static final int REMOTE_WRITE = Verbs.IBV_ACCESS_REMOTE_WRITE;
-
-    /** {@code IBV_ACCESS_REMOTE_READ}. */
     public static final int REMOTE_READ = Verbs.IBV_ACCESS_REMOTE_READ;
-
-    /** {@code IBV_ACCESS_REMOTE_ATOMIC}. */
     public static final int REMOTE_ATOMIC = Verbs.IBV_ACCESS_REMOTE_ATOMIC;
 
     /** {@code IBV_ACCESS_MW_BIND}: windows may be bound to the region. */

@@ -31,6 +31,8 @@ final class Scratch implements AutoCloseable {
     // machine, such as a GID table, gets an arena of its own.
     private static final long BYTES = 512;
 
+    private static final long MAP_FAILED = -1;
+
     // One that is taken and put back by an exchange; the others are in a queue, to which adding
     // allocates.
     private static final AtomicReference<@Nullable Scratch> READY = new AtomicReference<>();
@@ -82,10 +84,11 @@ final class Scratch implements AutoCloseable {
     }
 
     /**
-     * The result of a function that returns NULL and sets errno: the address, or a negative errno.
+     * The result of a function that returns NULL (mmap: MAP_FAILED) and sets errno: the address, or
+     * a negative errno.
      */
     long pointer(long answer) {
-        return answer != 0 ? answer : -knownErrno();
+        return answer == 0 || answer == MAP_FAILED ? -knownErrno() : answer;
     }
 
     /**

@@ -1,6 +1,8 @@
 package dev.verbena.internal.verbs;
 
 import dev.verbena.bindings.Verbs;
+import dev.verbena.internal.verbs.Structs.IbvSendWr;
+import dev.verbena.internal.verbs.Structs.IbvSge;
 
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.SegmentAllocator;
@@ -18,75 +20,24 @@ import java.util.Objects;
  * request is cleared; it is restored before a chain that ends elsewhere is posted.
  */
 public final class SendChain {
-    /** {@code IBV_WR_SEND}. */
     public static final int SEND = Verbs.IBV_WR_SEND;
-
-    /** {@code IBV_WR_SEND_WITH_IMM}. */
     public static final int SEND_WITH_IMMEDIATE = Verbs.IBV_WR_SEND_WITH_IMM;
-
-    /** {@code IBV_WR_SEND_WITH_INV}. */
     public static final int SEND_WITH_INVALIDATE = Verbs.IBV_WR_SEND_WITH_INV;
-
-    /** {@code IBV_WR_RDMA_WRITE}. */
     public static final int WRITE = Verbs.IBV_WR_RDMA_WRITE;
-
-    /** {@code IBV_WR_RDMA_WRITE_WITH_IMM}. */
     public static final int WRITE_WITH_IMMEDIATE = Verbs.IBV_WR_RDMA_WRITE_WITH_IMM;
-
-    /** {@code IBV_WR_RDMA_READ}. */
     public static final int READ = Verbs.IBV_WR_RDMA_READ;
-
-    /** {@code IBV_WR_ATOMIC_CMP_AND_SWP}. */
     public static final int COMPARE_AND_SWAP = Verbs.IBV_WR_ATOMIC_CMP_AND_SWP;
-
-    /** {@code IBV_WR_ATOMIC_FETCH_AND_ADD}. */
     public static final int FETCH_AND_ADD = Verbs.IBV_WR_ATOMIC_FETCH_AND_ADD;
-
-    /** {@code IBV_WR_BIND_MW}. */
     public static final int BIND = Verbs.IBV_WR_BIND_MW;
-
-    /** {@code IBV_WR_LOCAL_INV}. */
     public static final int INVALIDATE = Verbs.IBV_WR_LOCAL_INV;
-
-    /** {@code IBV_SEND_FENCE}. */
     public static final int FENCE = Verbs.IBV_SEND_FENCE;
-
-    /** {@code IBV_SEND_SIGNALED}. */
     public static final int SIGNALED = Verbs.IBV_SEND_SIGNALED;
-
-    /** {@code IBV_SEND_SOLICITED}. */
     public static final int SOLICITED = Verbs.IBV_SEND_SOLICITED;
-
-    /** {@code IBV_SEND_INLINE}. */
     public static final int INLINE = Verbs.IBV_SEND_INLINE;
 
     /** The result of {@link #refusedAt} if the provider did not set {@code bad_wr}. */
     public static final int UNKNOWN = -1;
 
-    private static final long ID = Structs.IbvSendWr.WR_ID;
-    private static final long NEXT = Structs.IbvSendWr.NEXT;
-    private static final long SGES = Structs.IbvSendWr.SG_LIST;
-    private static final long SGE_COUNT = Structs.IbvSendWr.NUM_SGE;
-    private static final long OPCODE = Structs.IbvSendWr.OPCODE;
-    private static final long FLAGS = Structs.IbvSendWr.SEND_FLAGS;
-    private static final long IMMEDIATE = Structs.IbvSendWr.IMM_DATA;
-    private static final long INVALIDATE_RKEY = Structs.IbvSendWr.INVALIDATE_RKEY;
-    private static final long REMOTE_ADDRESS = Structs.IbvSendWr.WR_RDMA_REMOTE_ADDR;
-    private static final long REMOTE_KEY = Structs.IbvSendWr.WR_RDMA_RKEY;
-    private static final long ATOMIC_ADDRESS = Structs.IbvSendWr.WR_ATOMIC_REMOTE_ADDR;
-    private static final long COMPARE_ADD = Structs.IbvSendWr.WR_ATOMIC_COMPARE_ADD;
-    private static final long SWAP = Structs.IbvSendWr.WR_ATOMIC_SWAP;
-    private static final long ATOMIC_KEY = Structs.IbvSendWr.WR_ATOMIC_RKEY;
-    private static final long WINDOW = Structs.IbvSendWr.BIND_MW_MW;
-    private static final long WINDOW_KEY = Structs.IbvSendWr.BIND_MW_RKEY;
-    private static final long INFO_REGION = Structs.IbvSendWr.BIND_MW_BIND_INFO_MR;
-    private static final long INFO_ADDRESS = Structs.IbvSendWr.BIND_MW_BIND_INFO_ADDR;
-    private static final long INFO_LENGTH = Structs.IbvSendWr.BIND_MW_BIND_INFO_LENGTH;
-    private static final long INFO_ACCESS = Structs.IbvSendWr.BIND_MW_BIND_INFO_MW_ACCESS_FLAGS;
-    private static final long REQUEST = Structs.IbvSendWr.SIZE;
-    private static final long SGE = Structs.IbvSge.SIZE;
-    private static final long SGE_ADDRESS = Structs.IbvSge.ADDR;
-    private static final long SGE_LENGTH = Structs.IbvSge.LENGTH;
     private static final long CACHE_LINE = 64;
 
     private final Provider provider;
@@ -114,7 +65,7 @@ public final class SendChain {
         this.provider = provider;
         this.maxSge = Math.max(1, maxSge);
         this.inlineBytes = inlineBytes;
-        this.inlineOffset = REQUEST + SGE * this.maxSge;
+        this.inlineOffset = IbvSendWr.SIZE + IbvSge.SIZE * this.maxSge;
         this.stride = (inlineOffset + inlineBytes + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE;
         this.block = memory.allocate(Long.BYTES + stride * capacity, CACHE_LINE);
         // Before the first slot: in one cache line with the fields that most requests have.
@@ -124,7 +75,7 @@ public final class SendChain {
         this.current = slots;
         this.lastLinked = end - stride;
         for (long slot = slots; slot < lastLinked; slot += stride) {
-            Native.putLong(slot, NEXT, slot + stride);
+            Native.putLong(slot, IbvSendWr.NEXT, slot + stride);
         }
     }
 
@@ -139,9 +90,7 @@ public final class SendChain {
     }
 
     /**
-     * Whether the chain has to be posted before another request fits.
-     *
-     * @return true if every slot is filled
+     * Whether every slot is filled, so that the chain has to be posted before another request fits.
      */
     public boolean full() {
         return current == end;
@@ -153,29 +102,35 @@ public final class SendChain {
      * clearing: this request overwrites the same fields, and the others are zero.
      */
     public void begin(int opcode) {
-        if (Native.getInt(current, OPCODE) != opcode) {
-            for (long field = SGES; field < REQUEST; field += Long.BYTES) { // all fields after next
+        if (Native.getInt(current, IbvSendWr.OPCODE) != opcode) {
+            for (long field = IbvSendWr.SG_LIST;
+                    field < IbvSendWr.SIZE;
+                    field += Long.BYTES) { // all fields after next
                 Native.putLong(current, field, 0);
             }
-            Native.putInt(current, OPCODE, opcode);
+            Native.putInt(current, IbvSendWr.OPCODE, opcode);
         }
     }
 
     /** Sets the buffer list by reference. The list must not change until the post. */
     public void buffers(long sges, int count) {
-        Native.putLong(current, SGES, sges);
-        Native.putInt(current, SGE_COUNT, count);
+        Native.putLong(current, IbvSendWr.SG_LIST, sges);
+        Native.putInt(current, IbvSendWr.NUM_SGE, count);
     }
 
     /** Copies a buffer list into the slot. */
     public void copyOfBuffers(SgeArray sges, int count) {
-        long list = current + REQUEST;
+        long list = current + IbvSendWr.SIZE;
         if (count == 1) { // the usual case; copying 16 bytes in general costs more than two stores
             sges.copyFirst(list);
         } else {
             Objects.checkFromToIndex(0, count, maxSge);
             MemorySegment.copy(
-                    Native.EVERYWHERE, sges.address(), Native.EVERYWHERE, list, SGE * count);
+                    Native.EVERYWHERE,
+                    sges.address(),
+                    Native.EVERYWHERE,
+                    list,
+                    IbvSge.SIZE * count);
         }
         buffers(list, count);
     }
@@ -198,23 +153,19 @@ public final class SendChain {
 
     /** Sets the buffer list to the bytes that {@link #gather} copied, as one buffer. */
     public void ownBytes(long count) {
-        long list = current + REQUEST;
-        Native.putLong(list, SGE_ADDRESS, current + inlineOffset);
+        long list = current + IbvSendWr.SIZE;
+        Native.putLong(list, IbvSge.ADDR, current + inlineOffset);
         // Clears length and key, then sets the length: providers ignore the key of an inline
         // request.
-        Native.putLong(list, SGE_LENGTH, 0);
-        Native.putInt(list, SGE_LENGTH, (int) count);
+        Native.putLong(list, IbvSge.LENGTH, 0);
+        Native.putInt(list, IbvSge.LENGTH, (int) count);
         buffers(list, 1);
     }
 
-    /**
-     * Sets the remote address and key of a read or write.
-     *
-     * @param address in the peer's memory, in host order
-     */
+    /** Sets the remote address, in host order, and the key of a read or write. */
     public void remote(long address, int key) {
-        Native.putLong(current, REMOTE_ADDRESS, address);
-        Native.putInt(current, REMOTE_KEY, key);
+        Native.putLong(current, IbvSendWr.WR_RDMA_REMOTE_ADDR, address);
+        Native.putInt(current, IbvSendWr.WR_RDMA_RKEY, key);
     }
 
     /**
@@ -222,88 +173,67 @@ public final class SendChain {
      * for {@link #SEND_WITH_INVALIDATE}.
      */
     public void invalidate(int key) {
-        Native.putInt(current, INVALIDATE_RKEY, key);
+        Native.putInt(current, IbvSendWr.INVALIDATE_RKEY, key);
         if (provider.readsInvalidatedKeyFromRdma()) {
-            Native.putInt(current, REMOTE_KEY, key);
+            Native.putInt(current, IbvSendWr.WR_RDMA_RKEY, key);
         }
     }
 
     /**
-     * Sets the immediate data.
-     *
-     * @param data the number that C at the other end gets from {@code ntohl(imm_data)}
+     * Sets the immediate data: the number that C at the other end gets from {@code
+     * ntohl(imm_data)}.
      */
     public void immediate(int data) {
-        Native.EVERYWHERE.set(Native.BIG_ENDIAN_INT, current + IMMEDIATE, data);
+        Native.EVERYWHERE.set(Native.BIG_ENDIAN_INT, current + IbvSendWr.IMM_DATA, data);
     }
 
-    /**
-     * Sets the remote address and key of an atomic operation.
-     *
-     * @param address in the peer's memory, in host order
-     */
+    /** Sets the remote address, in host order, and the key of an atomic operation. */
     public void remoteOfAtomic(long address, int key) {
-        Native.putLong(current, ATOMIC_ADDRESS, address);
-        Native.putInt(current, ATOMIC_KEY, key);
+        Native.putLong(current, IbvSendWr.WR_ATOMIC_REMOTE_ADDR, address);
+        Native.putInt(current, IbvSendWr.WR_ATOMIC_RKEY, key);
     }
 
     /** Sets the operands of an atomic operation. */
     public void operands(long compareAdd, long swap) {
-        Native.putLong(current, COMPARE_ADD, compareAdd);
-        Native.putLong(current, SWAP, swap);
+        Native.putLong(current, IbvSendWr.WR_ATOMIC_COMPARE_ADD, compareAdd);
+        Native.putLong(current, IbvSendWr.WR_ATOMIC_SWAP, swap);
     }
 
     /** Sets the window, the memory and the rights of a bind. */
     public void bind(long window, int key, long region, long address, long bytes, int access) {
-        Native.putLong(current, WINDOW, window);
-        Native.putInt(current, WINDOW_KEY, key);
-        Native.putLong(current, INFO_REGION, region);
-        Native.putLong(current, INFO_ADDRESS, address);
-        Native.putLong(current, INFO_LENGTH, bytes);
-        Native.putInt(current, INFO_ACCESS, access);
+        Native.putLong(current, IbvSendWr.BIND_MW_MW, window);
+        Native.putInt(current, IbvSendWr.BIND_MW_RKEY, key);
+        Native.putLong(current, IbvSendWr.BIND_MW_BIND_INFO_MR, region);
+        Native.putLong(current, IbvSendWr.BIND_MW_BIND_INFO_ADDR, address);
+        Native.putLong(current, IbvSendWr.BIND_MW_BIND_INFO_LENGTH, bytes);
+        Native.putInt(current, IbvSendWr.BIND_MW_BIND_INFO_MW_ACCESS_FLAGS, access);
     }
 
     /** Completes the request and appends it to the chain. */
     public void finish(long id, int flags) {
-        Native.putLong(current, ID, id);
-        Native.putInt(current, FLAGS, flags);
+        Native.putLong(current, IbvSendWr.WR_ID, id);
+        Native.putInt(current, IbvSendWr.SEND_FLAGS, flags);
         current += stride;
     }
 
-    /**
-     * Gives a request of the chain its number.
-     *
-     * @param index which request; not checked
-     */
+    /** Gives a request of the chain its number. No method checks the index. */
     public void number(int index, long id) {
-        Native.putLong(slots + stride * index, ID, id);
+        Native.putLong(slots + stride * index, IbvSendWr.WR_ID, id);
     }
 
-    /**
-     * The opcode of a request of the chain.
-     *
-     * @param index which request; not checked
-     */
+    /** The opcode of a request of the chain. */
     public int opcode(int index) {
-        return Native.getInt(slots + stride * index, OPCODE);
+        return Native.getInt(slots + stride * index, IbvSendWr.OPCODE);
     }
 
-    /**
-     * Sets or clears a flag of a request of the chain.
-     *
-     * @param index which request; not checked
-     */
+    /** Sets or clears a flag of a request of the chain. */
     public void mark(int index, int flag, boolean on) {
         long slot = slots + stride * index;
-        int others = Native.getInt(slot, FLAGS) & ~flag;
-        Native.putInt(slot, FLAGS, others | (on ? flag : 0));
+        int others = Native.getInt(slot, IbvSendWr.SEND_FLAGS) & ~flag;
+        Native.putInt(slot, IbvSendWr.SEND_FLAGS, others | (on ? flag : 0));
     }
 
-    /**
-     * Moves to a request of the chain, whose fields are set next, or behind the last.
-     *
-     * @param index which request; not checked
-     */
+    /** Moves to a request of the chain, whose fields are set next, or behind the last. */
     public void moveTo(int index) {
         current = slots + stride * index;
     }
@@ -333,10 +263,9 @@ public final class SendChain {
     }
 
     /**
-     * Whether the provider queued all requests. siw may return 0 and set {@code bad_wr}, because
-     * the result of ringing the doorbell overwrites that of queueing.
-     *
-     * @return true if it is 0 and {@code bad_wr} is NULL
+     * Whether the provider queued all requests: the answer is 0 and {@code bad_wr} is NULL. siw may
+     * return 0 and set {@code bad_wr}, because the result of ringing the doorbell overwrites that
+     * of queueing.
      */
     public boolean accepted(int answer) {
         return answer == 0 && Native.getLong(refused, 0) == 0;
@@ -359,16 +288,16 @@ public final class SendChain {
     }
 
     private void endChainAfter(long last) {
-        Native.putLong(lastLinked, NEXT, lastLinked + stride < end ? lastLinked + stride : 0);
-        Native.putLong(last, NEXT, 0);
+        Native.putLong(
+                lastLinked, IbvSendWr.NEXT, lastLinked + stride < end ? lastLinked + stride : 0);
+        Native.putLong(last, IbvSendWr.NEXT, 0);
         lastLinked = last;
     }
 
     /**
-     * The first request that the provider did not queue, as {@link #refused} found it.
-     *
-     * @return its index in the chain, or {@link #UNKNOWN}: rxe and siw do not set {@code bad_wr} if
-     *     only the doorbell fails, although the requests stay in the queue
+     * The index of the first request that the provider did not queue, as {@link #refused} found it,
+     * or {@link #UNKNOWN}: rxe and siw do not set {@code bad_wr} if only the doorbell fails,
+     * although the requests stay in the queue.
      */
     public int refusedAt() {
         return refusedAt;

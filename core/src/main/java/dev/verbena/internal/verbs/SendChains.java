@@ -20,11 +20,8 @@ public final class SendChains {
     private final SendChain single;
 
     /**
-     * Makes the chains of one queue.
+     * Makes the chains of one queue, of which {@code maxDeferred} requests may wait.
      *
-     * @param maxDeferred how many requests may wait
-     * @param maxSge how many buffers each request may name
-     * @param inlineBytes how many bytes each request may carry inline
      * @param memory the allocator; the caller frees it after the last post
      * @param shared the chain of the thread that owns the queue, or null
      */
@@ -47,18 +44,16 @@ public final class SendChains {
     }
 
     /**
-     * The chain of a request that is posted at once.
-     *
-     * @return always the same; it has room for one, and is empty between two posts
+     * The chain of a request that is posted at once. It has room for one, and is empty between two
+     * posts.
      */
     public SendChain single() {
         return single;
     }
 
     /**
-     * Allocates the chain of deferred requests.
-     *
-     * @return a new one, or {@link #single} where no request may wait for another
+     * Allocates the chain of deferred requests; {@link #single} where no request may wait for
+     * another.
      */
     public SendChain deferred() {
         return maxDeferred <= 1

@@ -1,5 +1,7 @@
 package dev.verbena.internal.verbs;
 
+import dev.verbena.internal.verbs.Structs.IbvSge;
+
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.ref.Reference;
@@ -8,11 +10,9 @@ import java.util.Objects;
 
 /** An array of {@code ibv_sge} in native memory that lives as long as this object. */
 public final class SgeArray {
-    private static final long SIZE = Structs.IbvSge.SIZE;
-    private static final long ADDR = Structs.IbvSge.ADDR;
 
     // The key directly follows the length, so one 8-byte access reads or writes both.
-    private static final long LENGTH_AND_KEY = Structs.IbvSge.LENGTH;
+    private static final long LENGTH_AND_KEY = IbvSge.LENGTH;
     private static final boolean LENGTH_IS_LOWER =
             ByteOrder.nativeOrder() == ByteOrder.LITTLE_ENDIAN;
 
@@ -27,7 +27,7 @@ public final class SgeArray {
 
     /** Allocates the array. */
     public SgeArray(int capacity) {
-        this.array = Arena.ofAuto().allocate(SIZE * capacity, Long.BYTES);
+        this.array = Arena.ofAuto().allocate(IbvSge.SIZE * capacity, Long.BYTES);
         this.address = array.address();
         this.capacity = capacity;
     }
@@ -40,11 +40,7 @@ public final class SgeArray {
         return address;
     }
 
-    /**
-     * Writes an entry.
-     *
-     * @param length how many, as an unsigned 32-bit number
-     */
+    /** Writes an entry. The length is an unsigned number. */
     public void set(int index, long address, int length, int key) {
         try {
             long at = entry(index);
@@ -64,7 +60,7 @@ public final class SgeArray {
 
     /** The address in an entry. */
     public long addressOf(int index) {
-        return index == 0 ? firstAddress : Native.getLong(entry(index), ADDR);
+        return index == 0 ? firstAddress : Native.getLong(entry(index), IbvSge.ADDR);
     }
 
     /** The length of an entry. */
@@ -74,12 +70,12 @@ public final class SgeArray {
     }
 
     private long entry(int index) {
-        return address + SIZE * Objects.checkIndex(index, capacity);
+        return address + IbvSge.SIZE * Objects.checkIndex(index, capacity);
     }
 
     /** Writes an entry to an address. */
     private static void put(long to, long address, long lengthAndKey) {
-        Native.putLong(to, ADDR, address);
+        Native.putLong(to, IbvSge.ADDR, address);
         Native.putLong(to, LENGTH_AND_KEY, lengthAndKey);
     }
 

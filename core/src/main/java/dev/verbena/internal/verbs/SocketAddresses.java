@@ -1,6 +1,8 @@
 package dev.verbena.internal.verbs;
 
 import dev.verbena.bindings.Verbs;
+import dev.verbena.internal.verbs.Structs.SockaddrIn;
+import dev.verbena.internal.verbs.Structs.SockaddrIn6;
 
 import org.jspecify.annotations.Nullable;
 
@@ -11,11 +13,8 @@ import java.net.UnknownHostException;
 
 /** Converts between Java's addresses and {@code struct sockaddr_in} and {@code sockaddr_in6}. */
 final class SocketAddresses {
-    private static final long FAMILY = Structs.SockaddrIn.SIN_FAMILY; // in both
-    private static final long PORT = Structs.SockaddrIn.SIN_PORT; // in both
-    private static final long ADDRESS_4 = Structs.SockaddrIn.SIN_ADDR;
-    private static final long ADDRESS_6 = Structs.SockaddrIn6.SIN6_ADDR;
-    private static final long SCOPE = Structs.SockaddrIn6.SIN6_SCOPE_ID;
+    private static final long FAMILY = SockaddrIn.SIN_FAMILY; // in both
+    private static final long PORT = SockaddrIn.SIN_PORT; // in both
     private static final int BYTES_4 = 4;
     private static final int BYTES_6 = 16;
 
@@ -25,16 +24,17 @@ final class SocketAddresses {
     static long encode(InetSocketAddress address, Scratch scratch) {
         InetAddress host = address.getAddress();
         boolean six = host instanceof Inet6Address;
-        long encoded = scratch.allocate(six ? Structs.SockaddrIn6.SIZE : Structs.SockaddrIn.SIZE);
+        long encoded = scratch.allocate(six ? SockaddrIn6.SIZE : SockaddrIn.SIZE);
         Native.putShort(encoded, FAMILY, six ? Verbs.AF_INET6 : Verbs.AF_INET);
         Native.putByte(encoded, PORT, address.getPort() >> Byte.SIZE); // in network order
         Native.putByte(encoded, PORT + 1, address.getPort());
         byte[] bytes = host.getAddress();
         for (int i = 0; i < bytes.length; i++) {
-            Native.putByte(encoded, (six ? ADDRESS_6 : ADDRESS_4) + i, bytes[i]);
+            Native.putByte(
+                    encoded, (six ? SockaddrIn6.SIN6_ADDR : SockaddrIn.SIN_ADDR) + i, bytes[i]);
         }
         if (host instanceof Inet6Address scoped) {
-            Native.putInt(encoded, SCOPE, scoped.getScopeId());
+            Native.putInt(encoded, SockaddrIn6.SIN6_SCOPE_ID, scoped.getScopeId());
         }
         return encoded;
     }
@@ -46,11 +46,12 @@ final class SocketAddresses {
         try {
             if (family == Verbs.AF_INET) {
                 return new InetSocketAddress(
-                        InetAddress.getByAddress(bytes(storage + ADDRESS_4, BYTES_4)), port);
+                        InetAddress.getByAddress(bytes(storage + SockaddrIn.SIN_ADDR, BYTES_4)),
+                        port);
             }
             if (family == Verbs.AF_INET6) {
-                int scope = Native.getInt(storage, SCOPE);
-                byte[] bytes = bytes(storage + ADDRESS_6, BYTES_6);
+                int scope = Native.getInt(storage, SockaddrIn6.SIN6_SCOPE_ID);
+                byte[] bytes = bytes(storage + SockaddrIn6.SIN6_ADDR, BYTES_6);
                 // InetAddress.getByAddress would turn an IPv4-mapped IPv6 address into an IPv4 one.
                 return new InetSocketAddress(
                         Inet6Address.getByAddress(null, bytes, scope == 0 ? -1 : scope), port);

@@ -15,352 +15,298 @@ final class Structs {
     private Structs() {}
 
     /** {@code struct ibv_device}. */
-    static final class IbvDevice {
-        static final long TRANSPORT_TYPE = 20;
-        static final long NAME = 24;
-
-        private IbvDevice() {}
+    interface IbvDevice {
+        long TRANSPORT_TYPE = 20;
+        long NAME = 24;
     }
 
     /** {@code struct ibv_context}. */
-    static final class IbvContext {
-        static final long DEVICE = 0;
-        static final long OPS_REQ_NOTIFY_CQ = 104;
-        static final long OPS_ALLOC_MW = 64;
-        static final long OPS_DEALLOC_MW = 80;
-        static final long OPS_POLL_CQ = 96;
-        static final long OPS_POST_SRQ_RECV = 168;
-        static final long OPS_POST_SEND = 208;
-        static final long OPS_POST_RECV = 216;
-        static final long ASYNC_FD = 268;
-        static final long NUM_COMP_VECTORS = 272;
-        static final long ABI_COMPAT = 280 + MUTEX;
-
-        private IbvContext() {}
+    interface IbvContext {
+        long DEVICE = 0;
+        long OPS_REQ_NOTIFY_CQ = 104;
+        long OPS_ALLOC_MW = 64;
+        long OPS_DEALLOC_MW = 80;
+        long OPS_POLL_CQ = 96;
+        long OPS_POST_SRQ_RECV = 168;
+        long OPS_POST_SEND = 208;
+        long OPS_POST_RECV = 216;
+        long ASYNC_FD = 268;
+        long NUM_COMP_VECTORS = 272;
+        long ABI_COMPAT = 280 + MUTEX;
     }
 
     /** {@code struct verbs_context}. */
-    static final class VerbsContext {
-        static final long SIZE = 608 + MUTEX;
-        static final long QUERY_PORT = 0;
-        static final long ADVISE_MR = 8;
-        static final long MODIFY_CQ = 136;
-        static final long QUERY_DEVICE_EX = 216;
-        static final long SZ = 312;
-        static final long CONTEXT = 320;
-
-        private VerbsContext() {}
+    interface VerbsContext {
+        long SIZE = 608 + MUTEX;
+        long QUERY_PORT = 0;
+        long ADVISE_MR = 8;
+        long MODIFY_CQ = 136;
+        long QUERY_DEVICE_EX = 216;
+        long SZ = 312;
+        long CONTEXT = 320;
     }
 
     /** {@code struct ibv_device_attr}. */
-    static final class IbvDeviceAttr {
-        static final long SIZE = 232;
-        static final long FW_VER = 0;
-        static final long NODE_GUID = 64;
-        static final long MAX_MR_SIZE = 80;
-        static final long VENDOR_ID = 96;
-        static final long VENDOR_PART_ID = 100;
-        static final long HW_VER = 104;
-        static final long MAX_QP = 108;
-        static final long MAX_QP_WR = 112;
-        static final long DEVICE_CAP_FLAGS = 116;
-        static final long MAX_SGE = 120;
-        static final long MAX_SGE_RD = 124;
-        static final long MAX_CQ = 128;
-        static final long MAX_CQE = 132;
-        static final long MAX_MR = 136;
-        static final long MAX_PD = 140;
-        static final long MAX_QP_RD_ATOM = 144;
-        static final long MAX_QP_INIT_RD_ATOM = 156;
-        static final long ATOMIC_CAP = 164;
-        static final long MAX_MW = 176;
-        static final long MAX_SRQ = 212;
-        static final long MAX_SRQ_WR = 216;
-        static final long MAX_SRQ_SGE = 220;
-        static final long PHYS_PORT_CNT = 227;
-
-        private IbvDeviceAttr() {}
+    interface IbvDeviceAttr {
+        long SIZE = 232;
+        long FW_VER = 0;
+        long NODE_GUID = 64;
+        long MAX_MR_SIZE = 80;
+        long VENDOR_ID = 96;
+        long VENDOR_PART_ID = 100;
+        long HW_VER = 104;
+        long MAX_QP = 108;
+        long MAX_QP_WR = 112;
+        long DEVICE_CAP_FLAGS = 116;
+        long MAX_SGE = 120;
+        long MAX_SGE_RD = 124;
+        long MAX_CQ = 128;
+        long MAX_CQE = 132;
+        long MAX_MR = 136;
+        long MAX_PD = 140;
+        long MAX_QP_RD_ATOM = 144;
+        long MAX_QP_INIT_RD_ATOM = 156;
+        long ATOMIC_CAP = 164;
+        long MAX_MW = 176;
+        long MAX_SRQ = 212;
+        long MAX_SRQ_WR = 216;
+        long MAX_SRQ_SGE = 220;
+        long PHYS_PORT_CNT = 227;
     }
 
     /** {@code struct ibv_device_attr_ex}. */
-    static final class IbvDeviceAttrEx {
-        static final long SIZE = 400;
-        static final long ODP_CAPS_GENERAL_CAPS = 240;
-        static final long ODP_CAPS_PER_TRANSPORT_CAPS_RC_ODP_CAPS = 248;
-        static final long CQ_MOD_CAPS_MAX_CQ_COUNT = 368;
-        static final long CQ_MOD_CAPS_MAX_CQ_PERIOD = 370;
-
-        private IbvDeviceAttrEx() {}
+    interface IbvDeviceAttrEx {
+        long SIZE = 400;
+        long ODP_CAPS_GENERAL_CAPS = 240;
+        long ODP_CAPS_PER_TRANSPORT_CAPS_RC_ODP_CAPS = 248;
+        long CQ_MOD_CAPS_MAX_CQ_COUNT = 368;
+        long CQ_MOD_CAPS_MAX_CQ_PERIOD = 370;
     }
 
     /** {@code struct ibv_port_attr}. */
-    static final class IbvPortAttr {
-        static final long STATE = 0;
-        static final long MAX_MTU = 4;
-        static final long ACTIVE_MTU = 8;
-        static final long GID_TBL_LEN = 12;
-        static final long MAX_MSG_SZ = 20;
-        static final long LID = 34;
-        static final long ACTIVE_WIDTH = 43;
-        static final long ACTIVE_SPEED = 44;
-        static final long LINK_LAYER = 46;
-
-        private IbvPortAttr() {}
+    interface IbvPortAttr {
+        long STATE = 0;
+        long MAX_MTU = 4;
+        long ACTIVE_MTU = 8;
+        long GID_TBL_LEN = 12;
+        long MAX_MSG_SZ = 20;
+        long LID = 34;
+        long ACTIVE_WIDTH = 43;
+        long ACTIVE_SPEED = 44;
+        long LINK_LAYER = 46;
     }
 
     /** {@code struct ibv_gid_entry}. */
-    static final class IbvGidEntry {
-        static final long SIZE = 32;
-        static final long GID = 0;
-        static final long GID_INDEX = 16;
-        static final long PORT_NUM = 20;
-        static final long GID_TYPE = 24;
-        static final long NDEV_IFINDEX = 28;
-
-        private IbvGidEntry() {}
+    interface IbvGidEntry {
+        long SIZE = 32;
+        long GID = 0;
+        long GID_INDEX = 16;
+        long PORT_NUM = 20;
+        long GID_TYPE = 24;
+        long NDEV_IFINDEX = 28;
     }
 
     /** {@code struct ibv_mr}. */
-    static final class IbvMr {
-        static final long LKEY = 36;
-        static final long RKEY = 40;
-
-        private IbvMr() {}
+    interface IbvMr {
+        long LKEY = 36;
+        long RKEY = 40;
     }
 
     /** {@code struct ibv_mw}. */
-    static final class IbvMw {
-        static final long RKEY = 16;
-
-        private IbvMw() {}
+    interface IbvMw {
+        long RKEY = 16;
     }
 
     /** {@code struct ibv_comp_channel}. */
-    static final class IbvCompChannel {
-        static final long FD = 8;
-
-        private IbvCompChannel() {}
+    interface IbvCompChannel {
+        long FD = 8;
     }
 
     /** {@code struct ibv_modify_cq_attr}. */
-    static final class IbvModifyCqAttr {
-        static final long SIZE = 8;
-        static final long ATTR_MASK = 0;
-        static final long MODERATE_CQ_COUNT = 4;
-        static final long MODERATE_CQ_PERIOD = 6;
-
-        private IbvModifyCqAttr() {}
+    interface IbvModifyCqAttr {
+        long SIZE = 8;
+        long ATTR_MASK = 0;
+        long MODERATE_CQ_COUNT = 4;
+        long MODERATE_CQ_PERIOD = 6;
     }
 
     /** {@code struct ibv_srq_attr}. */
-    static final class IbvSrqAttr {
-        static final long SIZE = 12;
-        static final long SRQ_LIMIT = 8;
-
-        private IbvSrqAttr() {}
+    interface IbvSrqAttr {
+        long SIZE = 12;
+        long SRQ_LIMIT = 8;
     }
 
     /** {@code struct ibv_srq_init_attr}. */
-    static final class IbvSrqInitAttr {
-        static final long SIZE = 24;
-        static final long ATTR_MAX_WR = 8;
-        static final long ATTR_MAX_SGE = 12;
-
-        private IbvSrqInitAttr() {}
+    interface IbvSrqInitAttr {
+        long SIZE = 24;
+        long ATTR_MAX_WR = 8;
+        long ATTR_MAX_SGE = 12;
     }
 
     /** {@code struct ibv_qp}. */
-    static final class IbvQp {
-        static final long QP_NUM = 52;
-
-        private IbvQp() {}
+    interface IbvQp {
+        long QP_NUM = 52;
     }
 
     /** {@code struct ibv_qp_init_attr}. */
-    static final class IbvQpInitAttr {
-        static final long SIZE = 64;
-        static final long SEND_CQ = 8;
-        static final long RECV_CQ = 16;
-        static final long SRQ = 24;
-        static final long CAP_MAX_SEND_WR = 32;
-        static final long CAP_MAX_RECV_WR = 36;
-        static final long CAP_MAX_SEND_SGE = 40;
-        static final long CAP_MAX_RECV_SGE = 44;
-        static final long CAP_MAX_INLINE_DATA = 48;
-        static final long QP_TYPE = 52;
-        static final long SQ_SIG_ALL = 56;
-
-        private IbvQpInitAttr() {}
+    interface IbvQpInitAttr {
+        long SIZE = 64;
+        long SEND_CQ = 8;
+        long RECV_CQ = 16;
+        long SRQ = 24;
+        long CAP_MAX_SEND_WR = 32;
+        long CAP_MAX_RECV_WR = 36;
+        long CAP_MAX_SEND_SGE = 40;
+        long CAP_MAX_RECV_SGE = 44;
+        long CAP_MAX_INLINE_DATA = 48;
+        long QP_TYPE = 52;
+        long SQ_SIG_ALL = 56;
     }
 
     /** {@code struct ibv_qp_attr}. */
-    static final class IbvQpAttr {
-        static final long SIZE = 144;
-        static final long QP_STATE = 0;
-        static final long PATH_MTU = 8;
-        static final long RQ_PSN = 20;
-        static final long SQ_PSN = 24;
-        static final long DEST_QP_NUM = 28;
-        static final long QP_ACCESS_FLAGS = 32;
-        static final long AH_ATTR_GRH_DGID = 56;
-        static final long AH_ATTR_GRH_FLOW_LABEL = 72;
-        static final long AH_ATTR_GRH_SGID_INDEX = 76;
-        static final long AH_ATTR_GRH_HOP_LIMIT = 77;
-        static final long AH_ATTR_GRH_TRAFFIC_CLASS = 78;
-        static final long AH_ATTR_DLID = 80;
-        static final long AH_ATTR_SL = 82;
-        static final long AH_ATTR_IS_GLOBAL = 85;
-        static final long AH_ATTR_PORT_NUM = 86;
-        static final long PKEY_INDEX = 120;
-        static final long MAX_RD_ATOMIC = 126;
-        static final long MAX_DEST_RD_ATOMIC = 127;
-        static final long MIN_RNR_TIMER = 128;
-        static final long PORT_NUM = 129;
-        static final long TIMEOUT = 130;
-        static final long RETRY_CNT = 131;
-        static final long RNR_RETRY = 132;
-
-        private IbvQpAttr() {}
+    interface IbvQpAttr {
+        long SIZE = 144;
+        long QP_STATE = 0;
+        long PATH_MTU = 8;
+        long RQ_PSN = 20;
+        long SQ_PSN = 24;
+        long DEST_QP_NUM = 28;
+        long QP_ACCESS_FLAGS = 32;
+        long AH_ATTR_GRH_DGID = 56;
+        long AH_ATTR_GRH_FLOW_LABEL = 72;
+        long AH_ATTR_GRH_SGID_INDEX = 76;
+        long AH_ATTR_GRH_HOP_LIMIT = 77;
+        long AH_ATTR_GRH_TRAFFIC_CLASS = 78;
+        long AH_ATTR_DLID = 80;
+        long AH_ATTR_SL = 82;
+        long AH_ATTR_IS_GLOBAL = 85;
+        long AH_ATTR_PORT_NUM = 86;
+        long PKEY_INDEX = 120;
+        long MAX_RD_ATOMIC = 126;
+        long MAX_DEST_RD_ATOMIC = 127;
+        long MIN_RNR_TIMER = 128;
+        long PORT_NUM = 129;
+        long TIMEOUT = 130;
+        long RETRY_CNT = 131;
+        long RNR_RETRY = 132;
     }
 
     /** {@code struct ibv_async_event}. */
-    static final class IbvAsyncEvent {
-        static final long SIZE = 16;
-        static final long ELEMENT_QP = 0;
-        static final long ELEMENT_PORT_NUM = 0;
-        static final long EVENT_TYPE = 8;
-
-        private IbvAsyncEvent() {}
+    interface IbvAsyncEvent {
+        long SIZE = 16;
+        long ELEMENT_QP = 0;
+        long ELEMENT_PORT_NUM = 0;
+        long EVENT_TYPE = 8;
     }
 
     /** {@code struct ibv_sge}. */
-    static final class IbvSge {
-        static final long SIZE = 16;
-        static final long ADDR = 0;
-        static final long LENGTH = 8;
-        static final long LKEY = 12;
-
-        private IbvSge() {}
+    interface IbvSge {
+        long SIZE = 16;
+        long ADDR = 0;
+        long LENGTH = 8;
+        long LKEY = 12;
     }
 
     /** {@code struct ibv_send_wr}. */
-    static final class IbvSendWr {
-        static final long SIZE = 128;
-        static final long WR_ID = 0;
-        static final long NEXT = 8;
-        static final long SG_LIST = 16;
-        static final long NUM_SGE = 24;
-        static final long OPCODE = 28;
-        static final long SEND_FLAGS = 32;
-        static final long IMM_DATA = 36;
-        static final long INVALIDATE_RKEY = 36;
-        static final long WR_RDMA_REMOTE_ADDR = 40;
-        static final long WR_RDMA_RKEY = 48;
-        static final long WR_ATOMIC_REMOTE_ADDR = 40;
-        static final long WR_ATOMIC_COMPARE_ADD = 48;
-        static final long WR_ATOMIC_SWAP = 56;
-        static final long WR_ATOMIC_RKEY = 64;
-        static final long BIND_MW_MW = 80;
-        static final long BIND_MW_RKEY = 88;
-        static final long BIND_MW_BIND_INFO_MR = 96;
-        static final long BIND_MW_BIND_INFO_ADDR = 104;
-        static final long BIND_MW_BIND_INFO_LENGTH = 112;
-        static final long BIND_MW_BIND_INFO_MW_ACCESS_FLAGS = 120;
-
-        private IbvSendWr() {}
+    interface IbvSendWr {
+        long SIZE = 128;
+        long WR_ID = 0;
+        long NEXT = 8;
+        long SG_LIST = 16;
+        long NUM_SGE = 24;
+        long OPCODE = 28;
+        long SEND_FLAGS = 32;
+        long IMM_DATA = 36;
+        long INVALIDATE_RKEY = 36;
+        long WR_RDMA_REMOTE_ADDR = 40;
+        long WR_RDMA_RKEY = 48;
+        long WR_ATOMIC_REMOTE_ADDR = 40;
+        long WR_ATOMIC_COMPARE_ADD = 48;
+        long WR_ATOMIC_SWAP = 56;
+        long WR_ATOMIC_RKEY = 64;
+        long BIND_MW_MW = 80;
+        long BIND_MW_RKEY = 88;
+        long BIND_MW_BIND_INFO_MR = 96;
+        long BIND_MW_BIND_INFO_ADDR = 104;
+        long BIND_MW_BIND_INFO_LENGTH = 112;
+        long BIND_MW_BIND_INFO_MW_ACCESS_FLAGS = 120;
     }
 
     /** {@code struct ibv_recv_wr}. */
-    static final class IbvRecvWr {
-        static final long SIZE = 32;
-        static final long WR_ID = 0;
-        static final long SG_LIST = 16;
-        static final long NUM_SGE = 24;
-
-        private IbvRecvWr() {}
+    interface IbvRecvWr {
+        long SIZE = 32;
+        long WR_ID = 0;
+        long SG_LIST = 16;
+        long NUM_SGE = 24;
     }
 
     /** {@code struct ibv_wc}. */
-    static final class IbvWc {
-        static final long SIZE = 48;
-        static final long WR_ID = 0;
-        static final long STATUS = 8;
-        static final long OPCODE = 12;
-        static final long VENDOR_ERR = 16;
-        static final long BYTE_LEN = 20;
-        static final long IMM_DATA = 24;
-        static final long INVALIDATED_RKEY = 24;
-        static final long QP_NUM = 28;
-        static final long WC_FLAGS = 36;
-
-        private IbvWc() {}
+    interface IbvWc {
+        long SIZE = 48;
+        long WR_ID = 0;
+        long STATUS = 8;
+        long OPCODE = 12;
+        long VENDOR_ERR = 16;
+        long BYTE_LEN = 20;
+        long IMM_DATA = 24;
+        long INVALIDATED_RKEY = 24;
+        long QP_NUM = 28;
+        long WC_FLAGS = 36;
     }
 
     /** {@code struct rdma_event_channel}. */
-    static final class RdmaEventChannel {
-        static final long FD = 0;
-
-        private RdmaEventChannel() {}
+    interface RdmaEventChannel {
+        long FD = 0;
     }
 
     /** {@code struct rdma_cm_id}. */
-    static final class RdmaCmId {
-        static final long VERBS = 0;
-        static final long CONTEXT = 16;
-        static final long ROUTE_ADDR_SRC_ADDR = 32;
-        static final long ROUTE_ADDR_DST_ADDR = 160;
-        static final long PORT_NUM = 348;
-
-        private RdmaCmId() {}
+    interface RdmaCmId {
+        long VERBS = 0;
+        long CONTEXT = 16;
+        long ROUTE_ADDR_SRC_ADDR = 32;
+        long ROUTE_ADDR_DST_ADDR = 160;
+        long PORT_NUM = 348;
     }
 
     /** {@code struct rdma_cm_event}. */
-    static final class RdmaCmEvent {
-        static final long ID = 0;
-        static final long EVENT = 16;
-        static final long STATUS = 20;
-        static final long PARAM_CONN_PRIVATE_DATA = 24;
-        static final long PARAM_CONN_PRIVATE_DATA_LEN = 32;
-        static final long PARAM_CONN_RESPONDER_RESOURCES = 33;
-        static final long PARAM_CONN_INITIATOR_DEPTH = 34;
-
-        private RdmaCmEvent() {}
+    interface RdmaCmEvent {
+        long ID = 0;
+        long EVENT = 16;
+        long STATUS = 20;
+        long PARAM_CONN_PRIVATE_DATA = 24;
+        long PARAM_CONN_PRIVATE_DATA_LEN = 32;
+        long PARAM_CONN_RESPONDER_RESOURCES = 33;
+        long PARAM_CONN_INITIATOR_DEPTH = 34;
     }
 
     /** {@code struct rdma_conn_param}. */
-    static final class RdmaConnParam {
-        static final long SIZE = 24;
-        static final long PRIVATE_DATA = 0;
-        static final long PRIVATE_DATA_LEN = 8;
-        static final long RESPONDER_RESOURCES = 9;
-        static final long INITIATOR_DEPTH = 10;
-        static final long FLOW_CONTROL = 11;
-        static final long RETRY_COUNT = 12;
-        static final long RNR_RETRY_COUNT = 13;
-        static final long SRQ = 14;
-        static final long QP_NUM = 16;
-
-        private RdmaConnParam() {}
+    interface RdmaConnParam {
+        long SIZE = 24;
+        long PRIVATE_DATA = 0;
+        long PRIVATE_DATA_LEN = 8;
+        long RESPONDER_RESOURCES = 9;
+        long INITIATOR_DEPTH = 10;
+        long FLOW_CONTROL = 11;
+        long RETRY_COUNT = 12;
+        long RNR_RETRY_COUNT = 13;
+        long SRQ = 14;
+        long QP_NUM = 16;
     }
 
     /** {@code struct sockaddr_in}. */
-    static final class SockaddrIn {
-        static final long SIZE = 16;
-        static final long SIN_FAMILY = 0;
-        static final long SIN_PORT = 2;
-        static final long SIN_ADDR = 4;
-
-        private SockaddrIn() {}
+    interface SockaddrIn {
+        long SIZE = 16;
+        long SIN_FAMILY = 0;
+        long SIN_PORT = 2;
+        long SIN_ADDR = 4;
     }
 
     /** {@code struct sockaddr_in6}. */
-    static final class SockaddrIn6 {
-        static final long SIZE = 28;
-        static final long SIN6_FAMILY = 0;
-        static final long SIN6_PORT = 2;
-        static final long SIN6_ADDR = 8;
-        static final long SIN6_SCOPE_ID = 24;
-
-        private SockaddrIn6() {}
+    interface SockaddrIn6 {
+        long SIZE = 28;
+        long SIN6_FAMILY = 0;
+        long SIN6_PORT = 2;
+        long SIN6_ADDR = 8;
+        long SIN6_SCOPE_ID = 24;
     }
 }

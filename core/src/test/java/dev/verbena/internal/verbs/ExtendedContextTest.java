@@ -21,7 +21,7 @@ class ExtendedContextTest {
             all.asSlice(verbs_context.context$offset(), ibv_context.sizeof());
 
     private long find(long offset) {
-        return new ExtendedContext(context.address()).function(offset).address().address();
+        return DeviceControl.extended(context.address(), offset).address().address();
     }
 
     private void extended(long size) {

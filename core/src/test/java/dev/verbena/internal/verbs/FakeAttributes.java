@@ -59,7 +59,7 @@ final class FakeAttributes {
             MemorySegment moderation = ibv_device_attr_ex.cq_mod_caps(all);
             ibv_cq_moderation_caps.max_cq_count(moderation, (short) of.moderationCount);
             ibv_cq_moderation_caps.max_cq_period(moderation, (short) of.moderationCount);
-            return DeviceQueries.info(
+            return DeviceAttributes.info(
                     name, of.iwarp ? Verbs.IBV_TRANSPORT_IWARP : of.transport, all.address());
         }
     }
@@ -75,7 +75,7 @@ final class FakeAttributes {
             ibv_port_attr.link_layer(a, (byte) (of.ethernet ? 2 : 1));
             a.set(ValueLayout.JAVA_INT, 52, of.speed); // active_speed_ex
             ibv_port_attr.active_width(a, (byte) of.width);
-            return DeviceQueries.read(number, a.address(), ports);
+            return DeviceAttributes.port(number, a.address(), ports);
         }
     }
 }

@@ -4,6 +4,7 @@ import dev.verbena.bindings.Verbs;
 import dev.verbena.bindings.ibv_ah_attr;
 import dev.verbena.bindings.ibv_global_route;
 import dev.verbena.bindings.ibv_qp_attr;
+import dev.verbena.internal.verbs.StateChange.Attribute;
 
 import java.lang.foreign.MemorySegment;
 import java.net.InetAddress;
@@ -18,12 +19,13 @@ import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.atomic.AtomicReference;
+import java.util.function.Consumer;
 
 /**
  * A connection manager that does not exist, with a network of one host, on which any call can be
  * refused, any event left out, and any other made up.
  */
-public final class FakeConnections implements ConnectionControl {
+public final class FakeConnections extends ConnectionControl {
     /** The service level of every path. */
     public static final byte PATH_SERVICE_LEVEL = 3;
 
@@ -65,6 +67,9 @@ public final class FakeConnections implements ConnectionControl {
     // What tests look at.
     /** What was called, in order, as in "connect" or "destroy". */
     public final List<String> calls = new CopyOnWriteArrayList<>();
+
+    /** Called first by each call that makes or changes an identifier, with its name; may throw. */
+    public volatile Consumer<String> beforeStep = step -> {};
 
     /** The parameters that the last connect and the last accept sent to the peer. */
     public ConnectionParameters lastConnect;
@@ -225,6 +230,7 @@ public final class FakeConnections implements ConnectionControl {
 
     @Override
     public synchronized long create(long channel, long key) {
+        beforeStep.accept("create");
         Error thrown = creating.getAndSet(null);
         if (thrown != null) {
             throw thrown;
@@ -284,6 +290,7 @@ public final class FakeConnections implements ConnectionControl {
 
     @Override
     public synchronized int bind(long address, InetSocketAddress to) {
+        beforeStep.accept("bind");
         int error = call("bind");
         if (error != 0) {
             return error;
@@ -311,6 +318,7 @@ public final class FakeConnections implements ConnectionControl {
 
     @Override
     public synchronized int listen(long address, int backlog) {
+        beforeStep.accept("listen");
         Id id = ids.get(address);
         if (ids.values().stream().anyMatch(o -> o != id && id.local.equals(o.local))) {
             return -Errno.EADDRINUSE;
@@ -362,6 +370,7 @@ public final class FakeConnections implements ConnectionControl {
 
     @Override
     public synchronized int resolveRoute(long address, int milliseconds) {
+        beforeStep.accept("resolveRoute");
         int error = call("resolveRoute");
         if (error == 0) {
             ids.get(address).state = "ROUTING";
@@ -393,6 +402,7 @@ public final class FakeConnections implements ConnectionControl {
 
     @Override
     public synchronized int connect(long address, ConnectionParameters parameters) {
+        beforeStep.accept("connect");
         int error = call("connect");
         if (error != 0) {
             return error;
@@ -428,6 +438,7 @@ public final class FakeConnections implements ConnectionControl {
 
     @Override
     public synchronized int accept(long address, ConnectionParameters parameters) {
+        beforeStep.accept("accept");
         Error thrown = accepting.getAndSet(null);
         if (thrown != null) {
             throw thrown;
@@ -455,6 +466,7 @@ public final class FakeConnections implements ConnectionControl {
 
     @Override
     public synchronized int establish(long address) {
+        beforeStep.accept("establish");
         int error = call("establish");
         if (error == 0) {
             Id id = ids.get(address);
@@ -469,6 +481,7 @@ public final class FakeConnections implements ConnectionControl {
 
     @Override
     public synchronized int reject(long address, byte[] data) {
+        beforeStep.accept("reject");
         int error = call("reject");
         if (error == 0) {
             refuse(ids.get(address), data);
@@ -478,6 +491,7 @@ public final class FakeConnections implements ConnectionControl {
 
     @Override
     public synchronized int disconnect(long address) {
+        beforeStep.accept("disconnect");
         int error = call("disconnect");
         if (error == 0) {
             Id id = ids.get(address);
@@ -501,6 +515,7 @@ public final class FakeConnections implements ConnectionControl {
 
     @Override
     public synchronized IdentifierInfo describe(long address) {
+        beforeStep.accept("describe");
         Error error = describing.getAndSet(null);
         if (error != null) {
             throw error;
@@ -511,6 +526,7 @@ public final class FakeConnections implements ConnectionControl {
 
     @Override
     public synchronized int fillIn(long address, StateChange change) {
+        beforeStep.accept("fillIn");
         int error = call("fillIn " + change.state());
         if (error == 0) {
             Id id = ids.get(address);
@@ -548,15 +564,15 @@ public final class FakeConnections implements ConnectionControl {
                         | Verbs.IBV_QP_RQ_PSN
                         | Verbs.IBV_QP_MAX_DEST_RD_ATOMIC
                         | Verbs.IBV_QP_MIN_RNR_TIMER);
-        change.inboundReads(there == null ? 1 : there.outboundReads());
+        change.set(Attribute.INBOUND_READS, there == null ? 1 : there.outboundReads());
     }
 
     /** As cm_init_qp_rts_attr does, of a peer that asks for seven retries. */
     private static void toSend(ConnectionParameters there, StateChange change) {
         change.mask(Verbs.IBV_QP_STATE | Verbs.IBV_QP_SQ_PSN);
-        change.ackTimeout(PATH_ACK_TIMEOUT);
-        change.retries(7);
-        change.rnrRetries(there == null ? 0 : there.rnrRetries());
-        change.outboundReads(there == null ? 1 : there.inboundReads());
+        change.set(Attribute.ACK_TIMEOUT, PATH_ACK_TIMEOUT);
+        change.set(Attribute.RETRIES, 7);
+        change.set(Attribute.RNR_RETRIES, there == null ? 0 : there.rnrRetries());
+        change.set(Attribute.OUTBOUND_READS, there == null ? 1 : there.inboundReads());
     }
 }

@@ -32,7 +32,7 @@ import java.util.random.RandomGenerator;
  * FakeAsyncEvents} and {@link FakeAttributes} answer for the device. All but the events are guarded
  * by the monitor of this object.
  */
-public final class FakeDevice extends FakeSettings implements DeviceControl {
+public final class FakeDevice extends FakeSettings {
     private final FakeObjects objects = new FakeObjects(this);
     private final FakeAsyncEvents asyncEvents = new FakeAsyncEvents(this);
     private final FakeMemory memory = new FakeMemory(this, objects);
@@ -347,6 +347,12 @@ public final class FakeDevice extends FakeSettings implements DeviceControl {
     }
 
     @Override
+    public int await(int milliseconds, int... descriptors) {
+        IntSupplier instead = loopWaits.poll();
+        return instead == null ? super.await(milliseconds, descriptors) : instead.getAsInt();
+    }
+
+    @Override
     public int asyncDescriptor() {
         return asyncEvents.descriptor();
     }
@@ -360,6 +366,7 @@ public final class FakeDevice extends FakeSettings implements DeviceControl {
 
     @Override
     public synchronized long allocatePd() {
+        beforeStep.accept("allocatePd");
         return objects.makePlain("pd");
     }
 
@@ -370,6 +377,7 @@ public final class FakeDevice extends FakeSettings implements DeviceControl {
 
     @Override
     public synchronized long registerMemory(long pd, MemorySegment memory, int access) {
+        beforeStep.accept("registerMemory");
         return this.memory.register(memory, access);
     }
 
@@ -408,6 +416,7 @@ public final class FakeDevice extends FakeSettings implements DeviceControl {
 
     @Override
     public synchronized long allocateWindow(long pd) {
+        beforeStep.accept("allocateWindow");
         return memory.allocateWindow();
     }
 
@@ -435,6 +444,7 @@ public final class FakeDevice extends FakeSettings implements DeviceControl {
 
     @Override
     public synchronized long createChannel() {
+        beforeStep.accept("createChannel");
         return completions.createChannel();
     }
 
@@ -485,6 +495,7 @@ public final class FakeDevice extends FakeSettings implements DeviceControl {
 
     @Override
     public synchronized long createCq(int depth, long channel, int vector, long context) {
+        beforeStep.accept("createCq");
         return completions.create(depth, channel, vector, context);
     }
 
@@ -510,6 +521,7 @@ public final class FakeDevice extends FakeSettings implements DeviceControl {
 
     @Override
     public synchronized long createSrq(long pd, int depth, int sge) {
+        beforeStep.accept("createSrq");
         return queuePairs.createShared();
     }
 
@@ -527,6 +539,7 @@ public final class FakeDevice extends FakeSettings implements DeviceControl {
     @Override
     public synchronized long createQp(
             long pd, long sendCq, long receiveCq, long srq, QueuePairShape shape) {
+        beforeStep.accept("createQp");
         return queuePairs.create(sendCq, receiveCq, srq, shape);
     }
 
@@ -540,11 +553,13 @@ public final class FakeDevice extends FakeSettings implements DeviceControl {
 
     @Override
     public synchronized int toInit(long qp, int port, int access) {
+        beforeStep.accept("toInit");
         return queuePairs.toInit(qp);
     }
 
     @Override
     public synchronized int change(long qp, StateChange change) {
+        beforeStep.accept("change");
         return queuePairs.change(qp, change);
     }
 

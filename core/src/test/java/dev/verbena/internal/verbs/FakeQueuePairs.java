@@ -177,7 +177,7 @@ final class FakeQueuePairs {
             settings.changeError = 0;
             return -error;
         }
-        settings.lastRnrUnlimited = change.rnrRetries() == 7;
+        settings.lastRnrUnlimited = change.get(StateChange.Attribute.RNR_RETRIES) == 7;
         pairs.get(qp).state =
                 switch (change.state()) {
                     case StateChange.INITIALIZED -> State.INIT;

@@ -12,6 +12,7 @@ import java.util.Queue;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.atomic.AtomicReference;
+import java.util.function.Consumer;
 import java.util.function.IntSupplier;
 import java.util.function.Predicate;
 
@@ -19,7 +20,7 @@ import java.util.function.Predicate;
  * What a test sets of a {@link FakeDevice}, and what it reads afterwards. Error numbers are
  * positive; 0 stands for success.
  */
-abstract class FakeSettings {
+abstract class FakeSettings extends DeviceControl {
     /** Vendor ids, to make it behave as one of them. */
     public static final int PLAIN = 0x1234;
 
@@ -30,6 +31,9 @@ abstract class FakeSettings {
     public static final long NODE_GUID = 0x0200_5EFF_FE00_5301L;
 
     static final Runnable NOTHING = () -> {};
+
+    /** Called first by each call that makes or changes an object, with its name. It may throw. */
+    public volatile Consumer<String> beforeStep = step -> {};
 
     /** When a queue pair in the error state has ended the shared receives it took, and says so. */
     public enum LastReceive {
@@ -158,6 +162,9 @@ abstract class FakeSettings {
 
     /** What the next waits for a completion channel do instead, each once. */
     public final Queue<IntSupplier> waits = new ConcurrentLinkedQueue<>();
+
+    /** What the next waits of the event thread do instead, each once. */
+    public final Queue<IntSupplier> loopWaits = new ConcurrentLinkedQueue<>();
 
     /** How long each wait for a completion channel was to last at most, and how it ended. */
     public final List<Integer> sleeps = Collections.synchronizedList(new ArrayList<>());

@@ -4,10 +4,10 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import org.junit.jupiter.api.Test;
 
-class RdmaCoreTest {
+class LibrariesTest {
     @Test
     void aMissingLibraryIsOneSentenceWithThePackagesToInstall() {
-        assertThat(RdmaCore.problemWith("libnot-there.so.1", "some-debian-package", "some-fedora"))
+        assertThat(Libraries.problemWith("libnot-there.so.1", "some-debian-package", "some-fedora"))
                 .isEqualTo(
                         "libnot-there.so.1, a library of rdma-core, cannot be loaded: install it with"
                                 + " \"apt install some-debian-package\" (Debian, Ubuntu) or \"dnf install some-fedora\" (Fedora)");
@@ -15,6 +15,6 @@ class RdmaCoreTest {
 
     @Test
     void aPresentLibraryIsNoProblem() {
-        assertThat(RdmaCore.problemWith("libc.so.6", "libc6", "glibc")).isEmpty();
+        assertThat(Libraries.problemWith("libc.so.6", "libc6", "glibc")).isEmpty();
     }
 }

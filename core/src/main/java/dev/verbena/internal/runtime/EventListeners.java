@@ -1,17 +1,15 @@
-package dev.verbena.internal.device;
+package dev.verbena.internal.runtime;
 
 import dev.verbena.AdapterEvent;
 import dev.verbena.Status;
 import dev.verbena.VerbenaException;
-import dev.verbena.internal.events.DeviceEvent;
 import dev.verbena.internal.events.FlightRecording;
-import dev.verbena.internal.runtime.AdapterEvents;
-import dev.verbena.internal.runtime.SerialCallbacks;
-import dev.verbena.internal.runtime.Threads;
+import dev.verbena.internal.events.FlightRecording.DeviceEvent;
 import dev.verbena.internal.util.Text;
 import dev.verbena.internal.verbs.AsyncEvent;
 
 import java.util.List;
+import java.util.Objects;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.Consumer;
@@ -22,7 +20,7 @@ import java.util.function.Consumer;
  * <p>The event thread hands each event to every listener's own sequence of callbacks: a listener
  * that waits delays neither that thread nor another listener.
  */
-public final class EventListeners implements AdapterEvents.Observer {
+public final class EventListeners {
     private final String device;
     private final List<Listener> listeners = new CopyOnWriteArrayList<>();
 
@@ -71,16 +69,12 @@ public final class EventListeners implements AdapterEvents.Observer {
         return listener;
     }
 
-    @Override
-    public void arrived(AsyncEvent event) {
+    /** Hands an event of the device to all listeners. Called by the event thread. */
+    void arrived(AsyncEvent event) {
         try {
             if (FlightRecording.on()) {
-                Object object = event.object();
-                DeviceEvent.record(
-                        device,
-                        event.port(),
-                        event.type().name(),
-                        object == null ? "" : object.toString());
+                String object = Objects.toString(event.object(), "");
+                DeviceEvent.record(device, event.port(), event.type().name(), object);
             }
         } finally {
             for (Listener listener : listeners) {
@@ -89,7 +83,7 @@ public final class EventListeners implements AdapterEvents.Observer {
         }
     }
 
-    @Override
+    /** Tells all listeners, once each, that no event will be taken any more. */
     public void threadEnded() {
         for (Listener listener : listeners) {
             if (!listener.ended.getAndSet(true)) {
