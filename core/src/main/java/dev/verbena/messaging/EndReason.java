@@ -46,7 +46,7 @@ final class EndReason {
     private static final MessagingException NO_MEMORY =
             new MessagingException(
                     Status.INSUFFICIENT_RESOURCES,
-                    "The channel is closed: the JVM had no memory to say why",
+                    "The connection is closed: the JVM had no memory to say why",
                     null);
 
     private final ReentrantLock lock; // of the channel

@@ -2,16 +2,13 @@ package dev.verbena.messaging;
 
 import com.google.errorprone.annotations.CheckReturnValue;
 
-import dev.verbena.BufferList;
 import dev.verbena.ConnectionOptions;
 import dev.verbena.Connector;
 import dev.verbena.MemoryRegion;
 import dev.verbena.OpFlags;
 import dev.verbena.PooledBuffer;
-import dev.verbena.PostResult;
 import dev.verbena.QueuePair;
 import dev.verbena.QueuePairLimits;
-import dev.verbena.RemoteMemory;
 import dev.verbena.Status;
 import dev.verbena.VerbenaException;
 import dev.verbena.internal.util.Arguments;
@@ -239,7 +236,8 @@ public final class MessageChannel extends PolledConnection<SendCallback> {
             long length,
             @Nullable SendCallback callback,
             @Nullable Object attachment) {
-        return post(RequestKind.SEND, data, offset, length, null, null, 0, callback, attachment)
+        return outbox.submit(
+                        RequestKind.SEND, data, offset, length, null, null, 0, callback, attachment)
                 .status();
     }
 
@@ -270,45 +268,6 @@ public final class MessageChannel extends PolledConnection<SendCallback> {
     @CheckReturnValue
     public CompletableFuture<Void> sendAsync(MemorySegment data) {
         return roomWait.async(RequestKind.SEND, data, null, null);
-    }
-
-    private void checkLength(long length) {
-        if (length > maxMessage) {
-            throw new IllegalArgumentException(
-                    "A message of %,d bytes is longer than the %,d that both ends of %s take (MessagingOptions.withMaxMessage)"
-                            .formatted(length, maxMessage, this));
-        }
-    }
-
-    /** Posts a request if the channel is open and has room. */
-    PostResult post(
-            RequestKind kind,
-            MemorySegment data,
-            long offset,
-            long length,
-            @Nullable BufferList local,
-            @Nullable RemoteMemory remote,
-            long remoteOffset,
-            @Nullable SendCallback callback,
-            @Nullable Object attachment) {
-        checkLength(length);
-        lock.lock();
-        try {
-            return takesRequests()
-                    ? outbox.submit(
-                            kind,
-                            data,
-                            offset,
-                            length,
-                            local,
-                            remote,
-                            remoteOffset,
-                            callback,
-                            attachment)
-                    : PostResult.NOT_CONNECTED;
-        } finally {
-            lock.unlock();
-        }
     }
 
     // ---- the memory of this side

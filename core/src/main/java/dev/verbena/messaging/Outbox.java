@@ -154,7 +154,8 @@ final class Outbox {
     }
 
     /**
-     * Posts a request, unless there is no room or others wait for it already.
+     * Posts a request, if the channel is open, there is room and nobody waits for it already. From
+     * any thread; takes the lock.
      *
      * @param data the message, if it has one
      * @param local what is written, or where a read goes
@@ -171,12 +172,33 @@ final class Outbox {
             long remoteOffset,
             @Nullable SendCallback callback,
             @Nullable Object attachment) {
-        if (pending.isEmpty() && hasRoom(kind)) {
-            return post(
-                    kind, data, offset, length, local, remote, remoteOffset, callback, attachment);
+        if (length > channel.maxMessage()) {
+            throw new IllegalArgumentException(
+                    "A message of %,d bytes is longer than the %,d that both sides of %s take (MessagingOptions.withMaxMessage)"
+                            .formatted(length, channel.maxMessage(), channel));
         }
-        channel.counts.foundNoRoom();
-        return PostResult.FULL;
+        channel.lock.lock();
+        try {
+            if (!channel.takesRequests()) {
+                return PostResult.NOT_CONNECTED;
+            }
+            if (pending.isEmpty() && hasRoom(kind)) {
+                return post(
+                        kind,
+                        data,
+                        offset,
+                        length,
+                        local,
+                        remote,
+                        remoteOffset,
+                        callback,
+                        attachment);
+            }
+            channel.counts.foundNoRoom();
+            return PostResult.FULL;
+        } finally {
+            channel.lock.unlock();
+        }
     }
 
     /** Has a request wait for room; false when too many futures do already. */
@@ -493,8 +515,8 @@ final class Outbox {
         RequestKind kind = kinds[requests.oldest()];
         return switch (kind) {
             case WRITE, READ ->
-                    "a %s was not completed".formatted(kind.name().toLowerCase(Locale.ROOT));
-            case INVALIDATE -> "an invalidate was not completed";
+                    "a %s did not complete".formatted(kind.name().toLowerCase(Locale.ROOT));
+            case INVALIDATE -> "the invalidation of an exposure's token did not complete";
             default -> "a message was not acknowledged";
         };
     }

@@ -68,7 +68,8 @@ public final class PeerMemory {
             long offset,
             @Nullable SendCallback callback,
             @Nullable Object attachment) {
-        return channel.post(
+        return channel.outbox
+                .submit(
                         RequestKind.WRITE,
                         NOTHING,
                         0,
@@ -116,7 +117,8 @@ public final class PeerMemory {
             BufferList local,
             @Nullable SendCallback callback,
             @Nullable Object attachment) {
-        return channel.post(
+        return channel.outbox
+                .submit(
                         RequestKind.READ,
                         NOTHING,
                         0,
@@ -163,7 +165,8 @@ public final class PeerMemory {
             RemoteMemory taken,
             @Nullable SendCallback callback,
             @Nullable Object attachment) {
-        return channel.post(
+        return channel.outbox
+                .submit(
                         RequestKind.SEND_AND_INVALIDATE,
                         data,
                         offset,
@@ -213,7 +216,8 @@ public final class PeerMemory {
             long length,
             @Nullable SendCallback callback,
             @Nullable Object attachment) {
-        return channel.post(
+        return channel.outbox
+                .submit(
                         RequestKind.WRITE_AND_INVALIDATE,
                         data,
                         offset,

@@ -328,7 +328,7 @@ abstract sealed class PolledConnection<C> implements AutoCloseable
     /** The program's code threw, which ends the connection and is logged. */
     final void failedInProgram(String code, Throwable t) {
         fail(Status.INTERNAL_ERROR, code + " threw", t);
-        MessagingLog.error("%s: %s threw; the channel ends".formatted(this, code), t);
+        MessagingLog.error("%s: %s threw, which ends it".formatted(this, code), t);
     }
 
     // ---- the end

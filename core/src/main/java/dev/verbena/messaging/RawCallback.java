@@ -9,12 +9,12 @@ import org.jspecify.annotations.Nullable;
 public interface RawCallback {
     /**
      * A request has ended. Called by the thread of the {@link Poller}, and must not block. If this
-     * throws, the channel ends with INTERNAL_ERROR.
+     * throws, the connection ends with INTERNAL_ERROR.
      *
-     * @param channel the channel
+     * @param connection the connection
      * @param attachment what the request was posted with
-     * @param status SUCCESS; otherwise why the channel ends: what became of the request is not
+     * @param status SUCCESS; otherwise why the connection ends: what became of the request is not
      *     known, but the device does not use its memory any more
      */
-    void ended(RawConnection channel, @Nullable Object attachment, Status status);
+    void ended(RawConnection connection, @Nullable Object attachment, Status status);
 }

@@ -34,16 +34,16 @@ import java.util.function.Consumer;
  *
  * <p><b>Connecting.</b> One side calls {@link #connect}, the other {@link #accept} for a request
  * that a {@link dev.verbena.Listener} brought. The private data of both sides is the program's. A
- * channel that could not be connected ends, and needs no cleanup.
+ * connection that could not be connected ends, and needs no cleanup.
  *
  * <p><b>Depth.</b> Each request counts until it completed, binds and invalidates too: a protocol
  * whose commands bind a window, send, and perhaps invalidate needs an initiator depth of three
  * times as many as commands are outstanding.
  *
  * <p><b>Requests</b> return as those of {@link QueuePair} do, and refuse in the same way. Those
- * that the provider refuses, with an errno, end the channel, too; a bind does not, which may only
- * lack memory for a new window. Those with SILENT_SUCCESS have no callback. Each of the others has,
- * once: when it has ended, or with the reason when the channel ends.
+ * that the provider refuses, with an errno, end the connection, too; a bind does not, which may
+ * only lack memory for a new window. Those with SILENT_SUCCESS have no callback. Each of the others
+ * has, once: when it has ended, or with the reason when the connection ends.
  *
  * <p><b>The end.</b> What the peer sent before it disconnected is delivered first, and what it had
  * acknowledged is reported as sent; then each other request has the reason.
@@ -68,7 +68,8 @@ public final class RawConnection extends PolledConnection<RawCallback> {
         Arguments.notNull(poller, "poller");
         Arguments.notNull(limits, "limits");
         if (timeout != null) {
-            checkPositive("The timeout of requests is longer than 0, or null for none", timeout);
+            checkPositive(
+                    "The timeout of requests must be longer than zero, or null for none", timeout);
         }
         if (shared == null) {
             RawReceives.checkSize(limits.receiveDepth(), receiveBytes);
@@ -92,15 +93,15 @@ public final class RawConnection extends PolledConnection<RawCallback> {
     }
 
     /**
-     * Makes a channel with receives of its own, and posts them.
+     * Makes a connection with receives of its own, and posts them.
      *
      * @param poller polls for it
      * @param limits of the queue pair; each of its receives is posted
      * @param receiveBytes how long each receive is, at least 1
-     * @param timeout the deadline of each request, which ends the channel with IO_TIMEOUT; looked
-     *     at every 100 ms; null for none
+     * @param timeout the deadline of each request, which ends the connection with IO_TIMEOUT;
+     *     looked at every 100 ms; null for none
      * @param handler receives the messages, and the end
-     * @return the channel, to be closed by the caller
+     * @return the connection, to be closed by the caller
      * @throws VerbenaException as {@link dev.verbena.ProtectionDomain#createQueuePair} does
      */
     @CheckReturnValue
@@ -114,14 +115,14 @@ public final class RawConnection extends PolledConnection<RawCallback> {
     }
 
     /**
-     * Makes a channel that takes its receives from a shared pool.
+     * Makes a connection that takes its receives from a shared pool.
      *
      * @param poller polls for it, and for all others of the pool
      * @param limits of the queue pair; its receives do not count
      * @param receives the pool, of the same poller
      * @param timeout as {@link #create(Poller, QueuePairLimits, int, Duration, RawHandler)}
      * @param handler receives the messages, and the end
-     * @return the channel, to be closed by the caller
+     * @return the connection, to be closed by the caller
      * @throws VerbenaException as {@link dev.verbena.ProtectionDomain#createQueuePair} does
      */
     @CheckReturnValue
@@ -221,15 +222,15 @@ public final class RawConnection extends PolledConnection<RawCallback> {
     }
 
     /**
-     * Sets a deadline for the next message, whichever it is: if none comes in time, the channel
+     * Sets a deadline for the next message, whichever it is: if none comes in time, the connection
      * ends with IO_TIMEOUT. For a peer that received a request, and does not answer. Without it, a
-     * channel waits for messages without limit.
+     * connection waits for messages without limit.
      *
      * @param timeout how long from now, positive; looked at every 100 ms; replaces that of an
      *     earlier call
      */
     public void expectMessageWithin(Duration timeout) {
-        checkPositive("The deadline of a message is longer than 0", timeout);
+        checkPositive("The deadline of a message must be longer than zero", timeout);
         lock.lock();
         try {
             messageTicks = PollerClock.ticks(timeout);
@@ -417,7 +418,7 @@ public final class RawConnection extends PolledConnection<RawCallback> {
             }
             PostResult result = pair.bind(requests.next(), window, region, offset, length, flags);
             // A refused bind, which may only lack memory for a new window, does not end the
-            // channel.
+            // connection.
             return result.isAccepted() ? began(result, flags, callback, attachment) : result;
         } finally {
             lock.unlock();
@@ -427,7 +428,7 @@ public final class RawConnection extends PolledConnection<RawCallback> {
     /**
      * Invalidates the token of a window of this side (NdkInvalidate).
      *
-     * @param window bound by this channel
+     * @param window bound by this connection
      * @param flags as those of {@link QueuePair#invalidate}
      * @param callback called when it has ended; null for none
      * @param attachment what the callback gets

@@ -51,7 +51,7 @@ public final class RawMessage {
     /**
      * The memory that it begins at, as long as the receive is. Allocates nothing.
      *
-     * @return the memory; closed when the channel, or the pool of shared receives, is
+     * @return the memory; closed when the connection, or the pool of shared receives, is
      */
     @CheckReturnValue
     public MemorySegment buffer() {
@@ -118,9 +118,9 @@ public final class RawMessage {
 
     /**
      * Posts its receive again, once for each message, by the polling thread or any other; shared
-     * receives also when the channel has ended. The message is not to be read any more.
+     * receives also when the connection has ended. The message is not to be read any more.
      *
-     * @return {@link PostResult#ACCEPTED}; or, not posted: NOT_CONNECTED when the channel or the
+     * @return {@link PostResult#ACCEPTED}; or, not posted: NOT_CONNECTED when the connection or the
      *     shared pool was closed, or the provider's error, and this may be called again
      * @throws IllegalStateException when it was posted already
      */

@@ -20,14 +20,15 @@ import java.util.Arrays;
 
 /**
  * The receives of {@link RawConnection}s with their memory. {@link #shared} makes a pool that many
- * channels take their receives from: memory for as many messages as come at once, not for as many
- * as all peers together could send. When it is empty, peers' messages wait in their own queues
+ * connections take their receives from: memory for as many messages as come at once, not for as
+ * many as all peers together could send. When it is empty, peers' messages wait in their own queues
  * (RNR), so one peer can hold up the others.
  *
- * <p>When the pool's device fails, or refuses a receive that no message has used, all channels of
- * the pool end.
+ * <p>When the pool's device fails, or refuses a receive that no message has used, all connections
+ * of the pool end.
  *
- * <p>The poller that it was made for must be the one of all its channels, which are closed first.
+ * <p>The poller that it was made for must be the one of all its connections, which are closed
+ * first.
  */
 public final class RawReceives implements AutoCloseable {
     private final Poller poller;
@@ -76,10 +77,10 @@ public final class RawReceives implements AutoCloseable {
     /**
      * Makes a pool, and posts its receives.
      *
-     * @param poller polls for all channels that use it
+     * @param poller polls for all connections that use it
      * @param count how many receives, at least 1
      * @param bytes how long each is, at least 1
-     * @return the pool, to be closed by the caller after its channels
+     * @return the pool, to be closed by the caller after its connections
      * @throws VerbenaException as {@link ProtectionDomain#createSharedReceiveQueue} does
      */
     @CheckReturnValue
@@ -105,27 +106,27 @@ public final class RawReceives implements AutoCloseable {
     static void checkSize(int count, int bytes) {
         if (count < 1 || bytes < 1) {
             throw new IllegalArgumentException(
-                    "A raw channel or a pool has 1 or more receives of 1 or more bytes each, not %,d of %,d bytes"
+                    "A raw connection or a pool has 1 or more receives of 1 or more bytes each, not %,d of %,d bytes"
                             .formatted(count, bytes));
         }
     }
 
     /**
-     * Throws if a channel of this poller cannot use the receives: another thread polls for them.
+     * Throws if a connection of this poller cannot use the receives: another thread polls for them.
      */
     void checkPoller(Poller ofChannel) {
         if (ofChannel != poller) {
             throw new IllegalArgumentException(
-                    "The receives were made for another poller than the channel's, which would not poll for them. Use RawReceives.shared(poller, ...) with the same poller");
+                    "The receives were made for another poller than the connection's, which would not poll for them. Use RawReceives.shared(poller, ...) with the same poller");
         }
     }
 
-    /** Those of one channel, which has reserved the completions. */
+    /** Those of one connection, which has reserved the completions. */
     static RawReceives of(Poller poller, PollerQueue queue, int count, int bytes) {
         return new RawReceives(poller, queue, 0, count, bytes, false);
     }
 
-    /** The queue pair of a channel; receives that are its own are posted. */
+    /** The queue pair of a connection; receives that are its own are posted. */
     QueuePair createPair(PollerQueue sends, QueuePairLimits limits) {
         SharedReceiveQueue from = shared;
         if (from != null) {
@@ -163,8 +164,8 @@ public final class RawReceives implements AutoCloseable {
     }
 
     /**
-     * A receive was not used: the other channels of the pool may have it. One that is refused would
-     * be missing for ever.
+     * A receive was not used: the other connections of the pool may have it. One that is refused
+     * would be missing for ever.
      */
     void giveBack(int slot) {
         if (shared != null) {

@@ -126,7 +126,7 @@ final class RoomWait {
         channel.lock.lock();
         try {
             PostResult result =
-                    channel.post(
+                    outbox.submit(
                             kind,
                             data,
                             0,

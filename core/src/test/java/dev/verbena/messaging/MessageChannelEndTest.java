@@ -23,6 +23,7 @@ import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 import java.lang.foreign.MemorySegment;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
@@ -169,6 +170,42 @@ class MessageChannelEndTest {
             assertThat(two.b.closed()).isCompletedWithValue(Status.INTERNAL_ERROR);
             assertThat(two.b.closeReason()).hasMessageContaining("sent immediate data");
             assertThat(ended).hasSize(1);
+        }
+    }
+
+    @Test
+    void aMessageWithImmediateDataEndsIt() {
+        try (OneThread two = OneThread.open()) {
+            two.a
+                    .pair()
+                    .sendWithImmediate(0, new BufferList(1), 5, OpFlags.SILENT_SUCCESS)
+                    .orThrow();
+            two.run();
+            assertThat(two.b.closeReason()).hasMessageContaining("sent immediate data");
+        }
+    }
+
+    /** Until it is, the device may still read or write what the request names. */
+    @Test
+    void callbacksComeWhenTheQueuePairIsDestroyed() {
+        try (OneThread two = OneThread.open()) {
+            List<String> log = new ArrayList<>();
+            two.device.running = false;
+            two.b
+                    .trySend(
+                            text("x"),
+                            0,
+                            1,
+                            (of, nothing, status) -> {
+                                of.pair().awaitClosed(Duration.ZERO);
+                                log.add(status.name());
+                            },
+                            null)
+                    .orThrow();
+            two.b.fail(Status.CANCELLED, "test", null);
+            two.device.running = true;
+            two.run();
+            assertThat(log).containsExactly("CANCELLED");
         }
     }
 

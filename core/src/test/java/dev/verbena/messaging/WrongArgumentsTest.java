@@ -109,7 +109,7 @@ class WrongArgumentsTest {
                 "1 or more receives of 1 or more bytes each, not 4 of -1 bytes",
                 () -> RawConnection.create(poller, LIMITS, -1, null, handler));
         isRefused(
-                "longer than 0, or null for none, not -1 s",
+                "longer than zero, or null for none, not -1 s",
                 () -> RawConnection.create(poller, LIMITS, 64, Duration.ofSeconds(-1), handler));
     }
 
@@ -126,7 +126,7 @@ class WrongArgumentsTest {
         try (Poller other = Poller.onThisThread(adapter, IdleStrategy.busySpin());
                 RawReceives receives = RawReceives.shared(other, 4, 64)) {
             isRefused(
-                    "made for another poller than the channel's",
+                    "made for another poller than the connection's",
                     () -> RawConnection.create(poller, LIMITS, receives, null, handler));
         }
     }
