@@ -251,7 +251,15 @@ public final class Adapter extends NativeObject {
             AdapterEvents running = events();
             AdapterEvent.Registration registration =
                     running.listeners()
-                            .add(event -> listener.accept(new AdapterEvent(this, event)));
+                            .add(
+                                    event ->
+                                            listener.accept(
+                                                    new AdapterEvent(
+                                                            this,
+                                                            event.type(),
+                                                            event.number(),
+                                                            event.port(),
+                                                            event.object())));
             if (running.ended()) { // perhaps before it was added
                 running.listeners().threadEnded();
             }

@@ -2,9 +2,6 @@ package dev.verbena;
 
 import com.google.errorprone.annotations.CheckReturnValue;
 
-import dev.verbena.internal.events.FlightRecording.DeviceEvent;
-import dev.verbena.internal.verbs.AsyncEvent;
-
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -15,10 +12,18 @@ import org.jspecify.annotations.Nullable;
  *
  * <p>Later versions may add types, so a {@code switch} over {@link #type} needs a {@code default}.
  *
- * <p>Immutable.
+ * @param adapter the adapter of the device, which may be closed by now
+ * @param type what happened
+ * @param number the event's number in verbs, {@code enum ibv_event_type}; -1 for {@link
+ *     Type#DEVICE_REMOVED} and {@link Type#EVENTS_ENDED}, which verbs does not have
+ * @param port the number of the port, from 1, for event types that concern a port; otherwise 0
+ * @param object the {@link QueuePair}, {@link CompletionQueue} or {@link SharedReceiveQueue}, for
+ *     event types that concern one; it may be closed by now. Null for all other types, and if it
+ *     was closed before the event was taken
  */
 @CheckReturnValue
-public final class AdapterEvent {
+public record AdapterEvent(
+        Adapter adapter, Type type, int number, int port, @Nullable Object object) {
     /** What happened. */
     public enum Type {
         /** The link of a {@linkplain #port port} is up: IBV_EVENT_PORT_ACTIVE. */
@@ -59,51 +64,51 @@ public final class AdapterEvent {
          */
         DEVICE_SPEED_CHANGED,
         /**
-         * A {@linkplain #queuePair queue pair} failed: IBV_EVENT_QP_FATAL. Its outstanding requests
+         * A {@linkplain #object queue pair} failed: IBV_EVENT_QP_FATAL. Its outstanding requests
          * end with a status.
          */
         QUEUE_PAIR_FAILED,
         /**
-         * The peer of a {@linkplain #queuePair queue pair} sent a request that cannot be carried
+         * The peer of a {@linkplain #object queue pair} sent a request that cannot be carried
          * out: IBV_EVENT_QP_REQ_ERR.
          */
         QUEUE_PAIR_REQUEST_ERROR,
         /**
-         * The peer of a {@linkplain #queuePair queue pair} named memory that it may not access:
+         * The peer of a {@linkplain #object queue pair} named memory that it may not access:
          * IBV_EVENT_QP_ACCESS_ERR.
          */
         QUEUE_PAIR_ACCESS_ERROR,
         /**
-         * A {@linkplain #queuePair queue pair} received data before its connection was established
+         * A {@linkplain #object queue pair} received data before its connection was established
          * on this side: IBV_EVENT_COMM_EST. Connectors handle it.
          */
         COMMUNICATION_ESTABLISHED,
         /**
-         * The last outstanding send of a {@linkplain #queuePair queue pair} in the state SQD has
+         * The last outstanding send of a {@linkplain #object queue pair} in the state SQD has
          * ended: IBV_EVENT_SQ_DRAINED.
          */
         SEND_QUEUE_DRAINED,
         /**
-         * A failed or flushed {@linkplain #queuePair queue pair} has ended the last receive that it
+         * A failed or flushed {@linkplain #object queue pair} has ended the last receive that it
          * took from its shared receive queue: IBV_EVENT_QP_LAST_WQE_REACHED.
          */
         LAST_RECEIVE_REACHED,
-        /** A {@linkplain #queuePair queue pair} uses its alternate path: IBV_EVENT_PATH_MIG. */
+        /** A {@linkplain #object queue pair} uses its alternate path: IBV_EVENT_PATH_MIG. */
         PATH_MIGRATED,
         /**
-         * A {@linkplain #queuePair queue pair} could not change to its alternate path:
+         * A {@linkplain #object queue pair} could not change to its alternate path:
          * IBV_EVENT_PATH_MIG_ERR.
          */
         PATH_MIGRATION_FAILED,
         /**
-         * A {@linkplain #completionQueue completion queue} overran: IBV_EVENT_CQ_ERR. Its
+         * A {@linkplain #object completion queue} overran: IBV_EVENT_CQ_ERR. Its
          * completions are lost, and its queue pairs fail.
          */
         COMPLETION_QUEUE_FAILED,
-        /** A {@linkplain #sharedReceiveQueue shared receive queue} failed: IBV_EVENT_SRQ_ERR. */
+        /** A {@linkplain #object shared receive queue} failed: IBV_EVENT_SRQ_ERR. */
         SHARED_RECEIVE_QUEUE_FAILED,
         /**
-         * A {@linkplain #sharedReceiveQueue shared receive queue} has fewer receives than the
+         * A {@linkplain #object shared receive queue} has fewer receives than the
          * threshold of {@link SharedReceiveQueue#notifyBelow}: IBV_EVENT_SRQ_LIMIT_REACHED.
          */
         SHARED_RECEIVE_QUEUE_LOW,
@@ -133,96 +138,13 @@ public final class AdapterEvent {
         void close();
     }
 
-    private final Adapter adapter;
-    private final AsyncEvent event;
-
-    AdapterEvent(Adapter adapter, AsyncEvent event) {
-        this.adapter = adapter;
-        this.event = event;
-    }
-
-    /** For the Flight Recorder. */
-    void record() {
-        Object object = event.object();
-        DeviceEvent.record(
-                adapter.name(), port(), type().name(), object == null ? "" : object.toString());
-    }
-
-    /**
-     * What happened.
-     *
-     * @return the type
-     */
-    public Type type() {
-        return event.type();
-    }
-
-    /**
-     * The event's number in verbs, {@code enum ibv_event_type}.
-     *
-     * @return -1 for {@link Type#DEVICE_REMOVED} and {@link Type#EVENTS_ENDED}, which verbs does
-     *     not have
-     */
-    public int number() {
-        return event.number();
-    }
-
-    /**
-     * The adapter of the device.
-     *
-     * @return the adapter, which may be closed by now
-     */
-    public Adapter adapter() {
-        return adapter;
-    }
-
-    /**
-     * The number of the port, for event types that concern a port.
-     *
-     * @return from 1; 0 for all other types
-     */
-    public int port() {
-        return event.port();
-    }
-
-    /**
-     * The queue pair, for event types that concern one.
-     *
-     * @return the queue pair, which may be closed by now; null for all other types, and if it was
-     *     closed before the event was taken
-     */
-    public @Nullable QueuePair queuePair() {
-        return event.object() instanceof QueuePair queuePair ? queuePair : null;
-    }
-
-    /**
-     * The completion queue, for {@link Type#COMPLETION_QUEUE_FAILED}.
-     *
-     * @return the completion queue, which may be closed by now; null for all other types, and if it
-     *     was closed before the event was taken
-     */
-    public @Nullable CompletionQueue completionQueue() {
-        return event.object() instanceof CompletionQueue queue ? queue : null;
-    }
-
-    /**
-     * The shared receive queue, for event types that concern one.
-     *
-     * @return the queue, which may be closed by now; null for all other types, and if it was closed
-     *     before the event was taken
-     */
-    public @Nullable SharedReceiveQueue sharedReceiveQueue() {
-        return event.object() instanceof SharedReceiveQueue queue ? queue : null;
-    }
-
     @Override
     public String toString() {
-        Object object = event.object();
         return "%s of %s%s%s"
                 .formatted(
-                        type() == Type.OTHER ? "OTHER (%d)".formatted(number()) : type(),
+                        type == Type.OTHER ? "OTHER (%d)".formatted(number) : type,
                         adapter.name(),
-                        port() == 0 ? "" : " port " + port(),
+                        port == 0 ? "" : " port " + port,
                         object == null ? "" : ": " + object);
     }
 }

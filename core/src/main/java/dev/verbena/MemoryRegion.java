@@ -332,7 +332,7 @@ public final class MemoryRegion extends NativeObject {
      */
     @CheckReturnValue
     public RemoteMemory remoteMemory() {
-        return RemoteMemory.of(start(), remoteToken, bytes());
+        return new RemoteMemory(start(), remoteToken, bytes());
     }
 
     /**

@@ -118,7 +118,7 @@ public final class MemoryWindow extends NativeObject {
      */
     public synchronized RemoteMemory remoteMemory() {
         ensureRegion();
-        return RemoteMemory.of(start, window.token(), bytes);
+        return new RemoteMemory(start, window.token(), bytes);
     }
 
     /**

@@ -136,7 +136,7 @@ public final class PooledBuffer implements AutoCloseable {
     @CheckReturnValue
     public RemoteMemory remoteMemory() {
         ensureTaken();
-        return RemoteMemory.of(memory.start(), pool.region().remoteToken(), memory.bytes());
+        return new RemoteMemory(memory.start(), pool.region().remoteToken(), memory.bytes());
     }
 
     /**

@@ -292,7 +292,7 @@ public final class RegisteredArena extends NativeObject implements Arena {
      */
     @CheckReturnValue
     public RemoteMemory remoteMemory(MemorySegment segment) {
-        return RemoteMemory.of(
+        return new RemoteMemory(
                 segment.address(), regionOf(segment).remoteToken(), segment.byteSize());
     }
 

@@ -4,8 +4,6 @@ import com.google.errorprone.annotations.CheckReturnValue;
 
 import dev.verbena.internal.util.Arguments;
 
-import org.jspecify.annotations.Nullable;
-
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.nio.ByteOrder;
@@ -36,10 +34,14 @@ import java.util.Objects;
  *   <tr><td>16 to 19</td><td>the remote key</td></tr>
  * </table>
  *
- * <p>For protocols with their own layout, use {@link #of(long, int, long)}.
+ * <p>Protocols with their own layout send the three parts and create it from them.
+ *
+ * @param address its address in the memory of the peer
+ * @param token the remote key (NDK: token): 32 opaque bits; as a Java int it may be negative
+ * @param bytes its length
  */
 @CheckReturnValue
-public final class RemoteMemory {
+public record RemoteMemory(long address, int token, long bytes) {
     /** How many bytes it takes in a message. */
     public static final int MESSAGE_BYTES = 20;
 
@@ -50,31 +52,16 @@ public final class RemoteMemory {
     private static final int LENGTH_AT = 8;
     private static final int TOKEN_AT = 16;
 
-    private final long address;
-    private final int token;
-    private final long bytes;
-
-    private RemoteMemory(long address, int token, long bytes) {
-        this.address = address;
-        this.token = token;
-        this.bytes = bytes;
-    }
-
     /**
-     * Creates a description from its parts, for protocols with their own layout.
+     * Checks the length.
      *
-     * @param address its address in the memory of the peer
-     * @param token the remote key
-     * @param bytes its length
-     * @return the description
      * @throws IllegalArgumentException for a negative length
      */
-    public static RemoteMemory of(long address, int token, long bytes) {
+    public RemoteMemory {
         if (bytes < 0) {
             throw new IllegalArgumentException(
                     "Remote memory cannot have %d bytes".formatted(bytes));
         }
-        return new RemoteMemory(address, token, bytes);
     }
 
     /**
@@ -89,7 +76,7 @@ public final class RemoteMemory {
     public static RemoteMemory readFrom(MemorySegment message, long offset) {
         Arguments.notNull(message, "message");
         Objects.checkFromIndexSize(offset, MESSAGE_BYTES, message.byteSize());
-        return of(
+        return new RemoteMemory(
                 message.get(LONG, offset),
                 message.get(INT, offset + TOKEN_AT),
                 message.get(LONG, offset + LENGTH_AT));
@@ -127,48 +114,8 @@ public final class RemoteMemory {
         return new RemoteMemory(address + offset, token, length);
     }
 
-    /**
-     * The address.
-     *
-     * @return an address in the memory of the peer
-     */
-    public long address() {
-        return address;
-    }
-
-    /**
-     * The remote key (NDK: token).
-     *
-     * @return 32 opaque bits; as a Java int it may be negative
-     */
-    public int token() {
-        return token;
-    }
-
-    /**
-     * The length.
-     *
-     * @return the number of bytes
-     */
-    public long bytes() {
-        return bytes;
-    }
-
     boolean holds(long offset, long length) {
         return offset >= 0 && offset <= bytes - length;
-    }
-
-    @Override
-    public boolean equals(@Nullable Object other) {
-        return other instanceof RemoteMemory that
-                && address == that.address
-                && token == that.token
-                && bytes == that.bytes;
-    }
-
-    @Override
-    public int hashCode() {
-        return Objects.hash(address, token, bytes);
     }
 
     @Override

@@ -57,7 +57,7 @@ class BufferPoolTest {
                     .isEqualTo(buffer.memory().address());
             assertThat(buffer.remoteMemory())
                     .isEqualTo(
-                            RemoteMemory.of(
+                            new RemoteMemory(
                                     buffer.memory().address(), buffer.region().remoteToken(), 100));
             buffer.memory().fill((byte) buffer.index());
         }

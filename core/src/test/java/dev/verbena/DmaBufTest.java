@@ -33,7 +33,7 @@ class DmaBufTest {
             assertThat(rig.device.registeredFor.getLast() & Rights.REMOTE_WRITE).isNotZero();
             assertThat(region.bytes()).isEqualTo(8192);
             assertThat(region.remoteMemory())
-                    .isEqualTo(RemoteMemory.of(16, region.remoteToken(), 8192));
+                    .isEqualTo(new RemoteMemory(16, region.remoteToken(), 8192));
             assertThat(region.pageBytes()).isZero();
             assertThat(region)
                     .hasToString("MemoryRegion of 8192 bytes of a dma-buf, named from 0x10");

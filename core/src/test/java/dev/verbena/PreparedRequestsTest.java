@@ -117,7 +117,7 @@ class PreparedRequestsTest {
                 Arena arena = Arena.ofConfined();
                 ProtectionDomain elsewhere = rig.adapter.createProtectionDomain();
                 MemoryRegion foreign = elsewhere.register(arena.allocate(8))) {
-            RemoteMemory peer = RemoteMemory.of(Rig.REMOTE, 7, 64);
+            RemoteMemory peer = new RemoteMemory(Rig.REMOTE, 7, 64);
             RequestBatch batch = new RequestBatch(rig.a, 3);
             batch.write(1, rig.bytes(40), peer, 0, OpFlags.NONE).orThrow();
             batch.write(2, rig.bytes(8), peer, 0, OpFlags.INLINE).orThrow();
@@ -167,7 +167,7 @@ class PreparedRequestsTest {
 
     @Test
     void whatIsReplacedTwiceIsStillInlineAndHasItsLength() {
-        RemoteMemory peer = RemoteMemory.of(Rig.REMOTE, 7, 8);
+        RemoteMemory peer = new RemoteMemory(Rig.REMOTE, 7, 8);
         try (Rig rig = rig()) {
             RequestBatch batch = new RequestBatch(rig.a, 1);
             batch.write(1, rig.bytes(8), Rig.REMOTE, 1, OpFlags.INLINE).orThrow();

@@ -82,7 +82,7 @@ class RefusalTest {
 
     @Test
     void ofBytesBeyondRemoteMemory() {
-        RemoteMemory target = RemoteMemory.of(Rig.REMOTE, 1, 8);
+        RemoteMemory target = new RemoteMemory(Rig.REMOTE, 1, 8);
         refused(rig.a.write(1, rig.bytes(9), target, 0, OpFlags.NONE), Status.INVALID_PARAMETER)
                 .hasMessageContaining("beyond the remote memory");
     }
@@ -123,7 +123,7 @@ class RefusalTest {
     void ofWhatIsNull() {
         OpFlags none = OpFlags.NONE;
         BufferList one = rig.bytes(1);
-        RemoteMemory target = RemoteMemory.of(Rig.REMOTE, 1, 8);
+        RemoteMemory target = new RemoteMemory(Rig.REMOTE, 1, 8);
         assertThatThrownBy(() -> rig.a.send(1, null, none))
                 .isInstanceOf(NullPointerException.class)
                 .hasMessage("buffers must not be null");

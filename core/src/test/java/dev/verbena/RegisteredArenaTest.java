@@ -77,7 +77,7 @@ class RegisteredArenaTest {
             assertThat(region.rights()).containsExactly(Access.REMOTE_READ, Access.REMOTE_WRITE);
             RemoteMemory remote = arena.remoteMemory(segment);
             assertThat(remote)
-                    .isEqualTo(RemoteMemory.of(segment.address(), region.remoteToken(), bytes));
+                    .isEqualTo(new RemoteMemory(segment.address(), region.remoteToken(), bytes));
             if (bytes > 2) {
                 MemorySegment last = segment.asSlice(bytes - 1);
                 assertThat(arena.regionOf(last)).isSameAs(region);

@@ -19,7 +19,7 @@ class RemoteMemoryTest {
     private static final int TOKEN = 0xFEDC_BA98;
     private static final OpFlags NONE = OpFlags.NONE;
 
-    private final RemoteMemory memory = RemoteMemory.of(ADDRESS, TOKEN, 100);
+    private final RemoteMemory memory = new RemoteMemory(ADDRESS, TOKEN, 100);
     private final Rig rig = Rig.connected(QueuePairLimits.depths(16, 16));
 
     @AfterEach
@@ -30,12 +30,12 @@ class RemoteMemoryTest {
     @Test
     void itsBytesInAMessageAreThoseOfTheTable() {
         MemorySegment message = MemorySegment.ofArray(new byte[23]);
-        RemoteMemory.of(ADDRESS, TOKEN, 0x0102_0304_0506L).writeTo(message, 3);
+        new RemoteMemory(ADDRESS, TOKEN, 0x0102_0304_0506L).writeTo(message, 3);
         byte[] bytes = message.toArray(ValueLayout.JAVA_BYTE);
         assertThat(HexFormat.of().formatHex(bytes))
                 .isEqualTo("000000" + "0123456789abcde8" + "0000010203040506" + "fedcba98");
         assertThat(RemoteMemory.readFrom(message, 3))
-                .isEqualTo(RemoteMemory.of(ADDRESS, TOKEN, 0x0102_0304_0506L));
+                .isEqualTo(new RemoteMemory(ADDRESS, TOKEN, 0x0102_0304_0506L));
     }
 
     @Test
@@ -53,7 +53,7 @@ class RemoteMemoryTest {
 
     @Test
     void aPartLiesInTheWhole() {
-        assertThat(memory.slice(60, 40)).isEqualTo(RemoteMemory.of(ADDRESS + 60, TOKEN, 40));
+        assertThat(memory.slice(60, 40)).isEqualTo(new RemoteMemory(ADDRESS + 60, TOKEN, 40));
         assertThat(memory.slice(100, 0).bytes()).isZero();
         assertThatThrownBy(() -> memory.slice(61, 40))
                 .isInstanceOf(IndexOutOfBoundsException.class);
@@ -63,11 +63,11 @@ class RemoteMemoryTest {
     @Test
     void equalOnesHaveAllThreeInCommon() {
         assertThat(memory)
-                .isEqualTo(RemoteMemory.of(ADDRESS, TOKEN, 100))
-                .hasSameHashCodeAs(RemoteMemory.of(ADDRESS, TOKEN, 100))
-                .isNotEqualTo(RemoteMemory.of(ADDRESS + 8, TOKEN, 100))
-                .isNotEqualTo(RemoteMemory.of(ADDRESS, TOKEN + 1, 100))
-                .isNotEqualTo(RemoteMemory.of(ADDRESS, TOKEN, 101))
+                .isEqualTo(new RemoteMemory(ADDRESS, TOKEN, 100))
+                .hasSameHashCodeAs(new RemoteMemory(ADDRESS, TOKEN, 100))
+                .isNotEqualTo(new RemoteMemory(ADDRESS + 8, TOKEN, 100))
+                .isNotEqualTo(new RemoteMemory(ADDRESS, TOKEN + 1, 100))
+                .isNotEqualTo(new RemoteMemory(ADDRESS, TOKEN, 101))
                 .hasToString("100 bytes at 0x123456789abcde8 of the peer, token 0xfedcba98");
     }
 
@@ -75,7 +75,7 @@ class RemoteMemoryTest {
     void regionsAndWindowsSayWhatAPeerMayUse() {
         assertThat(rig.memory.remoteMemory())
                 .isEqualTo(
-                        RemoteMemory.of(
+                        new RemoteMemory(
                                 rig.memory.memory().address(),
                                 rig.memory.remoteToken(),
                                 rig.memory.memory().byteSize()));
@@ -87,7 +87,7 @@ class RemoteMemoryTest {
             rig.a.bind(1, window, rig.memory, 16, 8, OpFlags.ALLOW_REMOTE_READ).orThrow();
             assertThat(window.remoteMemory())
                     .isEqualTo(
-                            RemoteMemory.of(
+                            new RemoteMemory(
                                     rig.memory.memory().address() + 16, window.remoteToken(), 8));
             window.writeTo(message, 3);
             assertThat(RemoteMemory.readFrom(message, 3)).isEqualTo(window.remoteMemory());
@@ -101,7 +101,7 @@ class RemoteMemoryTest {
             rig.a.bind(4, window, rig.memory, 64, 32, OpFlags.ALLOW_REMOTE_READ).orThrow();
             assertThat(window.remoteMemory())
                     .isEqualTo(
-                            RemoteMemory.of(
+                            new RemoteMemory(
                                     rig.memory.memory().address() + 64, window.remoteToken(), 32));
         }
     }

@@ -42,7 +42,7 @@ class RequestBatchTest {
         @Test
         void isWhatSinglePostsWouldWrite() {
             OpFlags inline = OpFlags.INLINE.and(OpFlags.READ_FENCE);
-            RemoteMemory peer = RemoteMemory.of(Rig.REMOTE, 7, 64);
+            RemoteMemory peer = new RemoteMemory(Rig.REMOTE, 7, 64);
             try (Rig rig =
                     Rig.connected(
                             QueuePairLimits.depths(DEPTH, 32)
@@ -268,7 +268,7 @@ class RequestBatchTest {
                 RequestBatch batch = new RequestBatch(rig.a, 1);
                 BufferList outside = new BufferList(1).add(foreign, 0, 8);
                 BufferList eight = rig.bytes(8);
-                RemoteMemory small = RemoteMemory.of(Rig.REMOTE, 1, 4);
+                RemoteMemory small = new RemoteMemory(Rig.REMOTE, 1, 4);
                 assertThat(batch.write(1, eight, Rig.REMOTE, 1, OpFlags.ALLOW_REMOTE_READ).status())
                         .isEqualTo(Status.INVALID_PARAMETER);
                 assertThat(batch.send(1, rig.bytes(65), OpFlags.INLINE).status())

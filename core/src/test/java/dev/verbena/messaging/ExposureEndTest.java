@@ -40,7 +40,7 @@ class ExposureEndTest {
             assertThat(two.posted(BIND)).isOne();
             assertThat(two.posted(INVALIDATE)).isOne();
             assertThat(two.device.sends).hasSize(2); // no frame
-            RemoteMemory remote = RemoteMemory.of(two.region.memory().address(), token, 1000);
+            RemoteMemory remote = new RemoteMemory(two.region.memory().address(), token, 1000);
             assertThat(two.b.peerMemory().tryWrite(two.bytes("x"), remote, 0, null, null))
                     .isEqualTo(Status.ACCESS_VIOLATION);
         }

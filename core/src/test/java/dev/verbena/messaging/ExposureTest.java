@@ -354,7 +354,7 @@ class ExposureTest {
                             buffer);
             RemoteMemory remote = two.announce(exposure);
             assertThat(remote)
-                    .isEqualTo(RemoteMemory.of(buffer.memory().address(), remote.token(), 100));
+                    .isEqualTo(new RemoteMemory(buffer.memory().address(), remote.token(), 100));
             assertThat(
                             two.b
                                     .peerMemory()

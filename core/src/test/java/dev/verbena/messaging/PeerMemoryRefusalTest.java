@@ -53,7 +53,7 @@ class PeerMemoryRefusalTest {
                     memory.readAsync(remote, BufferList.of(readOnly)),
                     Status.ACCESS_VIOLATION,
                     "register it with LOCAL_WRITE");
-            RemoteMemory invented = RemoteMemory.of(remote.address(), ~remote.token(), 10);
+            RemoteMemory invented = new RemoteMemory(remote.address(), ~remote.token(), 10);
             isRefused(
                     memory.writeAsync(bytes, invented),
                     Status.ACCESS_VIOLATION,

@@ -40,7 +40,7 @@ public final class Watch {
                     switch (event.type()) {
                         case PORT_UP, PORT_DOWN -> print.accept(event.type() + " " + event.port());
                         case DEVICE_FAILED, DEVICE_REMOVED -> print.accept("close everything");
-                        case QUEUE_PAIR_FAILED -> print.accept("failed: " + event.queuePair());
+                        case QUEUE_PAIR_FAILED -> print.accept("failed: " + event.object());
                         default -> print.accept(event.toString());
                     }
                 });

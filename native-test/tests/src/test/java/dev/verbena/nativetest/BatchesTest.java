@@ -26,7 +26,7 @@ class BatchesTest {
             QueuePairLimits.depths(16, 16).withBuffers(2, 1).withInlineBytes(64);
 
     private static RemoteMemory remote(MemoryRegion region) {
-        return RemoteMemory.of(
+        return new RemoteMemory(
                 region.memory().address(), region.remoteToken(), region.memory().byteSize());
     }
 

@@ -21,7 +21,7 @@ final class RpingMessage {
     private RpingMessage() {}
 
     static RemoteMemory read(MemorySegment message) {
-        return RemoteMemory.of(
+        return new RemoteMemory(
                 message.get(LONG, 0),
                 message.get(INT, Long.BYTES),
                 Integer.toUnsignedLong(message.get(INT, Long.BYTES + Integer.BYTES)));

@@ -101,7 +101,7 @@ class PingTest {
     @Test
     void announcesMemoryInNetworkByteOrder() {
         MemorySegment message = MemorySegment.ofArray(new byte[16]);
-        RemoteMemory announced = RemoteMemory.of(0x0102030405060708L, 0xF0E0D0C0, 0xFFFF);
+        RemoteMemory announced = new RemoteMemory(0x0102030405060708L, 0xF0E0D0C0, 0xFFFF);
         RpingMessage.write(announced, message);
         assertThat(message.toArray(ValueLayout.JAVA_BYTE))
                 .containsExactly(1, 2, 3, 4, 5, 6, 7, 8, 0xF0, 0xE0, 0xD0, 0xC0, 0, 0, 0xFF, 0xFF);
