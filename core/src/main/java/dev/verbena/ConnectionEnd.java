@@ -103,12 +103,12 @@ final class ConnectionEnd implements QueuePairEnd {
 
     @Override
     public int retries() {
-        return options.path().retries(MOST_RETRIES);
+        return options.values.path.retries(MOST_RETRIES);
     }
 
     @Override
     public int trafficClass() {
-        return options.path().trafficClass(NOT_ASKED_FOR);
+        return options.values.path.trafficClass(NOT_ASKED_FOR);
     }
 
     @Override
@@ -129,7 +129,7 @@ final class ConnectionEnd implements QueuePairEnd {
         }
         // On the accepting side nothing else would do: there the connection manager takes all that
         // it says from the peer's request, and rdma_set_option(TOS) has no effect (cma.c, cm.c).
-        options.path().applyTo(change);
+        options.values.path.applyTo(change);
         return queuePair.control().change(queuePair.nativeAddress(), change);
     }
 

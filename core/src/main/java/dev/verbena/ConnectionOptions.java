@@ -30,16 +30,16 @@ public final class ConnectionOptions {
      */
     public static final ConnectionOptions DEFAULTS = new ConnectionOptions(new Values());
 
-    private static final class Values extends OptionValues<Values> {
-        private Duration deadline = Duration.ofSeconds(10);
-        private byte[] privateData = {};
-        private boolean announced = true;
-        private boolean assumeInvalidatable;
-        private @Nullable InetSocketAddress local;
-        private PathOptions path = PathOptions.DEFAULTS;
+    static final class Values extends OptionValues<Values> {
+        Duration deadline = Duration.ofSeconds(10);
+        byte[] privateData = {};
+        boolean announced = true;
+        boolean assumeInvalidatable;
+        @Nullable InetSocketAddress local;
+        PathOptions path = PathOptions.DEFAULTS;
     }
 
-    private final Values values;
+    final Values values;
 
     private ConnectionOptions(Values values) {
         this.values = values;
@@ -133,30 +133,6 @@ public final class ConnectionOptions {
         return with(changed -> changed.path = options);
     }
 
-    Duration deadline() {
-        return values.deadline;
-    }
-
-    byte[] privateData() {
-        return values.privateData;
-    }
-
-    boolean announced() {
-        return values.announced;
-    }
-
-    boolean assumeInvalidatable() {
-        return values.assumeInvalidatable;
-    }
-
-    @Nullable InetSocketAddress local() {
-        return values.local;
-    }
-
-    PathOptions path() {
-        return values.path;
-    }
-
     private List<?> all() {
         return Arrays.asList(
                 values.deadline,
@@ -182,11 +158,11 @@ public final class ConnectionOptions {
     public String toString() {
         return "ConnectionOptions(within %s, %d bytes of private data%s%s%s%s)"
                 .formatted(
-                        Text.time(deadline()),
-                        privateData().length,
-                        announced() ? "" : ", not announced",
-                        assumeInvalidatable() ? ", assuming an invalidatable peer" : "",
-                        local() == null ? "" : ", from " + local(),
-                        path().equals(PathOptions.DEFAULTS) ? "" : ", " + path());
+                        Text.time(values.deadline),
+                        values.privateData.length,
+                        values.announced ? "" : ", not announced",
+                        values.assumeInvalidatable ? ", assuming an invalidatable peer" : "",
+                        values.local == null ? "" : ", from " + values.local,
+                        values.path.equals(PathOptions.DEFAULTS) ? "" : ", " + values.path);
     }
 }

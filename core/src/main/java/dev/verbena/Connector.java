@@ -199,7 +199,7 @@ public final class Connector extends NativeObject {
             @Nullable SharedEndpoint endpoint,
             ConnectionOptions options) {
         Addresses.check(adapter.portTable(), peer, "connect to");
-        InetSocketAddress local = endpoint == null ? options.local() : endpoint.localAddress();
+        InetSocketAddress local = endpoint == null ? options.values.local : endpoint.localAddress();
         Iterator<@Nullable InetSocketAddress> sources =
                 Addresses.sources(adapter.portTable(), local, peer);
         SharedEndpoint.Use use = endpoint == null ? SharedEndpoint.NO_USE : endpoint.use(peer);
@@ -219,8 +219,8 @@ public final class Connector extends NativeObject {
                         sources,
                         endpoint != null,
                         peer,
-                        new PrivateData(options.privateData(), options.announced()),
-                        options.deadline()));
+                        new PrivateData(options.values.privateData, options.values.announced),
+                        options.values.deadline));
     }
 
     /** Begins a step that connects a queue pair. */
@@ -255,7 +255,7 @@ public final class Connector extends NativeObject {
      */
     public void completeConnect(ConnectionOptions options) {
         ensureOpen();
-        var _ = connection.call(new ConnectionInput.Complete(options.assumeInvalidatable()));
+        var _ = connection.call(new ConnectionInput.Complete(options.values.assumeInvalidatable));
     }
 
     /**
@@ -317,9 +317,9 @@ public final class Connector extends NativeObject {
                 connection.peer(),
                 new ConnectionInput.Accept(
                         claimed,
-                        new PrivateData(options.privateData(), options.announced()),
-                        options.assumeInvalidatable(),
-                        options.deadline()));
+                        new PrivateData(options.values.privateData, options.values.announced),
+                        options.values.assumeInvalidatable,
+                        options.values.deadline));
     }
 
     /**
@@ -402,7 +402,7 @@ public final class Connector extends NativeObject {
 
     private CompletableFuture<Void> beginDisconnect(ConnectionOptions options) {
         ensureOpen();
-        return connection.call(new ConnectionInput.Disconnect(options.deadline()));
+        return connection.call(new ConnectionInput.Disconnect(options.values.deadline));
     }
 
     /**

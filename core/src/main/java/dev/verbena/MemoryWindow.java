@@ -122,29 +122,6 @@ public final class MemoryWindow extends NativeObject {
     }
 
     /**
-     * The address for the peer's reads and writes: where the range of the last accepted bind
-     * starts. Allocates nothing; for protocols with their own layout.
-     *
-     * @return the address, to be sent to the peer
-     * @throws IllegalStateException as {@link #remoteMemory}
-     */
-    public synchronized long address() {
-        ensureRegion();
-        return start;
-    }
-
-    /**
-     * How long the range of the last accepted bind is.
-     *
-     * @return the number of bytes, at least 1
-     * @throws IllegalStateException as {@link #remoteMemory}
-     */
-    public synchronized long length() {
-        ensureRegion();
-        return bytes;
-    }
-
-    /**
      * Writes what {@link #remoteMemory} describes into a message, as {@link RemoteMemory#writeTo}
      * does, without allocating anything.
      *
