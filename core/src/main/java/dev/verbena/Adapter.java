@@ -19,7 +19,6 @@ import java.net.InetSocketAddress;
 import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.Executor;
-import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.Consumer;
 
 /**
@@ -37,7 +36,6 @@ public final class Adapter extends NativeObject {
 
     private final Device device;
     private final SharedQueues sharedQueues = new SharedQueues();
-    private final AtomicBoolean firstPaging = new AtomicBoolean(true);
     private final Quirks quirks;
 
     Adapter(Device device) {
@@ -503,11 +501,6 @@ public final class Adapter extends NativeObject {
         return device.connectionEvents();
     }
 
-    /** True when called for the first time: for a warning that is logged once. */
-    boolean isFirstPaging() {
-        return firstPaging.getAndSet(false);
-    }
-
     boolean failed() {
         return device.failed();
     }
@@ -518,22 +511,18 @@ public final class Adapter extends NativeObject {
 
     /** Reclaims the confined queues of threads that have ended without closing them. */
     @Override
-    void shut() {
-        Teardown end = new Teardown(this, this);
+    void shut(Teardown end) {
         for (NativeObject dependant : dependants()) {
             if (dependant instanceof CompletionQueue queue) {
                 queue.reclaimIfOrphaned(end);
             }
         }
-        end.finish();
     }
 
     @Override
-    void destroy() {
-        Teardown end = new Teardown(this, this);
+    void destroy(Teardown end) {
         end.run(this::stop);
         end.check(device.control().close(), "ibv_close_device(" + name() + ")");
-        end.finish();
     }
 
     private void stop() {

@@ -69,8 +69,8 @@ public record AdapterEvent(
          */
         QUEUE_PAIR_FAILED,
         /**
-         * The peer of a {@linkplain #object queue pair} sent a request that cannot be carried
-         * out: IBV_EVENT_QP_REQ_ERR.
+         * The peer of a {@linkplain #object queue pair} sent a request that cannot be carried out:
+         * IBV_EVENT_QP_REQ_ERR.
          */
         QUEUE_PAIR_REQUEST_ERROR,
         /**
@@ -79,8 +79,8 @@ public record AdapterEvent(
          */
         QUEUE_PAIR_ACCESS_ERROR,
         /**
-         * A {@linkplain #object queue pair} received data before its connection was established
-         * on this side: IBV_EVENT_COMM_EST. Connectors handle it.
+         * A {@linkplain #object queue pair} received data before its connection was established on
+         * this side: IBV_EVENT_COMM_EST. Connectors handle it.
          */
         COMMUNICATION_ESTABLISHED,
         /**
@@ -101,15 +101,15 @@ public record AdapterEvent(
          */
         PATH_MIGRATION_FAILED,
         /**
-         * A {@linkplain #object completion queue} overran: IBV_EVENT_CQ_ERR. Its
-         * completions are lost, and its queue pairs fail.
+         * A {@linkplain #object completion queue} overran: IBV_EVENT_CQ_ERR. Its completions are
+         * lost, and its queue pairs fail.
          */
         COMPLETION_QUEUE_FAILED,
         /** A {@linkplain #object shared receive queue} failed: IBV_EVENT_SRQ_ERR. */
         SHARED_RECEIVE_QUEUE_FAILED,
         /**
-         * A {@linkplain #object shared receive queue} has fewer receives than the
-         * threshold of {@link SharedReceiveQueue#notifyBelow}: IBV_EVENT_SRQ_LIMIT_REACHED.
+         * A {@linkplain #object shared receive queue} has fewer receives than the threshold of
+         * {@link SharedReceiveQueue#notifyBelow}: IBV_EVENT_SRQ_LIMIT_REACHED.
          */
         SHARED_RECEIVE_QUEUE_LOW,
         /**

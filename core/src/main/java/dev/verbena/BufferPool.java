@@ -6,19 +6,18 @@ import dev.verbena.internal.util.Text;
 
 import org.jspecify.annotations.Nullable;
 
+import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Objects;
+import java.util.concurrent.Semaphore;
 import java.util.concurrent.TimeUnit;
-import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicIntegerArray;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.atomic.AtomicReferenceArray;
 import java.util.concurrent.atomic.LongAdder;
-import java.util.concurrent.locks.Condition;
-import java.util.concurrent.locks.ReentrantLock;
 
 /**
  * Registered buffers of one size, taken before a request and given back after its completion. A
@@ -47,12 +46,12 @@ public final class BufferPool extends NativeObject {
     private static final long STRIDE = 64; // a cache line: buffers do not share one
     private static final int NONE = -1;
     private static final int SHOWN = 3;
+    private static final int ENOUGH_FOR_ALL = Integer.MAX_VALUE / 2;
 
     // Of each buffer.
     private static final int FREE = 0;
     private static final int TAKEN = 1;
 
-    private final ProtectionDomain domain;
     private final BufferPoolOptions options;
     private final Maker maker;
     private final MemoryRegion region;
@@ -65,10 +64,8 @@ public final class BufferPool extends NativeObject {
     private final AtomicLong head = new AtomicLong(Integer.toUnsignedLong(NONE));
     private final int[] next;
 
-    // For takes that wait.
-    private final AtomicInteger waiting = new AtomicInteger();
-    private final ReentrantLock lock = new ReentrantLock();
-    private final Condition givenBack = lock.newCondition();
+    // A permit for each free buffer. The close adds a permit for each take that may be waiting.
+    private final Semaphore available = new Semaphore(0);
 
     private final LongAdder taken = new LongAdder();
     private final LongAdder returned = new LongAdder();
@@ -88,9 +85,9 @@ public final class BufferPool extends NativeObject {
                 rights);
     }
 
+    @SuppressWarnings("MustBeClosedChecker") // the region closes the arena
     BufferPool(ProtectionDomain domain, BufferPoolOptions options, Maker maker, Access... rights) {
         super(domain);
-        this.domain = domain;
         this.options = options;
         this.maker = maker;
         int count = options.count();
@@ -101,7 +98,9 @@ public final class BufferPool extends NativeObject {
             this.next = new int[count];
             made =
                     domain.allocate(
+                            domain,
                             this,
+                            Arena.ofShared(),
                             Math.multiplyExact(stride(), (long) count),
                             options.memory(),
                             rights);
@@ -112,6 +111,7 @@ public final class BufferPool extends NativeObject {
                 }
                 push(index);
             }
+            available.release(count);
         } catch (Throwable t) {
             abandon(made, t);
             throw t;
@@ -152,9 +152,12 @@ public final class BufferPool extends NativeObject {
         acquire();
         int index = NONE;
         try {
+            if (!available.tryAcquire()) {
+                await(timeout);
+            }
             index = pop();
-            if (index == NONE) {
-                index = await(timeout);
+            if (index == NONE) { // the permit is one of the close
+                throw new ClosedException(this);
             }
         } finally {
             if (index == NONE) {
@@ -173,7 +176,7 @@ public final class BufferPool extends NativeObject {
     @CheckReturnValue
     public @Nullable PooledBuffer tryTake() {
         acquire();
-        int index = pop();
+        int index = available.tryAcquire() ? pop() : NONE;
         if (index == NONE) {
             release();
             refusals.increment();
@@ -187,7 +190,7 @@ public final class BufferPool extends NativeObject {
             try {
                 buffers.set(index, maker.make(this, index, memory(index)));
             } catch (Throwable t) { // no memory for it
-                pushAndWake(index);
+                put(index);
                 release();
                 throw t;
             }
@@ -197,27 +200,11 @@ public final class BufferPool extends NativeObject {
         return buffers.get(index);
     }
 
-    private int await(Duration timeout) throws InterruptedException {
-        long left = TimeUnit.NANOSECONDS.convert(timeout);
+    private void await(Duration timeout) throws InterruptedException {
         waits.increment();
-        lock.lock();
-        try {
-            waiting.incrementAndGet(); // before the pop: a thread that gives back reads it after
-            while (true) {
-                int index = pop();
-                if (index != NONE) {
-                    return index;
-                }
-                ensureOpen();
-                if (left <= 0) {
-                    refusals.increment();
-                    throw exhausted(timeout);
-                }
-                left = givenBack.awaitNanos(left);
-            }
-        } finally {
-            waiting.decrementAndGet();
-            lock.unlock();
+        if (!available.tryAcquire(TimeUnit.NANOSECONDS.convert(timeout), TimeUnit.NANOSECONDS)) {
+            refusals.increment();
+            throw exhausted(timeout);
         }
     }
 
@@ -242,33 +229,18 @@ public final class BufferPool extends NativeObject {
             return false;
         }
         returned.increment();
-        pushAndWake(index);
+        put(index);
         release();
         return true;
     }
 
-    private void pushAndWake(int index) {
+    private void put(int index) {
         push(index);
-        if (waiting.get() > 0) {
-            wake(false);
-        }
+        available.release();
     }
 
     boolean isTaken(int index) {
         return states.get(index) == TAKEN;
-    }
-
-    private void wake(boolean all) {
-        lock.lock();
-        try {
-            if (all) {
-                givenBack.signalAll();
-            } else {
-                givenBack.signal();
-            }
-        } finally {
-            lock.unlock();
-        }
     }
 
     private void push(int index) {
@@ -372,28 +344,10 @@ public final class BufferPool extends NativeObject {
         return region;
     }
 
-    /**
-     * The options it was created with.
-     *
-     * @return size and kind
-     */
-    public BufferPoolOptions options() {
-        return options;
-    }
-
-    /**
-     * The domain it was created from.
-     *
-     * @return the domain, which may be closed by now
-     */
-    public ProtectionDomain domain() {
-        return domain;
-    }
-
     /** Ends all waits. With tracking, reports the buffers that are still taken. */
     @Override
-    void shut() {
-        wake(true);
+    void shut(Teardown end) {
+        available.release(ENOUGH_FOR_ALL);
         List<Throwable> places = outstanding();
         for (Throwable place : places) {
             LOGGER.log(
@@ -406,7 +360,7 @@ public final class BufferPool extends NativeObject {
     }
 
     @Override
-    void destroy() {
+    void destroy(Teardown end) {
         region.closeWithDivider();
     }
 

@@ -1,5 +1,6 @@
 package dev.verbena;
 
+import dev.verbena.NativeObject.ClosedException;
 import dev.verbena.internal.queue.EventChannel;
 import dev.verbena.internal.runtime.Threads;
 import dev.verbena.internal.runtime.Uncaught;

@@ -151,18 +151,16 @@ public final class CompletionChannel extends NativeObject {
     }
 
     @Override
-    void shut() {
+    void shut(Teardown end) {
         channel.close();
     }
 
     @Override
-    void destroy() {
-        Teardown end = new Teardown(this, adapter);
+    void destroy(Teardown end) {
         if (adapter.gone()) {
             end.dependantsLeaked(); // its completion queues
         }
         destroy(channel, adapter.control(), end);
-        end.finish();
     }
 
     /** Adds the steps that destroy a channel. */

@@ -512,8 +512,7 @@ public final class CompletionQueue extends NativeObject {
     }
 
     @Override
-    void shut() {
-        Teardown end = new Teardown(this);
+    void shut(Teardown end) {
         end.run(poller::close);
         events.close();
         if (ownsChannel) {
@@ -522,7 +521,6 @@ public final class CompletionQueue extends NativeObject {
         if (callbacks != null) {
             end.run(() -> join(callbacks));
         }
-        end.finish();
     }
 
     private static void join(CompletionCallback callbacks) {
@@ -532,8 +530,7 @@ public final class CompletionQueue extends NativeObject {
     }
 
     @Override
-    void destroy() {
-        Teardown end = new Teardown(this, adapter);
+    void destroy(Teardown end) {
         end.run(() -> adapter.events().forget(address));
         adapter.quirks().remove(this);
         entry.free();
@@ -541,7 +538,6 @@ public final class CompletionQueue extends NativeObject {
         if (ownsChannel) {
             CompletionChannel.destroy(channel, control, end);
         }
-        end.finish();
     }
 
     @Override

@@ -14,87 +14,41 @@ import java.util.Objects;
  * reject (NdkGetConnectionData).
  *
  * <p>Immutable. Data with the same bytes and numbers are equal.
+ *
+ * @param privateData the private data that the peer's program sent ({@link
+ *     ConnectionOptions#withPrivateData})
+ * @param exact whether {@code privateData} has exactly the length that was sent, which peers that
+ *     use this library announce. Otherwise the peer sent no announcement, and the data may be
+ *     padded with zeros to the transport's fixed length
+ * @param invalidatable whether the peer has remote keys (NDK: tokens) that {@link
+ *     QueuePair#sendAndInvalidate} may invalidate; false if the peer sent no announcement
+ * @param inboundReads how many reads and atomics of the peer may be outstanding towards this side:
+ *     the number it requested, or the adapter's limit if that is lower. The limits of this side's
+ *     queue pair apply as well
+ * @param outboundReads how many reads and atomics of this side may be outstanding towards the peer:
+ *     the number it accepts, or the adapter's limit if that is lower. The limits of this side's
+ *     queue pair apply as well
  */
 @CheckReturnValue
-public final class ConnectionData {
-    private final byte[] privateData;
-    private final boolean exact;
-    private final boolean invalidatable;
-    private final int inboundReads;
-    private final int outboundReads;
-
-    /**
-     * Creates what {@link Connector#connectionData} returns.
-     *
-     * @param privateData as {@link #privateData}; copied
-     * @param exact as {@link #exact}
-     * @param invalidatable as {@link #invalidatable}
-     * @param inboundReads as {@link #inboundReads}
-     * @param outboundReads as {@link #outboundReads}
-     */
-    public ConnectionData(
-            byte[] privateData,
-            boolean exact,
-            boolean invalidatable,
-            int inboundReads,
-            int outboundReads) {
-        this.privateData = Arguments.notNull(privateData, "privateData").clone();
-        this.exact = exact;
-        this.invalidatable = invalidatable;
-        this.inboundReads = inboundReads;
-        this.outboundReads = outboundReads;
+public record ConnectionData(
+        byte[] privateData,
+        boolean exact,
+        boolean invalidatable,
+        int inboundReads,
+        int outboundReads) {
+    /** Copies the private data. */
+    public ConnectionData {
+        privateData = Arguments.notNull(privateData, "privateData").clone();
     }
 
     /**
-     * The private data that the peer's program sent ({@link ConnectionOptions#withPrivateData}).
+     * A copy of the private data.
      *
      * @return a new array; empty if the peer sent none
      */
+    @Override
     public byte[] privateData() {
         return privateData.clone();
-    }
-
-    /**
-     * Whether {@link #privateData} has exactly the length that was sent, which peers that use this
-     * library announce. Otherwise the data may be padded with zeros to the transport's fixed
-     * length.
-     *
-     * @return false if the peer sent no announcement
-     */
-    public boolean exact() {
-        return exact;
-    }
-
-    /**
-     * Whether the peer has remote keys (NDK: tokens) that {@link QueuePair#sendAndInvalidate} may
-     * invalidate.
-     *
-     * @return false if the peer sent no announcement
-     */
-    public boolean invalidatable() {
-        return invalidatable;
-    }
-
-    /**
-     * How many reads and atomics of the peer may be outstanding towards this side: the number it
-     * requested, or the adapter's limit if that is lower. The limits of this side's queue pair
-     * apply as well.
-     *
-     * @return 0 or more
-     */
-    public int inboundReads() {
-        return inboundReads;
-    }
-
-    /**
-     * How many reads and atomics of this side may be outstanding towards the peer: the number it
-     * accepts, or the adapter's limit if that is lower. The limits of this side's queue pair apply
-     * as well.
-     *
-     * @return 0 or more
-     */
-    public int outboundReads() {
-        return outboundReads;
     }
 
     @Override

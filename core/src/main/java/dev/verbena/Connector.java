@@ -557,13 +557,10 @@ public final class Connector extends NativeObject {
     // ---- close
 
     @Override
-    void shut() {
-        pend();
+    void shut(Teardown end) {
+        pend(); // the state machine destroys the identifier
         var _ = connection.call(new ConnectionInput.Close(this::release));
     }
-
-    @Override
-    void destroy() {} // the state machine has destroyed the identifier
 
     @Override
     String describe() {

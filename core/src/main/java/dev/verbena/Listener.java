@@ -198,7 +198,7 @@ public final class Listener extends NativeObject {
 
     /** Stops listening. The address stays bound while a connector from this listener is open. */
     @Override
-    void shut() {
+    void shut(Teardown end) {
         stopped = true;
         try {
             listening.pause();
@@ -208,7 +208,7 @@ public final class Listener extends NativeObject {
     }
 
     @Override
-    void destroy() {
+    void destroy(Teardown end) {
         listening.close();
     }
 

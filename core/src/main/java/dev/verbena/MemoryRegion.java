@@ -2,27 +2,21 @@ package dev.verbena;
 
 import com.google.errorprone.annotations.CheckReturnValue;
 
-import dev.verbena.internal.events.FlightRecording;
-import dev.verbena.internal.events.FlightRecording.RegistrationEvent;
+import dev.verbena.internal.device.Device;
+import dev.verbena.internal.device.OwnedMemory;
+import dev.verbena.internal.device.Registration;
 import dev.verbena.internal.queue.RegisteredMemory;
-import dev.verbena.internal.runtime.Log;
-import dev.verbena.internal.verbs.DeviceControl;
 import dev.verbena.internal.verbs.Errno;
-import dev.verbena.internal.verbs.Rights;
 
 import org.jspecify.annotations.Nullable;
 
-import java.io.IOException;
-import java.io.UncheckedIOException;
 import java.lang.foreign.MemorySegment;
-import java.nio.file.Files;
-import java.nio.file.Path;
 import java.util.Collections;
 import java.util.EnumSet;
 import java.util.Objects;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
-import java.util.stream.Stream;
+import java.util.function.Function;
 
 /**
  * Registered memory: NDK's MR, verbs' {@code ibv_mr}.
@@ -40,7 +34,6 @@ import java.util.stream.Stream;
  * then; {@link #awaitClosed} waits until it may be freed.
  */
 public final class MemoryRegion extends NativeObject {
-    private static final String LOCKED = "Max locked memory";
     private static final long LONGEST_ADVICE = 1L << 31; // the length of an ibv_sge has 32 bits
 
     /**
@@ -51,133 +44,44 @@ public final class MemoryRegion extends NativeObject {
     private static final Set<MemoryRegion> STILL_REGISTERED = ConcurrentHashMap.newKeySet();
 
     private final ProtectionDomain domain;
-    private final DeviceControl control;
     private final RegisteredMemory registered;
     private final int remoteToken;
     private final Set<Access> rights;
     private final @Nullable OwnedMemory owned; // null for memory of the caller's
-    private final @Nullable DmaBuf dmaBuf; // null for memory of this process
     private final @Nullable NativeObject divider; // the arena or pool whose memory it is
     private volatile boolean dividerCloses;
 
-    /** Registers memory of the caller's. */
-    MemoryRegion(ProtectionDomain domain, MemorySegment memory, Access... rights) {
-        this(domain, domain, memory, null, null, null, rights);
-    }
-
-    /** Registers a slab of an arena, which frees the memory. */
-    MemoryRegion(RegisteredArena arena, MemorySegment memory, Access... rights) {
-        this(arena, arena.domain(), memory, null, null, arena, rights);
-    }
-
     /**
-     * Registers memory that the region is to own.
+     * Registers memory.
      *
-     * @param divider what divides it up and closes it; null for a region that its user closes
+     * @param parent what is destroyed after this region
+     * @param register calls verbs
+     * @param owned the memory, if the region is to free it
+     * @param divider what divides the memory and closes the region; null if its user closes it
      */
     MemoryRegion(
-            ProtectionDomain domain,
-            OwnedMemory owned,
-            @Nullable NativeObject divider,
-            Access... rights) {
-        this(domain, domain, owned.segment(), owned, null, divider, rights);
-    }
-
-    /** Registers memory of another device. */
-    MemoryRegion(ProtectionDomain domain, DmaBuf dmaBuf, Access... rights) {
-        this(domain, domain, MemorySegment.NULL, null, dmaBuf, null, rights);
-    }
-
-    private MemoryRegion(
             NativeObject parent,
             ProtectionDomain domain,
-            MemorySegment memory,
+            Function<Registration, RegisteredMemory> register,
             @Nullable OwnedMemory owned,
-            @Nullable DmaBuf dmaBuf,
             @Nullable NativeObject divider,
             Access... rights) {
         super(parent);
         this.domain = domain;
         this.owned = owned;
-        this.dmaBuf = dmaBuf;
         this.divider = divider;
-        this.control = domain.adapter().control();
-        int access = Access.verbs(rights, domain.adapter().reported().readSinkRequired());
-        Set<Access> asked = EnumSet.noneOf(Access.class);
-        Collections.addAll(asked, rights);
-        this.rights = Collections.unmodifiableSet(asked);
-        long made = 0;
+        Device device = domain.adapter().device();
         try {
-            if (dmaBuf == null) {
-                checkUsable(memory);
-                checkWritable(memory, rights);
-            }
-            if ((access & Rights.ON_DEMAND) != 0) {
-                checkPaging(domain.adapter());
-            }
-            int granted = access | implied(domain.adapter(), access, !memory.isReadOnly());
-            RegistrationEvent event = FlightRecording.on() ? RegistrationEvent.start() : null;
-            try {
-                made =
-                        dmaBuf == null
-                                ? register(domain, memory, granted)
-                                : dmaBuf.register(domain, granted);
-            } finally {
-                if (event != null) {
-                    event.end(
-                            domain.adapter().name(),
-                            dmaBuf == null ? memory.byteSize() : dmaBuf.length(),
-                            granted,
-                            made > 0);
-                }
-            }
+            Set<Access> asked = EnumSet.noneOf(Access.class);
+            Collections.addAll(asked, rights);
+            this.rights = Collections.unmodifiableSet(asked);
+            int access = Access.verbs(rights, device.reported().readSinkRequired());
             this.registered =
-                    new RegisteredMemory(
-                            domain,
-                            memory,
-                            dmaBuf == null ? memory.address() : dmaBuf.iova(),
-                            dmaBuf == null ? memory.byteSize() : dmaBuf.length(),
-                            made,
-                            control.localKey(made),
-                            (access & Rights.LOCAL_WRITE) != 0,
-                            (granted & Rights.BIND_WINDOWS) != 0);
-            this.remoteToken = control.remoteKey(made);
-            domain.keep(this);
+                    register.apply(new Registration(device, domain, domain.address(), access));
+            this.remoteToken = device.control().remoteKey(registered.handle());
         } catch (Throwable t) {
-            if (made > 0) {
-                control.deregisterMemory(made);
-            }
             abandon();
             throw t;
-        }
-    }
-
-    private static long register(ProtectionDomain domain, MemorySegment memory, int access) {
-        DeviceControl control = domain.adapter().control();
-        long made = control.registerMemory(domain.address(), memory, access);
-        if ((made == -Errno.EOPNOTSUPP || made == -Errno.EINVAL)
-                && (access & Rights.OPTIONAL) != 0) {
-            // Optional rights may be ignored, but rxe refused them in some kernels after 6.1.
-            made = control.registerMemory(domain.address(), memory, access & ~Rights.OPTIONAL);
-        }
-        if (made < 0) {
-            throw VerbenaException.of(
-                    "ibv_reg_mr(%d bytes)".formatted(memory.byteSize()),
-                    made,
-                    RegistrationAdvice.forMemory(
-                            domain.adapter().provider(), (int) -made, access, memory.byteSize()));
-        }
-        return made;
-    }
-
-    private static void checkPaging(Adapter adapter) {
-        if (!adapter.reported().onDemandPaging().supported()) {
-            throw new VerbenaException(
-                    Status.NOT_SUPPORTED, RegistrationAdvice.NO_PAGING.formatted(adapter.name()));
-        }
-        String defect = adapter.provider().pagingDefect();
-        if (defect != null && adapter.isFirstPaging()) {
-            Log.warn(defect);
         }
     }
 
@@ -188,60 +92,7 @@ public final class MemoryRegion extends NativeObject {
      * @return the number of bytes; {@link Long#MAX_VALUE} if there is no limit or it cannot be read
      */
     public static long lockableBytes() {
-        try (Stream<String> limits = Files.lines(Path.of("/proc/self/limits"))) {
-            return limits.filter(line -> line.startsWith(LOCKED))
-                    .map(line -> line.substring(LOCKED.length()).strip().split(" ")[0])
-                    .filter(soft -> !soft.equals("unlimited"))
-                    .map(Long::valueOf)
-                    .findFirst()
-                    .orElse(Long.MAX_VALUE);
-        } catch (IOException | UncheckedIOException e) {
-            return Long.MAX_VALUE;
-        }
-    }
-
-    /**
-     * Rights that NDK has no flags for: binding windows, if the device has any, and atomics, if the
-     * peer may both read and write. Not windows for a read-only segment: for them the kernel pins
-     * memory as writable, which fails for a read-only mapping.
-     */
-    private static int implied(Adapter adapter, int access, boolean writable) {
-        int both = Rights.REMOTE_READ | Rights.REMOTE_WRITE;
-        return (writable && adapter.reported().invalidatableWindows() ? Rights.BIND_WINDOWS : 0)
-                | (adapter.reported().atomics() && (access & both) == both
-                        ? Rights.REMOTE_ATOMIC
-                        : 0);
-    }
-
-    private static void checkWritable(MemorySegment memory, Access... rights) {
-        for (Access right : rights) {
-            if (memory.isReadOnly() && right.writes()) {
-                throw new IllegalArgumentException(
-                        "This memory segment is read-only, but %s would let the device write to it: register it with no right or REMOTE_READ, or register a segment that is not read-only"
-                                .formatted(right));
-            }
-        }
-    }
-
-    private static void checkUsable(MemorySegment memory) {
-        if (!memory.isNative()) {
-            throw new IllegalArgumentException(
-                    "This memory segment is on the Java heap, where the garbage collector moves objects:"
-                            + " RDMA needs native memory, as from Arena.ofShared().allocate(…) or"
-                            + " FileChannel.map(…, arena)");
-        }
-        if (!memory.scope().isAlive()) {
-            throw new IllegalStateException(
-                    "This memory cannot be registered: its arena was closed");
-        }
-        if (!memory.isAccessibleBy(Thread.currentThread())) {
-            throw new WrongThreadException(
-                    "This memory is confined to another thread (Arena.ofConfined): register it there, or use Arena.ofShared()");
-        }
-        if (memory.byteSize() == 0) {
-            throw new IllegalArgumentException(
-                    "This memory segment has 0 bytes; register at least 1");
-        }
+        return Registration.lockableBytes();
     }
 
     /**
@@ -252,12 +103,16 @@ public final class MemoryRegion extends NativeObject {
      *     dma-buf}, which Java has no access to
      */
     public MemorySegment memory() {
-        if (dmaBuf != null) {
+        if (isDmaBuf()) {
             throw new UnsupportedOperationException(
                     "%s has no memory segment: Java has no access to a dma-buf; map its file descriptor, if its exporter lets you"
                             .formatted(this));
         }
         return registered.memory();
+    }
+
+    private boolean isDmaBuf() {
+        return registered.memory().byteSize() == 0; // of Java's memory there is at least one byte
     }
 
     /**
@@ -282,12 +137,14 @@ public final class MemoryRegion extends NativeObject {
             for (long done = 0; done < length && rights.contains(Access.ON_DEMAND); ) {
                 long part = Math.min(length - done, LONGEST_ADVICE);
                 long answer =
-                        control.prefetch(
-                                domain.address(),
-                                purpose.advice(),
-                                start() + offset + done,
-                                (int) part,
-                                localToken());
+                        domain.adapter()
+                                .control()
+                                .prefetch(
+                                        domain.address(),
+                                        purpose.advice(),
+                                        start() + offset + done,
+                                        (int) part,
+                                        localToken());
                 Errno.check(
                         answer,
                         "ibv_advise_mr(%s, %,d bytes)".formatted(purpose, part),
@@ -407,30 +264,25 @@ public final class MemoryRegion extends NativeObject {
     }
 
     @Override
-    void shut() {
+    void shut(Teardown end) {
         if (owned != null) {
             boolean _ = owned.endJavaAccess(); // if not now, then when it is freed
         }
     }
 
     @Override
-    void destroy() {
-        Teardown end = new Teardown(this, domain.adapter());
-        if (!end.check(control.deregisterMemory(registered.handle()), "ibv_dereg_mr")) {
+    void destroy(Teardown end) {
+        if (!end.check(
+                domain.adapter().control().deregisterMemory(registered.handle()), "ibv_dereg_mr")) {
             STILL_REGISTERED.add(this);
-            if (divider instanceof RegisteredArena arena) {
-                arena.keepMemory();
-            }
         } else if (owned != null) {
             owned.free();
         }
-        domain.forget(this);
-        end.finish();
     }
 
     @Override
     String describe() {
         return "MemoryRegion of %d bytes %s 0x%x"
-                .formatted(bytes(), dmaBuf == null ? "at" : "of a dma-buf, named from", start());
+                .formatted(bytes(), isDmaBuf() ? "of a dma-buf, named from" : "at", start());
     }
 }

@@ -9,9 +9,9 @@ import dev.verbena.internal.verbs.Errno;
 import org.jspecify.annotations.Nullable;
 
 import java.lang.foreign.MemorySegment;
-import java.util.ArrayDeque;
 import java.util.Deque;
 import java.util.Objects;
+import java.util.concurrent.ConcurrentLinkedDeque;
 
 /**
  * A remote key (NDK: token) for a part of a region that can be revoked at any time: NDK's MW,
@@ -35,6 +35,8 @@ import java.util.Objects;
  * <p>May be used from any thread; binds and invalidates follow the rules of their queue pair.
  */
 public final class MemoryWindow extends NativeObject {
+    private static final String FREE = "ibv_dealloc_mw";
+
     private final ProtectionDomain domain;
     private final DeviceControl control;
     private final Window window;
@@ -44,10 +46,11 @@ public final class MemoryWindow extends NativeObject {
     private @Nullable MemoryRegion region;
     private long start; // of the last bind
     private long bytes;
-    private final Deque<PendingFree> pendingFrees = new ArrayDeque<>();
-    // Collects failures to free former native windows. They are reported by the close, not by the
-    // bind that tried to free them.
-    private final Teardown end;
+    private final Deque<PendingFree> pendingFrees =
+            new ConcurrentLinkedDeque<>(); // adding to it changes nothing if it finds no memory
+    // Failures to free former native windows. The close reports them, not the bind that tried to
+    // free them.
+    private final Teardown former;
 
     /**
      * A former native window or region that outstanding requests may still use. Freed when {@code
@@ -56,7 +59,7 @@ public final class MemoryWindow extends NativeObject {
     record PendingFree(long window, @Nullable MemoryRegion region, int posted) {
         void free(DeviceControl control, Teardown end) {
             if (window != 0) {
-                end.check(control.freeWindow(window), "ibv_dealloc_mw");
+                end.check(control.freeWindow(window), FREE);
             }
             if (region != null) {
                 end.run(region::release);
@@ -68,7 +71,7 @@ public final class MemoryWindow extends NativeObject {
         super(domain);
         this.domain = domain;
         this.window = new Window(domain, new Natives());
-        this.end = new Teardown(this, domain.adapter());
+        this.former = new Teardown(this);
         this.control = domain.adapter().control();
         try {
             if (!domain.adapter().reported().invalidatableWindows()) {
@@ -85,18 +88,26 @@ public final class MemoryWindow extends NativeObject {
         domain.windows().add(window);
     }
 
+    /** Allocates a native window. Returns 0, or a negative errno. */
     private long renew() {
         long made = control.allocateWindow(domain.address());
-        if (made > 0) {
-            long before;
-            synchronized (domain.windows()) { // else its queue pair has freed the one before
-                before = domain.windows().renew(window, made, control.windowKey(made));
-            }
-            if (before != 0) {
-                freeFirst(new PendingFree(before, null, window.posted()));
-            }
+        if (made < 0) {
+            return made;
         }
-        return Math.min(made, 0);
+        try {
+            int key = control.windowKey(made);
+            synchronized (domain.windows()) { // else its queue pair may free the former one
+                if (window.address() != 0) { // first: there may be no memory for it
+                    pendingFrees.addFirst(new PendingFree(window.address(), null, window.posted()));
+                }
+                domain.windows().renew(window, made, key);
+            }
+        } catch (Throwable t) {
+            former.check(control.freeWindow(made), FREE);
+            throw t;
+        }
+        freeRetired();
+        return 0;
     }
 
     /**
@@ -179,17 +190,10 @@ public final class MemoryWindow extends NativeObject {
     private void freeNative() {
         synchronized (domain.windows()) { // a queue pair frees its windows under it, too
             long before = domain.windows().renew(window, 0, window.token());
-            new PendingFree(before, null, window.posted()).free(control, end);
+            if (before != 0) {
+                former.check(control.freeWindow(before), FREE);
+            }
         }
-    }
-
-    /**
-     * The domain it was created from.
-     *
-     * @return the domain, which may be closed by now
-     */
-    public ProtectionDomain domain() {
-        return domain;
     }
 
     /** The operations on native windows that a bind needs. */
@@ -226,14 +230,8 @@ public final class MemoryWindow extends NativeObject {
                 }
                 freeNative();
             }
-            pendingFrees.remove().free(control, end);
+            pendingFrees.remove().free(control, former);
         }
-    }
-
-    /** A native window goes before the regions that it may be bound to. */
-    private void freeFirst(PendingFree left) {
-        pendingFrees.addFirst(left);
-        freeRetired();
     }
 
     /** Posts a bind: see {@link QueuePair#bind}. */
@@ -254,7 +252,18 @@ public final class MemoryWindow extends NativeObject {
                 PostResult answer =
                         requests.bind(context, window, to.registered(), offset, length, flags);
                 if (answer == PostResult.ACCEPTED) {
-                    kept = keep(to, offset, length, wasIdle);
+                    MemoryRegion before = region;
+                    region = to;
+                    start = to.start() + offset;
+                    bytes = length;
+                    kept = before != to;
+                    if (kept && before != null) {
+                        // This bind does not use the former region. But an invalidate before it
+                        // that is outstanding may fail; the end of the bind settles that.
+                        pendingFrees.add(
+                                new PendingFree(0, before, window.posted() - (wasIdle ? 1 : 0)));
+                        freeRetired();
+                    }
                     if (FlightRecording.on()) {
                         QueuePairEvents.bound(by, window.token(), to.start() + offset, length);
                     }
@@ -280,36 +289,16 @@ public final class MemoryWindow extends NativeObject {
         return answer;
     }
 
-    /**
-     * A bind was accepted: keeps its region, and releases the previous one when no outstanding
-     * request uses it.
-     *
-     * @return true if this window takes over the caller's hold on the region
-     */
-    private boolean keep(MemoryRegion bound, long offset, long length, boolean wasIdle) {
-        start = bound.start() + offset;
-        bytes = length;
-        if (bound == region) {
-            return false;
-        }
-        if (region != null) {
-            // The bind that was just posted does not use the previous region; but an invalidate
-            // before it that is outstanding may fail, and only the bind's end says so for sure.
-            pendingFrees.add(new PendingFree(0, region, window.posted() - (wasIdle ? 1 : 0)));
-            freeRetired();
-        }
-        region = bound;
-        return true;
-    }
-
     @Override
-    synchronized void destroy() {
+    synchronized void destroy(Teardown end) {
         // Its queue pair may be closing, which frees the native windows that are bound on it before
         // it is destroyed: it finds this one, or waits until this one is freed or kept.
         synchronized (domain.windows()) {
             domain.windows().remove(window);
-            long address = domain.windows().renew(window, 0, window.token());
-            freeFirst(new PendingFree(address, region, window.posted()));
+            // A native window goes before the regions that it may be bound to.
+            pendingFrees.addFirst(new PendingFree(window.address(), region, window.posted()));
+            domain.windows().renew(window, 0, window.token());
+            freeRetired();
             // The provider may still read a window that an outstanding request names. Then its
             // queue pair frees it.
             if (!pendingFrees.isEmpty()) {
@@ -324,7 +313,7 @@ public final class MemoryWindow extends NativeObject {
             }
         }
         region = null; // a late call finds nothing that it could free again
-        end.finish();
+        end.run(former::finish);
     }
 
     @Override

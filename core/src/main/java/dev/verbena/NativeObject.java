@@ -5,6 +5,9 @@ import com.google.errorprone.annotations.CheckReturnValue;
 import dev.verbena.internal.queue.StackReserve;
 import dev.verbena.internal.runtime.Threads;
 import dev.verbena.internal.util.Text;
+import dev.verbena.internal.verbs.Errno;
+
+import org.jspecify.annotations.Nullable;
 
 import java.lang.invoke.MethodHandles;
 import java.lang.invoke.VarHandle;
@@ -18,6 +21,7 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
+import java.util.stream.Collectors;
 
 /**
  * The lifetime of every NDK object: the owner closes it once, and the native object is destroyed
@@ -28,26 +32,23 @@ import java.util.concurrent.TimeoutException;
  * releases the last reference runs the native destroy.
  */
 abstract class NativeObject implements AutoCloseable {
-    private static final VarHandle HOLDERS;
-    private static final VarHandle CLOSED;
+    private static final VarHandle STATE;
 
     static {
         try {
-            MethodHandles.Lookup lookup = MethodHandles.lookup();
-            HOLDERS = lookup.findVarHandle(NativeObject.class, "holders", int.class);
-            CLOSED = lookup.findVarHandle(NativeObject.class, "closed", boolean.class);
+            STATE = MethodHandles.lookup().findVarHandle(NativeObject.class, "state", int.class);
         } catch (ReflectiveOperationException e) {
             throw new ExceptionInInitializerError(e);
         }
     }
 
+    private static final int CLOSED = 1 << 31;
     private static final int MOST_NAMED = 4; // in a message
 
     private final NativeObject[] parents;
-    private volatile int holders = 1;
-    private volatile boolean closed;
+    private volatile int state = 1; // the number of references, and CLOSED
     private final CompletableFuture<Void> destroyed = new CompletableFuture<>();
-    private final Set<NativeObject> dependants = // for messages
+    private final Set<NativeObject> dependants = // they stay reachable, and messages name them
             Collections.synchronizedSet(Collections.newSetFromMap(new IdentityHashMap<>(1)));
 
     /**
@@ -71,11 +72,11 @@ abstract class NativeObject implements AutoCloseable {
         }
     }
 
-    /** Frees the native object. Called once, when the last reference is released. */
-    abstract void destroy();
+    /** Adds the steps that free the native object. Called once, for the last reference. */
+    void destroy(Teardown end) {}
 
     /** Stops activity at the close by the owner, while dependants may still exist. */
-    void shut() {}
+    void shut(Teardown end) {}
 
     /**
      * Throws if the current thread may not close this object. Called before the close changes
@@ -85,7 +86,7 @@ abstract class NativeObject implements AutoCloseable {
 
     /** Undoes this constructor, for a subclass whose native object could not be created. */
     final void abandon() {
-        closed = true;
+        markClosed();
         releaseParents(parents.length);
     }
 
@@ -99,7 +100,7 @@ abstract class NativeObject implements AutoCloseable {
     private void releaseParents(int count, Teardown end) {
         for (int i = 0; i < count; i++) {
             parents[i].dependants.remove(this);
-            end.release(parents[i]);
+            end.run(parents[i]::release);
         }
     }
 
@@ -113,7 +114,11 @@ abstract class NativeObject implements AutoCloseable {
 
     /** Whether its owner has closed it; the native object may still exist. */
     final boolean isClosed() {
-        return closed;
+        return state < 0;
+    }
+
+    private boolean markClosed() {
+        return (int) STATE.getAndBitwiseOr(this, CLOSED) >= 0;
     }
 
     final void ensureOpen() {
@@ -134,12 +139,12 @@ abstract class NativeObject implements AutoCloseable {
 
     /** Adds a reference as {@link #acquire} does; returns false if closed. */
     final boolean tryAcquire() {
-        int seen = holders;
-        while (!closed && seen != 0) {
-            if (HOLDERS.compareAndSet(this, seen, seen + 1)) {
+        int seen = state;
+        while (seen > 0) {
+            if (STATE.compareAndSet(this, seen, seen + 1)) {
                 return true;
             }
-            seen = holders;
+            seen = state;
         }
         return false;
     }
@@ -149,19 +154,18 @@ abstract class NativeObject implements AutoCloseable {
      * reference of the owner is released.
      */
     final void pend() {
-        var _ = (int) HOLDERS.getAndAdd(this, 1);
+        var _ = (int) STATE.getAndAdd(this, 1);
     }
 
     /** Releases a reference; the last one destroys the native object. */
     final void release() {
-        if ((int) HOLDERS.getAndAdd(this, -1) == 1) {
+        if (((int) STATE.getAndAdd(this, -1) & ~CLOSED) == 1) {
             Teardown end = new Teardown(this);
-            try {
-                destroy();
+            end.run(() -> destroy(end));
+            if (end.failure == null) {
                 destroyed.complete(null);
-            } catch (RuntimeException | Error e) {
-                destroyed.completeExceptionally(e);
-                end.failed(e);
+            } else {
+                destroyed.completeExceptionally(end.failure);
             }
             releaseParents(parents.length, end);
             end.finish();
@@ -170,8 +174,8 @@ abstract class NativeObject implements AutoCloseable {
 
     /** Closes this object without {@link #shut}: for its adapter, if its owner thread has ended. */
     final void reclaim(Teardown end) {
-        if (CLOSED.compareAndSet(this, false, true)) {
-            end.release(this);
+        if (markClosed()) {
+            end.run(this::release);
         }
     }
 
@@ -216,16 +220,28 @@ abstract class NativeObject implements AutoCloseable {
     }
 
     private String stillThere(Duration waited) {
-        int users = holders;
-        return closed
+        int users = state & ~CLOSED;
+        return isClosed()
                 ? "%s is closed, but %d of its dependants or users %s not, after %s%s: its memory must stay allocated"
                         .formatted(
                                 describe(),
                                 users,
                                 users == 1 ? "is" : "are",
                                 Text.time(waited),
-                                named())
+                                namedDependants())
                 : "%s is not closed, after %s".formatted(describe(), Text.time(waited));
+    }
+
+    /** Names a few of the dependants, in parentheses; "" when there are none. */
+    private String namedDependants() {
+        List<NativeObject> all = dependants();
+        String names =
+                all.stream()
+                        .limit(MOST_NAMED)
+                        .map(NativeObject::name)
+                        .collect(Collectors.joining("; "));
+        String others = all.size() > MOST_NAMED ? " and others" : "";
+        return all.isEmpty() ? "" : " (%s%s)".formatted(names, others);
     }
 
     private String name() {
@@ -234,18 +250,6 @@ abstract class NativeObject implements AutoCloseable {
         } catch (RuntimeException e) {
             return getClass().getSimpleName() + ", not created yet"; // by another thread
         }
-    }
-
-    /** Names a few of the dependants, in parentheses; "" when there are none. */
-    private String named() {
-        List<String> names =
-                dependants().stream().limit(MOST_NAMED + 1).map(NativeObject::name).toList();
-        if (names.isEmpty()) {
-            return "";
-        }
-        return names.size() > MOST_NAMED
-                ? " (%s and others)".formatted(String.join("; ", names.subList(0, MOST_NAMED)))
-                : " (%s)".formatted(String.join("; ", names));
     }
 
     /**
@@ -281,15 +285,113 @@ abstract class NativeObject implements AutoCloseable {
     public final void close() {
         StackReserve.check();
         checkMayClose();
-        if (CLOSED.compareAndSet(this, false, true)) {
+        if (markClosed()) {
             Teardown end = new Teardown(this);
-            try {
-                shut();
-            } catch (RuntimeException | Error e) {
-                end.failed(e);
-            }
-            end.release(this);
+            end.run(() -> shut(end));
+            end.run(this::release);
             end.finish();
+        }
+    }
+
+    private boolean deviceGone() {
+        NativeObject root = this;
+        while (root.parents.length > 0) {
+            root = root.parents[0];
+        }
+        return root instanceof Adapter adapter && adapter.gone();
+    }
+
+    /** An object was used after it was closed, or while another thread was closing it. */
+    static final class ClosedException extends IllegalStateException {
+        private static final long serialVersionUID = 1;
+
+        ClosedException(NativeObject object) {
+            super(object.describe() + " is closed");
+        }
+    }
+
+    /**
+     * Runs the steps of a destroy. Each step runs even if an earlier one failed, so that one failed
+     * call does not leak everything else. {@link #finish} throws the first failure, with the others
+     * as {@linkplain Throwable#getSuppressed suppressed} exceptions.
+     *
+     * <p>EIO from a device that is {@linkplain Adapter#gone gone} is not a failure: the kernel has
+     * already destroyed the objects and unpinned registered memory. (Unless the environment
+     * variable RDMAV_ALLOW_DISASSOC_DESTROY is set, rdma-core's providers pass on the kernel's EIO
+     * and leak their own memory, a few hundred bytes for each object.) EBUSY in a later step is not
+     * a failure then, either: rdma-core still counts the leaked object as a user of its parent.
+     *
+     * <p>For one thread at a time.
+     */
+    static final class Teardown {
+        private final NativeObject object;
+        private boolean leaked; // by a provider, because the device is gone
+        private @Nullable Throwable failure; // the first
+
+        Teardown(NativeObject object) {
+            this.object = object;
+        }
+
+        /**
+         * Objects that use this one may have leaked in a teardown of theirs: EBUSY is no failure.
+         */
+        void dependantsLeaked() {
+            leaked = true;
+        }
+
+        /** Runs a step and records what it throws. */
+        void run(Runnable step) {
+            try {
+                step.run();
+            } catch (RuntimeException | Error e) {
+                failed(e);
+            }
+        }
+
+        /**
+         * Checks the result of a step, 0 or a negative errno, and records a failure.
+         *
+         * @return true if it succeeded, or if its errno is explained by the removal of the device
+         */
+        boolean check(long answer, String verb) {
+            boolean succeeded = answer >= 0 || explainedByRemoval(answer);
+            if (!succeeded) {
+                failed(
+                        VerbenaException.of(
+                                verb,
+                                answer,
+                                "%s is closed, and everything else of it that could be freed was freed."
+                                        .formatted(object.describe())));
+            }
+            return succeeded;
+        }
+
+        private boolean explainedByRemoval(long answer) {
+            if (answer == -Errno.EIO && object.deviceGone()) {
+                leaked = true;
+                return true;
+            }
+            return answer == -Errno.EBUSY && leaked;
+        }
+
+        /** Records what a step has thrown: an unchecked exception or an error. */
+        @SuppressWarnings("ReferenceEquality") // the same object again, not an equal one
+        void failed(Throwable thrown) {
+            if (failure == null) {
+                failure = thrown;
+            } else if (failure != thrown) {
+                failure.addSuppressed(thrown);
+            }
+        }
+
+        /** Throws the recorded failures, if there are any. */
+        void finish() {
+            switch (failure) {
+                case null -> {}
+                case Error e -> throw e;
+                case Throwable t ->
+                        throw (RuntimeException) t; // only unchecked exceptions are recorded
+            }
         }
     }
 }

@@ -2,6 +2,7 @@ package dev.verbena;
 
 import com.google.errorprone.annotations.CanIgnoreReturnValue;
 
+import dev.verbena.NativeObject.Teardown;
 import dev.verbena.internal.events.FlightRecording;
 import dev.verbena.internal.queue.Endpoint;
 import dev.verbena.internal.queue.ReceiveQueue;
@@ -531,14 +532,12 @@ final class NativeQueuePair implements Endpoint.Listener {
     }
 
     /** Closes both queues: every request has ended when this returns. */
-    void close() {
+    void close(Teardown end) {
         endedByAddress(false);
         flushed = true;
         connecting = true;
-        Teardown end = new Teardown(owner);
         end.run(() -> sends.close(closeTimeout()));
         end.run(this::closeReceives);
-        end.finish();
     }
 
     private void closeReceives() {
@@ -574,20 +573,10 @@ final class NativeQueuePair implements Endpoint.Listener {
         return parts.keep(left);
     }
 
-    void destroy() {
-        Teardown end = new Teardown(owner, adapter);
-        removeFrom(sendCompletions, end);
-        removeFrom(receiveCompletions, end);
+    void destroy(Teardown end) {
+        end.run(() -> sendCompletions.remove(owner));
+        end.run(() -> receiveCompletions.remove(owner));
         end.run(() -> adapter.events().forget(parts.address));
         parts.destroy(end);
-        end.finish();
-    }
-
-    private void removeFrom(CompletionQueue queue, Teardown end) {
-        try {
-            queue.remove(owner);
-        } catch (RuntimeException | Error e) {
-            end.failed(e);
-        }
     }
 }

@@ -2,15 +2,15 @@ package dev.verbena;
 
 import com.google.errorprone.annotations.CheckReturnValue;
 
+import dev.verbena.internal.device.OwnedMemory;
 import dev.verbena.internal.queue.WindowTable;
 import dev.verbena.internal.util.Arguments;
 
 import org.jspecify.annotations.Nullable;
 
+import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.Arrays;
-import java.util.Set;
-import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.Consumer;
 
 /**
@@ -23,11 +23,6 @@ import java.util.function.Consumer;
 public final class ProtectionDomain extends NativeObject {
     private final Adapter adapter;
     private final long address;
-
-    // Registered regions are referenced here until they are closed. Otherwise the garbage collector
-    // could free their memory (of an automatic arena or a direct buffer) while the device may still
-    // write into it.
-    private final Set<MemoryRegion> regions = ConcurrentHashMap.newKeySet();
 
     private final WindowTable windows = new WindowTable();
 
@@ -76,19 +71,32 @@ public final class ProtectionDomain extends NativeObject {
      *     fails, most often because the limit of lockable memory is too low
      */
     @CheckReturnValue
+    @SuppressWarnings("MustBeClosedChecker") // the region closes the arena
     public MemoryRegion allocate(long bytes, MemoryOptions options, Access... rights) {
-        return allocate(null, bytes, options, rights);
+        return allocate(this, null, Arena.ofShared(), bytes, options, rights);
     }
 
-    /** Allocates and registers memory for something that divides it up, and closes the region. */
+    /**
+     * Allocates and registers memory.
+     *
+     * @param parent what is destroyed after the region
+     * @param divider what divides the memory and closes the region; null if its user closes it
+     * @param javaAccess ends Java's access to the memory when it is closed
+     */
     MemoryRegion allocate(
-            @Nullable NativeObject divider, long bytes, MemoryOptions options, Access... rights) {
+            NativeObject parent,
+            @Nullable NativeObject divider,
+            Arena javaAccess,
+            long bytes,
+            MemoryOptions options,
+            Access... rights) {
         ensureOpen();
-        OwnedMemory memory = OwnedMemory.allocate(bytes, options);
+        OwnedMemory memory = OwnedMemory.allocate(bytes, options, javaAccess);
         try {
-            return new MemoryRegion(this, memory, divider, rights);
+            return new MemoryRegion(
+                    parent, this, to -> to.ofMemory(memory.segment()), memory, divider, rights);
         } catch (Throwable t) {
-            memory.free();
+            memory.discard();
             throw t;
         }
     }
@@ -110,15 +118,15 @@ public final class ProtectionDomain extends NativeObject {
      * whenever the last one is used up.
      *
      * @param slabBytes the size of a slab, a power of two: what is registered at a time
-     * @param maxBytes how much it allocates at most. Reserves that many addresses, but no memory
+     * @param maxBytes how much it registers at most, rounded up to whole slabs
      * @param rights the access rights of all its memory; see {@link #register}
      * @return the arena, to be closed by the caller
-     * @throws IllegalArgumentException for sizes that cannot be
-     * @throws VerbenaException when there are not so many addresses
+     * @throws IllegalArgumentException for a slab that is not a power of two or smaller than a
+     *     page, and for a maximum below 1 byte or above 64 TiB
      */
     @CheckReturnValue
     public RegisteredArena createArena(long slabBytes, long maxBytes, Access... rights) {
-        return new RegisteredArena(this, slabBytes, maxBytes, rights);
+        return RegisteredArena.of(this, slabBytes, maxBytes, rights);
     }
 
     /**
@@ -162,7 +170,14 @@ public final class ProtectionDomain extends NativeObject {
      */
     @CheckReturnValue
     public MemoryRegion register(MemorySegment memory, Access... rights) {
-        return new MemoryRegion(this, memory, rights);
+        for (Access right : rights) {
+            if (memory.isReadOnly() && right.writes()) {
+                throw new IllegalArgumentException(
+                        "This memory segment is read-only, but %s would let the device write to it: register it with no right or REMOTE_READ, or register a segment that is not read-only"
+                                .formatted(right));
+            }
+        }
+        return new MemoryRegion(this, this, to -> to.ofMemory(memory), null, null, rights);
     }
 
     /**
@@ -193,7 +208,13 @@ public final class ProtectionDomain extends NativeObject {
             throw new IllegalArgumentException(
                     "A dma-buf cannot be registered ON_DEMAND: its exporter decides where its pages are");
         }
-        return new MemoryRegion(this, new DmaBuf(descriptor, offset, length, iova), rights);
+        return new MemoryRegion(
+                this,
+                this,
+                to -> to.ofDmaBuf(descriptor, offset, length, iova),
+                null,
+                null,
+                rights);
     }
 
     /**
@@ -276,14 +297,6 @@ public final class ProtectionDomain extends NativeObject {
         return new QueuePair(this, initiatorCompletions, receiveCompletions, null, limits);
     }
 
-    void keep(MemoryRegion region) {
-        regions.add(region);
-    }
-
-    void forget(MemoryRegion region) {
-        regions.remove(region);
-    }
-
     WindowTable windows() {
         return windows;
     }
@@ -302,10 +315,8 @@ public final class ProtectionDomain extends NativeObject {
     }
 
     @Override
-    void destroy() {
-        Teardown end = new Teardown(this, adapter);
+    void destroy(Teardown end) {
         end.check(adapter.control().deallocatePd(address), "ibv_dealloc_pd");
-        end.finish();
     }
 
     @Override

@@ -121,7 +121,9 @@ public final class QueuePair extends NativeObject implements SendRequests {
         try {
             half.register();
         } catch (Throwable t) {
-            half.destroy();
+            Teardown end = new Teardown(this);
+            end.failed(t);
+            half.destroy(end);
             abandon();
             throw t;
         }
@@ -726,13 +728,13 @@ public final class QueuePair extends NativeObject implements SendRequests {
     }
 
     @Override
-    void shut() {
-        half.close();
+    void shut(Teardown end) {
+        half.close(end);
     }
 
     @Override
-    void destroy() {
-        half.destroy();
+    void destroy(Teardown end) {
+        half.destroy(end);
     }
 
     @Override

@@ -1,5 +1,7 @@
 package dev.verbena;
 
+import dev.verbena.NativeObject.ClosedException;
+import dev.verbena.NativeObject.Teardown;
 import dev.verbena.internal.queue.SynthesizedStatus;
 import dev.verbena.internal.verbs.WorkCompletions;
 

@@ -2,6 +2,8 @@ package dev.verbena;
 
 import com.google.errorprone.annotations.CanIgnoreReturnValue;
 
+import dev.verbena.NativeObject.ClosedException;
+import dev.verbena.NativeObject.Teardown;
 import dev.verbena.internal.queue.CompletionPoller;
 import dev.verbena.internal.queue.Endpoint;
 import dev.verbena.internal.queue.ReceiveQueue;
@@ -290,21 +292,13 @@ final class QueuePairParts {
         }
     }
 
-    private static void releaseSlot(CompletionQueue queue, long slot, Teardown end) {
-        try {
-            queue.poller().release(slot);
-        } catch (RuntimeException | Error e) {
-            end.failed(e);
-        }
-    }
-
     /** Adds the steps that destroy everything. */
     void destroy(Teardown end) {
         if (receives == null) {
             end.run(() -> receiveCompletions.poller().share(number, endpoint, false));
         }
-        releaseSlot(sendCompletions, sendSlot, end);
-        releaseSlot(receiveCompletions, receiveSlot, end);
+        end.run(() -> sendCompletions.poller().release(sendSlot));
+        end.run(() -> receiveCompletions.poller().release(receiveSlot));
         end.run(memory::free);
         // Before the queue pair: rxe waits for the windows that are bound on it.
         end.run(() -> freeWindows(end));

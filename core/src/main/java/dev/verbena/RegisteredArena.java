@@ -2,10 +2,7 @@ package dev.verbena;
 
 import com.google.errorprone.annotations.CheckReturnValue;
 
-import dev.verbena.internal.verbs.Errno;
 import dev.verbena.internal.verbs.Pages;
-
-import org.jspecify.annotations.Nullable;
 
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
@@ -18,8 +15,8 @@ import java.util.Arrays;
  *
  * <p>Registering takes a system call and pins whole pages, so the arena registers slabs of some
  * megabytes and divides them up. {@link #regionOf} finds the region of a segment, and {@link
- * #offsetOf} the segment's offset in it, both in constant time. A {@link BufferList} that was
- * created with the arena accepts its segments:
+ * #offsetOf} the segment's offset in it. A {@link BufferList} that was created with the arena
+ * accepts its segments:
  *
  * {@snippet :
  * try (RegisteredArena arena = domain.createArena(Access.LOCAL_WRITE)) {
@@ -32,73 +29,53 @@ import java.util.Arrays;
  * <p>May be used from any thread, as {@link Arena#ofShared}: each allocation holds a lock for a
  * moment. Memory is zeroed, and freed only by {@link #close}, all at once. It ends Java's access,
  * deregisters the slabs, and then frees them. The last two steps wait for {@link MemoryWindow}s
- * that are bound to the slabs. Until then the addresses are not reused, so a peer that goes on
+ * that are bound to the slabs. Until then the addresses are not reused, so a peer that keeps
  * writing cannot damage other memory.
  */
 public final class RegisteredArena extends NativeObject implements Arena {
     /** The slabs of {@link ProtectionDomain#createArena(Access...)}: a huge page each. */
     static final long DEFAULT_SLAB = 2L << 20;
 
-    /** What {@link ProtectionDomain#createArena(Access...)} allocates at most. */
+    /** What an arena of {@link ProtectionDomain#createArena(Access...)} registers at most. */
     static final long DEFAULT_LIMIT = 64L << 30;
 
-    private static final long LARGEST = 1L << 46; // half of what user space has of addresses
+    private static final long LARGEST = 1L << 46; // half of the addresses of user space
 
     private final ProtectionDomain domain;
     private final Access[] rights;
     private final Arena javaAccess = Arena.ofShared();
     private final long slabBytes; // a power of two
-    private final int slabShift;
-    private final int slabs;
-    private final long base; // the first of the reserved addresses, at a multiple of slabBytes
+    private final long maxBytes; // a multiple of it
 
-    // By slab; an allocation that is larger than one has several, of one region. Written under the
-    // lock; the array is stored anew after each change, so that readers see the elements.
-    private volatile @Nullable MemoryRegion[] regions = new MemoryRegion[1];
+    // Replaced under the lock, read without it.
+    private volatile MemoryRegion[] regions = {}; // sorted by address
+    private volatile Counters counters = new Counters(0, 0, 0, 0);
 
     // Guarded by the lock.
-    private int nextSlab;
     private long free; // the address of the first free byte of the current slab
     private long end; // of the current slab
-    private boolean stillRegistered;
 
-    // Written under the lock, read without it.
-    private volatile long allocations;
-    private volatile long allocatedBytes;
-    private volatile int registrations;
-    private volatile long registeredBytes;
-
-    RegisteredArena(ProtectionDomain domain, long slabBytes, long maxBytes, Access... rights) {
+    private RegisteredArena(
+            ProtectionDomain domain, long slabBytes, long maxBytes, Access... rights) {
         super(domain);
         this.domain = domain;
         this.rights = rights.clone();
-        try {
-            check(slabBytes, maxBytes);
-            this.slabBytes = slabBytes;
-            this.slabShift = Long.numberOfTrailingZeros(slabBytes);
-            this.slabs = Math.toIntExact(maxBytes - 1 + slabBytes >> slabShift);
-            this.base =
-                    Errno.check(
-                            Pages.reserve((long) slabs << slabShift, slabBytes),
-                            "mmap(%,d bytes of addresses)".formatted(maxBytes),
-                            "The limit of addresses of this process may be too low (ulimit -v): give the arena a lower maximum.");
-        } catch (Throwable t) {
-            abandon();
-            throw t;
-        }
+        this.slabBytes = slabBytes;
+        this.maxBytes = align(maxBytes, slabBytes);
     }
 
-    private static void check(long slabBytes, long maxBytes) {
+    static RegisteredArena of(
+            ProtectionDomain domain, long slabBytes, long maxBytes, Access... rights) {
         if (Long.bitCount(slabBytes) != 1 || slabBytes < Pages.SIZE || slabBytes > 1L << 40) {
             throw new IllegalArgumentException(
                     "The size of a slab is a power of two from %,d to 2^40, not %,d"
                             .formatted(Pages.SIZE, slabBytes));
         }
-        if (maxBytes < 1 || maxBytes > LARGEST || maxBytes / slabBytes > 1 << 28) {
+        if (maxBytes < 1 || maxBytes > LARGEST) {
             throw new IllegalArgumentException(
-                    "The maximum is from 1 to 2^46 bytes, and at most 2^28 slabs, not %,d bytes"
-                            .formatted(maxBytes));
+                    "The maximum is from 1 to 2^46 bytes, not %,d".formatted(maxBytes));
         }
+        return new RegisteredArena(domain, slabBytes, maxBytes, rights);
     }
 
     /**
@@ -126,101 +103,77 @@ public final class RegisteredArena extends NativeObject implements Arena {
         long address;
         synchronized (this) {
             ensureOpen();
-            address =
-                    bytes > slabBytes || alignment > slabBytes
-                            ? whole(bytes, alignment)
-                            : part(bytes, alignment);
-            countAllocation(bytes);
+            long takes = Math.max(bytes, 1); // so that no two segments have one address
+            if (bytes > slabBytes || alignment > slabBytes) {
+                address = register(takes, alignment);
+            } else {
+                address = align(free, alignment);
+                if (takes > end - address) {
+                    address = register(slabBytes, slabBytes);
+                    end = address + slabBytes;
+                }
+                free = address + takes;
+            }
+            counters = counters.plus(1, bytes, 0, 0);
         }
         return Pages.segment(address, bytes, javaAccess);
-    }
-
-    @SuppressWarnings("NonAtomicVolatileUpdate") // under the lock only
-    private void countAllocation(long bytes) {
-        allocatedBytes += bytes;
-        allocations++;
-    }
-
-    @SuppressWarnings("NonAtomicVolatileUpdate")
-    private void countRegistration(long bytes) {
-        registeredBytes += bytes;
-        registrations++;
-    }
-
-    /** A part of the current slab, or of a new one. */
-    private long part(long bytes, long alignment) {
-        long address = align(free, alignment);
-        long takes = Math.max(bytes, 1); // so that no two segments have one address
-        if (free == 0 || takes > end - address) {
-            address = register(nextSlab, slabBytes);
-            end = address + slabBytes;
-        }
-        free = address + takes;
-        return address;
-    }
-
-    /** Slabs for one allocation. */
-    private long whole(long bytes, long alignment) {
-        long first = align(base + ((long) nextSlab << slabShift), alignment);
-        long slab = first - base >> slabShift;
-        if (slab >= slabs) {
-            throw full(bytes);
-        }
-        return register((int) slab, Math.max(bytes, 1));
     }
 
     private static long align(long address, long alignment) {
         return address + alignment - 1 & -alignment;
     }
 
-    /** Makes the next slabs into a region. */
-    private long register(int slab, long bytes) {
-        if (bytes > (long) (slabs - slab) << slabShift) {
-            throw full(bytes);
+    /** Registers a new region, and returns the address of its first byte. */
+    private long register(long bytes, long alignment) {
+        if (bytes > maxBytes - counters.registeredBytes() || alignment > maxBytes) {
+            throw new VerbenaException(
+                    Status.INSUFFICIENT_RESOURCES,
+                    "%s cannot register %,d more bytes, aligned to %,d: it has registered %,d of its %,d bytes. Create it with a higher maximum, or close it and create a new one"
+                            .formatted(
+                                    this, bytes, alignment, counters.registeredBytes(), maxBytes));
         }
-        int count = (int) (bytes + slabBytes - 1 >> slabShift);
-        long address = base + ((long) slab << slabShift);
-        long mapped = align(bytes, Pages.SIZE);
-        Errno.check(
-                Pages.commit(address, mapped),
-                "mmap(%,d bytes)".formatted(mapped),
-                "The system cannot provide that much memory to this process: see vm.overcommit_memory, and the memory limit of its control group.");
-        int _ = Pages.preferHuge(address, mapped); // registering pins all of it anyway
-        @Nullable MemoryRegion[] all = regions;
-        MemoryRegion region;
-        try {
-            if (slab + count > all.length) { // before there is a region that would be lost
-                int length = Math.min(slabs, Math.max(slab + count, 2 * all.length));
-                all = Arrays.copyOf(all, length);
-            }
-            region = new MemoryRegion(this, Pages.segment(address, bytes, javaAccess), rights);
-        } catch (Throwable t) {
-            int _ = Pages.decommit(address, mapped); // else it holds pages until the next try
-            throw t;
-        }
-        Arrays.fill(all, slab, slab + count, region);
+        MemoryRegion[] all = Arrays.copyOf(regions, regions.length + 1); // first: it may fail
+        MemoryRegion region =
+                domain.allocate(
+                        this,
+                        this,
+                        javaAccess,
+                        bytes,
+                        MemoryOptions.DEFAULTS
+                                .withAlignment(alignment)
+                                .withHugePages(HugePages.TRANSPARENT), // all of it is pinned anyway
+                        rights);
+        int at = below(regions, region.start()) + 1;
+        System.arraycopy(regions, at, all, at + 1, regions.length - at);
+        all[at] = region;
         regions = all;
-        nextSlab = slab + count;
-        countRegistration(bytes);
-        return address;
+        counters = counters.plus(0, 0, 1, bytes);
+        return region.start();
     }
 
-    private VerbenaException full(long bytes) {
-        return new VerbenaException(
-                Status.INSUFFICIENT_RESOURCES,
-                "%s cannot allocate %,d bytes: %,d of its %,d slabs of %,d bytes are used. Create it with a higher maximum, or close it and create a new one"
-                        .formatted(this, bytes, nextSlab, slabs, slabBytes));
+    /** The index of the last region that starts at or below an address; -1 if there is none. */
+    private static int below(MemoryRegion[] all, long address) {
+        int low = 0;
+        int high = all.length;
+        while (low < high) {
+            int middle = low + high >>> 1;
+            if (all[middle].start() <= address) {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        return low - 1;
     }
 
     /**
-     * What it has allocated and registered so far. From any thread, also after the close; takes no
-     * lock, so an allocation at this moment may be in some counts and not in others.
+     * What it has allocated and registered so far. Takes no lock; also works after the close.
      *
      * @return a snapshot
      */
     @CheckReturnValue
     public Counters counters() {
-        return new Counters(allocations, allocatedBytes, registrations, registeredBytes);
+        return counters;
     }
 
     /**
@@ -233,10 +186,18 @@ public final class RegisteredArena extends NativeObject implements Arena {
      * @param registeredBytes how many bytes it registered, and holds in memory until it is closed
      */
     public record Counters(
-            long allocations, long allocatedBytes, int registrations, long registeredBytes) {}
+            long allocations, long allocatedBytes, int registrations, long registeredBytes) {
+        private Counters plus(int segments, long allocated, int regions, long registered) {
+            return new Counters(
+                    allocations + segments,
+                    allocatedBytes + allocated,
+                    registrations + regions,
+                    registeredBytes + registered);
+        }
+    }
 
     /**
-     * The region that a segment of this arena lies in, in constant time.
+     * The region that a segment of this arena lies in. Allocates nothing and takes no lock.
      *
      * @param segment from this arena, or a part of one
      * @return the region, which is closed with the arena and cannot be closed alone
@@ -249,24 +210,15 @@ public final class RegisteredArena extends NativeObject implements Arena {
                     "These %,d bytes at 0x%x cannot be used: their arena was closed"
                             .formatted(segment.byteSize(), segment.address()));
         }
-        long distance = segment.address() - base;
-        @Nullable MemoryRegion[] all = regions;
-        long slab = distance >> slabShift;
-        if (segment.isNative() && slab >= 0 && slab < all.length) {
-            MemoryRegion region = all[(int) slab];
-            if (region != null
-                    && segment.byteSize()
-                            <= region.bytes() - (segment.address() - region.start())) {
-                return region;
-            }
+        MemoryRegion[] all = regions;
+        int at = segment.isNative() ? below(all, segment.address()) : -1;
+        if (at < 0
+                || segment.byteSize() > all[at].bytes() - (segment.address() - all[at].start())) {
+            throw new IllegalArgumentException(
+                    "%s did not allocate these %,d bytes at 0x%x"
+                            .formatted(this, segment.byteSize(), segment.address()));
         }
-        throw notHere(segment);
-    }
-
-    private IllegalArgumentException notHere(MemorySegment segment) {
-        return new IllegalArgumentException(
-                "%s did not allocate these %,d bytes at 0x%x"
-                        .formatted(this, segment.byteSize(), segment.address()));
+        return all[at];
     }
 
     /**
@@ -307,15 +259,6 @@ public final class RegisteredArena extends NativeObject implements Arena {
     }
 
     /**
-     * The domain it was created from.
-     *
-     * @return the domain, which may be closed by now
-     */
-    public ProtectionDomain domain() {
-        return domain;
-    }
-
-    /**
      * Ends Java's access to all segments, unless a thread is inside a call that uses one: then it
      * throws IllegalStateException and changes nothing.
      */
@@ -336,27 +279,9 @@ public final class RegisteredArena extends NativeObject implements Arena {
     }
 
     @Override
-    synchronized void shut() {
-        Teardown end = new Teardown(this);
-        MemoryRegion before = null;
+    synchronized void shut(Teardown end) { // its regions free the memory
         for (MemoryRegion region : regions) {
-            if (region != null && region != before) {
-                before = region;
-                end.run(region::closeWithDivider);
-            }
-        }
-        end.finish();
-    }
-
-    /** A slab could not be deregistered, so the memory must stay. */
-    synchronized void keepMemory() {
-        stillRegistered = true;
-    }
-
-    @Override
-    synchronized void destroy() {
-        if (!stillRegistered) {
-            int _ = Pages.unmap(base, (long) slabs << slabShift); // fails only for a wrong address
+            end.run(region::closeWithDivider);
         }
     }
 

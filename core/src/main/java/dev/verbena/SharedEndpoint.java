@@ -86,7 +86,7 @@ public final class SharedEndpoint extends NativeObject {
     }
 
     @Override
-    void destroy() {
+    void destroy(Teardown end) {
         held.close();
     }
 

@@ -289,7 +289,7 @@ public final class SharedReceiveQueue extends NativeObject {
     }
 
     @Override
-    void shut() {
+    void shut(Teardown end) {
         shut = true;
         requested.set(null);
         receives.close();
@@ -300,13 +300,11 @@ public final class SharedReceiveQueue extends NativeObject {
     }
 
     @Override
-    void destroy() {
-        Teardown end = new Teardown(this, domain.adapter());
+    void destroy(Teardown end) {
         end.run(() -> domain.adapter().events().forget(address));
         end.run(() -> domain.adapter().sharedQueues().remove(receives));
         end.run(memory::free);
         end.check(control.destroySrq(address), "ibv_destroy_srq");
-        end.finish();
     }
 
     @Override

@@ -9,16 +9,18 @@ import java.net.InetSocketAddress;
 import java.nio.ByteBuffer;
 import java.time.Duration;
 import java.util.Arrays;
+import java.util.Objects;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.TimeUnit;
 
 /**
- * Makes a JVM that has just started ready for its first connection.
+ * Prepares a JVM that has just started for its first connection.
  *
  * <p>The first connection of a JVM loads and links classes and native functions, and its first
  * messages run in the interpreter: it takes ten to a hundred times as long as the second. A program
- * whose peers have little time for a step (Linux' NVMe initiator waits 3 s), or that measures, runs
- * this once after it has opened an adapter, and then listens or connects:
+ * whose peers have little time for a step (Linux' NVMe initiator waits 3 s), or that measures,
+ * should run this once after it has opened an adapter, and then listen or connect:
  *
  * <pre>{@code
  * WarmUp.run(adapter, Duration.ofSeconds(2));
@@ -26,8 +28,8 @@ import java.util.concurrent.TimeUnit;
  * }</pre>
  *
  * <p>It connects the device to itself, by its IP address where it has one, sends small messages,
- * and closes all that it made. It does not replace an ahead-of-time cache of the JVM, which makes
- * the start itself shorter.
+ * and closes everything that it created. It does not replace an ahead-of-time cache of the JVM,
+ * which makes the start itself shorter.
  */
 public final class WarmUp {
     private static final int BYTES = 64;
@@ -41,8 +43,7 @@ public final class WarmUp {
             ByteBuffer.allocate(Long.BYTES).putLong(ThreadLocalRandom.current().nextLong()).array();
     private final long deadline;
     private final ConnectionOptions options;
-    private @Nullable Connector accepted; // under this object's lock, as the next
-    private boolean over;
+    private final CompletableFuture<@Nullable Connector> accepted = new CompletableFuture<>();
 
     private WarmUp(Adapter adapter, Duration limit) {
         this.adapter = Arguments.notNull(adapter, "adapter");
@@ -58,8 +59,8 @@ public final class WarmUp {
      *
      * @param adapter the device, with a port whose link is up
      * @param limit when to stop sending, and the deadline of each step of the connection
-     * @return whether messages were sent; false where the device cannot be connected to itself or a
-     *     step failed, and much is warm nevertheless
+     * @return whether messages were sent; false if the device cannot be connected to itself or a
+     *     step failed, although much is warm even then
      * @throws IllegalArgumentException if the limit is not positive
      * @throws IllegalStateException if the adapter is closed
      */
@@ -82,7 +83,7 @@ public final class WarmUp {
             }
             return connectAndSend(new InetSocketAddress(address, 0), here, there, queue, buffers);
         } catch (VerbenaException e) {
-            return false; // what failed will fail again, where the program sees it
+            return false; // the same failure will surface in the program's own call
         }
     }
 
@@ -90,7 +91,7 @@ public final class WarmUp {
         return domain.createQueuePair(queue, queue, QueuePairLimits.depths(DEPTH, DEPTH));
     }
 
-    /** What connections of this device are made from; null where that is no IP address. */
+    /** The IP address for connections of this device; null if it has none. */
     private @Nullable InetAddress address() {
         Port.GidEntry entry = adapter.gid().gid();
         return entry.type() == Port.GidType.ROCE_V2 && !entry.gid().isLinkLocal()
@@ -112,12 +113,15 @@ public final class WarmUp {
             connector.disconnect(options);
             return sent;
         } finally {
-            closeAccepted();
+            if (!accepted.complete(null)) { // else a late request is refused
+                Objects.requireNonNull(accepted.join()).close();
+            }
         }
     }
 
     private void answer(Connector request, QueuePair there) {
-        if (!keep(request)) {
+        if (!Arrays.equals(request.connectionData().privateData(), secret)
+                || !accepted.complete(request)) {
             request.close(); // refuses it
             return;
         }
@@ -128,23 +132,7 @@ public final class WarmUp {
         }
     }
 
-    /** Whether a request is the one that this object made, and still of use. */
-    private synchronized boolean keep(Connector request) {
-        if (over || !Arrays.equals(request.connectionData().privateData(), secret)) {
-            return false;
-        }
-        accepted = request;
-        return true;
-    }
-
-    private synchronized void closeAccepted() {
-        over = true;
-        if (accepted != null) {
-            accepted.close();
-        }
-    }
-
-    /** One message after the other, until the time is over: whether any was. */
+    /** Sends messages one after the other until the deadline. Returns whether any was received. */
     private boolean send(
             QueuePair here, QueuePair there, CompletionQueue queue, BufferList buffers) {
         Completions completions = new Completions(2);

@@ -387,7 +387,9 @@ class AdapterEventTest {
     }
 
     private void deliver(AsyncEvent event) {
-        events.add(new AdapterEvent(adapter, event.type(), event.number(), event.port(), event.object()));
+        events.add(
+                new AdapterEvent(
+                        adapter, event.type(), event.number(), event.port(), event.object()));
     }
 
     private static void awaitUninterruptibly(CountDownLatch latch) {

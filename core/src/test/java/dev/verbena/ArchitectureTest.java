@@ -60,6 +60,8 @@ class ArchitectureTest {
                     "ConnectionData",
                     "Gid",
                     "GidChoice",
+                    "HugePages",
+                    "MemoryOptions",
                     "NotifyType",
                     "OnDemandPaging",
                     "OperationType",

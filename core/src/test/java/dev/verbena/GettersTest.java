@@ -16,11 +16,9 @@ class GettersTest {
         try (Rig rig = new Rig(LIMITS);
                 SharedReceiveQueue shared = rig.domain.createSharedReceiveQueue(8, 2, s -> {});
                 CompletionQueue other = rig.adapter.createCompletionQueue(10);
-                MemoryWindow window = rig.domain.createMemoryWindow();
                 QueuePair sharing = rig.domain.createQueuePair(rig.queue, other, shared, LIMITS)) {
             assertThat(rig.domain.adapter()).isSameAs(rig.adapter);
             assertThat(rig.queue.adapter()).isSameAs(rig.adapter);
-            assertThat(window.domain()).isSameAs(rig.domain);
             assertThat(shared.domain()).isSameAs(rig.domain);
             assertThat(shared.depth()).isEqualTo(8);
             assertThat(shared.maxBuffers()).isEqualTo(2);

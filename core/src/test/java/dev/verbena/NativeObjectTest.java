@@ -21,7 +21,7 @@ class NativeObjectTest {
         }
 
         @Override
-        void destroy() {
+        void destroy(Teardown end) {
             destroyed.add(name);
         }
 
@@ -154,13 +154,13 @@ class NativeObjectTest {
     private Thing failing(String name, Runnable shut, NativeObject... parents) {
         return new Thing(name, parents) {
             @Override
-            void shut() {
+            void shut(Teardown end) {
                 shut.run();
             }
 
             @Override
-            void destroy() {
-                super.destroy();
+            void destroy(Teardown end) {
+                super.destroy(end);
                 throw new IllegalStateException(name);
             }
         };

@@ -106,6 +106,21 @@ class WindowTest {
     }
 
     @Test
+    void anErrorWhileItIsMadeAnewLosesNoNativeWindow() {
+        spoil();
+        rig.device.beforeWindowKey =
+                () -> {
+                    throw new OutOfMemoryError("Java heap space");
+                };
+        assertThatThrownBy(() -> rig.b.bind(3, window, rig.memory, 0, 64, RW))
+                .isInstanceOf(OutOfMemoryError.class);
+        assertThat(rig.device.windowCount()).isOne();
+        rig.b.bind(4, window, rig.memory, 0, 64, RW).orThrow();
+        assertThat(rig.poll()).containsExactly("BIND 4 SUCCESS");
+        assertThat(rig.device.windowCount()).isOne();
+    }
+
+    @Test
     void aQueuePairThatClosesBesideItsWindowIsNotDestroyedBeforeTheWindowIsFreed()
             throws Exception {
         bind(RW).orThrow();

@@ -5,6 +5,7 @@ import dev.verbena.Status;
 import dev.verbena.VerbenaException;
 import dev.verbena.internal.connect.ConnectionEvents;
 import dev.verbena.internal.runtime.AdapterEvents;
+import dev.verbena.internal.runtime.Log;
 import dev.verbena.internal.verbs.ConnectionControl;
 import dev.verbena.internal.verbs.DeviceControl;
 import dev.verbena.internal.verbs.Errno;
@@ -13,6 +14,7 @@ import dev.verbena.internal.verbs.VerbsContext;
 
 import org.jspecify.annotations.Nullable;
 
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.Supplier;
 
@@ -28,6 +30,8 @@ public final class Device {
     private final AdapterInfo reported;
     private final Provider provider;
     private final Ports ports;
+
+    private final AtomicBoolean pagingWarned = new AtomicBoolean();
 
     // Does not begin at 0: otherwise the first queues of many processes would share one processor.
     private final AtomicInteger nextVector = new AtomicInteger((int) (System.nanoTime() >>> 10));
@@ -82,6 +86,23 @@ public final class Device {
     /** Its ports, and the choice of a GID. */
     public Ports ports() {
         return ports;
+    }
+
+    /**
+     * Throws if memory cannot be registered on demand. Warns once if the provider's on-demand
+     * paging has a defect.
+     */
+    void checkPaging() {
+        if (!reported.onDemandPaging().supported()) {
+            throw new VerbenaException(
+                    Status.NOT_SUPPORTED,
+                    "Memory cannot be registered ON_DEMAND with %s: the device, or its driver in this kernel, has no on-demand paging (AdapterInfo.onDemandPaging; Soft-RoCE has it from Linux 6.15 on). Register it without ON_DEMAND"
+                            .formatted(name));
+        }
+        String defect = provider.pagingDefect();
+        if (defect != null && !pagingWarned.getAndSet(true)) {
+            Log.warn(defect);
+        }
     }
 
     /**

@@ -22,11 +22,8 @@ public final class Pages {
     /** The size of an ordinary page. */
     public static final long SIZE = pageSize();
 
-    private static final int PROT_NONE = 0;
     private static final int PROT_READ_WRITE = 3;
     private static final int MAP_PRIVATE_ANONYMOUS = 0x22;
-    private static final int MAP_FIXED = 0x10;
-    private static final int MAP_NORESERVE = 0x4000;
     private static final int MAP_HUGETLB = 0x4_0000;
     private static final int MADV_HUGEPAGE = 14;
 
@@ -42,7 +39,7 @@ public final class Pages {
 
     /** Maps zeroed memory. */
     public static long map(long bytes, long alignment) {
-        return mapAligned(bytes, alignment, SIZE, PROT_READ_WRITE, 0);
+        return mapAligned(bytes, alignment, SIZE, 0);
     }
 
     /**
@@ -50,32 +47,14 @@ public final class Pages {
      * multiple of {@link #hugeSize}. Fails with ENOMEM when too few are free.
      */
     public static long mapHuge(long bytes, long alignment) {
-        return mapAligned(bytes, alignment, hugeSize(), PROT_READ_WRITE, MAP_HUGETLB);
+        return mapAligned(bytes, alignment, hugeSize(), MAP_HUGETLB);
     }
 
-    /** Reserves addresses without memory: an access faults until {@link #commit}. */
-    public static long reserve(long bytes, long alignment) {
-        return mapAligned(bytes, alignment, SIZE, PROT_NONE, MAP_NORESERVE);
-    }
-
-    /** Maps zeroed memory at addresses that were reserved. */
-    public static int commit(long address, long bytes) {
-        long answer = map(address, bytes, PROT_READ_WRITE, MAP_FIXED);
-        return answer < 0 ? (int) answer : 0;
-    }
-
-    /** Frees memory, and keeps its addresses reserved. */
-    public static int decommit(long address, long bytes) {
-        long answer = map(address, bytes, PROT_NONE, MAP_FIXED | MAP_NORESERVE);
-        return answer < 0 ? (int) answer : 0;
-    }
-
-    private static long mapAligned(
-            long bytes, long alignment, long page, int protection, int flags) {
+    private static long mapAligned(long bytes, long alignment, long page, int flags) {
         if (alignment <= page) {
-            return map(0, bytes, protection, flags);
+            return map(bytes, flags);
         }
-        long address = map(0, bytes + alignment, protection, flags);
+        long address = map(bytes + alignment, flags);
         if (address < 0) {
             return address;
         }
@@ -92,8 +71,8 @@ public final class Pages {
         }
     }
 
-    private static long map(long address, long bytes, int protection, int flags) {
-        return MMAP.pointer(address, bytes, protection, MAP_PRIVATE_ANONYMOUS | flags, -1, 0);
+    private static long map(long bytes, int flags) {
+        return MMAP.pointer(0, bytes, PROT_READ_WRITE, MAP_PRIVATE_ANONYMOUS | flags, -1, 0);
     }
 
     /**
@@ -104,7 +83,7 @@ public final class Pages {
         return MADVISE.value(address, bytes, MADV_HUGEPAGE);
     }
 
-    /** Frees memory or reserved addresses. */
+    /** Frees memory. */
     public static int unmap(long address, long bytes) {
         return MUNMAP.value(address, bytes);
     }

@@ -422,6 +422,9 @@ public final class FakeDevice extends FakeSettings {
 
     @Override
     public synchronized int windowKey(long mw) {
+        Runnable before = beforeWindowKey;
+        beforeWindowKey = NOTHING;
+        before.run();
         return memory.windowKey(mw);
     }
 

@@ -128,6 +128,8 @@ abstract class FakeSettings extends DeviceControl {
     /** What happens before the next window is freed. */
     public volatile Runnable beforeFreeingWindow = NOTHING;
 
+    public volatile Runnable beforeWindowKey = NOTHING; // what windowKey() runs once
+
     // ---- completion queues and their events
 
     public int completionVectors = 4;

@@ -104,8 +104,7 @@ final class HostQueue implements RawHandler, AutoCloseable {
                                         null)
                                 .status());
                 keyedCommands.incrementAndGet();
-                command.withData(
-                        window.remoteMemory().address(), length, window.remoteToken());
+                command.withData(window.remoteMemory().address(), length, window.remoteToken());
             }
             check(channel.send(capsule, OpFlags.NONE, null, null).status());
             try {

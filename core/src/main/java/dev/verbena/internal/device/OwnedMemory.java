@@ -1,5 +1,9 @@
-package dev.verbena;
+package dev.verbena.internal.device;
 
+import dev.verbena.HugePages;
+import dev.verbena.MemoryOptions;
+import dev.verbena.Status;
+import dev.verbena.VerbenaException;
 import dev.verbena.internal.runtime.Threads;
 import dev.verbena.internal.verbs.Errno;
 import dev.verbena.internal.verbs.Pages;
@@ -10,29 +14,40 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
 
 /**
- * Memory that a {@link MemoryRegion} owns. Its two users end at different times: Java's access ends
- * with {@link #endJavaAccess}, when the region is closed, and the device's when the region is
- * deregistered, which may be later. Only then {@link #free} gives the pages back.
+ * Memory that a region owns. Java's access to it ends when the region is closed ({@link
+ * #endJavaAccess}), and the device's when the region is deregistered, which may be later. Only then
+ * {@link #free} gives the pages back.
  */
-final class OwnedMemory {
+public final class OwnedMemory {
     private static final System.Logger LOGGER = System.getLogger("dev.verbena");
     private static final long LONGEST_PAUSE = 1000; // milliseconds
     private static final long ADDRESSES = 1L << 57; // more than user space has
 
-    private final Arena javaAccess = Arena.ofShared();
+    private final Arena javaAccess;
     private final MemorySegment segment;
     private final long address;
     private final long mapped; // bytes, in whole pages
     private final long pageBytes;
 
-    private OwnedMemory(long address, long bytes, long mapped, long pageBytes) {
+    private OwnedMemory(Arena javaAccess, long address, long bytes, long mapped, long pageBytes) {
+        this.javaAccess = javaAccess;
         this.address = address;
         this.mapped = mapped;
         this.pageBytes = pageBytes;
-        this.segment = Pages.segment(address, bytes, javaAccess);
+        try {
+            this.segment = Pages.segment(address, bytes, javaAccess);
+        } catch (Throwable t) { // another thread has closed the arena
+            discard();
+            throw t;
+        }
     }
 
-    static OwnedMemory allocate(long bytes, MemoryOptions options) {
+    /**
+     * Allocates zeroed memory in whole pages.
+     *
+     * @param javaAccess the scope of the segment
+     */
+    public static OwnedMemory allocate(long bytes, MemoryOptions options, Arena javaAccess) {
         if (bytes < 1) {
             throw new IllegalArgumentException("Allocate at least 1 byte, not " + bytes);
         }
@@ -45,7 +60,7 @@ final class OwnedMemory {
             long mapped = roundUp(bytes, huge);
             long address = Pages.mapHuge(mapped, options.alignment());
             if (address >= 0) {
-                return new OwnedMemory(address, bytes, mapped, huge);
+                return new OwnedMemory(javaAccess, address, bytes, mapped, huge);
             }
             String problem = tooFewHugePages(bytes, mapped / huge, huge, (int) -address);
             if (pages == HugePages.REQUIRED) {
@@ -69,13 +84,13 @@ final class OwnedMemory {
         if (transparent) {
             int _ = Pages.preferHuge(address, mapped); // a hint: without it, ordinary pages
         }
-        return new OwnedMemory(address, bytes, mapped, Pages.SIZE);
+        return new OwnedMemory(javaAccess, address, bytes, mapped, Pages.SIZE);
     }
 
     private static VerbenaException cannotMap(long bytes, long answer) {
-        return VerbenaException.of(
+        return new VerbenaException(
                 "mmap(%,d bytes)".formatted(bytes),
-                answer,
+                (int) -answer,
                 "The system cannot provide that much memory to this process: see ulimit -v,"
                         + " vm.overcommit_memory, and the memory limit of its control group.");
     }
@@ -89,11 +104,13 @@ final class OwnedMemory {
         return bytes + to - 1 & -to;
     }
 
-    MemorySegment segment() {
+    /** The memory. */
+    public MemorySegment segment() {
         return segment;
     }
 
-    long pageBytes() {
+    /** The size of its pages. */
+    public long pageBytes() {
         return pageBytes;
     }
 
@@ -102,7 +119,7 @@ final class OwnedMemory {
      *
      * @return false while a thread is inside a call that uses the memory, such as a read of a file
      */
-    boolean endJavaAccess() {
+    public boolean endJavaAccess() {
         try {
             if (segment.scope().isAlive()) {
                 javaAccess.close();
@@ -117,13 +134,18 @@ final class OwnedMemory {
      * Gives the pages back; when a thread is inside a call that uses them, as soon as it has left.
      * Only after the region was deregistered.
      */
-    void free() {
+    public void free() {
         freeAfter(1);
+    }
+
+    /** Gives the pages back, for memory that nobody else has seen. */
+    public void discard() {
+        int _ = Pages.unmap(address, mapped); // fails only for a wrong address
     }
 
     private void freeAfter(long pause) {
         if (endJavaAccess()) {
-            int _ = Pages.unmap(address, mapped); // fails only for a wrong address
+            discard();
         } else {
             // No event says when the thread has left.
             CompletableFuture.delayedExecutor(pause, TimeUnit.MILLISECONDS, Threads.CALLBACKS)
