@@ -1,7 +1,7 @@
 package dev.verbena;
 
 import dev.verbena.internal.connect.CloseReason;
-import dev.verbena.internal.connect.QueuePairEnd;
+import dev.verbena.internal.connect.QueuePairHandle;
 import dev.verbena.internal.events.FlightRecording;
 import dev.verbena.internal.events.FlightRecording.ConnectEvent;
 import dev.verbena.internal.verbs.StateChange;
@@ -17,7 +17,7 @@ import java.util.concurrent.atomic.AtomicBoolean;
  * What a connector does with its queue pair, from the call that names it to {@link #release}. Holds
  * the queue pair meanwhile.
  */
-final class ConnectionEnd implements QueuePairEnd {
+final class ConnectionEnd extends QueuePairHandle {
     private static final int MOST_READS = 255; // the connection manager's messages have a byte
     private static final int MOST_RETRIES = 6; // 7, which others say, never ends on rxe
     private static final int NOT_ASKED_FOR = -1;

@@ -48,7 +48,7 @@ final class ConnectionActions {
     private final CompletableFuture<CloseReason> closeReason = new CompletableFuture<>();
 
     private @Nullable Identifier identifier;
-    private @Nullable HeldQueuePair queuePair;
+    private @Nullable QueuePairHandle queuePair;
     private @Nullable ConnectionStep step;
     private @Nullable AddressResolution resolution; // of the last connect
     private @Nullable IdentifierInfo resolved; // by the last address resolution
@@ -227,7 +227,7 @@ final class ConnectionActions {
         if (call.sharedAddress()) {
             created.shareAddress();
         }
-        queuePair = new HeldQueuePair(call.queuePair());
+        queuePair = call.queuePair();
         setTrafficClass();
         requestData = call.data();
         peer = call.peer();
@@ -254,7 +254,7 @@ final class ConnectionActions {
     }
 
     private void setTrafficClass() {
-        int value = queuePair().end().trafficClass();
+        int value = queuePair().trafficClass();
         if (value >= 0) {
             identifier().trafficClass(value);
         }
@@ -287,7 +287,7 @@ final class ConnectionActions {
     }
 
     private void open(Outcome outcome) {
-        if (!queuePair().end().open(peerInvalidatable(), this::workRequestFailed)) {
+        if (!queuePair().open(peerInvalidatable(), this::workRequestFailed)) {
             outcome.followedBy = ConnectionTrigger.WORK_REQUEST_FAILED;
         }
     }
@@ -304,13 +304,13 @@ final class ConnectionActions {
     // ---- actions of the accepting side
 
     private void sendReply(Accept call, Outcome outcome) {
-        HeldQueuePair held = new HeldQueuePair(call.queuePair());
+        QueuePairHandle held = call.queuePair();
         queuePair = held;
         assumeInvalidatable = call.assumeInvalidatable();
         begin(call.timeout(), outcome);
         try {
             held.moveToReadyToSend(identifier());
-            events.awaitData(held.end().address(), machine);
+            events.awaitData(held.address(), machine);
             identifier().accept(held.replyParameters(reply(call.data()), peerData));
         } catch (VerbenaException e) {
             throw FailureMessages.whileAnswering(e, peer);
@@ -319,7 +319,7 @@ final class ConnectionActions {
     }
 
     private void openQueuePair(Outcome outcome) {
-        events.awaitNoData(queuePair().end().address());
+        events.awaitNoData(queuePair().address());
         open(outcome);
         endStep(null, outcome);
     }
@@ -347,7 +347,7 @@ final class ConnectionActions {
         begin(call.timeout(), outcome);
         drainEnds = outstandingStep().halfTime();
         drainInterval = FIRST_INTERVAL;
-        queuePair().end().drain();
+        queuePair().drain();
         checkDrain(outcome);
     }
 
@@ -356,7 +356,7 @@ final class ConnectionActions {
      * wait for here: looked at soon, then less often.
      */
     private void checkDrain(Outcome outcome) {
-        if (queuePair().end().drained() || System.nanoTime() - drainEnds >= 0) {
+        if (queuePair().drained() || System.nanoTime() - drainEnds >= 0) {
             outcome.followedBy = ConnectionTrigger.DRAINED;
         } else {
             events.timers()
@@ -366,20 +366,20 @@ final class ConnectionActions {
     }
 
     private void flushAndDisconnect(Outcome outcome) {
-        queuePair().end().flush();
+        queuePair().flush();
         if (identifier().disconnect() != 0) {
             outcome.followedBy = ConnectionTrigger.NO_CONFIRMATION;
         }
     }
 
     private void confirmDisconnect(Outcome outcome) {
-        queuePair().end().flush();
+        queuePair().flush();
         identifier().disconnect();
         finishDisconnect(null, outcome);
     }
 
     private void failDisconnect(VerbenaException why, Outcome outcome) {
-        queuePair().end().flush();
+        queuePair().flush();
         finishDisconnect(why, outcome);
     }
 
@@ -390,21 +390,21 @@ final class ConnectionActions {
     }
 
     private void flushAndRelease(Outcome outcome) {
-        queuePair().end().flush();
+        queuePair().flush();
         release(outcome, true);
     }
 
     // ---- actions when the connection ends from elsewhere
 
     private void reportPeerDisconnect() {
-        queuePair().end().shut();
+        queuePair().shut();
         identifier().disconnect(); // confirms
         closeReason.complete(CloseReason.PEER);
     }
 
     private void reportFailedRequest(Outcome outcome) {
-        boolean flushed = !queuePair().end().usable(); // requests failed because of that
-        queuePair().end().shut();
+        boolean flushed = !queuePair().usable(); // requests failed because of that
+        queuePair().shut();
         identifier().disconnect(); // the peer may still be there
         CloseReason how = flushed ? CloseReason.LOCAL : CloseReason.REQUEST_FAILED;
         outcome.later(() -> closeReason.complete(how));
@@ -424,7 +424,7 @@ final class ConnectionActions {
 
     private void closeAlive(Close call, boolean disconnect, Outcome outcome) {
         whenClosed = call.whenClosed();
-        queuePair().end().flush();
+        queuePair().flush();
         boolean sent = !disconnect || identifier().disconnect() == 0;
         closeReason.complete(CloseReason.LOCAL);
         if (!sent || !events.alive()) {
@@ -465,7 +465,7 @@ final class ConnectionActions {
         return Objects.requireNonNull(identifier);
     }
 
-    private HeldQueuePair queuePair() {
+    private QueuePairHandle queuePair() {
         return Objects.requireNonNull(queuePair);
     }
 
@@ -513,11 +513,11 @@ final class ConnectionActions {
             identifier.destroy();
             identifier = null;
         }
-        HeldQueuePair released = queuePair;
+        QueuePairHandle released = queuePair;
         queuePair = null;
         if (released != null) {
-            events.awaitNoData(released.end().address());
-            outcome.later(reusable ? released::release : released::releaseUsedUp);
+            events.awaitNoData(released.address());
+            outcome.later(() -> released.release(reusable && released.isFresh()));
         }
     }
 }

@@ -38,7 +38,7 @@ public sealed interface ConnectionInput {
      * @param sharedAddress whether others connect from the same address and port
      */
     record Connect(
-            QueuePairEnd queuePair,
+            QueuePairHandle queuePair,
             Iterator<@Nullable InetSocketAddress> sources,
             boolean sharedAddress,
             InetSocketAddress peer,
@@ -61,7 +61,10 @@ public sealed interface ConnectionInput {
      * @param assumeInvalidatable as in {@link Complete}
      */
     record Accept(
-            QueuePairEnd queuePair, PrivateData data, boolean assumeInvalidatable, Duration timeout)
+            QueuePairHandle queuePair,
+            PrivateData data,
+            boolean assumeInvalidatable,
+            Duration timeout)
             implements Call {}
 
     /** Rejects a request, or a peer that has accepted. */

@@ -215,7 +215,7 @@ public final class FailureMessages {
         return switch (f.errno()) {
             case 0, Errno.ENETUNREACH, Errno.EHOSTUNREACH, Errno.ETIMEDOUT, Errno.ENXIO -> f;
             default -> {
-                boolean ofDevice = f.verb().startsWith(HeldQueuePair.CALL); // and not of the peer
+                boolean ofDevice = f.verb().startsWith(QueuePairHandle.CALL); // and not of the peer
                 yield new VerbenaException(
                         Status.CONNECTION_ABORTED,
                         f.verb(),

@@ -70,7 +70,7 @@ public record PrivateData(byte[] data, boolean announced) {
     }
 
     /** The bytes of a request or a reply. */
-    byte[] bytes(QueuePairEnd queuePair) {
+    byte[] bytes(QueuePairHandle queuePair) {
         return announced
                 ? new Announcement(
                                 queuePair.invalidatable(),

@@ -8,8 +8,8 @@
  * dev.verbena.internal.connect.ConnectionStateMachine} applies it to calls, events and timers,
  * under its lock, and {@code ConnectionActions} has a method for each action. Beside them: {@code
  * ConnectionStep} (a future with a deadline), {@code AddressResolution} (local addresses, retries),
- * {@code HeldQueuePair} (the queue pair's states), {@code FailureMessages}, {@code PrivateData} and
- * {@link dev.verbena.internal.connect.Announcement} (the header in front of it). {@link
+ * {@code QueuePairHandle} (the queue pair's states), {@code FailureMessages}, {@code PrivateData}
+ * and {@link dev.verbena.internal.connect.Announcement} (the header in front of it). {@link
  * dev.verbena.internal.connect.Listening} creates a state machine for each request.
  *
  * <p>Calls come from any thread of the program: {@code Connector} calls the state machine. Events

@@ -412,7 +412,7 @@ class ConnectionTableTest {
     }
 
     /** A queue pair that remembers what was done to it. */
-    private static final class QueuePairStub implements QueuePairEnd {
+    private static final class QueuePairStub extends QueuePairHandle {
         boolean refused = true; // until a call that names it has succeeded
         boolean drained;
         boolean opened;

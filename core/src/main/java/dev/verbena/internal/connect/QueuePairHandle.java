@@ -1,0 +1,172 @@
+package dev.verbena.internal.connect;
+
+import dev.verbena.ConnectionData;
+import dev.verbena.Status;
+import dev.verbena.VerbenaException;
+import dev.verbena.internal.connect.ConnectionEvents.Identifier;
+import dev.verbena.internal.verbs.ConnectionParameters;
+import dev.verbena.internal.verbs.Errno;
+import dev.verbena.internal.verbs.StateChange;
+
+/**
+ * What a connection does with this side's queue pair, from the call that names it until it is
+ * released. For one connector at a time; a subclass of the API knows the queue pair.
+ *
+ * <p>Remembers whether the queue pair was changed: one that was not may be connected again, one
+ * that was has to be flushed.
+ */
+public abstract class QueuePairHandle {
+    /** How calls of the queue pair begin in messages. */
+    static final String CALL = "ibv_modify_qp";
+
+    // How often a peer sends again to a queue pair without a receive. Six times 655 ms for a queue
+    // of its own: NDK expects an error. 7 is for ever: a shared queue that is empty for a moment
+    // must not break connections.
+    private static final int RNR_RETRIES = 6;
+    private static final int ENDLESS_RNR_RETRIES = 7;
+
+    private boolean changed; // under the lock of the connection
+
+    /** Creates a handle of a queue pair that nothing was done to. */
+    protected QueuePairHandle() {}
+
+    /** Its number, by which the peer finds it. */
+    public abstract int number();
+
+    /** Its address, by which asynchronous events name it. */
+    public abstract long address();
+
+    /**
+     * Whether its receives come from a shared queue.
+     *
+     * @return false for a queue of its own
+     */
+    public abstract boolean sharedReceives();
+
+    /** Whether it has remote keys (NDK: tokens) that a send of the peer's may invalidate. */
+    public abstract boolean invalidatable();
+
+    /** How many reads and atomics it lets in. */
+    public abstract int inboundReads();
+
+    /** How many reads and atomics it wants to have outstanding. */
+    public abstract int outboundReads();
+
+    /**
+     * How often it sends an unacknowledged packet again; a request asks the same of the peer.
+     *
+     * @return 0 to 7
+     */
+    public abstract int retries();
+
+    /**
+     * The traffic class that a request asks for.
+     *
+     * @return 0 to 255, or -1 to leave it to the connection manager
+     */
+    public abstract int trafficClass();
+
+    /**
+     * Whether it can still be connected.
+     *
+     * @return false when it was closed or flushed meanwhile
+     */
+    public abstract boolean usable();
+
+    /**
+     * Moves it to its next state ({@code ibv_modify_qp}), after adapting the attributes.
+     *
+     * @param change the attributes as the connection manager filled them in
+     */
+    public abstract int change(StateChange change);
+
+    /**
+     * Lets posts through.
+     *
+     * @param peerInvalidatable whether sends may invalidate tokens of the peer's
+     * @param onFailure called when a request has failed, and with it the connection, by the thread
+     *     that polled its completion
+     * @return false when one had failed before this: the peer may send as soon as it is ready to
+     *     receive
+     */
+    public abstract boolean open(boolean peerInvalidatable, Runnable onFailure);
+
+    /** Refuses posts from now on; outstanding requests go on. */
+    public abstract void shut();
+
+    /** Refuses posts, and has the device signal what {@link #drained} waits for. */
+    public abstract void drain();
+
+    /** Whether all requests of the send queue have ended. */
+    public abstract boolean drained();
+
+    /** Moves it to the error state, which cancels everything that is posted. */
+    public abstract void flush();
+
+    /**
+     * Gives it back; a second call does nothing.
+     *
+     * @param fresh whether it may be connected again
+     */
+    public abstract void release(boolean fresh);
+
+    // ---- for the connection
+
+    /** The parameters of rdma_connect. */
+    ConnectionParameters requestParameters(PrivateData data) {
+        return parameters(data, inboundReads(), outboundReads());
+    }
+
+    /** The parameters of rdma_accept: no more reads than the peer asked for or lets in. */
+    ConnectionParameters replyParameters(PrivateData data, ConnectionData peer) {
+        return parameters(
+                data,
+                Math.min(inboundReads(), peer.inboundReads()),
+                Math.min(outboundReads(), peer.outboundReads()));
+    }
+
+    private ConnectionParameters parameters(PrivateData data, int inboundReads, int outboundReads) {
+        return new ConnectionParameters(
+                number(),
+                sharedReceives(),
+                inboundReads,
+                outboundReads,
+                retries(),
+                sharedReceives() ? ENDLESS_RNR_RETRIES : RNR_RETRIES,
+                data.bytes(this));
+    }
+
+    /** Moves it to INIT, RTR and RTS, with what the connection manager says of each. */
+    void moveToReadyToSend(Identifier identifier) {
+        if (!usable()) {
+            throw new VerbenaException(
+                    Status.CONNECTION_INVALID, "The queue pair was closed or flushed meanwhile");
+        }
+        move(identifier, StateChange.INITIALIZED, "INIT");
+        move(identifier, StateChange.READY_TO_RECEIVE, "RTR");
+        move(identifier, StateChange.READY_TO_SEND, "RTS");
+    }
+
+    private void move(Identifier identifier, int to, String state) {
+        try (StateChange change = new StateChange(to)) {
+            identifier.fillIn(change, state);
+            changed = true;
+            Errno.check(
+                    change(change),
+                    CALL + "(" + state + ")",
+                    "The device refuses what the connection manager says of the path, or a path option");
+        }
+    }
+
+    /** Flushes it, unless nothing could be posted by this connection. */
+    void flushIfChanged() {
+        if (changed) {
+            flush();
+        }
+    }
+
+    /** Whether it may be connected again. */
+    boolean isFresh() {
+        return !changed;
+    }
+}
