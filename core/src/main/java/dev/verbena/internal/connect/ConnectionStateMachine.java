@@ -232,7 +232,7 @@ public final class ConnectionStateMachine implements ConnectionEvents.Handler {
 
     // ---- the machine
 
-    private Outcome apply(ConnectionInput input) {
+    Outcome apply(ConnectionInput input) {
         return apply(() -> input);
     }
 

@@ -2,10 +2,13 @@ package dev.verbena.internal.connect;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.assertj.core.api.Assertions.catchThrowableOfType;
 
 import dev.verbena.Status;
+import dev.verbena.UncaughtReports;
 import dev.verbena.VerbenaException;
-import dev.verbena.internal.connect.ConnectionTable.Transition;
+import dev.verbena.internal.connect.ConnectionSpecification.Cell;
+import dev.verbena.internal.connect.ConnectionSpecification.Row;
 import dev.verbena.internal.runtime.Timers;
 import dev.verbena.internal.verbs.ConnectionEvent;
 import dev.verbena.internal.verbs.ConnectionEvent.Kind;
@@ -15,9 +18,8 @@ import dev.verbena.internal.verbs.StateChange;
 
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.RegisterExtension;
 import org.junit.jupiter.params.ParameterizedTest;
-import org.junit.jupiter.params.provider.Arguments;
-import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.MethodSource;
 
 import java.net.InetAddress;
@@ -28,20 +30,30 @@ import java.util.Arrays;
 import java.util.EnumSet;
 import java.util.Iterator;
 import java.util.List;
+import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.stream.Stream;
 
 /**
- * Walks the table: every state with every trigger, through the real state machine, on a connection
- * manager that does not exist. The test's thread is the event thread.
+ * Compares the connection state machine with a table that was written from the specification: every
+ * state with every trigger, on a connection manager that does not exist. The test's thread is the
+ * event thread.
  */
 class ConnectionTableTest {
     private static final InetAddress HERE = InetAddress.ofLiteral("10.0.0.1");
     private static final InetSocketAddress PEER = new InetSocketAddress("10.0.0.9", 7);
     private static final Duration LONG = Duration.ofHours(1);
     private static final PrivateData NO_DATA = new PrivateData(new byte[0], true);
+
+    /** States that keep a reason for the next call; what it is when the test enters them. */
+    private static final Map<ConnectionState, Status> FOR_THE_NEXT_CALL =
+            Map.of(
+                    ConnectionState.ACCEPTANCE_LOST, Status.DEVICE_REMOVED,
+                    ConnectionState.REQUEST_LOST, Status.DEVICE_REMOVED,
+                    ConnectionState.REQUEST_EXPIRED, Status.IO_TIMEOUT);
+
     private static final Set<ConnectionState> STEPS =
             EnumSet.of(
                     ConnectionState.RESOLVING_ADDRESS,
@@ -51,6 +63,7 @@ class ConnectionTableTest {
                     ConnectionState.DRAINING,
                     ConnectionState.DISCONNECTING);
 
+    @RegisterExtension final UncaughtReports uncaught = new UncaughtReports();
     private final FakeConnections network = new FakeConnections();
     private final Timers timers = new Timers(() -> {});
     private final ConnectionEvents events;
@@ -71,75 +84,57 @@ class ConnectionTableTest {
 
     // ---- the walk
 
-    static Stream<Arguments> everyPair() {
-        return Arrays.stream(ConnectionState.values())
-                .flatMap(
-                        state ->
-                                Arrays.stream(ConnectionTrigger.values())
-                                        .map(trigger -> Arguments.of(state, trigger)));
-    }
-
     @ParameterizedTest
-    @MethodSource("everyPair")
-    void everyTriggerLeadsWhereTheTableSays(ConnectionState state, ConnectionTrigger trigger) {
+    @MethodSource("dev.verbena.internal.connect.ConnectionSpecification#everyCell")
+    void everyTriggerDoesWhatTheSpecificationDemands(Cell cell, Row demanded) {
         network.routeBy =
-                trigger == ConnectionTrigger.ADDRESS_RESOLVED_ELSEWHERE ? "fake1" : "fake0";
-        enter(state);
-        Transition transition = ConnectionTable.get(state, trigger);
-        switch (transition.action()) {
-            case REFUSE, REFUSE_WITH_REASON, FAIL_WITH_REASON ->
-                    assertThatThrownBy(() -> fire(trigger)).isInstanceOf(VerbenaException.class);
-            case REFUSE_SECOND_CLOSE ->
-                    assertThatThrownBy(() -> fire(trigger))
-                            .isInstanceOf(IllegalStateException.class);
-            default -> fire(trigger);
+                cell.trigger() == ConnectionTrigger.ADDRESS_RESOLVED_ELSEWHERE ? "fake1" : "fake0";
+        enter(cell.state());
+        if (cell.condition().equals("drained")) {
+            queuePairs.getLast().drained = true;
+        } else if (!cell.condition().isEmpty()) {
+            network.errors.put(cell.condition().replace(" fails", ""), Errno.ENOMEM);
         }
-        assertThat(machine.state()).isEqualTo(transition.next());
+        CloseReason ended = machine.closeReason().getNow(null);
+        boolean reasonShown = showsReason();
+        network.calls.clear();
+        try {
+            fire(cell.trigger());
+        } catch (VerbenaException f) {
+            log("throws " + f.status().name());
+        } catch (IllegalStateException e) {
+            log("throws IllegalStateException"); // a close comes once
+        }
+        if (machine.closeReason().getNow(null) != ended) {
+            log("ends " + machine.closeReason().join());
+        }
+        ConnectionState next = machine.state();
+        if (showsReason() && !reasonShown && !FOR_THE_NEXT_CALL.containsKey(next)) {
+            log("shows why");
+        }
+        List<String> effects = new ArrayList<>(network.calls);
+        effects.removeIf(call -> call.startsWith("fillIn"));
+        if (FOR_THE_NEXT_CALL.containsKey(next)) {
+            Status kept = reasonOfTheNextCall();
+            if (next != cell.state() || kept != FOR_THE_NEXT_CALL.get(next)) {
+                effects.add("keeps " + kept.name());
+            }
+        }
+        assertThat(new Row(next, String.join(", ", effects))).isEqualTo(demanded);
+        assertThat(uncaught.reports()).isEmpty();
         nothingIsLeftHanging();
     }
 
-    static Stream<Arguments> everyPairThatCanFail() {
-        return everyPair()
-                .filter(
-                        pair -> {
-                            Transition transition = transition(pair);
-                            return transition.ifItFails() != null
-                                    && transition.action()
-                                            != ConnectionTable.Action.FAIL_WITH_REASON;
-                        });
+    private boolean showsReason() {
+        return machine.toString().contains("(");
     }
 
-    private static Transition transition(Arguments pair) {
-        return ConnectionTable.get(
-                (ConnectionState) pair.get()[0], (ConnectionTrigger) pair.get()[1]);
+    private Status reasonOfTheNextCall() {
+        return catchThrowableOfType(VerbenaException.class, () -> machine.call(new ConnectionInput.Reject(NO_DATA))).status();
     }
 
-    @ParameterizedTest
-    @MethodSource("everyPairThatCanFail")
-    void everyActionThatFailsLeadsWhereTheTableSays(
-            ConnectionState state, ConnectionTrigger trigger) {
-        network.routeBy =
-                trigger == ConnectionTrigger.ADDRESS_RESOLVED_ELSEWHERE ? "fake1" : "fake0";
-        enter(state);
-        Transition transition = ConnectionTable.get(state, trigger);
-        network.errors.put(
-                switch (transition.action()) {
-                    case START_CONNECT, RESOLVE_AGAIN -> "resolveAddress";
-                    case RESOLVE_FROM_NEXT -> "create";
-                    case RESOLVE_ROUTE -> "resolveRoute";
-                    case SEND_REQUEST -> "connect";
-                    case ESTABLISH -> "establish";
-                    case SEND_REPLY -> "accept";
-                    default -> throw new AssertionError(transition + " has no call to fail");
-                },
-                Errno.ENOMEM);
-        switch (trigger) {
-            case CONNECT, COMPLETE_CONNECT, ACCEPT ->
-                    assertThatThrownBy(() -> fire(trigger)).isInstanceOf(VerbenaException.class);
-            default -> fire(trigger);
-        }
-        assertThat(machine.state()).isEqualTo(transition.ifItFails());
-        nothingIsLeftHanging();
+    private void log(String effect) {
+        network.calls.add(effect);
     }
 
     @Test
@@ -165,11 +160,7 @@ class ConnectionTableTest {
                                 })
                         .map(InetSocketAddress.class::cast)
                         .iterator();
-        assertThatThrownBy(
-                        () ->
-                                machine.call(
-                                        new ConnectionInput.Connect(
-                                                queuePair(), sources, false, PEER, NO_DATA, LONG)))
+        assertThatThrownBy(() -> machine.call(new ConnectionInput.Connect(queuePair(), sources, false, PEER, NO_DATA, LONG)))
                 .isSameAs(error);
         assertThat(network.identifiers()).isZero();
         assertThat(machine.state()).isEqualTo(ConnectionState.IDLE);
@@ -206,7 +197,7 @@ class ConnectionTableTest {
         boolean wasEstablished = queuePairs.stream().anyMatch(queuePair -> queuePair.opened);
         if (machine.state() != ConnectionState.CLOSING
                 && machine.state() != ConnectionState.CLOSED) {
-            machine.call(new ConnectionInput.Close(closed::incrementAndGet));
+            machine.call(new ConnectionInput.Close(this::closed));
         }
         if (machine.state() == ConnectionState.CLOSING) {
             assertThat(closed).as("closes before the peer confirms").hasValue(0);
@@ -247,12 +238,12 @@ class ConnectionTableTest {
             }
             case ACCEPTANCE_LOST -> {
                 enter(ConnectionState.ACCEPTED_BY_PEER);
-                event(Kind.CONNECT_ERROR, 0);
+                event(Kind.DEVICE_REMOVED, 0);
             }
             case REQUESTED -> request();
             case REQUEST_LOST -> {
                 enter(ConnectionState.REQUESTED);
-                event(Kind.REJECTED, 4);
+                event(Kind.DEVICE_REMOVED, 0);
             }
             case REQUEST_EXPIRED -> {
                 enter(ConnectionState.REQUESTED);
@@ -307,16 +298,34 @@ class ConnectionTableTest {
     }
 
     private void connect() {
-        steps.add(
-                machine.call(
-                        new ConnectionInput.Connect(
-                                queuePair(),
-                                Arrays.asList(null, new InetSocketAddress(HERE, 0)).iterator(),
-                                false,
-                                PEER,
-                                NO_DATA,
-                                LONG)));
+        await(
+                machine.call(new ConnectionInput.Connect(
+                        queuePair(),
+                        Arrays.asList(null, new InetSocketAddress(HERE, 0)).iterator(),
+                        false,
+                        PEER,
+                        NO_DATA,
+                        LONG)));
         queuePairs.getLast().refused = false;
+    }
+
+    private void await(CompletableFuture<Void> step) {
+        if (steps.contains(step)) {
+            log("joins");
+            return;
+        }
+        steps.add(step);
+        if (!step.isDone()) {
+            log("step begins");
+        }
+        step.whenComplete(
+                (done, failure) ->
+                        log(failure == null ? "succeeds" : "fails " + ((VerbenaException) failure).status().name()));
+    }
+
+    private void closed() {
+        closed.incrementAndGet();
+        log("closed");
     }
 
     private void request() {
@@ -330,6 +339,7 @@ class ConnectionTableTest {
         listening.resume();
         network.request(listening.address(), new byte[56], 1);
         handleEvents();
+        machine.onExpired(why -> log("expired"));
         listening.close();
     }
 
@@ -364,18 +374,19 @@ class ConnectionTableTest {
             }
             case COMPLETE_CONNECT -> machine.call(new ConnectionInput.Complete(false));
             case ACCEPT -> {
-                steps.add(
-                        machine.call(
-                                new ConnectionInput.Accept(queuePair(), NO_DATA, false, LONG)));
+                await(machine.call(new ConnectionInput.Accept(queuePair(), NO_DATA, false, LONG)));
                 queuePairs.getLast().refused = false;
             }
             case REJECT -> machine.call(new ConnectionInput.Reject(NO_DATA));
-            case DISCONNECT -> steps.add(machine.call(new ConnectionInput.Disconnect(LONG)));
-            case CLOSE -> machine.call(new ConnectionInput.Close(closed::incrementAndGet));
-            case CANCEL ->
-                    machine.cancel(
-                            steps.isEmpty() ? new CompletableFuture<>() : steps.getLast(),
-                            "as the test wants it");
+            case DISCONNECT -> await(machine.call(new ConnectionInput.Disconnect(LONG)));
+            case CLOSE -> machine.call(new ConnectionInput.Close(this::closed));
+            case CANCEL -> {
+                if (STEPS.contains(machine.state())) {
+                    machine.cancel(steps.getLast(), "as the test wants it");
+                } else {
+                    machine.fail(trigger, why());
+                }
+            }
             case EXPIRE -> machine.fail(ConnectionTrigger.EXPIRE, why());
             case DEADLINE -> machine.fail(trigger, why());
             case DRAIN_TIMER,
@@ -387,32 +398,56 @@ class ConnectionTableTest {
                     machine.signal(trigger);
             case ADDRESS_RESOLVED, ADDRESS_RESOLVED_ELSEWHERE -> {
                 network.silent.add("resolveRoute");
-                event(Kind.ADDRESS_RESOLVED, 0);
+                event(trigger, Kind.ADDRESS_RESOLVED, 0);
             }
-            case ADDRESS_TIMEOUT -> event(Kind.ADDRESS_ERROR, -Errno.ETIMEDOUT);
-            case ADDRESS_ERROR -> event(Kind.ADDRESS_ERROR, -Errno.EHOSTUNREACH);
+            case ADDRESS_TIMEOUT -> event(trigger, Kind.ADDRESS_ERROR, -Errno.ETIMEDOUT);
+            case ADDRESS_ERROR -> event(trigger, Kind.ADDRESS_ERROR, -Errno.EHOSTUNREACH);
             case ROUTE_RESOLVED -> {
                 network.silent.add("connect");
-                event(Kind.ROUTE_RESOLVED, 0);
+                event(trigger, Kind.ROUTE_RESOLVED, 0);
             }
-            case ROUTE_ERROR -> event(Kind.ROUTE_ERROR, -Errno.EINVAL);
-            case CONNECT_RESPONSE -> event(Kind.RESPONSE, 0);
-            case CONNECT_ERROR -> event(Kind.CONNECT_ERROR, 0);
-            case UNREACHABLE -> event(Kind.UNREACHABLE, -Errno.ETIMEDOUT);
-            case REJECTED -> event(Kind.REJECTED, 28);
-            case PEER_ESTABLISHED -> event(Kind.ESTABLISHED, 0);
-            case PEER_DISCONNECTED -> event(Kind.DISCONNECTED, 0);
-            case DISCONNECT_UNANSWERED -> event(Kind.DISCONNECTED, -Errno.ETIMEDOUT);
-            case TIMEWAIT_EXIT -> event(Kind.TIMEWAIT_EXIT, 0);
-            case DEVICE_REMOVED -> event(Kind.DEVICE_REMOVED, 0);
-            case ADDRESS_CHANGED -> event(Kind.ADDRESS_CHANGED, 0);
-            case UNRELATED_EVENT -> event(Kind.OTHER, 0);
-            case EVENT_THREAD_ENDED -> events.threadEnded(new IllegalStateException("gone"));
+            case ROUTE_ERROR -> event(trigger, Kind.ROUTE_ERROR, -Errno.EINVAL);
+            case CONNECT_RESPONSE -> event(trigger, Kind.RESPONSE, 0);
+            case CONNECT_ERROR -> event(trigger, Kind.CONNECT_ERROR, 0);
+            case UNREACHABLE -> event(trigger, Kind.UNREACHABLE, -Errno.ETIMEDOUT);
+            case REJECTED -> event(trigger, Kind.REJECTED, 28);
+            case PEER_ESTABLISHED -> event(trigger, Kind.ESTABLISHED, 0);
+            case PEER_DISCONNECTED -> event(trigger, Kind.DISCONNECTED, 0);
+            case DISCONNECT_UNANSWERED -> event(trigger, Kind.DISCONNECTED, -Errno.ETIMEDOUT);
+            case TIMEWAIT_EXIT -> event(trigger, Kind.TIMEWAIT_EXIT, 0);
+            case DEVICE_REMOVED -> event(trigger, Kind.DEVICE_REMOVED, 0);
+            case ADDRESS_CHANGED -> event(trigger, Kind.ADDRESS_CHANGED, 0);
+            case UNRELATED_EVENT -> event(trigger, Kind.OTHER, 0);
+            case EVENT_THREAD_ENDED -> {
+                if (network.identifiers() > 0) {
+                    events.threadEnded(new IllegalStateException("gone"));
+                } else {
+                    machine.eventThreadEnded(new IllegalStateException("gone"));
+                }
+            }
+        }
+    }
+
+    /**
+     * An event by way of the connection manager; where it has no identifier to report it for, or
+     * reports it as something else, straight to the state machine.
+     */
+    private void event(ConnectionTrigger trigger, Kind kind, int status) {
+        boolean resolves =
+                trigger == ConnectionTrigger.ADDRESS_TIMEOUT
+                        || trigger == ConnectionTrigger.ADDRESS_RESOLVED_ELSEWHERE;
+        if (network.identifiers() > 0
+                && (!resolves || machine.state() == ConnectionState.RESOLVING_ADDRESS)) {
+            event(kind, status);
+        } else {
+            machine.apply(
+                    new ConnectionInput.Event(
+                            trigger, new ConnectionEvent(kind, 0, 0, status, new byte[0], 0, 0)));
         }
     }
 
     /** A queue pair that remembers what was done to it. */
-    private static final class QueuePairStub extends QueuePairHandle {
+    private final class QueuePairStub extends QueuePairHandle {
         boolean refused = true; // until a call that names it has succeeded
         boolean drained;
         boolean opened;
@@ -470,86 +505,50 @@ class ConnectionTableTest {
         @Override
         public int change(StateChange change) {
             changes++;
+            log(
+                    switch (change.state()) {
+                        case StateChange.INITIALIZED -> "INIT";
+                        case StateChange.READY_TO_RECEIVE -> "RTR";
+                        default -> "RTS";
+                    });
             return 0;
         }
 
         @Override
         public boolean open(boolean peerInvalidatable, Runnable onFailure) {
             opened = true;
+            log("open");
             return true;
         }
 
         @Override
         public void shut() {
             shut = true;
+            log("shut");
         }
 
         @Override
-        public void drain() {}
+        public void drain() {
+            log("drain");
+        }
 
         @Override
         public boolean drained() {
+            log("drained?");
             return drained;
         }
 
         @Override
         public void flush() {
             flushes++;
+            log("flush");
         }
 
         @Override
         public void release(boolean fresh) {
             releases++;
             this.fresh = fresh;
+            log(fresh ? "fresh" : "used");
         }
-    }
-
-    // ---- the table against NDK's sequence
-
-    /** The sequence of NDK, and what each of its statuses comes from, read from the table alone. */
-    @ParameterizedTest
-    @CsvSource({
-        // The connecting side.
-        "IDLE, CONNECT, RESOLVING_ADDRESS",
-        "RESOLVING_ADDRESS, ADDRESS_RESOLVED, RESOLVING_ROUTE",
-        "RESOLVING_ROUTE, ROUTE_RESOLVED, CONNECTING",
-        "CONNECTING, CONNECT_RESPONSE, ACCEPTED_BY_PEER",
-        "CONNECTING, PEER_ESTABLISHED, ACCEPTED_BY_PEER",
-        "ACCEPTED_BY_PEER, COMPLETE_CONNECT, ESTABLISHED",
-        "ACCEPTED_BY_PEER, REJECT, IDLE",
-        // The accepting side: accept succeeds when the peer has completed.
-        "REQUESTED, ACCEPT, ACCEPTING",
-        "ACCEPTING, PEER_ESTABLISHED, ESTABLISHED",
-        "ACCEPTING, DATA_ARRIVED, ACCEPTING",
-        "REQUESTED, REJECT, FAILED",
-        "REQUESTED, CLOSE, CLOSED",
-        // Statuses of connect, after which it may be tried again, and of accept.
-        "CONNECTING, REJECTED, IDLE",
-        "CONNECTING, UNREACHABLE, IDLE",
-        "RESOLVING_ADDRESS, ADDRESS_ERROR, RESOLVING_ADDRESS",
-        "RESOLVING_ROUTE, ROUTE_ERROR, IDLE",
-        "CONNECTING, DEADLINE, IDLE",
-        "ACCEPTING, REJECTED, FAILED",
-        "ACCEPTING, DEADLINE, FAILED",
-        // A graceful disconnect is followed by a flush; the peer's disconnect by none.
-        "ESTABLISHED, DISCONNECT, DRAINING",
-        "DRAINING, DRAINED, DISCONNECTING",
-        "DISCONNECTING, PEER_DISCONNECTED, ENDED",
-        "DISCONNECTING, DEADLINE, ENDED",
-        "ESTABLISHED, PEER_DISCONNECTED, PEER_LEFT",
-        "ESTABLISHED, WORK_REQUEST_FAILED, PEER_LEFT",
-        "PEER_LEFT, DISCONNECT, ENDED",
-        "ESTABLISHED, CLOSE, CLOSING",
-        "CLOSING, PEER_DISCONNECTED, CLOSED",
-        "CLOSING, CLOSE_TIMEOUT, CLOSED",
-        // What comes while no step is outstanding waits for the next call.
-        "REQUESTED, REJECTED, REQUEST_LOST",
-        "ACCEPTED_BY_PEER, PEER_DISCONNECTED, ACCEPTANCE_LOST",
-        "ACCEPTANCE_LOST, COMPLETE_CONNECT, IDLE",
-        "REQUESTED, EXPIRE, REQUEST_EXPIRED",
-    })
-    void isTheSequenceOfNdk(
-            ConnectionState state, ConnectionTrigger trigger, ConnectionState next) {
-        assertThat(ConnectionTable.get(state, trigger).next()).isEqualTo(next);
     }
 }
