@@ -156,7 +156,7 @@ class AcceptFailuresTest extends ConnectorRig {
     void thePeerGaveUpBefore() throws Exception {
         Connector request = asked();
         network.emit("REQUESTED", ConnectionEvent.Kind.REJECTED, 4);
-        until(() -> request.toString().contains("gave up"));
+        Until.holds(() -> request.toString().contains("gave up"));
         VerbenaException e = failure(() -> request.accept(far));
         assertThat(e.status()).isEqualTo(Status.CONNECTION_ABORTED);
         assertThat(e).hasMessageContaining("gave up");
@@ -171,7 +171,7 @@ class AcceptFailuresTest extends ConnectorRig {
         Connector request = request();
         assertThat(failure(request.acceptAsync(far, SOON)).status()).isEqualTo(Status.IO_TIMEOUT);
         get(connecting);
-        until(() -> connector.toString().contains("accepted, and gave up"));
+        Until.holds(() -> connector.toString().contains("accepted, and gave up"));
         assertThat(failure(() -> connector.completeConnect()).status())
                 .isEqualTo(Status.CONNECTION_ABORTED);
         // The queue pair was not touched.
@@ -185,7 +185,7 @@ class AcceptFailuresTest extends ConnectorRig {
         CompletableFuture<Void> connecting = connecting(connector);
         assertThat(failure(request().acceptAsync(far, SOON)).status()).isEqualTo(Status.IO_TIMEOUT);
         get(connecting);
-        until(() -> connector.toString().contains("accepted, and gave up"));
+        Until.holds(() -> connector.toString().contains("accepted, and gave up"));
         assertThat(failure(() -> connector.reject(HELLO)).status())
                 .isEqualTo(Status.CONNECTION_ABORTED);
         assertThat(failure(() -> connector.connect(near, new InetSocketAddress(HERE, 7))))

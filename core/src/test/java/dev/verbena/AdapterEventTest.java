@@ -234,7 +234,7 @@ class AdapterEventTest {
             BlockingQueue<AdapterEvent> late = new LinkedBlockingQueue<>();
             adapter.onEvent(
                     event -> {
-                        awaitUninterruptibly(go);
+                        Until.reached(go);
                         late.add(event);
                     });
             adapter.onEvent(events::add);
@@ -299,16 +299,14 @@ class AdapterEventTest {
                     adapter.onEvent(
                             event -> {
                                 running.countDown();
-                                awaitUninterruptibly(go);
+                                Until.reached(go);
                                 events.add(event);
                             });
             device.raise(Type.PORT_DOWN, 1);
             device.raise(Type.PORT_UP, 1);
-            awaitUninterruptibly(running);
+            Until.reached(running);
             Thread closer = Thread.ofPlatform().start(registration::close);
-            while (closer.getState() != Thread.State.TIMED_WAITING) {
-                Thread.onSpinWait();
-            }
+            Until.isIn(closer, Thread.State.TIMED_WAITING);
             assertThat(events).isEmpty();
             go.countDown();
             closer.join();
@@ -390,13 +388,5 @@ class AdapterEventTest {
         events.add(
                 new AdapterEvent(
                         adapter, event.type(), event.number(), event.port(), event.object()));
-    }
-
-    private static void awaitUninterruptibly(CountDownLatch latch) {
-        try {
-            assertThat(latch.await(30, TimeUnit.SECONDS)).isTrue();
-        } catch (InterruptedException e) {
-            throw new AssertionError(e);
-        }
     }
 }

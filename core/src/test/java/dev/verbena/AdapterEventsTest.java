@@ -113,7 +113,7 @@ class AdapterEventsTest {
                         }));
         events.register(4096, "first", event -> told.add("first"));
         device.raise(AdapterEvent.Type.COMPLETION_QUEUE_FAILED, 4096);
-        assertThat(known.await(30, TimeUnit.SECONDS)).isTrue();
+        Until.reached(known);
         assertThat(told).containsExactly("first");
         events.stop();
     }
@@ -132,7 +132,7 @@ class AdapterEventsTest {
                 });
         AdapterEvents events = events();
         assertThat(report()).isInstanceOf(OutOfMemoryError.class);
-        assertThat(waitsAgain.await(30, TimeUnit.SECONDS)).isTrue();
+        Until.reached(waitsAgain);
         events.stop();
         assertThat(reported).isEmpty();
     }

@@ -220,9 +220,7 @@ class AllocateTest {
                                         }
                                     });
             begun.await();
-            while (pipe.source().read(ByteBuffer.allocate(1)) != 1) {
-                Thread.onSpinWait();
-            }
+            assertThat(pipe.source().read(ByteBuffer.allocate(1))).isEqualTo(1);
             long place = large.memory().address();
             large.close();
             large.awaitClosed(Duration.ofSeconds(10)); // deregistered

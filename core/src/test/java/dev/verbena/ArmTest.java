@@ -14,6 +14,7 @@ import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
+import java.lang.Thread.State;
 import java.time.Duration;
 import java.time.temporal.ChronoUnit;
 import java.util.concurrent.CompletableFuture;
@@ -130,9 +131,7 @@ class ArmTest {
             message(rig, OpFlags.NONE);
             CompletableFuture<Status> fired =
                     CompletableFuture.supplyAsync(() -> rig.queue.await(LONG));
-            while (rig.device.eventsAskedFor == 0) {
-                Thread.onSpinWait(); // asked in vain, for what it has seen
-            }
+            rig.device.until(() -> rig.device.eventsAskedFor > 0); // in vain, for what it has seen
             assertThat(fired).isNotDone();
             rig.device.bringLateEvents();
             assertThat(fired.join()).isEqualTo(Status.SUCCESS);
@@ -304,11 +303,7 @@ class ArmTest {
             rig.queue.arm(NotifyType.ERRORS);
             rig.device.raise(AdapterEvent.Type.COMPLETION_QUEUE_FAILED);
             assertThat(rig.queue.await(LONG)).isEqualTo(Status.BUFFER_OVERFLOW);
-            long deadline = System.nanoTime() + LONG.toNanos();
-            while (rig.a.connected() || rig.b.connected()) {
-                assertThat(System.nanoTime()).isLessThan(deadline);
-                Thread.onSpinWait();
-            }
+            Until.holds(() -> !rig.a.connected() && !rig.b.connected());
         }
     }
 
@@ -325,7 +320,7 @@ class ArmTest {
     void aQueueThatIsMadeAfterTheDeviceHasFailedFires() {
         try (Rig rig = rig(FakeDevice.PLAIN)) {
             rig.device.raise(AdapterEvent.Type.DEVICE_FAILED);
-            ConnectorRig.until(rig.adapter::failed);
+            Until.holds(rig.adapter::failed);
             try (CompletionQueue late = rig.adapter.createCompletionQueue(4)) {
                 assertThat(late.arm(NotifyType.ERRORS)).isTrue();
                 assertThat(late.await(LONG)).isEqualTo(Status.INTERNAL_ERROR);
@@ -414,11 +409,7 @@ class ArmTest {
         message(rig, OpFlags.NONE);
         assertThat(done.poll(30, TimeUnit.SECONDS)).isEqualTo("closed");
         // The queue itself goes when its callback has returned.
-        long deadline = System.nanoTime() + LONG.toNanos();
-        while (rig.device.objects() > 0) {
-            assertThat(System.nanoTime()).isLessThan(deadline);
-            Thread.onSpinWait();
-        }
+        rig.device.until(() -> rig.device.objects() == 0);
         rig.close();
     }
 
@@ -433,11 +424,7 @@ class ArmTest {
                                 device -> {},
                                 status -> {
                                     entered.countDown();
-                                    try {
-                                        leave.await();
-                                    } catch (InterruptedException e) {
-                                        throw new AssertionError(e);
-                                    }
+                                    Until.reached(leave);
                                     order.updateAndGet(s -> s + "callback ");
                                 })
                         .connect();
@@ -453,10 +440,7 @@ class ArmTest {
                                     rig.queue.close();
                                     order.updateAndGet(s -> s + "closed");
                                 });
-        while (closer.getState() == Thread.State.RUNNABLE
-                || closer.getState() == Thread.State.NEW) {
-            Thread.onSpinWait();
-        }
+        Until.isIn(closer, State.BLOCKED, State.WAITING, State.TIMED_WAITING);
         leave.countDown();
         closer.join();
         assertThat(order.get()).isEqualTo("callback closed");
@@ -468,6 +452,7 @@ class ArmTest {
         Rig rig = rig(FakeDevice.PLAIN);
         AtomicReference<Throwable> thrown = new AtomicReference<>();
         rig.queue.arm(NotifyType.ANY);
+        CountDownLatch waits = firstLookOfAWait(rig);
         Thread waiting =
                 Thread.ofPlatform()
                         .start(
@@ -478,9 +463,7 @@ class ArmTest {
                                         thrown.set(t);
                                     }
                                 });
-        while (waiting.getState() == Thread.State.NEW) {
-            Thread.onSpinWait();
-        }
+        waits.await();
         rig.queue.close();
         waiting.join();
         assertThat(thrown.get())
@@ -489,18 +472,27 @@ class ArmTest {
         rig.close();
     }
 
+    /** Counted down by the first look of the next wait, which finds nothing. */
+    static CountDownLatch firstLookOfAWait(Rig rig) {
+        CountDownLatch looked = new CountDownLatch(1);
+        rig.device.waits.add(
+                () -> {
+                    looked.countDown();
+                    return 0;
+                });
+        return looked;
+    }
+
     /** Of completions that this library synthesizes the device gives no event. */
     @Nested
     class SynthesizedCompletionsWakeAWaiter {
         private String whoWaitsSees(Rig rig, Runnable what) throws Exception {
             rig.queue.arm(NotifyType.ANY);
-            rig.device.waits.add(() -> 0); // the first look of the wait finds nothing
+            CountDownLatch waits = firstLookOfAWait(rig);
             FutureTask<Status> waiting =
                     new FutureTask<>(() -> rig.queue.await(Duration.ofSeconds(20)));
             Thread thread = Thread.ofPlatform().daemon().start(waiting);
-            while (rig.device.waits.peek() != null) {
-                Thread.onSpinWait();
-            }
+            waits.await();
             what.run();
             assertThat(waiting.get()).isEqualTo(Status.SUCCESS);
             thread.join();

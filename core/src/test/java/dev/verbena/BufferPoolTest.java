@@ -169,9 +169,7 @@ class BufferPoolTest {
                 .hasMessageContaining("withTracking");
         AtomicReference<PooledBuffer> waited = new AtomicReference<>();
         Thread waiter = Thread.ofVirtual().start(() -> waited.set(taken()));
-        while (pool.counters().waits() < 2) {
-            Thread.onSpinWait();
-        }
+        Until.holds(() -> pool.counters().waits() == 2);
         assertThat(waited).hasValue(null);
         all.getFirst().giveBack();
         waiter.join();
@@ -292,9 +290,7 @@ class BufferPoolTest {
                                         thrown.set(e);
                                     }
                                 });
-        while (pool.counters().waits() == 0) {
-            Thread.onSpinWait();
-        }
+        Until.holds(() -> pool.counters().waits() == 1);
         pool.close();
         waiter.join(SOON);
         assertThat(thrown.get()).hasMessageContaining("closed");

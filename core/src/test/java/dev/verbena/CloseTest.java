@@ -242,11 +242,8 @@ class CloseTest {
                     Thread.ofPlatform()
                             .start(
                                     () -> {
-                                        long end = System.nanoTime() + 30_000_000_000L;
-                                        while (!rig.device.state(number).equals("ERR")
-                                                && System.nanoTime() - end < 0) {
-                                            Thread.onSpinWait();
-                                        }
+                                        rig.device.until(
+                                                () -> rig.device.state(number).equals("ERR"));
                                         rig.device.bringLastReceive(number);
                                     });
             Thread.currentThread().interrupt(); // a close is not given up half way
@@ -382,10 +379,7 @@ class CloseTest {
                                 return null;
                             });
             Thread thread = Thread.ofVirtual().start(waiting);
-            long end = System.nanoTime() + LONG.toNanos();
-            while (thread.getState() != Thread.State.TIMED_WAITING && System.nanoTime() - end < 0) {
-                Thread.onSpinWait();
-            }
+            Until.isIn(thread, Thread.State.TIMED_WAITING);
             assertThat(waiting).isNotDone();
             window.close();
             waiting.get(30, TimeUnit.SECONDS);

@@ -208,14 +208,12 @@ class CompletionQueueTest {
                     .isInstanceOf(VerbenaException.class)
                     .hasMessageContainingAll("poll", "ENOMEM", "CompletionQueue of fake0");
             rig.device.takingCompletionEvent.set(new NoThread());
-            rig.device.waits.add(() -> 0);
+            CountDownLatch waits = ArmTest.firstLookOfAWait(rig);
             Thread sender =
                     Thread.ofPlatform()
                             .start(
                                     () -> {
-                                        while (rig.device.waits.peek() != null) {
-                                            Thread.onSpinWait(); // until it is waited for
-                                        }
+                                        Until.reached(waits);
                                         rig.a
                                                 .write(1, rig.bytes(8), Rig.REMOTE, 1, OpFlags.NONE)
                                                 .orThrow();
@@ -283,7 +281,7 @@ class CompletionQueueTest {
         rig.queue.arm(NotifyType.ANY);
         rig.a.write(1, rig.bytes(8), Rig.REMOTE, 1, OpFlags.NONE).orThrow();
         rig.device.run();
-        assertThat(entered.await(30, TimeUnit.SECONDS)).isTrue();
+        Until.reached(entered);
         rig.queue.close();
         assertThat(left.getCount()).isZero();
         rig.close();

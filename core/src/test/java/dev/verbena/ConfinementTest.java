@@ -359,11 +359,10 @@ class ConfinementTest {
             FutureTask<Void> later =
                     new FutureTask<>(
                             () -> {
-                                while (near.connected()) {
-                                    Thread.onSpinWait();
-                                }
+                                Until.holds(() -> !near.connected());
                                 // The first look of the disconnect is over; it found nothing ended.
-                                TimeUnit.MILLISECONDS.sleep(50);
+                                int polls = device.polls;
+                                device.until(() -> device.polls > polls + 2);
                                 device.running = true;
                                 device.run();
                                 return null;
@@ -436,13 +435,7 @@ class ConfinementTest {
         }
 
         private static boolean sleepsWithoutLimit(Thread thread) {
-            long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(5);
-            while (thread.getState() != Thread.State.WAITING) {
-                if (System.nanoTime() - end >= 0) {
-                    return false;
-                }
-                Thread.onSpinWait();
-            }
+            Until.isIn(thread, Thread.State.WAITING);
             return true;
         }
 
@@ -452,7 +445,7 @@ class ConfinementTest {
             other.disconnect();
             CountDownLatch over = new CountDownLatch(1);
             connector.onDisconnect(status -> over.countDown());
-            assertThat(over.await(30, TimeUnit.SECONDS)).isTrue();
+            Until.reached(over);
             assertThat(near.connected()).isFalse();
             assertThat(near.outstandingRequests()).isEqualTo(1);
             Completions completions = new Completions(4);

@@ -83,7 +83,7 @@ class ConnectFailuresTest extends ConnectorRig {
                         near,
                         new InetSocketAddress(HERE, 7),
                         DEFAULTS.withLocalAddress(new InetSocketAddress(HERE, 0)));
-        until(() -> network.emit(state, kind, code) > 0);
+        network.until(() -> network.emit(state, kind, code) > 0);
         VerbenaException e = failure(connecting);
         assertThat(e.status()).isEqualTo(status);
         assertThat(e).hasMessageContaining(part);
@@ -161,7 +161,7 @@ class ConnectFailuresTest extends ConnectorRig {
         network.silent.add("connect");
         Connector connector = connector();
         connector.connectAsync(near, new InetSocketAddress(HERE, 7), DEFAULTS);
-        until(() -> network.calls.contains("connect"));
+        network.until(() -> network.calls.contains("connect"));
         assertThat(connector.localAddress().getAddress()).isEqualTo(HERE);
         VerbenaException e =
                 failure(() -> connector().connect(far, new InetSocketAddress("fd00::1", 7)));
@@ -257,7 +257,7 @@ class ConnectFailuresTest extends ConnectorRig {
                                     thrown.set(failure(() -> connector.connect(near, nobody)));
                                     interrupted.set(Thread.interrupted());
                                 });
-        until(() -> network.calls.contains("connect"));
+        network.until(() -> network.calls.contains("connect"));
         waiting.interrupt();
         waiting.join();
         assertThat(thrown.get().status()).isEqualTo(Status.CANCELLED);
@@ -271,7 +271,7 @@ class ConnectFailuresTest extends ConnectorRig {
         Connector connector = connector();
         CompletableFuture<Void> connecting =
                 connector.connectAsync(near, new InetSocketAddress(HERE, 7), DEFAULTS);
-        until(() -> network.calls.contains("connect"));
+        network.until(() -> network.calls.contains("connect"));
         connecting.cancel(true);
         assertThatThrownBy(connecting::join).isInstanceOf(CancellationException.class);
         assertThat(network.identifiers()).isZero();
@@ -295,7 +295,7 @@ class ConnectFailuresTest extends ConnectorRig {
                 });
         request.accept(far);
         get(whole);
-        waitFor(ended); // the test closes the connector
+        Until.reached(ended); // the test closes the connector
     }
 
     @Test

@@ -203,7 +203,7 @@ class ConnectTest extends ConnectorRig {
         assertThat(far.peer().orElseThrow().socketAddress()).contains(request.peerAddress());
         connector.disconnect();
         assertThat(near.state()).isEqualTo(QueuePairState.FLUSHED);
-        until(() -> far.state() == QueuePairState.DISCONNECTED);
+        Until.holds(() -> far.state() == QueuePairState.DISCONNECTED);
         request.disconnect();
         assertThat(far.state()).isEqualTo(QueuePairState.FLUSHED);
         assertThat(far.peer()).isPresent();
@@ -243,7 +243,7 @@ class ConnectTest extends ConnectorRig {
                                     connector.completeConnect();
                                 });
         client.join();
-        waitFor(over);
+        Until.reached(over);
         get(served);
         connector.disconnect();
         connector.disconnect(); // again does nothing

@@ -29,7 +29,7 @@ class ConnectorCloseTest extends ConnectorRig {
         Connector connector = connector();
         CompletableFuture<Void> connecting =
                 connector.connectAsync(third, new InetSocketAddress(HERE, 7), DEFAULTS);
-        until(() -> network.calls.contains("connect"));
+        network.until(() -> network.calls.contains("connect"));
         third.close(); // pends on the connector
         device.destroyError = Errno.EIO;
         CountDownLatch reported = new CountDownLatch(1);
@@ -38,7 +38,7 @@ class ConnectorCloseTest extends ConnectorRig {
         try {
             network.emit("CONNECTING", ConnectionEvent.Kind.REJECTED, 28);
             assertThat(failure(connecting).status()).isEqualTo(Status.CONNECTION_REFUSED);
-            waitFor(reported);
+            Until.reached(reported);
         } finally {
             Thread.setDefaultUncaughtExceptionHandler(usual);
         }
@@ -77,7 +77,7 @@ class ConnectorCloseTest extends ConnectorRig {
                             });
             connector.close();
             get(next);
-            until(() -> network.identifiers() == 0);
+            network.until(() -> network.identifiers() == 0);
         }
     }
 
@@ -87,7 +87,7 @@ class ConnectorCloseTest extends ConnectorRig {
         Connector connector = connector();
         CompletableFuture<Void> connecting =
                 connector.connectAsync(near, new InetSocketAddress(HERE, 7), DEFAULTS);
-        until(() -> network.calls.contains("connect"));
+        network.until(() -> network.calls.contains("connect"));
         near.flush();
         network.emit("CONNECTING", ConnectionEvent.Kind.REJECTED, 28);
         assertThat(failure(connecting).status()).isEqualTo(Status.CONNECTION_REFUSED);
@@ -177,7 +177,7 @@ class ConnectorCloseTest extends ConnectorRig {
             }
         }
         // What came too late for the loop is refused when the listener is gone.
-        until(
+        Until.holds(
                 () -> {
                     Connector late = requests.poll();
                     if (late != null) {
@@ -245,7 +245,7 @@ class ConnectorCloseTest extends ConnectorRig {
                     closed.countDown();
                 });
         both[0].disconnect();
-        waitFor(closed);
+        Until.reached(closed);
     }
 
     @Test
@@ -256,7 +256,7 @@ class ConnectorCloseTest extends ConnectorRig {
         QueuePair third = keep(queuePair());
         CompletableFuture<Void> connecting =
                 connector.connectAsync(third, new InetSocketAddress(HERE, 7), DEFAULTS);
-        until(() -> network.calls.stream().filter("connect"::equals).count() == 2);
+        network.until(() -> network.calls.stream().filter("connect"::equals).count() == 2);
         network.failure = new IllegalStateException("out of luck");
         Thread.UncaughtExceptionHandler usual = Thread.getDefaultUncaughtExceptionHandler();
         CountDownLatch reported = new CountDownLatch(1);
@@ -280,7 +280,7 @@ class ConnectorCloseTest extends ConnectorRig {
             assertThat(failure(lastListener::resume).status()).isEqualTo(Status.INTERNAL_ERROR);
             // Its queue pairs are of no use either: an overrun would not be reported.
             assertThat(failure(this::listener).status()).isEqualTo(Status.INTERNAL_ERROR);
-            waitFor(reported); // at last: until then the handler has to stay
+            Until.reached(reported); // at last: until then the handler has to stay
         } finally {
             Thread.setDefaultUncaughtExceptionHandler(usual);
         }

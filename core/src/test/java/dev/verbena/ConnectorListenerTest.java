@@ -101,7 +101,7 @@ class ConnectorListenerTest extends ConnectorRig {
                 .isEqualTo(Status.SHARING_VIOLATION);
         both[0].disconnect();
         both[1].close();
-        until(() -> network.identifiers() == 0);
+        network.until(() -> network.identifiers() == 0);
         keep(adapter.listen(address, 0, c -> {}));
         assertThatThrownBy(lastListener::pause).isInstanceOf(IllegalStateException.class);
     }
@@ -122,9 +122,7 @@ class ConnectorListenerTest extends ConnectorRig {
                                     }));
             assertThat(failure(() -> connector().connect(near, listener.localAddress())).status())
                     .isEqualTo(Status.CONNECTION_REFUSED);
-            waitFor(reported);
-        } catch (InterruptedException e) {
-            throw new AssertionError(e);
+            Until.reached(reported);
         } finally {
             Thread.setDefaultUncaughtExceptionHandler(usual);
         }
@@ -138,7 +136,7 @@ class ConnectorListenerTest extends ConnectorRig {
         }
         Connector first = request();
         request();
-        until(() -> network.calls.stream().filter("destroy"::equals).count() == 1);
+        network.until(() -> network.calls.stream().filter("destroy"::equals).count() == 1);
         first.close();
         network.request(listener.localAddress(), new byte[56], 1);
         Connector third = request();
@@ -153,7 +151,7 @@ class ConnectorListenerTest extends ConnectorRig {
         Listener all = keep(adapter.listen(new InetSocketAddress(0), 0, requests::add));
         network.devices.put(all.localAddress().getAddress(), "fake1");
         network.request(all.localAddress(), new byte[56], 1);
-        until(() -> network.calls.contains("destroy"));
+        network.until(() -> network.calls.contains("destroy"));
         network.devices.put(all.localAddress().getAddress(), "fake0");
         network.request(all.localAddress(), new byte[56], 1);
         request();
@@ -163,7 +161,7 @@ class ConnectorListenerTest extends ConnectorRig {
     void theDeviceGoes() {
         Listener listener = listener();
         network.emit("IDLE", ConnectionEvent.Kind.DEVICE_REMOVED, 0);
-        until(() -> network.identifiers() == 0);
+        network.until(() -> network.identifiers() == 0);
         assertThat(failure(listener::resume).status()).isEqualTo(Status.DEVICE_REMOVED);
         assertThat(listener.toString()).contains("closed");
     }

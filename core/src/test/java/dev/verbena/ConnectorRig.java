@@ -18,7 +18,6 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.CompletableFuture;
-import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
@@ -64,7 +63,8 @@ abstract class ConnectorRig {
         adapter.close();
         arena.close();
         // A connection's end may still be on its way to the peer.
-        until(() -> device.objects() == 0 && network.identifiers() == 0 && network.channels() == 0);
+        device.until(() -> device.objects() == 0);
+        network.until(() -> network.identifiers() == 0 && network.channels() == 0);
         device.dispose();
         Rig.nobodyThrew();
     }
@@ -121,17 +121,5 @@ abstract class ConnectorRig {
         connector.completeConnect();
         get(accepting);
         return new Connector[] {connector, request};
-    }
-
-    void waitFor(CountDownLatch latch) throws InterruptedException {
-        assertThat(latch.await(30, TimeUnit.SECONDS)).isTrue();
-    }
-
-    static void until(java.util.function.BooleanSupplier fact) {
-        long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(30);
-        while (!fact.getAsBoolean()) {
-            assertThat(System.nanoTime() - end).as("30 s").isNegative();
-            Thread.onSpinWait();
-        }
     }
 }

@@ -51,7 +51,7 @@ class DisconnectTest extends ConnectorRig {
         MemoryRegion memory = keep(domain.register(arena.allocate(64), Access.LOCAL_WRITE));
         far.receive(7, new BufferList(1).add(memory, 0, 64)).orThrow();
         both[0].disconnect();
-        waitFor(over);
+        Until.reached(over);
         Completions completions = new Completions(4);
         assertThat(queue.poll(completions)).isZero();
         assertThat(far.connected()).isFalse();
@@ -126,7 +126,7 @@ class DisconnectTest extends ConnectorRig {
                     CompletableFuture<Void> there = request.disconnectAsync(DEFAULTS);
                     get(here);
                     get(there);
-                    waitFor(all);
+                    Until.reached(all);
                     assertThat(callbacks).hasValue(2);
                 }
             }
@@ -140,7 +140,7 @@ class DisconnectTest extends ConnectorRig {
         both[0].onDisconnect(callbacks::add);
         network.emit("ESTABLISHED", ConnectionEvent.Kind.DEVICE_REMOVED, 0);
         assertThat(callbacks.take()).isEqualTo(Status.DEVICE_REMOVED);
-        until(() -> !far.connected());
+        Until.holds(() -> !far.connected());
     }
 
     @Test
@@ -150,7 +150,7 @@ class DisconnectTest extends ConnectorRig {
                 connector.connectAsync(near, listener().localAddress(), DEFAULTS);
         Connector request = request();
         network.emit("REQUESTED", ConnectionEvent.Kind.DEVICE_REMOVED, 0);
-        until(() -> request.toString().contains("gone"));
+        Until.holds(() -> request.toString().contains("gone"));
         assertThat(failure(() -> request.accept(far)).status()).isEqualTo(Status.DEVICE_REMOVED);
         request.close();
         assertThat(failure(connecting).status()).isEqualTo(Status.CONNECTION_REFUSED);
@@ -162,10 +162,10 @@ class DisconnectTest extends ConnectorRig {
         network.silent.addAll(List.of("confirm", "disconnect"));
         CompletableFuture<Void> ending = both[0].disconnectAsync(DEFAULTS);
         both[1].close();
-        until(() -> network.calls.stream().filter("disconnect"::equals).count() == 2);
+        network.until(() -> network.calls.stream().filter("disconnect"::equals).count() == 2);
         network.emit("ESTABLISHED", ConnectionEvent.Kind.DEVICE_REMOVED, 0);
         assertThat(failure(ending).status()).isEqualTo(Status.DEVICE_REMOVED);
-        until(() -> network.identifiers() == 1); // the listener's
+        network.until(() -> network.identifiers() == 1); // the listener's
     }
 
     @Test
@@ -208,7 +208,7 @@ class DisconnectTest extends ConnectorRig {
         Connector[] both = connected();
         near.receive(2, new BufferList(1)).orThrow();
         both[1].disconnect();
-        until(() -> !near.connected());
+        Until.holds(() -> !near.connected());
         assertThat(cancelled()).isEmpty();
         both[0].close();
         assertThat(cancelled()).containsExactly(2L);
@@ -231,7 +231,7 @@ class DisconnectTest extends ConnectorRig {
         device.running = false;
         near.write(1, new BufferList(1), 0x1000, 7, OpFlags.SILENT_SUCCESS).orThrow();
         CompletableFuture<Void> ending = both[0].disconnectAsync(DEFAULTS);
-        until(() -> device.chains.size() == 2);
+        device.until(() -> device.chains.size() == 2);
         PostedRequest last = device.sends.getLast();
         assertThat(last.opcode()).isZero(); // IBV_WR_RDMA_WRITE
         assertThat(last.flags()).isEqualTo(2); // IBV_SEND_SIGNALED
@@ -276,13 +276,13 @@ class DisconnectTest extends ConnectorRig {
         Connector[] both = connected();
         network.silent.addAll(List.of("confirm", "disconnect"));
         CompletableFuture<Void> ending = both[0].disconnectAsync(DEFAULTS);
-        until(() -> network.calls.contains("disconnect"));
+        network.until(() -> network.calls.contains("disconnect"));
         both[0].close();
         assertThat(failure(ending).status()).isEqualTo(Status.CANCELLED);
         assertThat(network.calls).containsOnlyOnce("disconnect");
         // The last event that an identifier has reports its end, if no other does.
         network.emit("ESTABLISHED", ConnectionEvent.Kind.TIMEWAIT_EXIT, 0);
-        until(() -> network.identifiers() == 2); // the listener's, and the peer's
+        network.until(() -> network.identifiers() == 2); // the listener's, and the peer's
     }
 
     @Test
@@ -302,7 +302,7 @@ class DisconnectTest extends ConnectorRig {
         both[0].disconnect();
         network.errors.put("disconnect", Errno.EINVAL);
         both[1].close();
-        until(() -> network.identifiers() == 1); // the listener's
+        network.until(() -> network.identifiers() == 1); // the listener's
     }
 
     @Test
@@ -337,7 +337,7 @@ class DisconnectTest extends ConnectorRig {
         device.failStatus = 12; // IBV_WC_RETRY_EXC_ERR
         near.send(1, new BufferList(1)).orThrow();
         Completions completions = new Completions(1);
-        until(() -> queue.poll(completions) == 1);
+        Until.holds(() -> queue.poll(completions) == 1);
         assertThat(completions.status(0)).isEqualTo(Status.IO_TIMEOUT);
         assertThat(callbacks.take()).isEqualTo(Status.CONNECTION_ABORTED);
         assertThat(near.connected()).isFalse();
@@ -361,7 +361,7 @@ class DisconnectTest extends ConnectorRig {
         device.failStatus = 10; // IBV_WC_REM_ACCESS_ERR
         here.write(1, new BufferList(1), 0, 0, OpFlags.SILENT_SUCCESS).orThrow();
         Completions completions = new Completions(1);
-        until(() -> queue.poll(completions) == 1);
+        Until.holds(() -> queue.poll(completions) == 1);
         assertThat(completions.status(0)).isEqualTo(Status.ACCESS_VIOLATION);
         assertThat(Set.of(next(callbacks), next(callbacks)))
                 .isEqualTo(Set.of("here CONNECTION_ABORTED", "there CONNECTION_INVALID"));
@@ -388,7 +388,7 @@ class DisconnectTest extends ConnectorRig {
         network.silent.addAll(List.of("confirm", "disconnect"));
         CompletableFuture<Void> ending = both[0].disconnectAsync(DEFAULTS);
         CompletableFuture<Void> again = both[0].disconnectAsync(DEFAULTS);
-        until(() -> network.calls.contains("disconnect"));
+        network.until(() -> network.calls.contains("disconnect"));
         network.emit("ESTABLISHED", ConnectionEvent.Kind.DISCONNECTED, -Errno.ETIMEDOUT);
         assertThat(failure(ending).status()).isEqualTo(Status.IO_TIMEOUT);
         assertThat(failure(again).status()).isEqualTo(Status.IO_TIMEOUT);

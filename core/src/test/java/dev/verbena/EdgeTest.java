@@ -102,11 +102,7 @@ class EdgeTest {
                                 device -> {},
                                 status -> {
                                     first.countDown();
-                                    try {
-                                        go.await();
-                                    } catch (InterruptedException e) {
-                                        throw new AssertionError(e);
-                                    }
+                                    Until.reached(go);
                                     called.add(status);
                                 })
                         .connect()) {
@@ -166,11 +162,7 @@ class EdgeTest {
                                 device -> {},
                                 status -> {
                                     entered.countDown();
-                                    try {
-                                        leave.await();
-                                    } catch (InterruptedException e) {
-                                        throw new AssertionError(e);
-                                    }
+                                    Until.reached(leave);
                                 })
                         .connect();
         rig.a.write(1, rig.bytes(8), Rig.REMOTE, 1, OpFlags.NONE).orThrow();
@@ -185,12 +177,8 @@ class EdgeTest {
         leave.countDown();
         rig.a.close();
         rig.b.close();
-        long deadline = System.nanoTime() + LONG.toNanos();
         int rest = 3; // a domain and a region are left
-        while (rig.device.objects() >= rest) {
-            assertThat(System.nanoTime()).isLessThan(deadline);
-            Thread.onSpinWait();
-        }
+        rig.device.until(() -> rig.device.objects() < rest);
         rig.close();
     }
 

@@ -189,9 +189,7 @@ class FlushTest {
                             .containsExactly("RECEIVE 1 CANCELLED", "RECEIVE 2 CANCELLED");
                 } else {
                     Completions one = new Completions(1);
-                    while (rxe.queue.poll(one) == 0) {
-                        Thread.onSpinWait();
-                    }
+                    Until.holds(() -> rxe.queue.poll(one) > 0);
                     assertThat(one.status(0)).isEqualTo(Status.CANCELLED);
                 }
             }

@@ -26,9 +26,9 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.RejectedExecutionException;
+import java.util.concurrent.Semaphore;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
-import java.util.function.BooleanSupplier;
 import java.util.function.Consumer;
 
 /** Requests that cannot be served, or that nobody answers. */
@@ -58,7 +58,7 @@ class ListenerTest {
             object.close();
         }
         adapter.close();
-        until(
+        Until.holds(
                 () -> {
                     requests.removeIf(
                             request -> {
@@ -73,14 +73,6 @@ class ListenerTest {
     private <T extends AutoCloseable> T keep(T object) {
         opened.add(object);
         return object;
-    }
-
-    private static void until(BooleanSupplier fact) {
-        long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(30);
-        while (!fact.getAsBoolean()) {
-            assertThat(System.nanoTime() - end).as("30 s").isNegative();
-            Thread.onSpinWait();
-        }
     }
 
     /** A peer asks for a connection. */
@@ -107,11 +99,7 @@ class ListenerTest {
     /** Does not return before the test's end. */
     private void think(Connector request) {
         requests.add(request);
-        try {
-            thinking.await();
-        } catch (InterruptedException e) {
-            throw new AssertionError(e);
-        }
+        Until.reached(thinking);
     }
 
     @Nested
@@ -124,7 +112,7 @@ class ListenerTest {
             network.describing.set(error);
             ask(listener);
             assertThat(report()).isSameAs(error);
-            until(() -> destroyed() == 1);
+            network.until(() -> destroyed() == 1);
             ask(listener); // the event thread lives
             request();
             queue.arm(NotifyType.ANY);
@@ -144,7 +132,7 @@ class ListenerTest {
                 int so = i;
                 ask(listener);
                 assertThat(report()).isSameAs(error);
-                until(() -> destroyed() == so);
+                network.until(() -> destroyed() == so);
             }
             ask(other);
             assertThat(request().peerAddress()).isNotNull();
@@ -159,7 +147,7 @@ class ListenerTest {
                     };
             Listener listener = keep(adapter.listen(ANY_PORT, 0, full, requests::add));
             ask(listener);
-            until(() -> destroyed() == 1);
+            network.until(() -> destroyed() == 1);
             assertThat(reported).isEmpty();
         }
     }
@@ -221,13 +209,13 @@ class ListenerTest {
             listener.close();
             task.run();
             assertThat(requests).isEmpty();
-            until(() -> network.identifiers() == 0);
+            network.until(() -> network.identifiers() == 0);
         }
     }
 
     @Nested
     class ARequestThatNobodyAnswers {
-        private final AtomicInteger handed = new AtomicInteger();
+        private final Semaphore handed = new Semaphore(0);
         private final LimitedExecutor serial = new LimitedExecutor(Threads.POOL, 1, 1000);
 
         private Listener listener(
@@ -277,7 +265,7 @@ class ListenerTest {
         private void handlerReturned() throws InterruptedException {
             CountDownLatch behind = new CountDownLatch(1);
             serial.execute(behind::countDown);
-            assertThat(behind.await(30, TimeUnit.SECONDS)).isTrue();
+            Until.reached(behind);
         }
 
         /** Who was pushed out has no place any more, and cannot make room once more. */
@@ -298,7 +286,7 @@ class ListenerTest {
                             });
             ask(listener);
             request();
-            until(() -> pushesOut(listener));
+            Until.holds(() -> pushesOut(listener));
             Connector second = request();
             ask(listener);
             ask(keep(adapter.listen(ANY_PORT, 0, requests::add))); // behind it
@@ -311,7 +299,7 @@ class ListenerTest {
         private boolean pushesOut(Listener listener) {
             long before = destroyed();
             ask(listener);
-            until(() -> destroyed() > before);
+            network.until(() -> destroyed() > before);
             return !reported.isEmpty();
         }
 
@@ -323,7 +311,7 @@ class ListenerTest {
             Connector first = request();
             handlerReturned();
             ask(listener);
-            until(() -> destroyed() == 1);
+            network.until(() -> destroyed() == 1);
             first.reject(new byte[0]); // it is still there
             assertThat(reported).isEmpty();
         }
@@ -336,7 +324,7 @@ class ListenerTest {
             Connector first = request();
             request();
             ask(listener);
-            until(() -> destroyed() == 1);
+            network.until(() -> destroyed() == 1);
             first.reject(new byte[0]);
             ask(listener);
             request();
@@ -353,7 +341,7 @@ class ListenerTest {
                                 Duration.ofMillis(20),
                                 this::start,
                                 request -> {
-                                    handed.incrementAndGet();
+                                    handed.release();
                                     handler.accept(request);
                                 });
                 ask(listener);
@@ -363,15 +351,15 @@ class ListenerTest {
                         .hasMessageContainingAll("192.0.2.99", "within 20 ms");
                 isRefused(forgotten, "within 20 ms");
                 listener.close();
-                until(() -> network.identifiers() == 0); // nothing holds the address any more
+                network.until(
+                        () -> network.identifiers() == 0); // nothing holds the address any more
             }
         }
 
         /** On the event thread, whose timers wait until the handler has begun. */
         private void start(Runnable task) {
-            int before = handed.get();
             Threads.POOL.execute(task);
-            until(() -> handed.get() > before);
+            handed.acquireUninterruptibly();
         }
 
         @Test

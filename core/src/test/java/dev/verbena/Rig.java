@@ -142,11 +142,7 @@ final class Rig implements AutoCloseable {
         assertThat(device.panics).as("kernel panics").isEmpty();
         assertThat(device.overruns).as("completion queue overruns").isZero();
         // The adapter's thread may hold one for a moment while it handles an event of the device.
-        long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(30);
-        while (device.objects() > 0 && System.nanoTime() - end < 0) {
-            Thread.onSpinWait();
-        }
-        assertThat(device.objects()).as("native objects left").isZero();
+        device.until(() -> device.objects() == 0);
         device.dispose();
         nobodyThrew();
     }

@@ -144,7 +144,7 @@ class SharedReceiveQueueTest {
             assertThat(events.poll(30, TimeUnit.SECONDS)).isNotNull(); // handled
             CountDownLatch over = new CountDownLatch(1);
             rig.adapter.events().call(over::countDown); // behind what it has called
-            assertThat(over.await(30, TimeUnit.SECONDS)).isTrue();
+            Until.reached(over);
             assertThat(shared.outstanding()).isEqualTo(4);
         }
         c.close();

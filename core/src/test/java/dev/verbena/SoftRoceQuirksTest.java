@@ -43,9 +43,7 @@ class SoftRoceQuirksTest {
         try (Rig rig = rig(FakeDevice.RXE)) {
             forget(rig);
             Completions completions = new Completions(4);
-            while (rig.queue.poll(completions) == 0) {
-                Thread.onSpinWait();
-            }
+            Until.holds(() -> rig.queue.poll(completions) > 0);
             assertThat(completions.status(0)).isEqualTo(Status.CANCELLED);
             assertThat(rig.b.state()).isEqualTo(QueuePairState.FAILED);
         }

@@ -27,10 +27,7 @@ class StallTest {
 
     private static List<String> pollUntil(Rig rig, int count) {
         List<String> seen = new ArrayList<>();
-        while (seen.size() < count) {
-            assertThat(Thread.currentThread().isInterrupted()).as("timed out").isFalse();
-            seen.addAll(rig.poll());
-        }
+        Until.holds(() -> seen.addAll(rig.poll()) && seen.size() >= count);
         return seen;
     }
 
@@ -65,11 +62,11 @@ class StallTest {
         try (Rig rig = Rig.connected(LIMITS)) {
             rig.device.running = false;
             rig.a.failIfStalled(SOON);
+            rig.queue.arm(NotifyType.ANY);
             write(rig, 1, OpFlags.NONE);
+            assertThat(rig.queue.await(LONG)).isEqualTo(Status.SUCCESS);
             Completions one = new Completions(1);
-            while (rig.queue.poll(one) == 0) {
-                Thread.onSpinWait();
-            }
+            assertThat(rig.queue.poll(one)).isEqualTo(1);
             assertThat(one.failure(0))
                     .hasMessageContaining("IO_TIMEOUT")
                     .hasMessageContaining("completed no request for the time that failIfStalled");
@@ -160,11 +157,11 @@ class StallTest {
             other.connect(rig.b.address());
             other.failIfStalled(SOON.multipliedBy(2));
             rig.device.running = false;
+            queue.arm(NotifyType.ANY);
             other.write(1, rig.bytes(8), Rig.REMOTE, 1, OpFlags.NONE).orThrow();
+            assertThat(queue.await(LONG)).isEqualTo(Status.SUCCESS);
             Completions one = new Completions(1);
-            while (queue.poll(one) == 0) {
-                Thread.onSpinWait();
-            }
+            assertThat(queue.poll(one)).isEqualTo(1);
             assertThat(one.status(0)).isEqualTo(Status.IO_TIMEOUT);
         }
         rig.device.running = ran;

@@ -23,7 +23,8 @@ class WarmUpTest extends ConnectorRig {
         assertThat(WarmUp.run(adapter, LONG)).isTrue();
         assertThat(network.calls).contains("listen", "connect", "accept", "establish");
         assertThat(device.sends).hasSizeGreaterThanOrEqualTo(1_000);
-        until(() -> device.objects() == before && network.identifiers() == 0);
+        device.until(() -> device.objects() == before);
+        network.until(() -> network.identifiers() == 0);
     }
 
     @Test
@@ -63,7 +64,7 @@ class WarmUpTest extends ConnectorRig {
         int port = listener().localAddress().getPort();
         CompletableFuture<Boolean> warming =
                 CompletableFuture.supplyAsync(() -> WarmUp.run(adapter, LONG));
-        until(() -> !device.sends.isEmpty());
+        device.until(() -> !device.sends.isEmpty());
         VerbenaException refused =
                 failure(() -> connector().connect(near, new InetSocketAddress(HERE, port + 1)));
         assertThat(refused.status()).isEqualTo(Status.CONNECTION_REFUSED);

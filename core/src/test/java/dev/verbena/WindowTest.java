@@ -154,9 +154,7 @@ class WindowTest {
         rig.device.beforeFreeingWindow =
                 () -> {
                     closing.start();
-                    while (closing.isAlive() && closing.getState() != Thread.State.BLOCKED) {
-                        Thread.onSpinWait();
-                    }
+                    Until.isIn(closing, Thread.State.BLOCKED, Thread.State.TERMINATED);
                 };
         return closing;
     }

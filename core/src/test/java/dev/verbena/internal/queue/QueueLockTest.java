@@ -3,6 +3,8 @@ package dev.verbena.internal.queue;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.verbena.Until;
+
 import org.junit.jupiter.api.Nested;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -66,9 +68,7 @@ class QueueLockTest {
                                 return Thread.interrupted();
                             });
             other.thread.interrupt();
-            while (other.thread.isInterrupted()) {
-                Thread.onSpinWait(); // until it is about to park
-            }
+            Until.holds(() -> !other.thread.isInterrupted()); // it is about to park
             lock.release();
             assertThat(other.end()).isTrue();
         }
@@ -95,6 +95,7 @@ class QueueLockTest {
         void itLetsOneInAtATimeAndNoneAfterItWasClosed() throws InterruptedException {
             int[] unguarded = {0};
             AtomicInteger entered = new AtomicInteger();
+            CountDownLatch enough = new CountDownLatch(1);
             Thread[] threads = new Thread[3];
             for (int i = 0; i < threads.length; i++) {
                 threads[i] =
@@ -103,14 +104,14 @@ class QueueLockTest {
                                         () -> {
                                             while (lock.acquire()) {
                                                 unguarded[0]++;
-                                                entered.incrementAndGet();
+                                                if (entered.incrementAndGet() == 100_000) {
+                                                    enough.countDown();
+                                                }
                                                 lock.release();
                                             }
                                         });
             }
-            while (entered.get() < 100_000) {
-                Thread.onSpinWait();
-            }
+            enough.await();
             lock.close();
             lock.close(); // again does nothing
             for (Thread thread : threads) {

@@ -42,9 +42,7 @@ class TimersTest {
     @Test
     void forEverHidesNothing() {
         timers.after(0, () -> done.add("overdue"));
-        while (timers.sleepMillis() > 0) {
-            Thread.onSpinWait();
-        }
+        assertThat(timers.sleepMillis()).isZero();
         timers.after(Long.MAX_VALUE, () -> done.add("for ever"));
         assertThat(timers.sleepMillis()).isZero();
         timers.run();

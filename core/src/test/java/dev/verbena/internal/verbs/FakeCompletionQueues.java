@@ -247,6 +247,7 @@ final class FakeCompletionQueues {
 
     boolean takeEvent(long channel, EventWait wait) {
         settings.eventsAskedFor = settings.eventsAskedFor + 1;
+        settings.notifyAll();
         Queue of = channels.get(channel).take();
         if (of == null) {
             return false;

@@ -1,5 +1,6 @@
 package dev.verbena.internal.verbs;
 
+import dev.verbena.Until;
 import dev.verbena.bindings.Verbs;
 import dev.verbena.bindings.ibv_ah_attr;
 import dev.verbena.bindings.ibv_global_route;
@@ -19,6 +20,7 @@ import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.atomic.AtomicReference;
+import java.util.function.BooleanSupplier;
 import java.util.function.Consumer;
 
 /**
@@ -127,8 +129,17 @@ public final class FakeConnections extends ConnectionControl {
         return channels.size();
     }
 
+    /**
+     * Waits for a fact that a call brings about. Code that the fact calls must need no lock of the
+     * library.
+     */
+    public void until(BooleanSupplier fact) {
+        Until.notified(this, fact);
+    }
+
     private int call(String name) {
         calls.add(name);
+        notifyAll();
         Integer error = errors.remove(name);
         return error == null ? 0 : -error;
     }
@@ -226,6 +237,7 @@ public final class FakeConnections extends ConnectionControl {
     @Override
     public synchronized void closeChannel(long channel) {
         Descriptors.close(channels.remove(channel).eventFd);
+        notifyAll();
     }
 
     @Override
@@ -251,7 +263,7 @@ public final class FakeConnections extends ConnectionControl {
 
     @Override
     public synchronized int destroy(long address) {
-        calls.add("destroy");
+        call("destroy");
         Id id = ids.remove(address);
         if (id.other != null) {
             switch (id.state) {

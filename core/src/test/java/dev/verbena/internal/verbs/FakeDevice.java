@@ -3,6 +3,7 @@ package dev.verbena.internal.verbs;
 import dev.verbena.AdapterEvent;
 import dev.verbena.AdapterInfo;
 import dev.verbena.Port;
+import dev.verbena.Until;
 import dev.verbena.VerbenaException;
 import dev.verbena.bindings.ibv_context;
 import dev.verbena.bindings.ibv_context_ops;
@@ -12,6 +13,7 @@ import java.lang.foreign.Linker;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.util.List;
+import java.util.function.BooleanSupplier;
 import java.util.function.IntSupplier;
 import java.util.function.LongFunction;
 import java.util.random.RandomGenerator;
@@ -153,6 +155,14 @@ public final class FakeDevice extends FakeSettings {
         return change.mask();
     }
 
+    /**
+     * Waits for a fact that a send, a poll, the taking of a completion event, a step to the error
+     * state or a destroy brings about. Code that the fact calls must need no lock of the library.
+     */
+    public void until(BooleanSupplier fact) {
+        Until.notified(this, fact);
+    }
+
     // ---- what tests make happen
 
     /** Carries out what was posted. */
@@ -278,6 +288,7 @@ public final class FakeDevice extends FakeSettings {
         int answer;
         synchronized (this) {
             answer = execution.postSend(qp.address(), first.address(), bad.address());
+            notifyAll();
         }
         run(after);
         return answer;
@@ -307,6 +318,8 @@ public final class FakeDevice extends FakeSettings {
     }
 
     private synchronized int poll(MemorySegment cq, int count, MemorySegment wcs) {
+        polls++;
+        notifyAll();
         return execution.poll(cq.address(), count, wcs.address());
     }
 

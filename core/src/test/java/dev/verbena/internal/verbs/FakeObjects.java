@@ -50,6 +50,7 @@ final class FakeObjects {
     /** What a destroy answers that fails, or 0. */
     int refusal(String verb) {
         settings.destroys.add(verb);
+        settings.notifyAll();
         return -settings.destroyErrors.getOrDefault(verb, settings.gone ? Errno.EIO : 0);
     }
 

@@ -224,6 +224,7 @@ final class FakeQueuePairs {
     /** Moves a queue pair to the error state, which flushes what is outstanding. */
     void fail(QueuePair pair) {
         pair.state = State.ERR;
+        settings.notifyAll();
         acknowledge(pair);
         if (settings.forgetful) {
             forget(pair);

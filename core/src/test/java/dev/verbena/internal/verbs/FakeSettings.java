@@ -138,6 +138,7 @@ abstract class FakeSettings extends DeviceControl {
     public final List<String> moderations = new ArrayList<>();
     public int resizeError; // of each resize of a completion queue
     public int overruns;
+    public int polls; // of any completion queue
 
     /** What poll_cq answers instead, when not 0. */
     public int pollAnswer;

@@ -1,0 +1,63 @@
+package dev.verbena;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.util.Arrays;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.LockSupport;
+import java.util.function.BooleanSupplier;
+
+/** How tests wait for facts, for 30 seconds at most. */
+public final class Until {
+    private static final long LIMIT = TimeUnit.SECONDS.toNanos(30);
+    private static final long INTERVAL = TimeUnit.MICROSECONDS.toNanos(100);
+
+    private Until() {}
+
+    /**
+     * Waits for a fact that changes under a monitor and is followed by a {@code notifyAll} there.
+     * Code that the fact calls must need no other lock.
+     */
+    public static void notified(Object monitor, BooleanSupplier fact) {
+        long end = System.nanoTime() + LIMIT;
+        boolean interrupted = false;
+        synchronized (monitor) {
+            while (!fact.getAsBoolean()) {
+                long left = end - System.nanoTime();
+                assertThat(left).as("nanoseconds left").isPositive();
+                try {
+                    TimeUnit.NANOSECONDS.timedWait(monitor, left);
+                } catch (InterruptedException e) {
+                    interrupted = true;
+                }
+            }
+        }
+        if (interrupted) {
+            Thread.currentThread().interrupt();
+        }
+    }
+
+    /** Waits for a latch, in a thread that nobody interrupts. */
+    public static void reached(CountDownLatch latch) {
+        try {
+            assertThat(latch.await(LIMIT, TimeUnit.NANOSECONDS)).isTrue();
+        } catch (InterruptedException e) {
+            throw new AssertionError(e);
+        }
+    }
+
+    /** Waits for a fact that the library does not report: asks for it every 0.1 ms. */
+    public static void holds(BooleanSupplier fact) {
+        long end = System.nanoTime() + LIMIT;
+        while (!fact.getAsBoolean()) {
+            assertThat(end - System.nanoTime()).as("nanoseconds left").isPositive();
+            LockSupport.parkNanos(INTERVAL);
+        }
+    }
+
+    /** Waits until a thread is in one of these states, which the JDK does not report. */
+    public static void isIn(Thread thread, Thread.State... states) {
+        holds(() -> Arrays.asList(states).contains(thread.getState()));
+    }
+}
