@@ -130,7 +130,10 @@ class ConnectionTableTest {
     }
 
     private Status reasonOfTheNextCall() {
-        return catchThrowableOfType(VerbenaException.class, () -> machine.call(new ConnectionInput.Reject(NO_DATA))).status();
+        return catchThrowableOfType(
+                        VerbenaException.class,
+                        () -> machine.call(new ConnectionInput.Reject(NO_DATA)))
+                .status();
     }
 
     private void log(String effect) {
@@ -160,7 +163,11 @@ class ConnectionTableTest {
                                 })
                         .map(InetSocketAddress.class::cast)
                         .iterator();
-        assertThatThrownBy(() -> machine.call(new ConnectionInput.Connect(queuePair(), sources, false, PEER, NO_DATA, LONG)))
+        assertThatThrownBy(
+                        () ->
+                                machine.call(
+                                        new ConnectionInput.Connect(
+                                                queuePair(), sources, false, PEER, NO_DATA, LONG)))
                 .isSameAs(error);
         assertThat(network.identifiers()).isZero();
         assertThat(machine.state()).isEqualTo(ConnectionState.IDLE);
@@ -299,13 +306,14 @@ class ConnectionTableTest {
 
     private void connect() {
         await(
-                machine.call(new ConnectionInput.Connect(
-                        queuePair(),
-                        Arrays.asList(null, new InetSocketAddress(HERE, 0)).iterator(),
-                        false,
-                        PEER,
-                        NO_DATA,
-                        LONG)));
+                machine.call(
+                        new ConnectionInput.Connect(
+                                queuePair(),
+                                Arrays.asList(null, new InetSocketAddress(HERE, 0)).iterator(),
+                                false,
+                                PEER,
+                                NO_DATA,
+                                LONG)));
         queuePairs.getLast().refused = false;
     }
 
@@ -320,7 +328,10 @@ class ConnectionTableTest {
         }
         step.whenComplete(
                 (done, failure) ->
-                        log(failure == null ? "succeeds" : "fails " + ((VerbenaException) failure).status().name()));
+                        log(
+                                failure == null
+                                        ? "succeeds"
+                                        : "fails " + ((VerbenaException) failure).status().name()));
     }
 
     private void closed() {
