@@ -143,10 +143,7 @@ public final class Device {
         }
     }
 
-    /**
-     * The data path. Called only when a queue is about to be created, because the provider of the
-     * first call gets the fast path (constants for the JIT, see {@link VerbsContext}).
-     */
+    /** The data path. */
     public synchronized VerbsContext context() {
         if (context == null) {
             context = control.dataPath(provider);

@@ -113,7 +113,7 @@ public class DeviceControl {
 
     /** Creates the data path: the functions that post requests and poll completions. */
     public VerbsContext dataPath(Provider provider) {
-        return new VerbsContext(context).withCriticalCalls(provider.throughKernel());
+        return new VerbsContext(context, provider.throughKernel());
     }
 
     /**

@@ -65,7 +65,7 @@ public final class FakeDevice extends FakeSettings {
 
     public VerbsContext open() {
         // As a real one is opened, but for brief calls, which may not end in Java.
-        return new VerbsContext(context.address()).withCriticalCalls(Provider.ThroughKernel.ALL);
+        return new VerbsContext(context.address(), Provider.ThroughKernel.ALL);
     }
 
     /**
