@@ -38,8 +38,8 @@ import java.util.concurrent.atomic.LongAdder;
  * thread. Taking and giving back allocate nothing and take no lock, unless a take has to wait.
  * Waiting takes are not served in order.
  *
- * <p>If the pool is closed while buffers are taken, it gives out no more, ends all waits, and frees
- * its memory when the last buffer is given back ({@link #awaitClosed}).
+ * <p>If the pool is closed while buffers are taken, takes fail, also those that wait, and its
+ * memory is freed when the last buffer is given back ({@link #awaitClosed}).
  */
 public final class BufferPool extends NativeObject {
     private static final System.Logger LOGGER = System.getLogger("dev.verbena");
@@ -58,9 +58,9 @@ public final class BufferPool extends NativeObject {
     private final AtomicReferenceArray<PooledBuffer> buffers;
     private final AtomicIntegerArray states;
 
-    // The free buffers, a stack: the lower half of "head" is the index of the first, or NONE, and
-    // "next" has that of the one below each. The upper half counts the changes, so that a
-    // compare-and-set fails when others came in between, even if the first is the same again.
+    // The free buffers, a stack: the lower half of "head" is the index of the top, or NONE, and
+    // "next" has the index of the buffer below each. The upper half counts the changes, so that a
+    // compare-and-set fails after changes by others, even if the top is the same again.
     private final AtomicLong head = new AtomicLong(Integer.toUnsignedLong(NONE));
     private final int[] next;
 

@@ -21,17 +21,17 @@ import java.util.function.Function;
 /**
  * Registered memory: NDK's MR, verbs' {@code ibv_mr}.
  *
- * <p>{@link ProtectionDomain#allocate} makes a region with memory of its own: prefer it. The memory
+ * <p>{@link ProtectionDomain#allocate} creates a region that owns its memory: prefer it. The memory
  * is freed only after the deregistration, so no device or peer can access what is at these
- * addresses later. {@link ProtectionDomain#register} makes a region of memory that the caller owns,
- * such as a mapped file; {@link ProtectionDomain#registerDmaBuf} of memory of another device.
+ * addresses later. {@link ProtectionDomain#register} registers memory that the caller owns, such as
+ * a mapped file, and {@link ProtectionDomain#registerDmaBuf} memory of another device.
  *
  * <p>May be used from any thread. If it is closed while requests that name it are outstanding, they
  * fail. If it is closed while it is the region of a {@link MemoryWindow}'s last bind, invalidated
  * or not, it is deregistered when that window {@linkplain MemoryWindow#releaseRegion releases it},
- * is bound to something else or closed. Memory of its own is freed then; Java code has no access to
- * it after {@link #close} (IllegalStateException). Memory of the caller's must stay allocated until
- * then; {@link #awaitClosed} waits until it may be freed.
+ * is bound to something else or closed. Memory that the region owns is freed then; Java code has no
+ * access to it after {@link #close} (IllegalStateException). Memory that the caller owns must stay
+ * allocated until then; {@link #awaitClosed} waits until it may be freed.
  */
 public final class MemoryRegion extends NativeObject {
     private static final long LONGEST_ADVICE = 1L << 31; // the length of an ibv_sge has 32 bits
@@ -47,7 +47,7 @@ public final class MemoryRegion extends NativeObject {
     private final RegisteredMemory registered;
     private final int remoteToken;
     private final Set<Access> rights;
-    private final @Nullable OwnedMemory owned; // null for memory of the caller's
+    private final @Nullable OwnedMemory owned; // null if the caller owns the memory
     private final @Nullable NativeObject divider; // the arena or pool whose memory it is
     private volatile boolean dividerCloses;
 
@@ -112,12 +112,12 @@ public final class MemoryRegion extends NativeObject {
     }
 
     private boolean isDmaBuf() {
-        return registered.memory().byteSize() == 0; // of Java's memory there is at least one byte
+        return registered.memory().byteSize() == 0; // all other regions have at least one byte
     }
 
     /**
-     * Brings pages of a region that is registered {@link Access#ON_DEMAND} into memory and makes
-     * them known to the device, so that the next requests do not wait for them ({@code
+     * Brings pages of a region that is registered {@link Access#ON_DEMAND} into memory and
+     * announces them to the device, so that the next requests do not wait for them ({@code
      * ibv_advise_mr}). Returns when that is done, but the kernel may evict the pages again at any
      * time. Has no effect on other regions, whose pages are always there.
      *
@@ -266,7 +266,7 @@ public final class MemoryRegion extends NativeObject {
     @Override
     void shut(Teardown end) {
         if (owned != null) {
-            boolean _ = owned.endJavaAccess(); // if not now, then when it is freed
+            boolean _ = owned.endJavaAccess(); // if it is in use now, when it is freed
         }
     }
 

@@ -178,7 +178,7 @@ public final class MemoryWindow extends NativeObject {
         MemoryRegion last = region;
         if (last != null && !window.bound() && idle) {
             region = null;
-            if (window.wornOut()) { // for the device it is bound still if its invalidate failed
+            if (window.wornOut()) { // the device still has it bound if its invalidate failed
                 freeNative();
             }
             last.release();
@@ -186,9 +186,9 @@ public final class MemoryWindow extends NativeObject {
         return region == null;
     }
 
-    /** The next bind allocates a new one. Or its queue pair has freed it, or does so now. */
+    /** Frees the native window, unless its queue pair does; the next bind allocates a new one. */
     private void freeNative() {
-        synchronized (domain.windows()) { // a queue pair frees its windows under it, too
+        synchronized (domain.windows()) { // a queue pair also frees its windows under this lock
             long before = domain.windows().renew(window, 0, window.token());
             if (before != 0) {
                 former.check(control.freeWindow(before), FREE);
@@ -218,9 +218,9 @@ public final class MemoryWindow extends NativeObject {
     }
 
     /**
-     * Frees what no outstanding request uses. Where the window is to be made anew, an invalidate
-     * may have failed: for the device it is bound still, perhaps to a region of these, and goes
-     * first.
+     * Frees former windows and regions that no outstanding request uses. If the window has to be
+     * replaced, an invalidate may have failed: the device still has it bound, perhaps to one of
+     * these regions, so the window is freed first.
      */
     private synchronized void freeRetired() {
         while (!pendingFrees.isEmpty() && window.hasRetired(pendingFrees.peek().posted())) {

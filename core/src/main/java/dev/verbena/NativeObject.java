@@ -30,6 +30,8 @@ import java.util.stream.Collectors;
  * <p>In NDK the close of an object pends on its dependants, whereas verbs returns EBUSY. A
  * reference count implements that: one for the owner and one for each dependant. The thread that
  * releases the last reference runs the native destroy.
+ *
+ * <p>Package-private, because only this package's objects extend it; their lifetime is final.
  */
 abstract class NativeObject implements AutoCloseable {
     private static final VarHandle STATE;

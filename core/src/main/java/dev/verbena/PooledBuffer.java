@@ -26,7 +26,7 @@ public final class PooledBuffer implements AutoCloseable {
     private final RegisteredMemory memory;
     private final BufferList list = new BufferList(1);
 
-    // Of a tracked buffer, which is made anew for each take; else null.
+    // Of a tracked buffer, which is created for each take; otherwise null.
     private final @Nullable Arena scope;
     private final @Nullable Throwable taken;
     private volatile @Nullable Throwable givenBack;
@@ -62,7 +62,7 @@ public final class PooledBuffer implements AutoCloseable {
     }
 
     /**
-     * The bytes of the buffer. They are not cleared: they may be those of its last user.
+     * The bytes of the buffer. They are not cleared: the last user's bytes may still be there.
      *
      * @return all of them
      * @throws IllegalStateException if it was given back

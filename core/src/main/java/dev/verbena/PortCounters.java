@@ -2,6 +2,8 @@ package dev.verbena;
 
 import com.google.errorprone.annotations.CheckReturnValue;
 
+import dev.verbena.internal.util.Arguments;
+
 import org.jspecify.annotations.Nullable;
 
 import java.io.IOException;
@@ -34,32 +36,33 @@ import java.util.stream.Stream;
  * read {@code /sys}. They start at zero when the driver is loaded, and count the traffic of all
  * programs of the machine.
  *
- * <p>Immutable.
+ * <p>Snapshots are equal if they are of one port and have the same counters.
+ *
+ * @param device the device's name, as {@link Adapter#name}
+ * @param port the port's number, from 1
+ * @param nanoTime when the counters were read: {@link System#nanoTime}
+ * @param elapsed the time between the two snapshots that {@link #since} compared; zero for a
+ *     snapshot
+ * @param values all counters: an immutable map, in alphabetic order; the values are unsigned 64-bit
+ *     numbers
  */
 @CheckReturnValue
-public final class PortCounters {
+public record PortCounters(
+        String device, int port, long nanoTime, Duration elapsed, Map<String, Long> values) {
     /** Where the kernel has a folder for each device. */
     static final Path DEVICES = Path.of("/sys/class/infiniband");
 
     /** How often the driver reads the hardware's counters, in milliseconds; no counter itself. */
     private static final String LIFESPAN = "lifespan";
 
-    private final String device;
-    private final int port;
-    private final long nanoTime;
-    private final Duration elapsed;
-    private final Map<String, Long> values;
-
-    private PortCounters(
-            String device, int port, long nanoTime, Duration elapsed, Map<String, Long> values) {
-        this.device = device;
-        this.port = port;
-        this.nanoTime = nanoTime;
-        this.elapsed = elapsed;
-        this.values = Collections.unmodifiableMap(values);
+    /** Copies the counters. */
+    public PortCounters {
+        Arguments.notNull(device, "device");
+        Arguments.notNull(elapsed, "elapsed");
+        values = Collections.unmodifiableMap(new TreeMap<>(values));
     }
 
-    /** Reads them; what cannot be read is left out. */
+    /** Reads the counters; those that cannot be read are left out. */
     static PortCounters read(Path devices, String device, int port) {
         Path folder = devices.resolve(device).resolve("ports").resolve(Integer.toString(port));
         Map<String, Long> values = new TreeMap<>();
@@ -87,33 +90,6 @@ public final class PortCounters {
         } catch (IOException | NumberFormatException e) {
             // The kernel knows the name and not the number: EINVAL, or the text "N/A (no PMA)".
         }
-    }
-
-    /**
-     * The device's name.
-     *
-     * @return as {@link Adapter#name}
-     */
-    public String device() {
-        return device;
-    }
-
-    /**
-     * The port's number.
-     *
-     * @return from 1
-     */
-    public int port() {
-        return port;
-    }
-
-    /**
-     * All counters.
-     *
-     * @return an immutable map, in alphabetic order; the values are unsigned 64-bit numbers
-     */
-    public Map<String, Long> values() {
-        return values;
     }
 
     /**
@@ -151,15 +127,6 @@ public final class PortCounters {
                 });
         return new PortCounters(
                 device, port, nanoTime, Duration.ofNanos(nanoTime - earlier.nanoTime), differences);
-    }
-
-    /**
-     * The time between the two snapshots that {@link #since} compared.
-     *
-     * @return zero for a snapshot
-     */
-    public Duration elapsed() {
-        return elapsed;
     }
 
     @Override

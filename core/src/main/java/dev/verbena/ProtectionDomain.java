@@ -55,20 +55,20 @@ public final class ProtectionDomain extends NativeObject {
      * owns the memory: {@link MemoryRegion#close} ends Java's access to it, deregisters it, and
      * then frees it; the last two wait for windows whose last bind was to it ({@link
      * MemoryWindow#releaseRegion}). So neither device nor peer can ever read or write memory that
-     * is something else by then.
+     * has been reused for something else.
      *
-     * <p>The memory is zeroed, and in whole pages of its own: for many small buffers divide one
-     * region up. The device's driver pins the pages on the NUMA node of the calling thread, so call
-     * this on a thread that runs beside the device, or on the node that will use the memory.
+     * <p>The memory is zeroed, and takes whole pages: for many small buffers, divide one region up.
+     * The device's driver pins the pages on the NUMA node of the calling thread, so call this on a
+     * thread that runs on the device's node, or on the node that will use the memory.
      *
      * @param bytes how many, at least 1; may be more than 2 GiB
      * @param options alignment and size of the pages
      * @param rights the access rights; see {@link #register}
      * @return the region, to be closed by the caller
      * @throws IllegalArgumentException for less than 1 byte
-     * @throws VerbenaException when there is not so much memory, with INSUFFICIENT_RESOURCES also
-     *     when {@link HugePages#REQUIRED} were asked for and too few are free; when registration
-     *     fails, most often because the limit of lockable memory is too low
+     * @throws VerbenaException with INSUFFICIENT_RESOURCES when there is not enough memory, or too
+     *     few free huge pages with {@link HugePages#REQUIRED}; when registration fails, most often
+     *     because the limit of lockable memory is too low
      */
     @CheckReturnValue
     @SuppressWarnings("MustBeClosedChecker") // the region closes the arena
@@ -143,9 +143,9 @@ public final class ProtectionDomain extends NativeObject {
     }
 
     /**
-     * Registers memory of the caller's with the device (NdkCreateMr and NdkRegisterMr): pins it and
-     * creates its local and remote key (NDK: tokens). For mapped files and memory of other
-     * libraries; for all else {@link #allocate(long, Access...)} is safer.
+     * Registers memory that the caller owns (NdkCreateMr and NdkRegisterMr): pins it and creates
+     * its local and remote key (NDK: tokens). For mapped files and memory of other libraries; for
+     * everything else {@link #allocate(long, Access...)} is safer.
      *
      * <p>The caller owns the memory. It must stay allocated until the region is closed and no
      * window holds it any more ({@link MemoryRegion#awaitClosed} waits for that, {@link
@@ -182,10 +182,10 @@ public final class ProtectionDomain extends NativeObject {
 
     /**
      * Registers memory of another device, such as a GPU's, which its driver exports as a dma-buf
-     * ({@code ibv_reg_dmabuf_mr}; beyond NDK). Data then go between that device and the network
-     * without a copy in main memory. Requests and the peer use the region as any other; Java has no
-     * access to it ({@link MemoryRegion#memory} throws), and requests with {@link OpFlags#INLINE}
-     * are refused.
+     * ({@code ibv_reg_dmabuf_mr}; beyond NDK). Data then move between that device and the network
+     * without a copy in main memory. Requests and the peer use the region like any other; Java has
+     * no access to it ({@link MemoryRegion#memory} throws), and requests with {@link
+     * OpFlags#INLINE} are refused.
      *
      * <p>The file descriptor may be closed when this returns: the region keeps the dma-buf.
      *

@@ -27,10 +27,10 @@ import java.util.Arrays;
  * }
  *
  * <p>May be used from any thread, as {@link Arena#ofShared}: each allocation holds a lock for a
- * moment. Memory is zeroed, and freed only by {@link #close}, all at once. It ends Java's access,
- * deregisters the slabs, and then frees them. The last two steps wait for {@link MemoryWindow}s
- * that are bound to the slabs. Until then the addresses are not reused, so a peer that keeps
- * writing cannot damage other memory.
+ * moment. Memory is zeroed, and freed only by {@link #close}, all at once. The close ends Java's
+ * access, deregisters the slabs, and then frees them. The last two steps wait for {@link
+ * MemoryWindow}s that are bound to the slabs. Until then the addresses are not reused, so a peer
+ * that keeps writing cannot damage other memory.
  */
 public final class RegisteredArena extends NativeObject implements Arena {
     /** The slabs of {@link ProtectionDomain#createArena(Access...)}: a huge page each. */
